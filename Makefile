@@ -1,0 +1,61 @@
+# Everything a user runs. `make help` lists it; setup/ does the installing.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+PY := .venv/bin/python
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find routing protocol switch hostagent -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
+
+# What the demo takes from the command line; see README.
+SWITCH ?= wormcast
+TOPOLOGY ?= testbed
+DEMO_ARGS := --switch $(SWITCH) --topology $(TOPOLOGY) \
+  $(if $(FILE),--file '$(FILE)') $(if $(SIZE),--size $(SIZE)) $(if $(RATE),--rate $(RATE)) \
+  $(if $(SCHEMES),--schemes $(SCHEMES)) $(if $(IMPAIR),--impair '$(IMPAIR)') $(if $(OUT),--out '$(OUT)') \
+  $(if $(CUT),--cut $(CUT)) $(if $(SEED),--seed $(SEED))
+
+.PHONY: help demo test test-quick build setup bench lint fmt clean lock
+
+help: ## list the targets
+	@echo 'Wormcast: reliable multicast on programmable Ethernet.'
+	@echo
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+	@echo
+	@echo 'Settings of make demo (defaults): SWITCH=wormcast|bmv2 TOPOLOGY=testbed|torus:4|irregular:8:SEED|line:4|star:4|FILE.json'
+	@echo '  FILE=your.bin SIZE=64MiB RATE=100 (Mb/s) SCHEMES=repeat,circuit,tree,k-binomial,switch'
+	@echo '  IMPAIR=loss=0.01,corrupt=0.001,reorder=0.01 CUT=auto OUT=out/demo SEED=1'
+
+setup: ## install what is needed: system packages, Rust, .venv
+	@setup/install
+
+build: setup .build/built ## build the switch, the agent, the binding and the Python package
+
+.build/built: $(RUST_SOURCES) $(shell find controller routing/python -name '*.py' -o -name 'pyproject.toml' 2>/dev/null) pyproject.toml setup/build
+	@setup/build
+	@mkdir -p .build && touch $@
+
+demo: build ## a real file to every member through P4 switches, under every scheme
+	@$(PY) mininet/demo.py $(DEMO_ARGS)
+
+test: build ## every test: Rust, Python, conformance, Mininet end to end
+	@setup/test
+
+test-quick: build ## the tests that need no network namespaces
+	@setup/test --quick
+
+bench: build ## measurements, side by side; see bench/README.md
+	@bench/run
+
+lint: build ## rustfmt, clippy, ruff, mypy
+	@setup/lint
+
+fmt: setup ## format Rust and Python
+	cargo fmt --all
+	.venv/bin/ruff format controller mininet tests bench setup
+	.venv/bin/ruff check --fix controller mininet tests bench setup
+
+lock: setup ## pin the Python dependencies anew (with hashes, without addresses)
+	.venv/bin/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra dev --output-file requirements.lock pyproject.toml
+
+clean: ## remove what was built (not .venv)
+	cargo clean 2>/dev/null || rm -rf target
+	rm -rf .build out controller/wormcast/agentrpc/agent_pb2*
