@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Compiles v1model/wormcast.p4 into compiled/, the same bytes on every machine.
+
+p4c writes where each expression came from (`source_info`) into its JSON. That is left
+out, so that the artifact depends on what the program does and on the compiler alone, not
+on directories, comments or line numbers.
+
+    compile.py [--out DIRECTORY]     P4C=/path/to/p4c-bm2-ss to choose the compiler
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+PROGRAM = "v1model/wormcast.p4"
+JSON_NAME = "wormcast.json"
+P4INFO_NAME = "wormcast.p4info.txtpb"
+SOURCES_NAME = "SOURCES.sha256"
+COMPILER_NAME = "COMPILER"
+
+
+def find_compiler() -> str | None:
+    """Path of p4c's BMv2 backend, or None where it is not installed."""
+    return shutil.which(os.environ.get("P4C", "p4c-bm2-ss"))
+
+
+def compiler_version(compiler: str) -> str:
+    """Version of p4c without the build's commit and mode, e.g. `p4c 1.2.5.16`."""
+    run = subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True)
+    text = run.stdout + run.stderr  # it says so on stderr
+    found = re.search(r"Version\s+(\S+)", text)
+    if found is None:
+        raise ValueError(f"{compiler} --version names no version: {text!r}")
+    return f"p4c {found.group(1)}"
+
+
+def hash_sources(root: Path = HERE) -> str:
+    """Text of SOURCES.sha256, in the format of sha256sum, sorted by path."""
+    paths = sorted(path for folder in ("shared", "v1model") for path in (root / folder).rglob("*.p4"))
+    return "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(root).as_posix()}\n"
+        for path in paths
+    )
+
+
+def without_source_info(node: Any) -> Any:
+    """A copy of a JSON value with every `source_info` member left out."""
+    if isinstance(node, dict):
+        return {key: without_source_info(value) for key, value in node.items() if key != "source_info"}
+    if isinstance(node, list):
+        return [without_source_info(value) for value in node]
+    return node
+
+
+def compile_program(compiler: str) -> dict[str, bytes]:
+    """Compiles and returns the artifacts by file name. Raises CalledProcessError."""
+    with tempfile.TemporaryDirectory() as scratch:
+        json_path = Path(scratch) / JSON_NAME
+        p4info_path = Path(scratch) / P4INFO_NAME
+        command = [compiler, "--arch", "v1model", "--std", "p4-16", "--Werror", "--Wdisable=unused"]
+        command += ["-o", str(json_path), "--p4runtime-files", str(p4info_path), PROGRAM]
+        subprocess.run(command, cwd=HERE, check=True)
+        program = without_source_info(json.loads(json_path.read_text()))
+        p4info = p4info_path.read_bytes()
+    program["program"] = PROGRAM
+    return {
+        JSON_NAME: (json.dumps(program, indent=1) + "\n").encode(),
+        P4INFO_NAME: p4info,
+        SOURCES_NAME: hash_sources().encode(),
+        COMPILER_NAME: (compiler_version(compiler) + "\n").encode(),
+    }
+
+
+def main() -> int:
+    """Command line. Exit code 2 where there is no compiler."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--out", type=Path, default=HERE / "compiled", help="directory for the artifacts")
+    out: Path = options.parse_args().out
+    compiler = find_compiler()
+    if compiler is None:
+        print("p4c-bm2-ss is not on PATH and P4C does not name it; compiled/ stays as it is", file=sys.stderr)
+        return 2
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in compile_program(compiler).items():
+        (out / name).write_bytes(content)
+        print(f"{name}: {len(content)} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

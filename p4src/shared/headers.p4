@@ -1,0 +1,77 @@
+// What the data plane reads and writes of a frame (SPEC.md §1–§4).
+
+#ifndef WORMCAST_HEADERS_P4
+#define WORMCAST_HEADERS_P4
+
+#include "types.p4"
+
+@controller_header("packet_in")
+header packet_in_t {
+    port_t ingress_port;
+    bit<7> pad;
+}
+
+@controller_header("packet_out")
+header packet_out_t {
+    port_t egress_port;
+    bit<7> pad;
+}
+
+header ethernet_t {
+    mac_t dst;
+    mac_t src;
+    ethertype_t type;
+}
+
+header worm_t {
+    bit<4> version;
+    bit<4> kind;
+    bit<8> flags;
+    bit<8> route_len;
+    bit<8> hops;
+    bit<16> source;
+    bit<16> sequence;
+    ethertype_t next;
+    bit<16> checksum;
+}
+
+// First port byte of a UNICAST, CONTROL or BROADCAST route: the one this switch strips.
+header hop_t {
+    port_byte_t port;
+}
+
+// Head of one branch of a TREE; its sub-route follows as a route_t of `length` bytes.
+header branch_t {
+    port_byte_t port;
+    bit<8> length;
+}
+
+// Route bytes this switch does not look into.
+header route_t {
+    varbit<2040> bytes; // 8 * MAX_ROUTE
+}
+
+header end_of_route_t {
+    bit<8> marker;
+}
+
+header group_number_t {
+    group_t number;
+}
+
+// The fixed part; options stay in the payload.
+header ipv4_t {
+    bit<4> version;
+    bit<4> ihl;
+    bit<8> tos;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<16> fragment;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    ipv4_address_t src;
+    ipv4_address_t dst;
+}
+
+#endif

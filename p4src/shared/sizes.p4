@@ -1,0 +1,27 @@
+// Every bound of the data plane. Same rules as ids.p4: one home, one constant a line.
+
+#ifndef WORMCAST_SIZES_P4
+#define WORMCAST_SIZES_P4
+
+const bit<8> MAX_HOPS = 64;      // a worm that arrives with as many is dropped
+const bit<8> MAX_BRANCHES = 16;  // branches of a TREE at one switch
+const bit<8> MAX_ROUTE = 255;    // bytes of route
+
+// Frames left in the output queue behind the one that leaves, from which CE is marked.
+// Half of BMv2's default queue of 64 frames.
+const bit<19> CE_QUEUE_DEPTH = 32;
+
+// Entries of the tables
+const bit<32> PORTS_SIZE = 256;
+const bit<32> PORT_ROLES_SIZE = 256;
+const bit<32> TREE_SETS_SIZE = 256;
+const bit<32> GROUPS_SIZE = 16384;
+const bit<32> CLASS_D_SIZE = 4096;
+const bit<32> EDGE_PORTS_SIZE = 256;
+
+// Cells of the counters
+const bit<32> DROPS_CELLS = 32;
+const bit<32> PORT_CELLS = 512;
+const bit<32> KIND_CELLS = 16;
+
+#endif

@@ -1,0 +1,53 @@
+// Purpose: the RFC 1071 checksum over worm header and route (SPEC.md §2), verified
+//          before the switch acts and computed anew for every copy that leaves.
+// Reads:   hdr.*. Header order is wire order; headers that are not valid add nothing, and
+//          BMv2 pads an odd number of bytes with a zero, as the format asks.
+// Writes:  standard_metadata.checksum_error; hdr.worm.checksum.
+// TNA:     verified by the parser's checksum engine; updated by the incremental form
+//          (RFC 1624): hops grows by 0x0001 in its word, and stripping one byte of route
+//          swaps the bytes of the sum of the route.
+
+#ifndef WORMCAST_CHECKSUM_P4
+#define WORMCAST_CHECKSUM_P4
+
+#define BRANCH_FIELDS(i) \
+    hdr.branches[i].port, hdr.branches[i].length, hdr.sub_routes[i].bytes
+
+control WormVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(
+            hdr.worm.isValid() && hdr.worm.version == WORM_VERSION,
+            {
+                hdr.worm.version, hdr.worm.kind, hdr.worm.flags,
+                hdr.worm.route_len, hdr.worm.hops,
+                hdr.worm.source, hdr.worm.sequence, hdr.worm.next,
+                hdr.group.number,
+                hdr.hop.port,
+                BRANCH_FIELDS(0), BRANCH_FIELDS(1), BRANCH_FIELDS(2), BRANCH_FIELDS(3),
+                BRANCH_FIELDS(4), BRANCH_FIELDS(5), BRANCH_FIELDS(6), BRANCH_FIELDS(7),
+                BRANCH_FIELDS(8), BRANCH_FIELDS(9), BRANCH_FIELDS(10), BRANCH_FIELDS(11),
+                BRANCH_FIELDS(12), BRANCH_FIELDS(13), BRANCH_FIELDS(14), BRANCH_FIELDS(15),
+                hdr.end.marker,
+                hdr.route.bytes
+            },
+            hdr.worm.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control WormComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        update_checksum(
+            hdr.worm.isValid(),
+            {
+                hdr.worm.version, hdr.worm.kind, hdr.worm.flags,
+                hdr.worm.route_len, hdr.worm.hops,
+                hdr.worm.source, hdr.worm.sequence, hdr.worm.next,
+                hdr.group.number,
+                hdr.route.bytes,
+                hdr.end.marker
+            },
+            hdr.worm.checksum, HashAlgorithm.csum16);
+    }
+}
+
+#endif

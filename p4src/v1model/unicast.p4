@@ -1,0 +1,50 @@
+// Purpose: one step along a list of port bytes: UNICAST, CONTROL and the way of a
+//          BROADCAST to the root (SPEC.md §3). An ejection to an in-transit host is no
+//          different here from any other port.
+// Reads:   hdr.hop, hdr.worm.
+// Writes:  hdr.worm.route_len, hdr.hop; egress_spec; meta.drop_reason.
+// Tables:  ports.
+// TNA:     one stage; byte 254 goes to the recirculation port of the pipe.
+
+#ifndef WORMCAST_UNICAST_P4
+#define WORMCAST_UNICAST_P4
+
+control Unicast(inout headers_t hdr,
+                inout metadata_t meta,
+                inout standard_metadata_t standard_metadata) {
+    port_t port = (port_t)hdr.hop.port;
+
+    @name(".ingress.port_known") @id(0x01000001)
+    action port_known() {
+        standard_metadata.egress_spec = port;
+    }
+
+    @name(".ingress.port_unknown") @id(0x01000008)
+    action port_unknown() {
+        meta.drop_reason = drop_reason_t.PORT_UNKNOWN;
+    }
+
+    @name(".ingress.ports") @id(0x02000001)
+    table ports {
+        key = { port: exact @name("port"); }
+        actions = { port_known; @defaultonly port_unknown; }
+        const default_action = port_unknown();
+        size = (int)PORTS_SIZE;
+    }
+
+    apply {
+        if (!hdr.hop.isValid()) {
+            meta.drop_reason = drop_reason_t.ROUTE_EMPTY;
+        } else {
+            if (hdr.hop.port == RECIRCULATE_PORT) {
+                standard_metadata.egress_spec = (port_t)RECIRCULATE_PORT;
+            } else {
+                ports.apply();
+            }
+            hdr.hop.setInvalid();
+            hdr.worm.route_len = hdr.worm.route_len - 1;
+        }
+    }
+}
+
+#endif
