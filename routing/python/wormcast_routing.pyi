@@ -1,0 +1,82 @@
+"""Native part of Wormcast: topologies, deadlock-free routes, multicast structures.
+
+Files (topology, routes, group, verify) are JSON text. `wormcast.plan` is the same with
+dictionaries. Whatever is refused raises RoutingError. The interpreter lock is released
+while planning.
+"""
+
+from collections.abc import Sequence
+
+class RoutingError(ValueError):
+    """Input that is refused; the text names the value, the bound and the choices."""
+
+def kinds() -> list[str]:
+    """Every kind of topology that generate_topology makes, and how it is written."""
+
+def algorithms() -> list[str]:
+    """Names of the routing algorithms."""
+
+def schemes() -> list[str]:
+    """Names of the schemes."""
+
+def generate_topology(spec: str) -> str:
+    """A topology file of this kind, as in "torus:4"."""
+
+def check_topology(topology: str, allow_split: bool = False) -> str:
+    """Checks a topology file; a split fabric is refused unless allowed."""
+
+def damage_topology(
+    topology: str, links: Sequence[tuple[int, int]], switches: Sequence[int], hosts: Sequence[int]
+) -> str:
+    """What remains without links (named by switch and port), switches and hosts."""
+
+def plan_all_routes(topology: str, algorithm: str = "osud", root: int | None = None) -> str:
+    """A file of routes between all hosts."""
+
+def plan_route(
+    topology: str, src: int, dst: int, algorithm: str = "osud", root: int | None = None
+) -> str:
+    """One route, as an entry of a file of routes."""
+
+def spanning_tree(topology: str, root: int | None = None) -> str:
+    """The up*/down* spanning tree: root, roots, links (parent's side first), levels."""
+
+def plan_group(topology: str, request: str, root: int | None = None) -> str:
+    """A group file from scheme, source, members and parameters."""
+
+def order_members(
+    topology: str, members: Sequence[int], kind: str = "cco", root: int | None = None
+) -> list[int]:
+    """Members in an order: "id" (or "ascending"), "cco", "dimension"."""
+
+def tree_edges(
+    topology: str, members: Sequence[int], fan_out: int = 3, root: int | None = None
+) -> list[tuple[int, int]]:
+    """Edges (parent, child) of the rooted tree over these members."""
+
+def optimal_k(hosts: int, packets: int) -> tuple[int, int]:
+    """(k, steps) of the best k-binomial tree for hosts, source included, and packets."""
+
+def encode_tree(paths: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, list[int]]]:
+    """TREE routes that reach each host by its port path: [(route, hosts reached)]."""
+
+def decode_tree(route: bytes) -> list[bytes]:
+    """Port paths that a TREE route leads along, ascending."""
+
+def walk_tree(topology: str, src: int, route: bytes) -> str:
+    """Which hosts copies of a TREE worm reach, and which copies are lost where."""
+
+def verify(
+    topology: str,
+    routes: str | None = None,
+    algorithm: str | None = None,
+    trees: Sequence[tuple[int, bytes]] = (),
+    branching: str = "independent",
+    root: int | None = None,
+) -> str:
+    """Deadlock check of routes from a file, of an algorithm, and of TREE routes."""
+
+def find_buffer_cycle(
+    topology: str, requests: Sequence[str], root: int | None = None
+) -> list[tuple[int, int]] | None:
+    """A cycle of buffers (host, class) that these groups can make if they share them."""

@@ -1,0 +1,133 @@
+//! Topologies by name, as on the command line: `torus:4`, `irregular:8:1`.
+
+use super::{
+    Irregular, Torus, fat_tree, full_mesh, irregular, line, mesh, ring, shufflenet, star, testbed,
+    torus,
+};
+use crate::topology::{Topology, TopologyError};
+
+/// Every kind, with its parameters; those in brackets may be left out. `RADIX` is one
+/// number k for k×k, or one number for each dimension, as in `4x4x2`.
+pub const KINDS: &[&str] = &[
+    "testbed",
+    "line:SWITCHES[:HOSTS]",
+    "ring:SWITCHES[:HOSTS]",
+    "star:SWITCHES[:HOSTS]",
+    "full-mesh:SWITCHES[:HOSTS]",
+    "torus:RADIX[:HOSTS]",
+    "unidirectional-torus:RADIX[:HOSTS]",
+    "mesh:RADIX[:HOSTS]",
+    "fat-tree:K",
+    "shufflenet:P:K[:HOSTS]",
+    "irregular:SWITCHES:SEED[:HOSTS[:LINKS]]",
+];
+
+/// The topology named by a kind and its parameters. HOSTS is for each switch, by default
+/// 1, in irregular networks 4, as is LINKS.
+///
+/// # Errors
+/// [`TopologyError::Parameter`], naming the choices.
+pub fn from_spec(spec: &str) -> Result<Topology, TopologyError> {
+    let mut fields = spec.split(':');
+    let kind = fields.next().unwrap_or_default();
+    let values: Vec<&str> = fields.collect();
+    let shape = KINDS
+        .iter()
+        .find(|shape| shape.split(':').next() == Some(kind));
+    let Some(shape) = shape else {
+        let reason = format!("no such topology; choices are {}", KINDS.join(", "));
+        return Err(TopologyError::Parameter {
+            kind: kind.to_owned(),
+            reason,
+        });
+    };
+    let fields = Fields {
+        kind,
+        shape,
+        values: &values,
+    };
+    fields.check_count()?;
+    let hosts = |place| fields.number(place, Some(1)).map(|hosts| hosts as usize);
+    let count = |place| fields.number(place, None).map(|count| count as usize);
+    match kind {
+        "testbed" => Ok(testbed()),
+        "line" => line(count(0)?, hosts(1)?),
+        "ring" => ring(count(0)?, hosts(1)?),
+        "star" => star(count(0)?, hosts(1)?),
+        "full-mesh" => full_mesh(count(0)?, hosts(1)?),
+        "torus" | "unidirectional-torus" => torus(&Torus {
+            radix: fields.radix(0)?,
+            hosts: hosts(1)?,
+            unidirectional: kind == "unidirectional-torus",
+        }),
+        "mesh" => mesh(&fields.radix(0)?, hosts(1)?),
+        "fat-tree" => fat_tree(count(0)?),
+        "shufflenet" => shufflenet(count(0)?, count(1)?, hosts(2)?),
+        _ => {
+            let hosts = fields.number(2, Some(4))? as usize;
+            let links = fields.number(3, Some(4))? as usize;
+            let seed = fields.number(1, None)?;
+            let ports = hosts.saturating_add(links).max(8);
+            irregular(&Irregular {
+                switches: count(0)?,
+                ports,
+                hosts,
+                links,
+                seed,
+            })
+        }
+    }
+}
+
+struct Fields<'a> {
+    kind: &'a str,
+    shape: &'a str,
+    values: &'a [&'a str],
+}
+
+impl Fields<'_> {
+    fn refuse<T>(&self, reason: String) -> Result<T, TopologyError> {
+        Err(TopologyError::Parameter {
+            kind: self.kind.to_owned(),
+            reason,
+        })
+    }
+
+    fn check_count(&self) -> Result<(), TopologyError> {
+        let most = self.shape.matches(':').count();
+        let least = most - self.shape.matches('[').count();
+        if (least..=most).contains(&self.values.len()) {
+            return Ok(());
+        }
+        self.refuse(format!(
+            "{} parameters given; it is written {}",
+            self.values.len(),
+            self.shape
+        ))
+    }
+
+    fn number(&self, place: usize, default: Option<u64>) -> Result<u64, TopologyError> {
+        match (self.values.get(place), default) {
+            (None, Some(default)) => Ok(default),
+            (value, _) => {
+                let value = value.copied().unwrap_or_default();
+                value.parse().or_else(|_| {
+                    self.refuse(format!(
+                        "\"{value}\" is not a number; it is written {}",
+                        self.shape
+                    ))
+                })
+            }
+        }
+    }
+
+    fn radix(&self, place: usize) -> Result<Vec<u16>, TopologyError> {
+        let value = self.values.get(place).copied().unwrap_or_default();
+        let radix: Result<Vec<u16>, _> = value.split('x').map(str::parse).collect();
+        match radix {
+            Ok(radix) if radix.len() == 1 => Ok(vec![radix[0], radix[0]]),
+            Ok(radix) => Ok(radix),
+            Err(_) => self.refuse(format!("\"{value}\" is not a radix such as 4 or 4x4x2")),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Topologies, deadlock-free routes and multicast structures.
+//!
+//! Pure: no IO, no clock, no threads; the same input gives the same output. IDs and
+//! bounds are those of the wire (protocol/SPEC.md). Short names of papers: WORM (Gerla,
+//! Palnati, Walton, SIGCOMM '96), PACKET (Kesavan, Panda, ICPP '97), ITB (Flich et al.
+//! 2000), TORUS (Oral, George 2003), NIC (Yu, Buntinas, Panda 2003).
+//!
+//! - [`topology`], [`generate`]: what is wired to what
+//! - [`updown`], [`routes`]: up\*/down\* and one route for each pair of hosts
+//! - [`tree_route`]: source routes that branch, and what switches make of them
+//! - [`deadlock`]: whether worms can wait for each other
+//! - [`group`]: a scheme with its parameters on a topology
+//! - [`structure`]: circuits, trees and k-binomial trees over the hosts of a group
+
+pub mod deadlock;
+mod digraph;
+pub mod generate;
+pub mod group;
+pub mod ids;
+pub mod routes;
+pub mod structure;
+pub mod topology;
+pub mod tree_route;
+pub mod updown;

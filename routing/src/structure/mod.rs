@@ -1,0 +1,332 @@
+//! Who sends to whom: multicast structures over the hosts of a group.
+//!
+//! A [`Structure`] is a scheme applied to the ordered members of a group and one
+//! source. It answers for one host ([`Structure::role_of`], in O(members) time and
+//! without building the rest) or lists every send ([`Structure::edges`]).
+//!
+//! Buffer classes (WORM §4): a request for a buffer points onward in the order of the
+//! members, or from class 1 to class 2, so that requests form no cycle among messages
+//! of groups that order their hosts alike. See [`buffers`] for the check.
+
+pub mod buffers;
+mod circuit;
+mod error;
+pub mod k_binomial;
+pub mod ordering;
+mod rooted_tree;
+mod schedule;
+
+use std::sync::Arc;
+
+pub use error::StructureError;
+pub use rooted_tree::{FAN_OUT_DEFAULT, RootedTree};
+
+use crate::ids::HostId;
+
+/// The two classes of buffers at a host (WORM §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BufferClass {
+    /// Before the order of hosts is reversed.
+    One,
+    /// After.
+    Two,
+}
+
+impl BufferClass {
+    /// 1 or 2, as in files.
+    pub const fn number(self) -> u8 {
+        match self {
+            BufferClass::One => 1,
+            BufferClass::Two => 2,
+        }
+    }
+}
+
+/// How a circuit begins and ends (WORM §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CircuitVariant {
+    /// From the source to the host before it: the last hop is omitted.
+    OmitLast,
+    /// Back to the source, which confirms delivery.
+    Return,
+    /// The source sends to the first host of the order, which starts the multicast and
+    /// so puts the messages of all sources into one order. The source gets its own back.
+    Ordered,
+}
+
+/// How a rooted tree is used (WORM §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeVariant {
+    /// The source floods the tree: every host passes on to all neighbours but the one
+    /// it came from.
+    Unordered,
+    /// The source sends to the root, the root multicasts, to the source too.
+    Ordered,
+}
+
+/// One send from host to host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edge {
+    /// When, counted from 1, if every send takes one step and hosts forward as soon as
+    /// they have received (FPFS, PACKET §3.2).
+    pub step: u32,
+    /// Host that sends.
+    pub from: HostId,
+    /// Host that receives.
+    pub to: HostId,
+    /// Class of the buffer it needs at the receiver.
+    pub class: BufferClass,
+}
+
+/// What one host does with the messages of one source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// Host the message comes from; `None` if it starts here. With
+    /// [`CircuitVariant::Return`] the source has one: the host that returns it.
+    pub parent: Option<HostId>,
+    /// Class of the buffer the message is held in here.
+    pub class: BufferClass,
+    /// Hosts to pass it on to, in the order of the sends, and the class it needs there.
+    pub children: Vec<(HostId, BufferClass)>,
+    /// Only at a source that is not the root of an ordered structure: where to send the
+    /// message first. The host gets it back from `parent` in its turn, and only then
+    /// passes it on to `children`.
+    pub submit: Option<(HostId, BufferClass)>,
+}
+
+/// A scheme applied to the members of a group and one source.
+#[derive(Clone, Debug)]
+pub struct Structure {
+    order: Arc<[HostId]>,
+    source: usize,
+    shape: Shape,
+}
+
+#[derive(Clone, Debug)]
+enum Shape {
+    Repeat,
+    Circuit(CircuitVariant),
+    Tree(Arc<RootedTree>, TreeVariant),
+    KBinomial(k_binomial::Cover),
+}
+
+/// A role in terms of places in the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    parent: Option<usize>,
+    class: BufferClass,
+    children: Vec<(usize, BufferClass)>,
+    submit: Option<(usize, BufferClass)>,
+}
+
+/// A send in terms of places in the order, parents before children, children of a
+/// parent in the order of the sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Send {
+    from: usize,
+    to: usize,
+    class: BufferClass,
+}
+
+/// Every send, and the one before them that brings the message to the root.
+#[derive(Clone, Debug, Default)]
+struct Sends {
+    submission: Option<Send>,
+    sends: Vec<Send>,
+}
+
+impl Structure {
+    /// Separate addressing: the source sends to each in turn.
+    ///
+    /// # Errors
+    /// No members, one twice, or a source that is not among them.
+    pub fn repeat(
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+    ) -> Result<Structure, StructureError> {
+        Structure::new(order.into(), source, Shape::Repeat)
+    }
+
+    /// Directed circuit in the order of the members (WORM §5).
+    ///
+    /// # Errors
+    /// No members, one twice, or a source that is not among them.
+    pub fn circuit(
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+        variant: CircuitVariant,
+    ) -> Result<Structure, StructureError> {
+        Structure::new(order.into(), source, Shape::Circuit(variant))
+    }
+
+    /// Rooted tree (WORM §6); its members are the group's.
+    ///
+    /// # Errors
+    /// A source that is not a member.
+    pub fn tree(
+        tree: impl Into<Arc<RootedTree>>,
+        source: HostId,
+        variant: TreeVariant,
+    ) -> Result<Structure, StructureError> {
+        let tree = tree.into();
+        Structure::new(tree.members().clone(), source, Shape::Tree(tree, variant))
+    }
+
+    /// k-binomial tree (PACKET §4) on the order turned so that the source comes first.
+    ///
+    /// # Errors
+    /// No members, one twice, a source that is not among them, or k = 0.
+    pub fn k_binomial(
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+        k: u32,
+    ) -> Result<Structure, StructureError> {
+        let order = order.into();
+        if k == 0 {
+            return Err(StructureError::NoChildren { parameter: "k" });
+        }
+        let cover = k_binomial::Cover::new(order.len(), k);
+        Structure::new(order, source, Shape::KBinomial(cover))
+    }
+
+    fn new(
+        order: Arc<[HostId]>,
+        source: HostId,
+        shape: Shape,
+    ) -> Result<Structure, StructureError> {
+        check_members(&order)?;
+        let Some(source) = order.iter().position(|member| *member == source) else {
+            return Err(StructureError::NotMember {
+                host: source,
+                members: order.to_vec(),
+            });
+        };
+        Ok(Structure {
+            order,
+            source,
+            shape,
+        })
+    }
+
+    /// Members, in the order the scheme works on.
+    pub fn order(&self) -> &Arc<[HostId]> {
+        &self.order
+    }
+
+    /// Host whose messages these are.
+    pub fn source(&self) -> HostId {
+        self.order[self.source]
+    }
+
+    /// What one member does.
+    ///
+    /// # Errors
+    /// [`StructureError::NotMember`].
+    pub fn role_of(&self, host: HostId) -> Result<Role, StructureError> {
+        let Some(at) = self.order.iter().position(|member| *member == host) else {
+            return Err(StructureError::NotMember {
+                host,
+                members: self.order.to_vec(),
+            });
+        };
+        let members = self.order.len();
+        let place = match &self.shape {
+            Shape::Repeat => repeat_place(members, self.source, at),
+            Shape::Circuit(variant) => circuit::place(members, self.source, *variant, at),
+            Shape::Tree(tree, variant) => tree.place(self.source, *variant, at),
+            Shape::KBinomial(cover) => cover.place(members, self.source, at),
+        };
+        let name = |(at, class): (usize, BufferClass)| (self.order[at], class);
+        Ok(Role {
+            parent: place.parent.map(|at| self.order[at]),
+            class: place.class,
+            children: place.children.into_iter().map(name).collect(),
+            submit: place.submit.map(name),
+        })
+    }
+
+    /// Every send of the first packet, in the order of the schedule.
+    pub fn edges(&self) -> Vec<Edge> {
+        schedule::edges(self)
+    }
+
+    /// Steps until the last host has received the last of `packets` packets, every host
+    /// sending one packet a step, First-Packet-First-Served (PACKET §3.2). 0 for a
+    /// group of one, or no packets.
+    pub fn steps(&self, packets: u32) -> u64 {
+        schedule::steps(self, packets)
+    }
+
+    fn sends(&self) -> Sends {
+        let members = self.order.len();
+        match &self.shape {
+            Shape::Repeat => repeat_sends(members, self.source),
+            Shape::Circuit(variant) => circuit::sends(members, self.source, *variant),
+            Shape::Tree(tree, variant) => tree.sends(self.source, *variant),
+            Shape::KBinomial(cover) => cover.sends(members, self.source),
+        }
+    }
+}
+
+fn check_members(order: &[HostId]) -> Result<(), StructureError> {
+    if order.is_empty() {
+        return Err(StructureError::NoMembers);
+    }
+    let mut sorted = order.to_vec();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(StructureError::MemberTwice { host: pair[0] }),
+        None => Ok(()),
+    }
+}
+
+/// The members after the source, then those before it; the latter are behind it in the
+/// order, and so in class 2.
+fn repeat_children(members: usize, source: usize) -> Vec<(usize, BufferClass)> {
+    let class = |to: usize| {
+        if to > source {
+            BufferClass::One
+        } else {
+            BufferClass::Two
+        }
+    };
+    (source + 1..members)
+        .chain(0..source)
+        .map(|to| (to, class(to)))
+        .collect()
+}
+
+fn repeat_place(members: usize, source: usize, at: usize) -> Place {
+    let mut place = Place {
+        parent: None,
+        class: BufferClass::One,
+        children: Vec::new(),
+        submit: None,
+    };
+    if at == source {
+        place.children = repeat_children(members, source);
+    } else {
+        place.parent = Some(source);
+        place.class = if at > source {
+            BufferClass::One
+        } else {
+            BufferClass::Two
+        };
+    }
+    place
+}
+
+fn repeat_sends(members: usize, source: usize) -> Sends {
+    let sends = repeat_children(members, source)
+        .into_iter()
+        .map(|(to, class)| Send {
+            from: source,
+            to,
+            class,
+        })
+        .collect();
+    Sends {
+        submission: None,
+        sends,
+    }
+}

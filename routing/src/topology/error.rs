@@ -1,0 +1,289 @@
+//! What can be wrong with a topology.
+
+use std::fmt;
+
+use super::SWITCHES_MAX;
+use crate::ids::{HostId, PortId, SwitchId};
+
+/// Who uses a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The host with this id.
+    Host(HostId),
+    /// The link at this place in the list of links, from 0.
+    Link(usize),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Host(host) => write!(f, "host {host}"),
+            End::Link(link) => write!(f, "links[{link}]"),
+        }
+    }
+}
+
+/// Why a topology is refused. Messages name the value, the bound and the choices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TopologyError {
+    /// Not JSON at all.
+    Malformed {
+        /// Where, counted from 1.
+        line: usize,
+        /// Where, counted from 1.
+        column: usize,
+        /// What the parser says.
+        reason: String,
+    },
+    /// A field that has to be there is not.
+    MissingField {
+        /// Where, as in `links[3]`.
+        at: String,
+        /// Its name.
+        field: &'static str,
+    },
+    /// A field of another type than it should be.
+    WrongType {
+        /// Where, as in `links[3].a_port`.
+        at: String,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: &'static str,
+    },
+    /// A number outside its bounds.
+    OutsideBounds {
+        /// What the number is.
+        what: String,
+        /// The number.
+        value: i128,
+        /// Smallest allowed.
+        least: i128,
+        /// Largest allowed.
+        most: i128,
+    },
+    /// There has to be one at least.
+    NoSwitches,
+    /// More than [`SWITCHES_MAX`].
+    TooManySwitches {
+        /// How many there are.
+        count: usize,
+    },
+    /// Two switches with one id.
+    DuplicateSwitch {
+        /// The id.
+        switch: SwitchId,
+    },
+    /// Two hosts with one id.
+    DuplicateHost {
+        /// The id.
+        host: HostId,
+    },
+    /// A switch that is not in the topology.
+    UnknownSwitch {
+        /// Its id.
+        switch: u64,
+        /// Who names it.
+        at: String,
+        /// The switches there are.
+        choices: Vec<SwitchId>,
+    },
+    /// A host that is not in the topology.
+    UnknownHost {
+        /// Its id.
+        host: u64,
+        /// The hosts there are.
+        choices: Vec<HostId>,
+    },
+    /// A port that the switch does not have.
+    PortOutsideSwitch {
+        /// The switch.
+        switch: SwitchId,
+        /// The port.
+        port: PortId,
+        /// How many ports it has.
+        ports: u16,
+        /// Who names it.
+        at: End,
+    },
+    /// Two ends on one port.
+    PortUsedTwice {
+        /// The switch.
+        switch: SwitchId,
+        /// The port.
+        port: PortId,
+        /// Who has it.
+        first: End,
+        /// Who wants it too.
+        second: End,
+    },
+    /// Both ends of a link on one switch.
+    LinkToItself {
+        /// Place in the list of links.
+        link: usize,
+        /// The switch.
+        switch: SwitchId,
+    },
+    /// A link between two switches that are not linked that way.
+    UnknownLink {
+        /// What was asked for, `switch:port`.
+        link: String,
+        /// The links there are.
+        choices: Vec<String>,
+    },
+    /// Some switches cannot be reached.
+    NotConnected {
+        /// From this one.
+        from: SwitchId,
+        /// These.
+        unreachable: Vec<SwitchId>,
+    },
+    /// The grid has fewer cells than there are switches.
+    GridMismatch {
+        /// Switches along each dimension.
+        radix: Vec<u16>,
+        /// Largest switch id.
+        largest: usize,
+    },
+    /// A parameter of a generator that makes no topology.
+    Parameter {
+        /// Kind of topology.
+        kind: String,
+        /// Which parameter, what it is, what it may be.
+        reason: String,
+    },
+}
+
+impl TopologyError {
+    pub(crate) fn outside(
+        what: &str,
+        value: impl Into<i128>,
+        least: impl Into<i128>,
+        most: impl Into<i128>,
+    ) -> Self {
+        TopologyError::OutsideBounds {
+            what: what.to_owned(),
+            value: value.into(),
+            least: least.into(),
+            most: most.into(),
+        }
+    }
+}
+
+/// Lists at most this many choices in a message.
+const CHOICES_SHOWN_MAX: usize = 16;
+
+pub(crate) fn list<T: fmt::Display>(choices: &[T]) -> String {
+    let mut text: Vec<String> = choices
+        .iter()
+        .take(CHOICES_SHOWN_MAX)
+        .map(ToString::to_string)
+        .collect();
+    if choices.len() > CHOICES_SHOWN_MAX {
+        text.push(format!("… ({} in all)", choices.len()));
+    }
+    if text.is_empty() {
+        "none".into()
+    } else {
+        text.join(", ")
+    }
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use TopologyError::*;
+        match self {
+            Malformed {
+                line,
+                column,
+                reason,
+            } => {
+                write!(
+                    f,
+                    "topology is not JSON: line {line}, column {column}: {reason}"
+                )
+            }
+            MissingField { at, field } => write!(f, "{at}: field \"{field}\" is missing"),
+            WrongType {
+                at,
+                found,
+                expected,
+            } => write!(f, "{at}: {found} is not {expected}"),
+            OutsideBounds {
+                what,
+                value,
+                least,
+                most,
+            } => {
+                write!(f, "{what}: {value} is outside {least} to {most}")
+            }
+            NoSwitches => write!(f, "topology has no switches; it needs at least one"),
+            TooManySwitches { count } => {
+                write!(
+                    f,
+                    "topology has {count} switches; at most {SWITCHES_MAX} are supported"
+                )
+            }
+            DuplicateSwitch { switch } => write!(f, "switch id {switch} is given twice"),
+            DuplicateHost { host } => write!(f, "host id {host} is given twice"),
+            UnknownSwitch {
+                switch,
+                at,
+                choices,
+            } => {
+                write!(
+                    f,
+                    "{at}: there is no switch {switch}; switches are {}",
+                    list(choices)
+                )
+            }
+            UnknownHost { host, choices } => {
+                write!(f, "there is no host {host}; hosts are {}", list(choices))
+            }
+            PortOutsideSwitch {
+                switch,
+                port,
+                ports,
+                at,
+            } => write!(
+                f,
+                "{at}: port {port} is outside switch {switch}, which has {ports} ports, 0 to {}",
+                ports - 1
+            ),
+            PortUsedTwice {
+                switch,
+                port,
+                first,
+                second,
+            } => {
+                write!(
+                    f,
+                    "port {port} of switch {switch} is used twice, by {first} and by {second}"
+                )
+            }
+            LinkToItself { link, switch } => {
+                write!(f, "links[{link}] joins switch {switch} to itself")
+            }
+            UnknownLink { link, choices } => {
+                write!(f, "there is no link at {link}; links are {}", list(choices))
+            }
+            NotConnected { from, unreachable } => write!(
+                f,
+                "topology is not connected: switch {from} cannot reach switches {}",
+                list(unreachable)
+            ),
+            GridMismatch { radix, largest } => write!(
+                f,
+                "grid {} has no place for switch {largest}",
+                radix
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("x")
+            ),
+            Parameter { kind, reason } => write!(f, "{kind}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for TopologyError {}

@@ -1,0 +1,247 @@
+//! The figures of PACKET §4, and the schedule replayed packet by packet.
+
+use wormcast_routing::ids::HostId;
+use wormcast_routing::structure::k_binomial::{hosts_covered, optimal_k, steps, steps_of_one};
+use wormcast_routing::structure::{CircuitVariant, Structure};
+
+/// (optimal k, steps) for messages of 1, 2, 3, 4, 8, 16, 32, 64 packets.
+const OPTIMA: [(usize, [(u32, u64); 8]); 4] = [
+    (
+        4,
+        [
+            (2, 2),
+            (1, 4),
+            (1, 5),
+            (1, 6),
+            (1, 10),
+            (1, 18),
+            (1, 34),
+            (1, 66),
+        ],
+    ),
+    (
+        16,
+        [
+            (4, 4),
+            (2, 7),
+            (2, 9),
+            (2, 11),
+            (2, 19),
+            (1, 30),
+            (1, 46),
+            (1, 78),
+        ],
+    ),
+    (
+        64,
+        [
+            (6, 6),
+            (2, 10),
+            (2, 12),
+            (2, 14),
+            (2, 22),
+            (2, 38),
+            (2, 70),
+            (1, 126),
+        ],
+    ),
+    (
+        256,
+        [
+            (8, 8),
+            (3, 12),
+            (2, 15),
+            (2, 17),
+            (2, 25),
+            (2, 41),
+            (2, 73),
+            (2, 137),
+        ],
+    ),
+];
+
+#[test]
+fn the_optimal_k_is_that_of_the_table() {
+    for (hosts, row) in OPTIMA {
+        for (packets, expected) in [1, 2, 3, 4, 8, 16, 32, 64].into_iter().zip(row) {
+            let k = optimal_k(hosts, packets);
+            assert_eq!(
+                (k, steps(hosts, packets, k)),
+                expected,
+                "{hosts} hosts, {packets} packets"
+            );
+        }
+    }
+}
+
+#[test]
+fn three_packets_to_three_hosts_take_five_steps_in_a_line_and_six_in_the_binomial_tree() {
+    let order = [HostId(0), HostId(1), HostId(2), HostId(3)];
+    let in_line = Structure::k_binomial(order, HostId(0), 1).unwrap();
+    let binomial = Structure::k_binomial(order, HostId(0), 2).unwrap();
+    assert_eq!((in_line.steps(3), binomial.steps(3)), (5, 6));
+    assert_eq!((steps(4, 3, 1), steps(4, 3, 2)), (5, 6));
+    let circuit = Structure::circuit(order, HostId(0), CircuitVariant::OmitLast).unwrap();
+    assert_eq!(
+        circuit.edges(),
+        in_line.edges(),
+        "a line is a circuit without its last hop"
+    );
+}
+
+/// Hosts covered if every covered host covers a new one each step, k times.
+fn grow(steps: u32, k: u32) -> u64 {
+    let mut served = vec![0u32];
+    for _ in 0..steps {
+        let able = served.iter().filter(|sends| **sends < k).count();
+        for sends in served.iter_mut().filter(|sends| **sends < k) {
+            *sends += 1;
+        }
+        served.extend(vec![0; able]);
+    }
+    served.len() as u64
+}
+
+#[test]
+fn as_many_hosts_are_covered_as_when_the_tree_is_grown() {
+    for k in 1..=6 {
+        for steps in 0..=10 {
+            assert_eq!(hosts_covered(steps, k), grow(steps, k), "N({steps},{k})");
+        }
+    }
+    assert_eq!(hosts_covered(200, 8), u64::MAX, "saturates");
+    assert_eq!(steps_of_one(1, 3), 0);
+}
+
+/// When the last host has received the last packet, counted by a clock that moves step
+/// by step, every host sending at most one packet in each.
+fn replay(parents: &[usize], packets: usize) -> u64 {
+    let hosts = parents.len();
+    let children: Vec<Vec<usize>> = (0..hosts)
+        .map(|host| (1..hosts).filter(|&child| parents[child] == host).collect())
+        .collect();
+    let mut has = vec![0; hosts];
+    has[0] = packets;
+    let mut sent = vec![0; hosts];
+    let mut step = 0;
+    while has.iter().any(|&count| count < packets) {
+        step += 1;
+        let mut arrivals = Vec::new();
+        for host in 0..hosts {
+            let fan_out = children[host].len();
+            if fan_out > 0 && sent[host] < has[host] * fan_out {
+                arrivals.push(children[host][sent[host] % fan_out]);
+                sent[host] += 1;
+            }
+        }
+        for host in arrivals {
+            has[host] += 1;
+        }
+    }
+    step
+}
+
+/// Parents of the hosts by their place in the order of the first packet's sends, so
+/// that children of a host are in the order of its sends.
+fn parents_of(structure: &Structure) -> Vec<usize> {
+    let mut place = vec![structure.source()];
+    let mut parents = vec![0];
+    for edge in structure.edges() {
+        parents.push(place.iter().position(|&host| host == edge.from).unwrap());
+        place.push(edge.to);
+    }
+    parents
+}
+
+#[test]
+fn the_schedule_takes_the_steps_of_the_formula() {
+    for hosts in 2..=128u16 {
+        let order: Vec<HostId> = (0..hosts).map(HostId).collect();
+        for k in 1..=7 {
+            let source = HostId(hosts * 3 / 7);
+            let structure = Structure::k_binomial(order.clone(), source, k).unwrap();
+            let parents = parents_of(&structure);
+            assert_eq!(parents.len(), usize::from(hosts));
+            for packets in 1..=16 {
+                let expected = steps(usize::from(hosts), packets, k);
+                let replayed = replay(&parents, packets as usize);
+                assert_eq!(structure.steps(packets), replayed);
+                // A source with fewer than k children is quicker than the formula, which
+                // has it send k times; at the optimal k that never happens.
+                assert!(replayed <= expected, "n {hosts} k {k} m {packets}");
+                if packets == 1 || k == optimal_k(usize::from(hosts), packets) {
+                    assert_eq!(replayed, expected, "n {hosts} k {k} m {packets}");
+                }
+            }
+        }
+    }
+}
+
+/// All trees of so many hosts, each child after its parent, as parents by place.
+fn all_trees(hosts: usize) -> Vec<Vec<usize>> {
+    let mut trees = vec![vec![0]];
+    for place in 1..hosts {
+        trees = trees
+            .iter()
+            .flat_map(|tree| {
+                (0..place).map(move |parent| tree.iter().copied().chain([parent]).collect())
+            })
+            .collect();
+    }
+    trees
+}
+
+#[test]
+fn no_tree_is_quicker_than_the_optimal_one() {
+    for hosts in 2..=7 {
+        let trees = all_trees(hosts);
+        for packets in 1..=6 {
+            let best = trees
+                .iter()
+                .map(|tree| replay(tree, packets as usize))
+                .min()
+                .unwrap();
+            let k = optimal_k(hosts, packets);
+            assert_eq!(
+                steps(hosts, packets, k),
+                best,
+                "{hosts} hosts, {packets} packets"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_optimal_k_is_the_best_of_all() {
+    for hosts in 2..=200 {
+        for packets in 1..=40 {
+            let best = (1..=12)
+                .map(|k| (steps(hosts, packets, k), k))
+                .min()
+                .unwrap();
+            let k = optimal_k(hosts, packets);
+            assert_eq!((steps(hosts, packets, k), k), best);
+        }
+    }
+}
+
+#[test]
+fn sends_go_to_the_places_of_fig_11() {
+    // Sixteen hosts, k = 2: N = 1, 2, 4, 7, 12, 20, so T1 is 5; the source sends 12
+    // places from the right end, and 3 hosts are left for the second send.
+    let order: Vec<HostId> = (0..16).map(HostId).collect();
+    let structure = Structure::k_binomial(order, HostId(0), 2).unwrap();
+    let role = |host| structure.role_of(HostId(host)).unwrap();
+    let children = |host| {
+        role(host)
+            .children
+            .iter()
+            .map(|child| child.0.0)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(children(0), [4, 1]);
+    assert_eq!(children(4), [9, 5]);
+    assert_eq!(children(1), [2]);
+    assert_eq!(role(2).parent, Some(HostId(1)));
+    assert_eq!(children(2), [3]);
+}
