@@ -1,0 +1,240 @@
+//! What the engine tells the shell, and what the application side returns.
+
+use crate::ids::{BufferClass, GroupId, HostId};
+use core::fmt;
+
+/// A frame in the caller's buffer, ready to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Bytes of the frame, Ethernet header included.
+    pub length: usize,
+    /// Buffer class of the worm; the shell may map it to a priority.
+    pub class: BufferClass,
+}
+
+/// Why a member does not have, or will not get, a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum FailReason {
+    /// No acknowledgement for [`crate::Timing::member_timeout_us`].
+    Silent = 1,
+    /// A new plan no longer has it.
+    Removed = 2,
+    /// It started anew or joined too late to have the start of the message.
+    Late = 3,
+    /// Its application: no space left on device.
+    NoSpace = 4,
+    /// Its application: some other input or output error.
+    Storage = 5,
+    /// Its application gave up, or there is none.
+    Cancelled = 6,
+    /// There is no route to it, or one too long for the packets.
+    NoRoute = 7,
+    /// It hangs below a host that failed, and no new plan came.
+    Orphaned = 8,
+}
+
+impl FailReason {
+    /// All reasons.
+    pub const ALL: [FailReason; 8] = [
+        FailReason::Silent,
+        FailReason::Removed,
+        FailReason::Late,
+        FailReason::NoSpace,
+        FailReason::Storage,
+        FailReason::Cancelled,
+        FailReason::NoRoute,
+        FailReason::Orphaned,
+    ];
+
+    /// The reason with that code on the wire.
+    pub fn from_code(code: u8) -> Option<FailReason> {
+        FailReason::ALL.into_iter().find(|reason| *reason as u8 == code)
+    }
+
+    /// True if the member itself is gone, false if its application gave up.
+    pub fn is_host_dead(self) -> bool {
+        matches!(
+            self,
+            FailReason::Silent | FailReason::Removed | FailReason::NoRoute | FailReason::Orphaned
+        )
+    }
+}
+
+impl fmt::Display for FailReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FailReason::Silent => "no acknowledgement",
+            FailReason::Removed => "removed from the group",
+            FailReason::Late => "joined or restarted after the message began",
+            FailReason::NoSpace => "no space left on device",
+            FailReason::Storage => "input/output error",
+            FailReason::Cancelled => "application gave up",
+            FailReason::NoRoute => "no usable route",
+            FailReason::Orphaned => "below a failed host",
+        })
+    }
+}
+
+/// What the engine tells the shell. `group` and `origin` name the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Member: bytes or the end of a message can be read. Sent once until a read
+    /// has found nothing more.
+    Readable {
+        /// The group.
+        group: GroupId,
+        /// Whose stream.
+        origin: HostId,
+    },
+    /// Origin: `write` accepts bytes again after it accepted fewer than given.
+    Writable {
+        /// The group.
+        group: GroupId,
+    },
+    /// Origin: every member that is not in `failed` has the whole message and its
+    /// application has confirmed it.
+    Stable {
+        /// The group.
+        group: GroupId,
+        /// Counts the messages of this origin to this group, from 0.
+        message: u64,
+        /// Members of the group, at any time since the message began, that do not
+        /// have it, ascending.
+        failed: Vec<(HostId, FailReason)>,
+    },
+    /// Origin, after `finish`: all that was written is stable.
+    Finished {
+        /// The group.
+        group: GroupId,
+    },
+    /// A child is silent, or cannot be reached. The shell tells the controller,
+    /// whose next plan leaves it out. Sent once for each plan and child.
+    MemberFailed {
+        /// The group.
+        group: GroupId,
+        /// Whose stream.
+        origin: HostId,
+        /// The child.
+        host: HostId,
+        /// Why.
+        reason: FailReason,
+        /// Milliseconds since it was last heard.
+        silent_ms: u64,
+    },
+    /// Origin: a member will not have this message. Its host lives.
+    MemberAborted {
+        /// The group.
+        group: GroupId,
+        /// The message, counted from 0.
+        message: u64,
+        /// The member.
+        host: HostId,
+        /// Why.
+        reason: FailReason,
+    },
+    /// Member: the message being read breaks off, its rest will not come; drop what
+    /// has been read of it. The next read starts with another message.
+    MessageLost {
+        /// The group.
+        group: GroupId,
+        /// Whose stream.
+        origin: HostId,
+        /// Why.
+        reason: LossReason,
+    },
+    /// The structure that the plan gives for a stream cannot be used: more children
+    /// than [`crate::Limits::children`].
+    StructureRejected {
+        /// The group.
+        group: GroupId,
+        /// Whose stream.
+        origin: HostId,
+        /// Children in the structure.
+        children: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Why a message breaks off at a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossReason {
+    /// The origin's application cancelled it.
+    Cancelled,
+    /// The origin started anew.
+    OriginRestarted,
+    /// The group went on without this member (it was taken for dead).
+    LeftBehind,
+    /// The group was removed, or the origin is no longer a member.
+    GroupChanged,
+}
+
+/// What [`crate::Engine::read`] put into the caller's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Read {
+    /// Bytes written to the buffer. All are of one message.
+    pub length: usize,
+    /// They are the last of the message; [`crate::Engine::confirm`] or
+    /// [`crate::Engine::abort`] must follow before more is read. (A message may be
+    /// empty: then length is 0.)
+    pub end_of_message: bool,
+}
+
+/// Why the application's call is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UseError {
+    /// This host is not a member of the group.
+    UnknownGroup {
+        /// The group asked for.
+        group: GroupId,
+    },
+    /// Nothing has come from that origin.
+    UnknownOrigin {
+        /// The group asked for.
+        group: GroupId,
+        /// The origin asked for.
+        origin: HostId,
+    },
+    /// As many streams as [`crate::Limits::sessions`] are in use.
+    SessionsFull {
+        /// The limit.
+        limit: usize,
+    },
+    /// The end of a message has been read and not confirmed.
+    NotConfirmed,
+    /// There is no message end to confirm.
+    NothingToConfirm,
+    /// The plan gives this host no structure to send with.
+    NoStructure {
+        /// The group asked for.
+        group: GroupId,
+    },
+}
+
+impl fmt::Display for UseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UseError::UnknownGroup { group } => {
+                write!(f, "this host is not a member of {group}")
+            }
+            UseError::UnknownOrigin { group, origin } => {
+                write!(f, "nothing has come from {origin} in {group}")
+            }
+            UseError::SessionsFull { limit } => {
+                write!(f, "{limit} streams are in use, the most this host takes")
+            }
+            UseError::NotConfirmed => {
+                write!(f, "the end of a message has been read; confirm or abort it first")
+            }
+            UseError::NothingToConfirm => {
+                write!(f, "no end of a message has been read since the last confirmation")
+            }
+            UseError::NoStructure { group } => {
+                write!(f, "the plan of {group} has no structure with this host as origin")
+            }
+        }
+    }
+}
+
+impl std::error::Error for UseError {}

@@ -1,0 +1,28 @@
+//! Worm wire format and the sans-IO reliable multicast state machines.
+//!
+//! [`wire`] is the codec of SPEC.md. [`Engine`] is what every host runs: frames,
+//! plans and the time go in; frames, events and messages come out. It does no IO,
+//! reads no clock and owns no thread, so the agent, the simulator and the tests on
+//! virtual time drive the same code.
+
+mod config;
+mod engine;
+mod event;
+mod ids;
+mod plan;
+mod session;
+mod statistics;
+mod time;
+pub mod wire;
+
+pub use config::{
+    ConfigError, EngineConfig, Limits, MTU_MAX, MTU_MIN, Timing, WINDOW_PACKETS_MAX,
+};
+pub use engine::Engine;
+pub use event::{Event, FailReason, LossReason, Read, Transmit, UseError};
+pub use ids::{BufferClass, GroupId, HostId, Seq};
+pub use plan::{ChildRole, Edge, GroupPlan, PlanError, Role, Scheme, Structures};
+pub use session::Progress;
+pub use statistics::{Counters, SessionStatistics};
+pub use time::Instant;
+pub use wire::reject::Reject;

@@ -1,0 +1,247 @@
+//! What the planner tells an engine: groups, structures, routes.
+
+use crate::ids::{BufferClass, GroupId, HostId};
+use core::fmt;
+use std::sync::Arc;
+
+/// How a group carries a stream from its origin to its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// The origin sends to each member (TORUS §3, separate addressing).
+    Repeat,
+    /// Along the Hamiltonian circuit in ID order (WORM §5).
+    Circuit,
+    /// On the rooted tree, from wherever the origin is (WORM §6).
+    Tree,
+    /// On the k-binomial tree, first packet first served (PACKET §4).
+    KBinomial,
+    /// Replicated in the switches by a TREE route (WORM §3); members acknowledge
+    /// to the origin.
+    Switch,
+}
+
+impl Scheme {
+    /// All schemes, in the order of their names in plans.
+    pub const ALL: [Scheme; 5] =
+        [Scheme::Repeat, Scheme::Circuit, Scheme::Tree, Scheme::KBinomial, Scheme::Switch];
+
+    /// The name plans and the API use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Repeat => "repeat",
+            Scheme::Circuit => "circuit",
+            Scheme::Tree => "tree",
+            Scheme::KBinomial => "k-binomial",
+            Scheme::Switch => "switch",
+        }
+    }
+
+    /// The scheme of that name.
+    pub fn from_name(name: &str) -> Option<Scheme> {
+        Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)
+    }
+}
+
+/// One send from host to host in a structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The host that sends.
+    pub from: HostId,
+    /// The host that receives.
+    pub to: HostId,
+    /// The buffer class the packet is admitted against at `to`.
+    pub class: BufferClass,
+}
+
+/// A host this host serves in a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildRole {
+    /// The child.
+    pub host: HostId,
+    /// The buffer class of the edge to it.
+    pub class: BufferClass,
+    /// All hosts that receive through the child, itself not among them.
+    pub below: Vec<HostId>,
+}
+
+/// A host's place in the structure that carries one origin's stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// The host it receives from; none for the origin.
+    pub parent: Option<HostId>,
+    /// The hosts it serves, in schedule order.
+    pub children: Vec<ChildRole>,
+}
+
+impl Role {
+    /// The place of `host` in the structure of `origin` given by all its edges in
+    /// schedule order. None if `host` is neither the origin nor reached, or if the
+    /// edges are no tree rooted at the origin.
+    pub fn from_edges(host: HostId, origin: HostId, edges: &[Edge]) -> Option<Role> {
+        let parent_of = |of: HostId| edges.iter().find(|edge| edge.to == of).map(|edge| edge.from);
+        let parent = parent_of(host);
+        if (host == origin) == parent.is_some() || parent_of(origin).is_some() {
+            return None;
+        }
+        let mut children: Vec<ChildRole> = edges
+            .iter()
+            .filter(|edge| edge.from == host)
+            .map(|edge| ChildRole { host: edge.to, class: edge.class, below: Vec::new() })
+            .collect();
+        for edge in edges {
+            // Climb from every host; one that passes through a child is below it.
+            let mut at = edge.to;
+            let mut steps = 0;
+            while let Some(up) = parent_of(at) {
+                if up == host && at != edge.to {
+                    let child = children.iter_mut().find(|child| child.host == at)?;
+                    child.below.push(edge.to);
+                }
+                at = up;
+                steps += 1;
+                if steps > edges.len() {
+                    return None;
+                }
+            }
+            if at != origin {
+                return None;
+            }
+        }
+        Some(Role { parent, children })
+    }
+}
+
+/// The structures of a group. The shell computes them, lazily if it likes; the
+/// engine asks once for each origin and plan.
+pub trait Structures: Send + Sync {
+    /// The place of the host this engine runs on in the structure that carries the
+    /// stream of `origin`. None: `origin` is not a member, its packets are rejected.
+    ///
+    /// For [`Scheme::Repeat`] and [`Scheme::Switch`]: the origin has all other
+    /// members as children, every other member has the origin as parent.
+    fn role(&self, origin: HostId) -> Option<Role>;
+}
+
+/// Everything the engine has to know about a group it is a member of.
+#[derive(Clone)]
+pub struct GroupPlan {
+    /// The group.
+    pub id: GroupId,
+    /// Names this version of the plan. Two hosts must have equal epochs exactly if
+    /// they have the same plan of the group; order does not matter. (Reports of
+    /// subtree stability count only between hosts of equal epoch.)
+    pub epoch: u32,
+    /// How streams are carried.
+    pub scheme: Scheme,
+    /// All members, this host among them.
+    pub members: Vec<HostId>,
+    /// Who sends to whom.
+    pub structures: Arc<dyn Structures>,
+}
+
+impl fmt::Debug for GroupPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupPlan")
+            .field("id", &self.id)
+            .field("epoch", &self.epoch)
+            .field("scheme", &self.scheme)
+            .field("members", &self.members)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A plan or a route table the engine refuses; it keeps what it had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// The group number is 255.
+    GroupReserved,
+    /// As many groups as [`crate::Limits::groups`] exist.
+    GroupsFull {
+        /// The limit.
+        limit: usize,
+    },
+    /// This host is not among the members.
+    NotMember {
+        /// The group.
+        group: GroupId,
+        /// This host.
+        host: HostId,
+    },
+    /// A route is empty or too long.
+    RouteLength {
+        /// Where it leads.
+        host: HostId,
+        /// Its bytes.
+        length: usize,
+        /// The most bytes a route may have.
+        most: usize,
+    },
+    /// A byte of a route is not a port (0–253; 254 also in a unicast route).
+    RoutePort {
+        /// Where it leads.
+        host: HostId,
+        /// The byte.
+        port: u8,
+    },
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::GroupReserved => {
+                write!(f, "group 255 is broadcast; groups are 0 to 65535 without 255")
+            }
+            PlanError::GroupsFull { limit } => {
+                write!(f, "this host is in {limit} groups already, the most it takes")
+            }
+            PlanError::NotMember { group, host } => {
+                write!(f, "{host} is not among the members of {group}")
+            }
+            PlanError::RouteLength { host, length, most } => {
+                write!(f, "the route to {host} has {length} bytes; it must have 1 to {most}")
+            }
+            PlanError::RoutePort { host, port } => {
+                write!(f, "the route to {host} has byte {port}; ports are 0 to 253")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(from: u16, to: u16) -> Edge {
+        Edge { from: HostId(from), to: HostId(to), class: BufferClass::One }
+    }
+
+    #[test]
+    fn a_role_has_the_hosts_below_each_child() {
+        let edges = [edge(1, 2), edge(1, 5), edge(2, 3), edge(3, 4)];
+        let root = Role::from_edges(HostId(1), HostId(1), &edges).expect("the origin has a role");
+        assert_eq!(root.parent, None);
+        assert_eq!(root.children[0].below, vec![HostId(3), HostId(4)]);
+        assert_eq!(root.children[1].below, vec![]);
+        let inner = Role::from_edges(HostId(3), HostId(1), &edges).expect("reached");
+        assert_eq!(inner.parent, Some(HostId(2)));
+        assert_eq!(inner.children.len(), 1);
+        assert_eq!(Role::from_edges(HostId(9), HostId(1), &edges), None, "not reached");
+    }
+
+    #[test]
+    fn edges_that_are_no_tree_of_the_origin_give_no_role() {
+        let cycle = [edge(1, 2), edge(3, 4), edge(4, 3)];
+        assert_eq!(Role::from_edges(HostId(2), HostId(1), &cycle), None);
+        assert_eq!(Role::from_edges(HostId(1), HostId(1), &[edge(2, 1)]), None);
+    }
+
+    #[test]
+    fn names_of_schemes_are_found_again() {
+        for scheme in Scheme::ALL {
+            assert_eq!(Scheme::from_name(scheme.name()), Some(scheme));
+        }
+        assert_eq!(Scheme::from_name("flood"), None);
+    }
+}

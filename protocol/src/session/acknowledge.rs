@@ -1,0 +1,286 @@
+//! ACKs: made for the parent, aggregated over all below, and taken from children.
+
+use super::Session;
+use super::child::{Acked, Child};
+use super::congestion::Round;
+use super::shared::Shared;
+use crate::config::WINDOW_PACKETS_MAX;
+use crate::event::{FailReason, Transmit};
+use crate::ids::{BufferClass, HostId, Seq};
+use crate::time::Instant;
+use crate::wire::ack::{Ack, FAILED_MAX, FailedMember, List, RANGES_MAX, SeqRange};
+use crate::wire::pdu::Body;
+use crate::wire::reject::Reject;
+
+/// A list of bounded length on the stack.
+struct Bounded<T: Copy, const N: usize> {
+    items: [T; N],
+    length: usize,
+    more: bool,
+}
+
+impl<T: Copy, const N: usize> Bounded<T, N> {
+    fn new(fill: T) -> Self {
+        Bounded { items: [fill; N], length: 0, more: false }
+    }
+
+    fn push(&mut self, item: T) {
+        if self.length < N {
+            self.items[self.length] = item;
+            self.length += 1;
+        } else {
+            self.more = true;
+        }
+    }
+
+    fn as_slice(&self) -> &[T] {
+        &self.items[..self.length]
+    }
+}
+
+impl Session {
+    /// Writes the ACK that is due to the parent.
+    pub(super) fn poll_ack(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        if !self.reception.as_ref()?.is_ack_due() {
+            return None;
+        }
+        let stable = self.subtree_stable();
+        let ranges = self.received_runs();
+        let failed = self.failed_members(shared.config.host);
+        let common = self.common();
+        let reception = self.reception.as_mut()?;
+        let parent = self.parent;
+        let ack = Ack {
+            epoch: self.epoch,
+            receiver: reception.identity,
+            cumulative: Seq::of(self.cumulative),
+            stable: Seq::of(stable),
+            echo: reception.take_ack(stable, now),
+            packets: reception.packets,
+            duplicates: reception.duplicates,
+            congestion: reception.congestion,
+            retransmissions: (self.statistics.retransmissions
+                + self.statistics.retransmissions_below) as u32,
+            ranges: List::Values(ranges.as_slice()),
+            failed: List::Values(failed.as_slice()),
+            failed_more: failed.more,
+        };
+        self.statistics.acks_sent += 1;
+        shared.encode_to(buf, parent?, BufferClass::One, &common, &Body::Ack(ack))
+    }
+
+    /// The run that grew last, then the lowest ones: those a sender acts on first.
+    fn received_runs(&self) -> Bounded<SeqRange, RANGES_MAX> {
+        let mut ranges = Bounded::new(SeqRange { start: Seq(0), end: Seq(0) });
+        let recent = self.reception.as_ref().and_then(|reception| reception.recent);
+        if let Some(recent) = recent.filter(|recent| *recent >= self.cumulative) {
+            let mut start = recent;
+            while start > self.cumulative && self.store.has(start - 1) {
+                start -= 1;
+            }
+            if let Some((_, end)) = self.store.runs(recent).next() {
+                ranges.push(SeqRange { start: Seq::of(start), end: Seq::of(end) });
+            }
+        }
+        for (start, end) in self.store.runs(self.cumulative).take(RANGES_MAX) {
+            if !recent.is_some_and(|recent| (start..end).contains(&recent)) {
+                ranges.push(SeqRange { start: Seq::of(start), end: Seq::of(end) });
+            }
+        }
+        ranges
+    }
+
+    /// All members at and below this host that miss a message.
+    fn failed_members(&self, host: HostId) -> Bounded<FailedMember, FAILED_MAX> {
+        let fill = FailedMember { host, reason: FailReason::Late, at: Seq(0) };
+        let mut failed = Bounded::new(fill);
+        if let Some(reception) = &self.reception {
+            reception.missed(host).for_each(|member| failed.push(member));
+        }
+        for child in &self.children {
+            if child.excluded {
+                let at = Seq::of(child.stable);
+                let reason = child.reported.unwrap_or(FailReason::Silent);
+                failed.push(FailedMember { host: child.host, reason, at });
+                for host in &child.below {
+                    let reason = FailReason::Orphaned;
+                    failed.push(FailedMember { host: *host, reason, at });
+                }
+            } else {
+                child.failed.iter().for_each(|member| failed.push(*member));
+                failed.more |= child.failed_more;
+            }
+        }
+        failed
+    }
+
+    /// An ACK from a child.
+    pub fn handle_ack(
+        &mut self,
+        ack: &Ack<'_>,
+        sender: HostId,
+        shared: &mut Shared,
+        now: Instant,
+    ) -> Result<(), Reject> {
+        self.touched = now;
+        let cumulative = ack.cumulative.expand(self.cumulative);
+        // A child that moved here may be ahead of this host, but not of the origin.
+        let bound = match self.outlet {
+            Some(_) => self.cumulative,
+            None => self.cumulative + u64::from(WINDOW_PACKETS_MAX),
+        };
+        if cumulative > bound {
+            return Err(Reject::AckImpossible);
+        }
+        let index = self
+            .children
+            .iter()
+            .position(|child| child.host == sender)
+            .ok_or(Reject::NotChild)?;
+        let stable_here = self.stable;
+        let child = &mut self.children[index];
+        let first_answer = child.receiver.is_none();
+        match child.receiver {
+            None => child.receiver = Some(ack.receiver),
+            Some(known) if known == ack.receiver => {}
+            Some(known) if Seq(ack.receiver).is_after(Seq(known)) => {
+                child.reset(ack.receiver, cumulative.max(stable_here), stable_here);
+            }
+            Some(_) => return Err(Reject::StaleIncarnation),
+        }
+        let mut acked = Acked::default();
+        let progress_before = (child.cumulative, child.stable);
+        if cumulative < stable_here {
+            // It will not get what it misses; it has to know.
+            child.probe.get_or_insert(None);
+        }
+        child.acknowledge_before(cumulative.max(stable_here), &mut acked);
+        for range in ack.ranges() {
+            let start = range.start.expand(self.cumulative);
+            let end = range.end.expand(self.cumulative);
+            if start >= end || end > bound.max(cumulative + u64::from(WINDOW_PACKETS_MAX)) {
+                return Err(Reject::AckImpossible);
+            }
+            if end > cumulative {
+                child.acknowledge_run(start, end, &self.store, &mut acked, now);
+            }
+        }
+        self.statistics.acks_received += 1;
+        if ack.epoch == self.epoch {
+            let stable = ack.stable.expand(self.cumulative).min(cumulative);
+            child.stable = child.stable.max(stable);
+            child.stable_current = true;
+        }
+        child.failed.clear();
+        child.failed.extend(ack.failed());
+        child.failed_more = ack.failed_more;
+        child.below_retransmissions = ack.retransmissions;
+        let progress =
+            acked.packets > 0 || (child.cumulative, child.stable) != progress_before;
+        child.note_heard(progress, now);
+        self.measure(index, ack, &acked, now);
+        if first_answer && self.broadcast.is_some() {
+            let child = &mut self.children[index];
+            child.release_waiting(&self.store);
+        }
+        self.statistics.retransmissions_below =
+            self.children.iter().map(|child| u64::from(child.below_retransmissions)).sum();
+        self.end_round(index, shared, now);
+        self.gather_repairs(index, now);
+        self.note_failed(index, shared);
+        self.settle_child(index, now);
+        self.note_stability(shared, now);
+        Ok(())
+    }
+
+    /// Round trip, delay, marks and losses an ACK tells of.
+    fn measure(&mut self, index: usize, ack: &Ack<'_>, acked: &Acked, now: Instant) {
+        let child = &mut self.children[index];
+        let settled_at = match &self.broadcast {
+            Some(broadcast) => broadcast.congestion.settled_at(),
+            None => child.congestion.settled_at(),
+        };
+        if let Some(echo) = ack.echo {
+            let age_us = now.stamp().wrapping_sub(echo.tx_time);
+            let rtt_us = u64::from(age_us.wrapping_sub(echo.delay_us));
+            // Half the range: such an echo is no echo of this host's clock.
+            if rtt_us < 1 << 31 {
+                let settled = settled_at.plus_us(age_us.into()) <= now;
+                child.path.add(rtt_us.max(1), echo.forward_delay_us, settled, now);
+            }
+        }
+        child.note_duplicates(ack.duplicates);
+        let packets = ack.packets.wrapping_sub(child.seen_packets);
+        let marked = ack.congestion.wrapping_sub(child.seen_congestion);
+        if packets < u32::MAX / 2 {
+            child.seen_packets = ack.packets;
+            child.seen_congestion = ack.congestion;
+        }
+        let lost = child.detect_loss(acked, now);
+        self.statistics.losses_detected += u64::from(lost);
+        let congestion = match &mut self.broadcast {
+            Some(broadcast) => &mut broadcast.congestion,
+            None => &mut child.congestion,
+        };
+        if packets < u32::MAX / 2 {
+            congestion.note_ack(packets, marked);
+        }
+        congestion.note_lost(lost);
+    }
+
+    /// Ends the round of the child, or of the TREE stream, when it is over.
+    fn end_round(&mut self, index: usize, shared: &mut Shared, now: Instant) {
+        let round = match &self.broadcast {
+            Some(broadcast) => {
+                // One that is silent does not hold up the others for long.
+                let rtt_us = self.children[index].path.rtt_us();
+                let patience = broadcast.congestion.settled_at().plus_us(2 * rtt_us + 10_000);
+                let ready = |child: &Child| child.path.has_round() || child.excluded;
+                if !self.children.iter().all(ready) && now < patience {
+                    return;
+                }
+                // The slowest branch rules the stream.
+                let rounds = self.children.iter_mut().filter_map(|child| {
+                    child.note_round();
+                    child.path.end_round()
+                });
+                rounds.fold(None, |slowest: Option<(u64, u64)>, (delay, rtt)| {
+                    let (delay_most, rtt_most) = slowest.unwrap_or((0, 0));
+                    Some((delay_most.max(delay), rtt_most.max(rtt)))
+                })
+            }
+            None => {
+                let child = &mut self.children[index];
+                if !child.path.has_round() {
+                    return;
+                }
+                child.note_round();
+                child.path.end_round()
+            }
+        };
+        let Some((queue_delay_us, rtt_us)) = round else { return };
+        let congestion = match &mut self.broadcast {
+            Some(broadcast) => &mut broadcast.congestion,
+            None => &mut self.children[index].congestion,
+        };
+        congestion.end_round(Round { queue_delay_us, rtt_us }, now);
+        if congestion.keeps_queue() {
+            shared.note_queue(queue_delay_us, now);
+        }
+    }
+
+    /// Whether the child still owes something, after any change of its state.
+    pub(super) fn settle_child(&mut self, index: usize, now: Instant) {
+        let end = self.cumulative.max(self.store.end());
+        let child = &mut self.children[index];
+        child.set_owing(end, now);
+        if child.remote_run().is_none() {
+            child.repair_at = None;
+        }
+    }
+}

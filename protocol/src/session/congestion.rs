@@ -1,0 +1,187 @@
+//! How much a sender may have in flight to a child, and how fast it sends.
+//!
+//! Delay-based, in the manner of FAST TCP and Swift: the window is scaled so that
+//! the queueing delay on the way there comes to a target, plus a few packets, which
+//! makes flows that share a queue converge to equal windows. After a change the
+//! queue has a round trip to settle; then the least delay of a few ACKs counts, so
+//! that a busy host's hiccups do not, and the window is set again. ECN
+//! marks cut the window in proportion to their share (RFC 8257). Loss by itself
+//! does not slow a flow down, unless it is so much that a queue shorter than the
+//! target must be overflowing.
+
+use crate::time::Instant;
+
+const WINDOW_INITIAL: f64 = 10.0;
+const WINDOW_LEAST: f64 = 2.0;
+const WINDOW_MOST: f64 = 32_768.0;
+/// Share of losses above which they are taken for congestion. Above what several
+/// links with 1 % random loss each amount to.
+const LOSS_SHARE: f64 = 0.15;
+/// Packets a window grows by in each round, whatever its size: what makes flows that
+/// share a queue equal, the faster the more. It costs a little more delay than aimed at.
+const GROWTH_PACKETS: f64 = 3.0;
+/// Packets over which the share is taken at least.
+const LOSS_PACKETS: u32 = 64;
+/// Packets that may leave at once.
+const BURST_PACKETS: u64 = 4;
+/// A burst may also last this long, for shells whose timers are coarse.
+const BURST_US: u64 = 500;
+
+/// What a round of measurements says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    pub queue_delay_us: u64,
+    pub rtt_us: u64,
+}
+
+/// Window and pace towards one child, or of one TREE stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Congestion {
+    target_us: u64,
+    window: f64,
+    starting: bool,
+    /// The window was full since the round began; only then may it grow.
+    limited: bool,
+    /// Packets sent from here on show the queue that the window makes.
+    settled_at: Instant,
+    packets: u32,
+    marked: u32,
+    mark_share: f64,
+    sent: u32,
+    lost: u32,
+    next_send: Instant,
+}
+
+impl Congestion {
+    pub fn new(target_us: u64) -> Congestion {
+        Congestion {
+            target_us,
+            window: WINDOW_INITIAL,
+            starting: true,
+            limited: false,
+            settled_at: Instant::ZERO,
+            packets: 0,
+            marked: 0,
+            mark_share: 0.0,
+            sent: 0,
+            lost: 0,
+            next_send: Instant::ZERO,
+        }
+    }
+
+    /// Packets that may be in flight.
+    pub fn window(&self) -> u32 {
+        self.window as u32
+    }
+
+    /// Whether the flow has found its bottleneck, so that it keeps a queue there.
+    pub fn keeps_queue(&self) -> bool {
+        !self.starting
+    }
+
+    /// Whether so many packets in flight leave room for another; notes that the
+    /// window was the limit if not.
+    pub fn has_room(&mut self, in_flight: u32) -> bool {
+        let room = in_flight < self.window();
+        self.limited |= !room;
+        room
+    }
+
+    /// The time from which the pace allows another packet.
+    pub fn next_send(&self) -> Instant {
+        self.next_send
+    }
+
+    /// A packet leaves.
+    pub fn note_sent(&mut self, rtt_us: u64, now: Instant) {
+        self.sent += 1;
+        let gain = if self.starting { 2.0 } else { 1.25 };
+        let interval_us = (rtt_us as f64 / (self.window * gain)) as u64;
+        let credit_us = (BURST_PACKETS * interval_us).max(BURST_US);
+        let earliest = Instant::from_micros(now.as_micros().saturating_sub(credit_us));
+        self.next_send = self.next_send.max(earliest).plus_us(interval_us);
+    }
+
+    /// Packets are taken for lost.
+    pub fn note_lost(&mut self, packets: u32) {
+        self.lost += packets;
+    }
+
+    /// An ACK came that tells of so many packets, so many of them marked.
+    pub fn note_ack(&mut self, packets: u32, marked: u32) {
+        self.packets += packets;
+        self.marked += marked.min(packets);
+    }
+
+    /// Delays of packets sent from this time on count for the round.
+    pub fn settled_at(&self) -> Instant {
+        self.settled_at
+    }
+
+    /// Ends a round and sets the window anew.
+    pub fn end_round(&mut self, round: Round, now: Instant) {
+        let Round { queue_delay_us, rtt_us } = round;
+        self.settled_at = now.plus_us(rtt_us);
+        let limited = core::mem::take(&mut self.limited);
+        self.heed_marks();
+        if self.heed_loss() {
+            return;
+        }
+        if self.starting {
+            if queue_delay_us * 2 < self.target_us {
+                if limited {
+                    self.set_window(self.window * 2.0);
+                }
+                return;
+            }
+            self.starting = false;
+        }
+        let rtt = (rtt_us.max(queue_delay_us).max(1)) as f64;
+        let excess = queue_delay_us as f64 - self.target_us as f64;
+        let scale = (1.0 - 0.5 * excess / rtt).clamp(0.5, 1.25);
+        if scale < 1.0 || limited {
+            self.set_window(self.window * scale + GROWTH_PACKETS);
+        }
+    }
+
+    fn heed_marks(&mut self) {
+        if self.packets == 0 {
+            return;
+        }
+        let share = f64::from(self.marked) / f64::from(self.packets);
+        self.mark_share += (share - self.mark_share) / 16.0;
+        if self.marked > 0 {
+            self.starting = false;
+            self.set_window(self.window * (1.0 - self.mark_share / 2.0));
+        }
+        self.packets = 0;
+        self.marked = 0;
+    }
+
+    fn heed_loss(&mut self) -> bool {
+        if self.sent < LOSS_PACKETS {
+            return false;
+        }
+        let share = f64::from(self.lost) / f64::from(self.sent);
+        self.sent = 0;
+        self.lost = 0;
+        if share > LOSS_SHARE {
+            self.starting = false;
+            self.set_window(self.window * 0.75);
+            return true;
+        }
+        false
+    }
+
+    /// Nothing has been heard for several probes: start small when it is again.
+    pub fn note_blackout(&mut self) {
+        self.starting = true;
+        self.sent = 0;
+        self.lost = 0;
+        self.set_window(WINDOW_INITIAL.min(self.window));
+    }
+
+    fn set_window(&mut self, window: f64) {
+        self.window = window.clamp(WINDOW_LEAST, WINDOW_MOST);
+    }
+}

@@ -1,0 +1,103 @@
+//! Reading at a member.
+
+use super::Session;
+use super::shared::Shared;
+use crate::event::{Event, FailReason, LossReason, Read, UseError};
+use crate::time::Instant;
+
+impl Session {
+    /// See [`crate::Engine::read`].
+    pub fn read(
+        &mut self,
+        buf: &mut [u8],
+        shared: &mut Shared,
+        now: Instant,
+    ) -> Result<Read, UseError> {
+        self.touched = now;
+        let (group, origin) = (self.group, self.origin);
+        let unknown = UseError::UnknownOrigin { group, origin };
+        let Some(reception) = &mut self.reception else { return Err(unknown) };
+        if reception.awaiting_confirm {
+            return Err(UseError::NotConfirmed);
+        }
+        let mut read = Read::default();
+        let before = reception.consumed();
+        while reception.discard(&self.store, self.cumulative) {
+            let Some(packet) = self.store.get(reception.consumed()) else { break };
+            if packet.cancel {
+                reception.finish_packet(true);
+                let reason = LossReason::Cancelled;
+                shared.emit(Event::MessageLost { group, origin, reason });
+                // What this call has put into the buffer is void with the rest.
+                read.length = 0;
+                break;
+            }
+            reception.begin_packet(packet.first);
+            let rest = &packet.payload[reception.read_offset..];
+            let take = rest.len().min(buf.len() - read.length);
+            buf[read.length..read.length + take].copy_from_slice(&rest[..take]);
+            read.length += take;
+            reception.read_offset += take;
+            if reception.read_offset < packet.payload.len() {
+                break;
+            }
+            if packet.last {
+                reception.awaiting_confirm = true;
+                read.end_of_message = true;
+                break;
+            }
+            reception.finish_packet(false);
+        }
+        self.statistics.delivered_bytes += read.length as u64;
+        let more = reception.awaiting_confirm || reception.consumed() < self.cumulative;
+        if !more {
+            reception.readable_told = false;
+        }
+        if reception.consumed() > before {
+            self.after_consuming(shared, now);
+        }
+        Ok(read)
+    }
+
+    /// See [`crate::Engine::confirm`].
+    pub fn confirm(&mut self, shared: &mut Shared, now: Instant) -> Result<(), UseError> {
+        let Some(reception) = &mut self.reception else {
+            return Err(UseError::NothingToConfirm);
+        };
+        if !reception.awaiting_confirm {
+            return Err(UseError::NothingToConfirm);
+        }
+        reception.finish_packet(true);
+        self.statistics.delivered_messages += 1;
+        self.announce_more(shared);
+        self.after_consuming(shared, now);
+        Ok(())
+    }
+
+    /// See [`crate::Engine::abort`].
+    pub fn abort(&mut self, reason: FailReason, shared: &mut Shared, now: Instant) {
+        if let Some(reception) = &mut self.reception {
+            reception.abort(reason);
+            reception.discard(&self.store, self.cumulative);
+            self.announce_more(shared);
+            self.after_consuming(shared, now);
+        }
+    }
+
+    /// More can be read, of another message.
+    fn announce_more(&mut self, shared: &mut Shared) {
+        let Some(reception) = &mut self.reception else { return };
+        reception.readable_told = reception.consumed() < self.cumulative;
+        if reception.readable_told {
+            shared.emit(Event::Readable { group: self.group, origin: self.origin });
+        }
+    }
+
+    fn after_consuming(&mut self, shared: &mut Shared, now: Instant) {
+        if let Some(reception) = &self.reception {
+            let keep_from = self.stable.min(reception.consumed());
+            self.release_before(keep_from, shared);
+        }
+        self.note_stability(shared, now);
+    }
+}

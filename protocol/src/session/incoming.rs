@@ -1,0 +1,195 @@
+//! What comes from the parent, and requests to the origin.
+
+use super::Session;
+use super::outlet::REPAIR_QUEUE_MAX;
+use super::shared::Shared;
+use super::store::Packet;
+use crate::config::WINDOW_PACKETS_MAX;
+use crate::event::{Event, LossReason};
+use crate::ids::{HostId, Seq};
+use crate::time::Instant;
+use crate::wire::pdu::{Data, Nack, Repair, Status};
+use crate::wire::reject::Reject;
+
+/// Least time between two NACKs of a stream, µs.
+const NACK_INTERVAL_US: u64 = 1_000;
+
+/// Packets in order that a stream may hold however full the pool is. Structures of
+/// several groups together can ask for buffers in a cycle where each alone does not
+/// (an unordered tree climbs where a circuit descends); with room of its own at
+/// every member no stream waits for another (WORM §4 asks for two worms' room).
+const SESSION_PACKETS: usize = 4;
+
+impl Session {
+    /// A DATA packet, from the parent, a former parent, or the origin itself.
+    pub fn handle_data(
+        &mut self,
+        data: &Data<'_>,
+        sender: HostId,
+        marked: bool,
+        shared: &mut Shared,
+        now: Instant,
+    ) -> Result<(), Reject> {
+        self.touched = now;
+        let seq = data.seq;
+        let position = seq.expand(self.cumulative);
+        let stable = Seq(seq.0.wrapping_sub(u32::from(data.stable_offset))).expand(self.stable);
+        self.learn_stable(stable, shared, now);
+        let from_parent = Some(sender) == self.parent;
+        let timing = &shared.config.timing;
+        let (every, delay_us) = (timing.ack_every_packets, timing.ack_delay_us);
+        let Some(reception) = &mut self.reception else { return Err(Reject::OwnStream) };
+        if from_parent {
+            reception.note_parent_arrival(data.tx_time, now);
+        }
+        reception.packets = reception.packets.wrapping_add(1);
+        reception.congestion = reception.congestion.wrapping_add(marked.into());
+        self.statistics.data_received_packets += 1;
+        self.statistics.congestion_marks += u64::from(marked);
+        if position < self.cumulative || self.store.has(position) {
+            reception.duplicates = reception.duplicates.wrapping_add(1);
+            self.statistics.duplicates_received += 1;
+            reception.note_arrival(data.ack_now, every, delay_us, now);
+            return Ok(());
+        }
+        if position >= self.cumulative + u64::from(WINDOW_PACKETS_MAX) {
+            return Err(Reject::BeyondWindow);
+        }
+        self.admit(data, position, shared, now)?;
+        let payload = shared.pools.take(data.payload, Some(data.class));
+        self.statistics.data_received_bytes += payload.len() as u64;
+        let end_before = self.store.end();
+        let packet = Packet {
+            payload,
+            first: data.first,
+            last: data.last,
+            cancel: data.cancel,
+            pool: Some(data.class),
+        };
+        self.store.insert(position, packet);
+        let closes_gap = position == self.cumulative && position + 1 < end_before;
+        let opens_gap = position > end_before.max(self.cumulative);
+        for child in &mut self.children {
+            child.note_arrived(position);
+        }
+        if let Some(reception) = &mut self.reception {
+            reception.recent = Some(position);
+            let at_once = data.ack_now || opens_gap || closes_gap;
+            reception.note_arrival(at_once, every, delay_us, now);
+        }
+        self.advance_cumulative(shared, now);
+        Ok(())
+    }
+
+    /// Makes sure there is room for the packet, or has a NACK sent.
+    fn admit(
+        &mut self,
+        data: &Data<'_>,
+        position: u64,
+        shared: &mut Shared,
+        now: Instant,
+    ) -> Result<(), Reject> {
+        let in_order = position == self.cumulative;
+        if in_order && self.store.held() < SESSION_PACKETS {
+            return Ok(());
+        }
+        while !shared.pools.admits(data.class, in_order) {
+            if self.evict(data.class, shared) {
+                continue;
+            }
+            if let Some(reception) = &mut self.reception
+                && now.since_us(reception.nack_at) >= NACK_INTERVAL_US
+            {
+                reception.nack_at = now;
+                reception.nack = Some(Nack { seq: data.seq, class: data.class });
+            }
+            return Err(Reject::NoBuffer);
+        }
+        Ok(())
+    }
+
+    fn advance_cumulative(&mut self, shared: &mut Shared, now: Instant) {
+        let Some(reception) = &mut self.reception else { return };
+        let before = self.cumulative;
+        while let Some(packet) = self.store.get(self.cumulative) {
+            self.cumulative += 1;
+            if packet.last {
+                reception.note_message_end(self.cumulative);
+            }
+        }
+        if self.cumulative == before {
+            return;
+        }
+        let readable = reception.discard(&self.store, self.cumulative);
+        if readable && !reception.readable_told {
+            reception.readable_told = true;
+            shared.emit(Event::Readable { group: self.group, origin: self.origin });
+        }
+        self.note_stability(shared, now);
+    }
+
+    /// The origin says, directly or through a parent, what is stable.
+    fn learn_stable(&mut self, stable: u64, shared: &mut Shared, now: Instant) {
+        if stable <= self.stable || self.reception.is_none() {
+            return;
+        }
+        if stable > self.cumulative {
+            self.fall_behind(stable, shared);
+        }
+        self.advance_stable(stable, shared, now);
+        self.advance_cumulative(shared, now);
+    }
+
+    /// All others are past `stable`: this host was taken for dead, or it lost its
+    /// memory. What it misses will not come.
+    fn fall_behind(&mut self, stable: u64, shared: &mut Shared) {
+        let Some(reception) = &mut self.reception else { return };
+        if reception.skip_to(stable) {
+            let (group, origin) = (self.group, self.origin);
+            shared.emit(Event::MessageLost { group, origin, reason: LossReason::LeftBehind });
+        }
+        self.store.advance(stable, |packet| shared.pools.release(packet));
+        self.cumulative = stable;
+    }
+
+    /// A STATUS from the parent.
+    pub fn handle_status(&mut self, status: &Status, shared: &mut Shared, now: Instant) {
+        self.learn_stable(status.stable.expand(self.stable), shared, now);
+        if status.ack_now
+            && let Some(reception) = &mut self.reception
+        {
+            reception.request_ack();
+        }
+    }
+
+    /// A NACK from a child.
+    pub fn handle_nack(&mut self, sender: HostId, now: Instant) -> Result<(), Reject> {
+        self.touched = now;
+        self.statistics.nacks_received += 1;
+        let child = self.children.iter_mut().find(|child| child.host == sender);
+        child.ok_or(Reject::NotChild)?.note_nack(now);
+        Ok(())
+    }
+
+    /// A parent asks the origin to serve a child.
+    pub fn handle_repair(&mut self, repair: &Repair, now: Instant) -> Result<(), Reject> {
+        self.touched = now;
+        let Some(outlet) = &mut self.outlet else { return Err(Reject::NotMember) };
+        if !outlet.members.contains(&repair.child) {
+            return Err(Reject::NotMember);
+        }
+        let from = repair.from.expand(self.stable).max(self.stable);
+        let to = repair.to.expand(self.stable).min(self.cumulative);
+        for position in from..to {
+            if outlet.repairs.len() >= REPAIR_QUEUE_MAX {
+                self.statistics.repairs_dropped += 1;
+                break;
+            }
+            let entry = (repair.child, position, repair.class);
+            if !outlet.repairs.contains(&entry) {
+                outlet.repairs.push_back(entry);
+            }
+        }
+        Ok(())
+    }
+}

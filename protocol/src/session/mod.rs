@@ -1,0 +1,233 @@
+//! One stream: what one host holds, forwards, confirms and, if it is the origin,
+//! writes, for one (group, origin).
+
+mod acknowledge;
+mod broadcast;
+mod child;
+mod congestion;
+mod delivery;
+mod incoming;
+mod outgoing;
+mod outlet;
+mod path;
+mod reception;
+mod replan;
+pub(crate) mod shared;
+mod store;
+
+use crate::config::Timing;
+use crate::ids::{GroupId, HostId, Seq};
+use crate::plan::{GroupPlan, Role, Scheme};
+use crate::statistics::SessionStatistics;
+use crate::time::Instant;
+use crate::wire::pdu::Common;
+use broadcast::Broadcast;
+use child::Child;
+pub use outlet::Progress;
+use outlet::Outlet;
+use reception::Reception;
+use shared::Shared;
+use store::Store;
+
+/// A host's part in one stream.
+pub(crate) struct Session {
+    pub group: GroupId,
+    pub origin: HostId,
+    /// Which life of the stream.
+    pub stream: u32,
+    scheme: Scheme,
+    epoch: u32,
+    parent: Option<HostId>,
+    store: Store,
+    /// All members hold everything before, as far as this host knows.
+    stable: u64,
+    /// Origin: the next position to write. Member: the first position missing.
+    cumulative: u64,
+    children: Vec<Child>,
+    rotation: usize,
+    /// At a member.
+    reception: Option<Reception>,
+    /// At the origin.
+    outlet: Option<Outlet>,
+    /// At the origin, scheme switch.
+    broadcast: Option<Broadcast>,
+    pub statistics: SessionStatistics,
+    /// Last time anything happened.
+    pub touched: Instant,
+    /// The plan has no place for it any more; what is complete may still be read.
+    pub detached: bool,
+}
+
+impl Session {
+    /// The stream this host originates, starting at `first`.
+    pub fn new_origin(
+        plan: &GroupPlan,
+        origin: HostId,
+        stream: u32,
+        first: Seq,
+        role: Role,
+        timing: &Timing,
+        now: Instant,
+    ) -> Session {
+        let start = first.first_position();
+        let mut session = Session::new(plan, origin, stream, start, role, timing, now);
+        session.outlet = Some(Outlet::new(plan.members.clone()));
+        if plan.scheme == Scheme::Switch {
+            session.broadcast = Some(Broadcast::new(start, timing));
+        }
+        session
+    }
+
+    /// The stream of another host, everything before `stable` being stable.
+    pub fn new_member(
+        plan: &GroupPlan,
+        origin: HostId,
+        stream: u32,
+        stable: Seq,
+        role: Role,
+        identity: u32,
+        timing: &Timing,
+        now: Instant,
+    ) -> Session {
+        let start = stable.first_position();
+        let mut session = Session::new(plan, origin, stream, start, role, timing, now);
+        session.reception = Some(Reception::new(start, identity));
+        session
+    }
+
+    fn new(
+        plan: &GroupPlan,
+        origin: HostId,
+        stream: u32,
+        start: u64,
+        role: Role,
+        timing: &Timing,
+        now: Instant,
+    ) -> Session {
+        Session {
+            group: plan.id,
+            origin,
+            stream,
+            scheme: plan.scheme,
+            epoch: plan.epoch,
+            parent: role.parent,
+            store: Store::new(start),
+            stable: start,
+            cumulative: start,
+            children: role
+                .children
+                .iter()
+                .map(|child| Child::new(child, start, timing, now))
+                .collect(),
+            rotation: 0,
+            reception: None,
+            outlet: None,
+            broadcast: None,
+            statistics: SessionStatistics::default(),
+            touched: now,
+            detached: false,
+        }
+    }
+
+    fn common(&self) -> Common {
+        Common { group: self.group, origin: self.origin, stream: self.stream }
+    }
+
+    /// Whether nothing is lost when this member forgets the stream: all is read,
+    /// confirmed, and stable.
+    pub fn is_idle(&self) -> bool {
+        self.reception.as_ref().is_some_and(|reception| reception.is_drained(self.cumulative))
+            && (self.stable == self.cumulative || self.detached)
+            && self.store.end() <= self.cumulative
+    }
+
+    /// Everything this host and all below it have confirmed.
+    fn subtree_stable(&self) -> u64 {
+        let own = match &self.reception {
+            Some(reception) => reception.consumed(),
+            None => self.cumulative,
+        };
+        self.children
+            .iter()
+            .filter(|child| !child.excluded)
+            .map(|child| if child.stable_current { child.stable } else { self.stable })
+            .fold(own, u64::min)
+            .max(self.stable)
+    }
+
+    /// The subtree has confirmed more, or may have: tell the parent, or at the
+    /// origin, move the window.
+    fn note_stability(&mut self, shared: &mut Shared, now: Instant) {
+        let stable = self.subtree_stable();
+        if self.outlet.is_some() {
+            if stable > self.stable {
+                self.advance_stable(stable, shared, now);
+            }
+        } else if let Some(reception) = &mut self.reception {
+            reception.note_stable(stable, shared.config.timing.ack_delay_us, now);
+        }
+    }
+
+    /// All members hold everything before `stable`.
+    fn advance_stable(&mut self, stable: u64, shared: &mut Shared, now: Instant) {
+        if stable <= self.stable {
+            return;
+        }
+        self.stable = stable;
+        let mut keep_from = stable;
+        if let Some(reception) = &mut self.reception {
+            reception.forget_settled(stable);
+            keep_from = keep_from.min(reception.consumed());
+        }
+        self.release_before(keep_from, shared);
+        for child in &mut self.children {
+            child.status_due = true;
+        }
+        self.settle_messages(shared);
+        self.write_pending_end(shared, now);
+    }
+
+    fn release_before(&mut self, position: u64, shared: &mut Shared) {
+        let Session { store, outlet, .. } = self;
+        store.advance(position, |packet| {
+            if let Some(outlet) = outlet {
+                outlet.stable_bytes += packet.payload.len() as u64;
+            }
+            shared.pools.release(packet);
+        });
+    }
+
+    /// Gives all memory back.
+    pub fn release_all(&mut self, shared: &mut Shared) {
+        let end = self.store.end();
+        self.store.advance(end, |packet| shared.pools.release(packet));
+    }
+
+    /// Gives up the oldest packet that is read here and acknowledged by all
+    /// children, though not stable; true if there was one.
+    pub fn evict(&mut self, class: crate::ids::BufferClass, shared: &mut Shared) -> bool {
+        let Some(reception) = &self.reception else { return false };
+        let until = self
+            .children
+            .iter()
+            .filter(|child| !child.excluded)
+            .map(|child| child.cumulative)
+            .fold(reception.consumed(), u64::min);
+        let base = self.store.base();
+        if base >= until || self.store.get(base).and_then(|packet| packet.pool) != Some(class) {
+            return false;
+        }
+        // Several at a time, so that not every packet has to look for room.
+        let until = until.min(base + 16);
+        self.statistics.evicted_packets += until - base;
+        self.store.advance(until, |packet| shared.pools.release(packet));
+        true
+    }
+}
+
+impl Session {
+    /// The stream ends here; true if a message breaks off.
+    pub fn break_off(&mut self) -> bool {
+        self.reception.as_mut().is_some_and(Reception::break_off)
+    }
+}

@@ -1,0 +1,354 @@
+//! What a host sends in a stream, and the times at which it has to act.
+
+use super::Session;
+use super::child::REPAIR_INTERVAL_US;
+use super::shared::Shared;
+use crate::event::{Event, FailReason, Transmit};
+use crate::ids::{BufferClass, HostId, Seq};
+use crate::time::Instant;
+use crate::wire::pdu::{Body, Data, Repair, Status};
+
+/// Time between two packets sent at REPAIR requests, µs.
+const REPAIR_PACE_US: u64 = 400;
+
+/// Packets by which one child may be ahead of a sibling that is doing well. Children
+/// share their parent's link; served in step, all subtrees end at the same time
+/// (PACKET §4: packet by packet to all children).
+const LEAD_PACKETS: u64 = 64;
+
+impl Session {
+    /// The next control packet: NACK, ACK, probe, REPAIR or STATUS.
+    pub fn poll_control(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        let common = self.common();
+        if let Some(nack) = self.reception.as_mut().and_then(|reception| reception.nack.take())
+            && let Some(parent) = self.parent
+        {
+            self.statistics.nacks_sent += 1;
+            let body = Body::Nack(nack);
+            if let Some(sent) = shared.encode_to(buf, parent, BufferClass::One, &common, &body) {
+                return Some(sent);
+            }
+        }
+        if let Some(sent) = self.poll_ack(shared, now, buf) {
+            return Some(sent);
+        }
+        for index in 0..self.children.len() {
+            if let Some(sent) = self.poll_child_control(index, shared, now, buf) {
+                return Some(sent);
+            }
+        }
+        None
+    }
+
+    fn poll_child_control(
+        &mut self,
+        index: usize,
+        shared: &mut Shared,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        let common = self.common();
+        let stable = Seq::of(self.stable);
+        let is_idle = self.store.end() <= self.children[index].cumulative;
+        let child = &mut self.children[index];
+        let host = child.host;
+        if let Some(probe) = child.probe.take() {
+            self.statistics.probes_sent += 1;
+            child.status_due = false;
+            let sent = match probe.filter(|position| self.store.has(*position)) {
+                Some(position) => self.send_to_child(index, position, true, shared, now, buf),
+                None => {
+                    let body = Body::Status(Status { stable, ack_now: true });
+                    child.told_stable = self.stable;
+                    shared.encode_to(buf, host, BufferClass::One, &common, &body)
+                }
+            };
+            if sent.is_some() {
+                return sent;
+            }
+        }
+        let child = &mut self.children[index];
+        if child.receiver.is_some() && child.repair_at.is_some_and(|at| at <= now) {
+            child.repair_at = child.remote_run().map(|_| now.plus_us(REPAIR_INTERVAL_US));
+            let class = child.class;
+            if let Some((from, to)) = child.remote_run()
+                && self.outlet.is_none()
+            {
+                self.statistics.repairs_requested += 1;
+                let (from, to) = (Seq::of(from), Seq::of(to));
+                let body = Body::Repair(Repair { child: host, class, from, to });
+                let origin = self.origin;
+                let sent = shared.encode_to(buf, origin, BufferClass::One, &common, &body);
+                if sent.is_some() {
+                    return sent;
+                }
+            }
+        }
+        let child = &mut self.children[index];
+        // With data under way the news travels with it.
+        if child.status_due && is_idle && child.told_stable < self.stable && !child.excluded {
+            child.status_due = false;
+            child.told_stable = self.stable;
+            let body = Body::Status(Status { stable, ack_now: false });
+            return shared.encode_to(buf, host, BufferClass::One, &common, &body);
+        }
+        None
+    }
+
+    /// The next DATA packet, to the next child in turn that may have one (FPFS,
+    /// PACKET §4: packet by packet to all children).
+    pub fn poll_data(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        if let Some(sent) = self.poll_repair(shared, now, buf) {
+            return Some(sent);
+        }
+        if shared.drain_until > now {
+            return None;
+        }
+        if self.broadcast.is_some() {
+            return self.poll_broadcast(shared, now, buf);
+        }
+        let count = self.children.len();
+        let lead_end = self.lead_end();
+        for turn in 0..count {
+            let index = (self.rotation + turn) % count;
+            let child = &mut self.children[index];
+            if !child.may_send(&self.store, lead_end) {
+                continue;
+            }
+            let in_flight = child.in_flight();
+            if child.congestion.next_send() > now || !child.congestion.has_room(in_flight) {
+                continue;
+            }
+            let Some((position, _)) = child.next_position(&self.store, now) else { continue };
+            if let Some(sent) = self.send_to_child(index, position, false, shared, now, buf) {
+                self.rotation = index + 1;
+                return Some(sent);
+            }
+        }
+        None
+    }
+
+    /// Where new packets end for now, so that no child runs far ahead of its siblings.
+    fn lead_end(&self) -> u64 {
+        let behind = self.children.iter().filter(|child| child.keeps_up(&self.store));
+        behind.map(|child| child.next + LEAD_PACKETS).min().unwrap_or(u64::MAX)
+    }
+
+    /// Sends one packet to one child by its unicast route.
+    pub(super) fn send_to_child(
+        &mut self,
+        index: usize,
+        position: u64,
+        probe: bool,
+        shared: &mut Shared,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        let child = &self.children[index];
+        let (host, class) = (child.host, child.class);
+        // A window smaller than the receiver's ACK interval must not wait for it.
+        let ack_now = probe || child.congestion.window() <= 4;
+        let sent = self.encode_data(position, host, class, ack_now, shared, now, buf);
+        if sent.is_none() {
+            self.report_unroutable(index, shared);
+            self.children[index].congestion.note_sent(100_000, now);
+            return None;
+        }
+        let child = &mut self.children[index];
+        child.status_due = false;
+        child.told_stable = self.stable;
+        let again = child.note_sent(position, &self.store, now);
+        child.congestion.note_sent(child.path.rtt_us(), now);
+        self.count_sent(position, again);
+        sent
+    }
+
+    pub(super) fn count_sent(&mut self, position: u64, again: bool) {
+        let bytes = self.store.get(position).map_or(0, |packet| packet.payload.len()) as u64;
+        if again {
+            self.statistics.retransmissions += 1;
+            self.statistics.retransmitted_bytes += bytes;
+        } else {
+            self.statistics.data_sent_packets += 1;
+            self.statistics.data_sent_bytes += bytes;
+        }
+    }
+
+    fn encode_data(
+        &mut self,
+        position: u64,
+        to: HostId,
+        class: BufferClass,
+        ack_now: bool,
+        shared: &mut Shared,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        let common = self.common();
+        let data = self.data_of(position, class, ack_now, now)?;
+        shared.encode_to(buf, to, class, &common, &Body::Data(data))
+    }
+
+    pub(super) fn data_of(
+        &self,
+        position: u64,
+        class: BufferClass,
+        ack_now: bool,
+        now: Instant,
+    ) -> Option<Data<'_>> {
+        let packet = self.store.get(position)?;
+        let offset = position.saturating_sub(self.stable).min(u64::from(u16::MAX)) as u16;
+        Some(Data {
+            seq: Seq::of(position),
+            stable_offset: offset,
+            tx_time: now.stamp(),
+            first: packet.first,
+            last: packet.last,
+            cancel: packet.cancel,
+            class,
+            ack_now,
+            payload: &packet.payload,
+        })
+    }
+
+    pub(super) fn report_unroutable(&mut self, index: usize, shared: &mut Shared) {
+        let (group, origin) = (self.group, self.origin);
+        let child = &mut self.children[index];
+        if child.reported.is_none() {
+            child.reported = Some(FailReason::NoRoute);
+            let (host, reason) = (child.host, FailReason::NoRoute);
+            shared.emit(Event::MemberFailed { group, origin, host, reason, silent_ms: 0 });
+        }
+    }
+
+    /// A packet another parent asked this origin to send.
+    fn poll_repair(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        loop {
+            let outlet = self.outlet.as_mut()?;
+            if outlet.repair_next > now {
+                return None;
+            }
+            let (host, position, class) = outlet.repairs.pop_front()?;
+            if !self.store.has(position) {
+                continue;
+            }
+            outlet.repair_next = now.plus_us(REPAIR_PACE_US);
+            if let Some(sent) = self.encode_data(position, host, class, false, shared, now, buf) {
+                self.statistics.repairs_sent += 1;
+                self.count_sent(position, true);
+                return Some(sent);
+            }
+        }
+    }
+
+    /// Acts on every time that has come.
+    pub fn handle_timeout(&mut self, shared: &mut Shared, now: Instant) {
+        if let Some(reception) = &mut self.reception {
+            reception.handle_timeout(now);
+        }
+        for index in 0..self.children.len() {
+            let timing = &shared.config.timing;
+            let child = &mut self.children[index];
+            let lost = child.handle_timeout(timing, &self.store, now);
+            self.statistics.losses_detected += u64::from(lost);
+            if lost > 0 {
+                match &mut self.broadcast {
+                    Some(broadcast) => broadcast.congestion.note_lost(lost),
+                    None => child.congestion.note_lost(lost),
+                }
+            }
+            self.gather_repairs(index, now);
+            self.judge_silence(index, shared, now);
+        }
+    }
+
+    /// A child silent for long is reported; one silent for longer, no plan having
+    /// come, is given up.
+    fn judge_silence(&mut self, index: usize, shared: &mut Shared, now: Instant) {
+        let timing = &shared.config.timing;
+        let (report_us, exclude_us) = (timing.member_timeout_us, timing.member_exclude_us);
+        let (group, origin) = (self.group, self.origin);
+        let child = &mut self.children[index];
+        let silent_us = child.silent_us(now);
+        if silent_us >= report_us && child.reported.is_none() {
+            child.reported = Some(FailReason::Silent);
+            shared.emit(Event::MemberFailed {
+                group,
+                origin,
+                host: child.host,
+                reason: FailReason::Silent,
+                silent_ms: silent_us / 1_000,
+            });
+        }
+        if silent_us >= exclude_us && !child.excluded {
+            child.excluded = true;
+            self.note_failed(index, shared);
+            self.note_stability(shared, now);
+            if let Some(reception) = &mut self.reception {
+                reception.request_ack();
+            }
+        }
+    }
+
+    /// When [`Session::handle_timeout`] or a poll has something to do.
+    pub fn deadline(&self, shared: &Shared, now: Instant) -> Option<Instant> {
+        let timing = &shared.config.timing;
+        let mut earliest: Option<Instant> = None;
+        let mut add = |time: Option<Instant>| {
+            if let Some(time) = time {
+                earliest = Some(earliest.map_or(time, |other| other.min(time)));
+            }
+        };
+        if let Some(reception) = &self.reception {
+            add(reception.ack_deadline());
+            add(reception.is_ack_due().then_some(now));
+        }
+        if let Some(outlet) = &self.outlet
+            && !outlet.repairs.is_empty()
+        {
+            add(Some(outlet.repair_next));
+        }
+        let drained = shared.drain_until;
+        if let Some(broadcast) = &self.broadcast {
+            add(self.broadcast_deadline(broadcast).map(|time| time.max(drained)));
+        }
+        let lead_end = self.lead_end();
+        for child in &self.children {
+            add(child.deadline(timing));
+            if child.receiver.is_some() {
+                add(child.repair_at);
+            }
+            if child.reported.is_none() {
+                add(child.silent_deadline(timing.member_timeout_us));
+            }
+            if !child.excluded {
+                add(child.silent_deadline(timing.member_exclude_us));
+            }
+            if child.probe.is_some() {
+                add(Some(now));
+            }
+            let sends = self.broadcast.is_none()
+                && child.may_send(&self.store, lead_end)
+                && child.in_flight() < child.congestion.window();
+            if sends {
+                add(Some(child.congestion.next_send().max(drained)));
+            }
+        }
+        earliest
+    }
+}

@@ -1,0 +1,332 @@
+//! The writing side at the origin: messages cut into packets, the window, and what
+//! became of each message at each member.
+
+use super::Session;
+use super::shared::Shared;
+use super::store::Packet;
+use crate::event::{Event, FailReason};
+use crate::ids::{BufferClass, HostId};
+use crate::plan::Scheme;
+use crate::time::Instant;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Most packets queued at other hosts' REPAIR requests.
+pub(super) const REPAIR_QUEUE_MAX: usize = 256;
+
+/// A message that is not stable yet.
+#[derive(Debug)]
+struct Message {
+    number: u64,
+    start: u64,
+    /// The position after its last packet, once written.
+    end: Option<u64>,
+    cancelled: bool,
+    failed: BTreeMap<HostId, FailReason>,
+}
+
+/// What an origin has done so far in a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Payload bytes accepted from the application.
+    pub accepted_bytes: u64,
+    /// Payload bytes sent for the first time, to the first child or as TREE worms.
+    pub sent_bytes: u64,
+    /// Payload bytes all members have confirmed.
+    pub stable_bytes: u64,
+    /// Messages written to the end.
+    pub messages_ended: u64,
+    /// Messages that are stable.
+    pub messages_stable: u64,
+}
+
+/// The writing side of a stream.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    pub members: Vec<HostId>,
+    messages: VecDeque<Message>,
+    messages_begun: u64,
+    messages_ended: u64,
+    messages_stable: u64,
+    draft: Vec<u8>,
+    /// The draft is the end of a message and waits for room in the window.
+    end_waits: bool,
+    cancel_waits: bool,
+    in_message: bool,
+    finish_wanted: bool,
+    blocked: bool,
+    accepted_bytes: u64,
+    pub stable_bytes: u64,
+    pub repairs: VecDeque<(HostId, u64, BufferClass)>,
+    pub repair_next: Instant,
+}
+
+impl Outlet {
+    pub fn new(members: Vec<HostId>) -> Outlet {
+        Outlet {
+            members,
+            messages: VecDeque::new(),
+            messages_begun: 0,
+            messages_ended: 0,
+            messages_stable: 0,
+            draft: Vec::new(),
+            end_waits: false,
+            cancel_waits: false,
+            in_message: false,
+            finish_wanted: false,
+            blocked: false,
+            accepted_bytes: 0,
+            stable_bytes: 0,
+            repairs: VecDeque::new(),
+            repair_next: Instant::ZERO,
+        }
+    }
+
+    /// Members no longer in the plan miss what is not stable.
+    pub fn change_members(&mut self, members: &[HostId]) {
+        let gone: Vec<HostId> =
+            self.members.iter().copied().filter(|host| !members.contains(host)).collect();
+        for message in &mut self.messages {
+            for host in &gone {
+                message.failed.entry(*host).or_insert(FailReason::Removed);
+            }
+        }
+        self.members = members.to_vec();
+    }
+
+    /// Notes that a host misses messages; gives those for which that is news.
+    pub fn note_failed(&mut self, host: HostId, reason: FailReason, at: u64) -> Vec<u64> {
+        let mut news = Vec::new();
+        for message in &mut self.messages {
+            let concerned = match reason {
+                FailReason::Late => message.start < at,
+                _ if reason.is_host_dead() => true,
+                _ => message.start == at,
+            };
+            if concerned && !message.failed.contains_key(&host) {
+                message.failed.insert(host, reason);
+                news.push(message.number);
+            }
+        }
+        news
+    }
+}
+
+impl Session {
+    fn has_window(&self, shared: &Shared) -> bool {
+        self.cumulative - self.stable < u64::from(shared.config.limits.origin_window_packets)
+    }
+
+    /// Payload of a full packet as routes are now.
+    fn payload_max(&mut self, shared: &Shared) -> usize {
+        let reserve = shared.config.limits.route_reserve_bytes;
+        match self.scheme {
+            Scheme::Switch => {
+                let route = self.tree_route_length(shared).max(reserve);
+                shared.payload_max(route, false)
+            }
+            _ => shared.payload_max(reserve, true),
+        }
+    }
+
+    /// Takes bytes of the message; see [`crate::Engine::write`].
+    pub fn write(
+        &mut self,
+        bytes: &[u8],
+        end_of_message: bool,
+        shared: &mut Shared,
+        now: Instant,
+    ) -> usize {
+        self.touched = now;
+        let payload_max = self.payload_max(shared);
+        let mut accepted = 0;
+        loop {
+            let left = bytes.len() - accepted;
+            let room = self.has_window(shared);
+            let Some(outlet) = &mut self.outlet else { return 0 };
+            if outlet.end_waits {
+                outlet.blocked = true;
+                return 0;
+            }
+            if outlet.draft.len() >= payload_max && left > 0 {
+                if !room {
+                    outlet.blocked = true;
+                    break;
+                }
+                self.emit_packet(false, false, shared, now);
+                continue;
+            }
+            let take = left.min(payload_max.saturating_sub(outlet.draft.len()));
+            outlet.draft.extend_from_slice(&bytes[accepted..accepted + take]);
+            accepted += take;
+            outlet.accepted_bytes += take as u64;
+            if accepted == bytes.len() {
+                break;
+            }
+        }
+        if let Some(outlet) = &mut self.outlet
+            && end_of_message
+            && accepted == bytes.len()
+        {
+            outlet.end_waits = true;
+            self.write_pending_end(shared, now);
+        }
+        accepted
+    }
+
+    /// Sends what has been written so far, though it fills no packet.
+    pub fn flush(&mut self, shared: &mut Shared, now: Instant) {
+        let room = self.has_window(shared);
+        if let Some(outlet) = &mut self.outlet
+            && room
+            && !outlet.end_waits
+            && !outlet.draft.is_empty()
+        {
+            self.emit_packet(false, false, shared, now);
+        }
+    }
+
+    /// Ends the message if one is begun, and asks for [`Event::Finished`].
+    pub fn finish(&mut self, shared: &mut Shared, now: Instant) {
+        if let Some(outlet) = &mut self.outlet {
+            outlet.end_waits |= outlet.in_message || !outlet.draft.is_empty();
+            outlet.finish_wanted = true;
+        }
+        self.write_pending_end(shared, now);
+        self.settle_messages(shared);
+    }
+
+    /// Gives up the message being written.
+    pub fn cancel(&mut self, shared: &mut Shared, now: Instant) {
+        let Some(outlet) = &mut self.outlet else { return };
+        outlet.draft.clear();
+        if outlet.in_message {
+            outlet.end_waits = true;
+            outlet.cancel_waits = true;
+            self.write_pending_end(shared, now);
+        } else {
+            outlet.end_waits = false;
+        }
+    }
+
+    /// Writes the last packet of a message that waited for room, and lets the
+    /// application go on.
+    pub(super) fn write_pending_end(&mut self, shared: &mut Shared, now: Instant) {
+        let room = self.has_window(shared);
+        let Some(outlet) = &mut self.outlet else { return };
+        if !room {
+            return;
+        }
+        if outlet.end_waits {
+            let cancel = core::mem::take(&mut outlet.cancel_waits);
+            outlet.end_waits = false;
+            self.emit_packet(true, cancel, shared, now);
+        }
+        let group = self.group;
+        if let Some(outlet) = &mut self.outlet
+            && core::mem::take(&mut outlet.blocked)
+        {
+            shared.emit(Event::Writable { group });
+        }
+    }
+
+    fn emit_packet(&mut self, last: bool, cancel: bool, shared: &mut Shared, now: Instant) {
+        let Some(outlet) = &mut self.outlet else { return };
+        let first = !outlet.in_message;
+        outlet.in_message = !last;
+        if first {
+            outlet.messages.push_back(Message {
+                number: outlet.messages_begun,
+                start: self.cumulative,
+                end: None,
+                cancelled: false,
+                failed: BTreeMap::new(),
+            });
+            outlet.messages_begun += 1;
+        }
+        let payload = shared.pools.take(&outlet.draft, None);
+        outlet.draft.clear();
+        self.store.insert(self.cumulative, Packet { payload, first, last, cancel, pool: None });
+        self.cumulative += 1;
+        if last && let Some(message) = outlet.messages.back_mut() {
+            message.end = Some(self.cumulative);
+            message.cancelled = cancel;
+            outlet.messages_ended += 1;
+        }
+        for index in 0..self.children.len() {
+            self.settle_child(index, now);
+        }
+        self.note_stability(shared, now);
+    }
+
+    /// Tells of messages that have become stable.
+    pub(super) fn settle_messages(&mut self, shared: &mut Shared) {
+        let Some(outlet) = &mut self.outlet else { return };
+        let group = self.group;
+        while let Some(message) = outlet.messages.front()
+            && message.end.is_some_and(|end| end <= self.stable)
+        {
+            if let Some(message) = outlet.messages.pop_front() {
+                outlet.messages_stable += 1;
+                if !message.cancelled {
+                    let failed = message.failed.into_iter().collect();
+                    shared.emit(Event::Stable { group, message: message.number, failed });
+                }
+            }
+        }
+        let written = self.stable == self.cumulative && outlet.draft.is_empty();
+        if outlet.finish_wanted && written && !outlet.end_waits {
+            outlet.finish_wanted = false;
+            shared.emit(Event::Finished { group });
+        }
+    }
+
+    /// What the child reports of failed members, itself or below, is noted with the
+    /// messages concerned.
+    pub(super) fn note_failed(&mut self, index: usize, shared: &mut Shared) {
+        let group = self.group;
+        let near = self.stable;
+        let child = &self.children[index];
+        let Some(outlet) = &mut self.outlet else { return };
+        if child.failed.is_empty() && !child.excluded {
+            return;
+        }
+        let mut failed: Vec<(HostId, FailReason, u64)> = child
+            .failed
+            .iter()
+            .map(|member| (member.host, member.reason, member.at.expand(near)))
+            .collect();
+        if child.excluded {
+            let reason = child.reported.unwrap_or(FailReason::Silent);
+            failed.push((child.host, reason, near));
+        }
+        if child.excluded || child.failed_more {
+            // Who is not named may or may not have it: not claimed.
+            let below = child.below.iter();
+            failed.extend(below.map(|host| (*host, FailReason::Orphaned, near)));
+        }
+        for (host, reason, at) in failed {
+            for message in outlet.note_failed(host, reason, at) {
+                if !reason.is_host_dead() {
+                    shared.emit(Event::MemberAborted { group, message, host, reason });
+                }
+            }
+        }
+    }
+
+    /// What this origin has done so far.
+    pub fn progress(&self) -> Option<Progress> {
+        let outlet = self.outlet.as_ref()?;
+        let statistics = &self.statistics;
+        let copies = match self.broadcast {
+            Some(_) => 1,
+            None => self.children.len().max(1) as u64,
+        };
+        Some(Progress {
+            accepted_bytes: outlet.accepted_bytes,
+            sent_bytes: statistics.data_sent_bytes / copies,
+            stable_bytes: outlet.stable_bytes,
+            messages_ended: outlet.messages_ended,
+            messages_stable: outlet.messages_stable,
+        })
+    }
+}

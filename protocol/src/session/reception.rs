@@ -1,0 +1,285 @@
+//! The receiving side at a member: delivery in order, message boundaries,
+//! confirmation, and when to acknowledge.
+
+use crate::event::FailReason;
+use crate::ids::HostId;
+use crate::time::Instant;
+use crate::wire::ack::Echo;
+use crate::ids::Seq;
+use crate::wire::ack::FailedMember;
+use crate::wire::pdu::Nack;
+use super::store::Store;
+
+/// What happens to packets that come in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Discard {
+    /// The application reads them.
+    No,
+    /// They belong to a message whose start this host does not have.
+    UntilFirst,
+    /// They belong to a message the application gave up.
+    ToEnd,
+}
+
+/// A message this member does not have, to be reported until all know.
+#[derive(Clone, Copy, Debug)]
+struct Missed {
+    at: u64,
+    reason: FailReason,
+    end: Option<u64>,
+}
+
+/// Most messages reported as missed at a time; the oldest is dropped.
+const MISSED_MAX: usize = 8;
+
+/// The receiving side of a stream.
+#[derive(Debug)]
+pub(crate) struct Reception {
+    /// Which memory of the stream this is; a parent tells by it that it was lost.
+    pub identity: u32,
+    consumed: u64,
+    pub read_offset: usize,
+    pub awaiting_confirm: bool,
+    discard: Discard,
+    message_start: Option<u64>,
+    missed: Vec<Missed>,
+    pub packets: u32,
+    pub duplicates: u32,
+    pub congestion: u32,
+    since_ack: u32,
+    ack_due: bool,
+    ack_deadline: Option<Instant>,
+    last_arrival: Option<(u32, Instant)>,
+    forward_least_us: Option<u32>,
+    told_stable: u64,
+    message_end: u64,
+    pub nack: Option<Nack>,
+    pub nack_at: Instant,
+    pub readable_told: bool,
+    /// The run that grew last, told first.
+    pub recent: Option<u64>,
+}
+
+impl Reception {
+    pub fn new(start: u64, identity: u32) -> Reception {
+        Reception {
+            identity,
+            consumed: start,
+            read_offset: 0,
+            awaiting_confirm: false,
+            discard: Discard::UntilFirst,
+            message_start: None,
+            missed: Vec::new(),
+            packets: 0,
+            duplicates: 0,
+            congestion: 0,
+            since_ack: 0,
+            ack_due: false,
+            ack_deadline: None,
+            last_arrival: None,
+            forward_least_us: None,
+            told_stable: start,
+            message_end: start,
+            nack: None,
+            nack_at: Instant::ZERO,
+            readable_told: false,
+            recent: None,
+        }
+    }
+
+    /// Everything before has been read and confirmed, or thrown away.
+    pub fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    pub fn is_drained(&self, cumulative: u64) -> bool {
+        self.consumed == cumulative && !self.awaiting_confirm && self.message_start.is_none()
+    }
+
+    /// The packet at `consumed` is next to be read, its message having begun there
+    /// or before.
+    pub fn begin_packet(&mut self, first: bool) {
+        if first || self.message_start.is_none() {
+            self.message_start = Some(self.consumed);
+        }
+    }
+
+    /// The packet at `consumed` has been read.
+    pub fn finish_packet(&mut self, last: bool) {
+        self.consumed += 1;
+        self.read_offset = 0;
+        if last {
+            self.message_start = None;
+            self.awaiting_confirm = false;
+        }
+    }
+
+    /// The application gives the message up.
+    pub fn abort(&mut self, reason: FailReason) {
+        let at = self.message_start.unwrap_or(self.consumed);
+        self.add_missed(Missed { at, reason, end: None });
+        self.discard = Discard::ToEnd;
+        self.read_offset = 0;
+        self.awaiting_confirm = false;
+        self.ack_due = true;
+    }
+
+    fn add_missed(&mut self, missed: Missed) {
+        if self.missed.len() >= MISSED_MAX {
+            self.missed.remove(0);
+        }
+        self.missed.push(missed);
+    }
+
+    /// Throws away what nobody will read; true if anything can be read now.
+    pub fn discard(&mut self, store: &Store, cumulative: u64) -> bool {
+        while self.consumed < cumulative && self.discard != Discard::No {
+            let Some(packet) = store.get(self.consumed) else { break };
+            match self.discard {
+                Discard::No => {}
+                Discard::UntilFirst if packet.first => {
+                    self.discard = Discard::No;
+                    self.settle_start();
+                }
+                Discard::UntilFirst => {
+                    self.consumed += 1;
+                    self.note_late();
+                }
+                Discard::ToEnd => {
+                    self.consumed += 1;
+                    if packet.last {
+                        self.discard = Discard::No;
+                        self.message_start = None;
+                        if let Some(missed) = self.missed.last_mut() {
+                            missed.end = Some(self.consumed);
+                        }
+                    }
+                }
+            }
+        }
+        self.discard == Discard::No && self.consumed < cumulative
+    }
+
+    /// A late start: nothing before `consumed` was delivered.
+    fn note_late(&mut self) {
+        let at = self.consumed;
+        match self.missed.iter_mut().find(|missed| {
+            missed.reason == FailReason::Late && missed.end.is_none()
+        }) {
+            Some(missed) => missed.at = at,
+            None => self.add_missed(Missed { at, reason: FailReason::Late, end: None }),
+        }
+    }
+
+    fn settle_start(&mut self) {
+        for missed in &mut self.missed {
+            if missed.reason == FailReason::Late && missed.end.is_none() {
+                missed.end = Some(missed.at);
+            }
+        }
+    }
+
+    /// The group went on without this host: nothing before `position` will come.
+    /// True if a message breaks off.
+    pub fn skip_to(&mut self, position: u64) -> bool {
+        let broke = self.message_start.take().is_some() && self.discard == Discard::No;
+        self.consumed = position;
+        self.read_offset = 0;
+        self.awaiting_confirm = false;
+        self.discard = Discard::UntilFirst;
+        self.message_end = self.message_end.max(position);
+        self.note_late();
+        self.ack_due = true;
+        broke
+    }
+
+    /// The rest of the message being read will not come; true if there is one.
+    pub fn break_off(&mut self) -> bool {
+        self.read_offset = 0;
+        self.awaiting_confirm = false;
+        self.message_start.take().is_some() && self.discard == Discard::No
+    }
+
+    /// Reports on messages that all know of are dropped.
+    pub fn forget_settled(&mut self, stable: u64) {
+        self.missed.retain(|missed| missed.end.is_none_or(|end| end > stable));
+    }
+
+    /// What this member does not have.
+    pub fn missed(&self, host: HostId) -> impl Iterator<Item = FailedMember> + '_ {
+        self.missed.iter().map(move |missed| FailedMember {
+            host,
+            reason: missed.reason,
+            at: Seq::of(missed.at),
+        })
+    }
+
+    /// Whole messages have come up to here.
+    pub fn note_message_end(&mut self, end: u64) {
+        self.message_end = end;
+    }
+
+    /// A packet came from the parent, so long after it was sent.
+    pub fn note_parent_arrival(&mut self, tx_time: u32, now: Instant) {
+        self.last_arrival = Some((tx_time, now));
+        let delay = now.stamp().wrapping_sub(tx_time);
+        self.forward_least_us = Some(match self.forward_least_us {
+            Some(least) if (least.wrapping_sub(delay) as i32) < 0 => least,
+            _ => delay,
+        });
+    }
+
+    /// A data packet came: acknowledge at once, after so many, or after a while.
+    pub fn note_arrival(&mut self, at_once: bool, every: u32, delay_us: u64, now: Instant) {
+        self.since_ack += 1;
+        if at_once || self.since_ack >= every {
+            self.ack_due = true;
+        } else if self.ack_deadline.is_none() {
+            self.ack_deadline = Some(now.plus_us(delay_us));
+        }
+    }
+
+    pub fn request_ack(&mut self) {
+        self.ack_due = true;
+    }
+
+    /// The subtree's confirmation stands at `stable`; the end of a message is told
+    /// at once.
+    pub fn note_stable(&mut self, stable: u64, delay_us: u64, now: Instant) {
+        if stable <= self.told_stable {
+            return;
+        }
+        if stable >= self.message_end && self.message_end > self.told_stable {
+            self.ack_due = true;
+        } else if self.ack_deadline.is_none() {
+            self.ack_deadline = Some(now.plus_us(delay_us));
+        }
+    }
+
+    pub fn ack_deadline(&self) -> Option<Instant> {
+        self.ack_deadline
+    }
+
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.ack_deadline.is_some_and(|deadline| deadline <= now) {
+            self.ack_deadline = None;
+            self.ack_due = true;
+        }
+    }
+
+    pub fn is_ack_due(&self) -> bool {
+        self.ack_due
+    }
+
+    /// An ACK leaves that says `stable`.
+    pub fn take_ack(&mut self, stable: u64, now: Instant) -> Option<Echo> {
+        self.ack_due = false;
+        self.ack_deadline = None;
+        self.since_ack = 0;
+        self.told_stable = stable;
+        let (tx_time, arrived) = self.last_arrival.take()?;
+        let forward_delay_us = self.forward_least_us.take()?;
+        let delay_us = now.since_us(arrived).min(u64::from(u32::MAX)) as u32;
+        Some(Echo { tx_time, delay_us, forward_delay_us })
+    }
+}

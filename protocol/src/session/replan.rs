@@ -1,0 +1,103 @@
+//! A new plan: another structure, other members, the same positions. Nothing is lost
+//! or repeated at a member of both plans, for positions do not depend on the epoch.
+
+use super::Session;
+use super::child::Child;
+use super::shared::Shared;
+use crate::event::{Event, LossReason};
+use crate::plan::{GroupPlan, Role, Scheme};
+use crate::time::Instant;
+
+impl Session {
+    /// Takes the place the new plan gives this host.
+    pub fn apply_plan(&mut self, plan: &GroupPlan, role: Role, shared: &mut Shared, now: Instant) {
+        self.touched = now;
+        let epoch_changed = self.epoch != plan.epoch;
+        self.epoch = plan.epoch;
+        self.scheme = plan.scheme;
+        self.parent = role.parent;
+        let timing = shared.config.timing.clone();
+        let mut before = core::mem::take(&mut self.children);
+        for child_role in &role.children {
+            let known = before.iter().position(|child| child.host == child_role.host);
+            let child = match known {
+                Some(index) => {
+                    let mut child = before.swap_remove(index);
+                    child.class = child_role.class;
+                    child.below = child_role.below.clone();
+                    if epoch_changed {
+                        // What it confirmed was for another set of hosts below it.
+                        child.stable_current = false;
+                        child.stable = self.stable;
+                    }
+                    child.reported = None;
+                    child.excluded = false;
+                    child
+                }
+                None => Child::new(child_role, self.stable, &timing, now),
+            };
+            self.children.push(child);
+        }
+        self.rotation = 0;
+        self.statistics.retransmissions_below =
+            self.children.iter().map(|child| u64::from(child.below_retransmissions)).sum();
+        if let Some(outlet) = &mut self.outlet {
+            outlet.change_members(&plan.members);
+            if plan.scheme == Scheme::Switch {
+                let start = self
+                    .children
+                    .iter()
+                    .map(|child| child.next)
+                    .max()
+                    .unwrap_or(self.cumulative);
+                self.join_broadcast(start, &timing, now);
+                for index in 0..self.children.len() {
+                    self.gather_repairs(index, now);
+                }
+            } else {
+                self.broadcast = None;
+            }
+        }
+        for index in 0..self.children.len() {
+            self.settle_child(index, now);
+        }
+        // The new parent learns at once what this host has.
+        if let Some(reception) = &mut self.reception {
+            reception.request_ack();
+        }
+        self.note_stability(shared, now);
+    }
+
+    /// Routes have changed: delays measured before say nothing.
+    pub fn forget_delays(&mut self) {
+        for child in &mut self.children {
+            child.path.forget_delays();
+            if child.reported == Some(crate::event::FailReason::NoRoute) {
+                child.reported = None;
+            }
+        }
+    }
+
+    /// The plan has no place for the stream any more: whole messages that are here
+    /// may still be read, nothing else will come.
+    pub fn detach(&mut self, shared: &mut Shared) {
+        self.detached = true;
+        self.parent = None;
+        self.children.clear();
+        self.broadcast = None;
+        let Some(reception) = &mut self.reception else { return };
+        let mut end = reception.consumed();
+        for position in reception.consumed()..self.cumulative {
+            if self.store.get(position).is_some_and(|packet| packet.last) {
+                end = position + 1;
+            }
+        }
+        let broke = end == reception.consumed() && reception.break_off();
+        self.cumulative = end;
+        self.store.truncate(end, |packet| shared.pools.release(packet));
+        if broke {
+            let (group, origin) = (self.group, self.origin);
+            shared.emit(Event::MessageLost { group, origin, reason: LossReason::GroupChanged });
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What all streams of an engine share: configuration, routes, memory, events,
+//! and the making of frames.
+
+use super::store::Pools;
+use crate::config::EngineConfig;
+use crate::event::{Event, Transmit};
+use crate::ids::{BufferClass, HostId};
+use crate::statistics::Counters;
+use crate::time::Instant;
+use crate::wire::pdu::{self, Body, Common};
+use crate::wire::worm::{self, Header, Kind, flags};
+use crate::wire::{ETHERNET_LENGTH, ETHERTYPE_HOST_PDU};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Time between two drains of the queue, so that the least delay is seen anew.
+const DRAIN_INTERVAL_US: u64 = 4_000_000;
+const DRAIN_US_MAX: u64 = 25_000;
+
+/// A route that a worm takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way<'a> {
+    pub kind: Kind,
+    pub route: &'a [u8],
+}
+
+pub(crate) struct Shared {
+    pub config: EngineConfig,
+    pub pools: Pools,
+    pub counters: Counters,
+    pub unicast: BTreeMap<HostId, Vec<u8>>,
+    pub tree: BTreeMap<HostId, Vec<u8>>,
+    /// Grows with every change of the routes.
+    pub routes_version: u64,
+    events: VecDeque<Event>,
+    worm_sequence: u16,
+    next_identity: u32,
+    drain_next: Instant,
+    pub drain_until: Instant,
+}
+
+impl Shared {
+    pub fn new(config: EngineConfig) -> Shared {
+        let limits = &config.limits;
+        let pools = Pools::new([limits.pool_class1_bytes, limits.pool_class2_bytes], config.mtu);
+        Shared {
+            pools,
+            counters: Counters::default(),
+            unicast: BTreeMap::new(),
+            tree: BTreeMap::new(),
+            routes_version: 0,
+            events: VecDeque::new(),
+            worm_sequence: 0,
+            next_identity: config.incarnation,
+            drain_next: Instant::from_micros(DRAIN_INTERVAL_US),
+            drain_until: Instant::ZERO,
+            config,
+        }
+    }
+
+    /// A number for a stream, or for a receiver's memory of one, higher than any
+    /// before it and than those of this host's earlier lives.
+    pub fn take_identity(&mut self) -> u32 {
+        let identity = self.next_identity;
+        self.next_identity = identity.wrapping_add(1);
+        identity
+    }
+
+    pub fn emit(&mut self, event: Event) {
+        if self.events.len() >= self.config.limits.events {
+            self.events.pop_front();
+            self.counters.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    pub fn take_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Largest payload of a DATA packet that leaves room for a route of that length.
+    pub fn payload_max(&self, route_length: usize, with_origin: bool) -> usize {
+        let origin = if with_origin { pdu::ORIGIN_LENGTH } else { 0 };
+        let headers = worm::HEADER_LENGTH + pdu::COMMON_LENGTH + pdu::DATA_LENGTH + origin;
+        self.config.mtu - headers - route_length
+    }
+
+    /// Writes a frame that carries a PDU. None, counted, if it is too long.
+    pub fn encode(
+        &mut self,
+        buf: &mut [u8],
+        way: Way<'_>,
+        class: BufferClass,
+        common: &Common,
+        body: &Body<'_>,
+    ) -> Option<Transmit> {
+        let host = self.config.host;
+        let length = worm::HEADER_LENGTH + way.route.len() + pdu::length_of(common, host, body);
+        if length > self.config.mtu {
+            self.counters.route_too_long += 1;
+            return None;
+        }
+        let class_flag = if class == BufferClass::Two { flags::CLASS2 } else { 0 };
+        let header = Header {
+            kind: way.kind,
+            flags: flags::HEAD | flags::TAIL | class_flag,
+            hops: 0,
+            source: host,
+            sequence: self.worm_sequence,
+            next: ETHERTYPE_HOST_PDU,
+        };
+        self.worm_sequence = self.worm_sequence.wrapping_add(1);
+        let at = worm::encode(buf, self.config.mac, &header, way.route);
+        let written = pdu::encode(&mut buf[at..], host, common, body);
+        let length = at + written;
+        debug_assert!(length <= ETHERNET_LENGTH + self.config.mtu);
+        self.counters.sent_frames += 1;
+        self.counters.sent_bytes += length as u64;
+        Some(Transmit { length, class })
+    }
+
+    /// Writes a frame that carries a PDU to one host. None, counted, if there is no
+    /// route.
+    pub fn encode_to(
+        &mut self,
+        buf: &mut [u8],
+        to: HostId,
+        class: BufferClass,
+        common: &Common,
+        body: &Body<'_>,
+    ) -> Option<Transmit> {
+        let Some(route) = self.unicast.get_mut(&to).map(core::mem::take) else {
+            self.counters.no_route += 1;
+            return None;
+        };
+        let way = Way { kind: Kind::Unicast, route: &route };
+        let transmit = self.encode(buf, way, class, common, body);
+        if let Some(place) = self.unicast.get_mut(&to) {
+            *place = route;
+        }
+        transmit
+    }
+
+    /// A flow that keeps a queue at its bottleneck ends a round: from time to time
+    /// let the queue run empty, or the least delay seen would creep up with it.
+    pub fn note_queue(&mut self, queue_delay_us: u64, now: Instant) {
+        if now >= self.drain_next && queue_delay_us > 1_000 {
+            self.drain_next = now.plus_us(DRAIN_INTERVAL_US);
+            self.drain_until = now.plus_us((queue_delay_us + 1_500).min(DRAIN_US_MAX));
+        }
+    }
+}

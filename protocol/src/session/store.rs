@@ -1,0 +1,230 @@
+//! The copies of packets a host holds: what it must still deliver, forward, or be
+//! able to repair (NIC §5.2: the replica in host memory serves retransmission).
+
+use crate::ids::BufferClass;
+use std::collections::VecDeque;
+
+/// A packet of a stream, as held.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    pub payload: Vec<u8>,
+    pub first: bool,
+    pub last: bool,
+    pub cancel: bool,
+    /// The pool it counts against; none for the origin's own packets.
+    pub pool: Option<BufferClass>,
+}
+
+/// Packets of one stream by position; a position below `base` is no longer held,
+/// one at or above `end` has not come.
+#[derive(Debug)]
+pub(crate) struct Store {
+    base: u64,
+    slots: VecDeque<Option<Packet>>,
+    held: usize,
+}
+
+impl Store {
+    pub fn new(base: u64) -> Store {
+        Store { base, slots: VecDeque::new(), held: 0 }
+    }
+
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub fn end(&self) -> u64 {
+        self.base + self.slots.len() as u64
+    }
+
+    pub fn get(&self, position: u64) -> Option<&Packet> {
+        let index = position.checked_sub(self.base)?;
+        self.slots.get(index as usize)?.as_ref()
+    }
+
+    pub fn has(&self, position: u64) -> bool {
+        self.get(position).is_some()
+    }
+
+    /// Packets held.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// The first position from `from` on that is held.
+    pub fn next_held(&self, from: u64) -> Option<u64> {
+        (from.max(self.base)..self.end()).find(|position| self.has(*position))
+    }
+
+    /// Puts a packet at a position at or above `base` where there is none.
+    pub fn insert(&mut self, position: u64, packet: Packet) {
+        let index = (position - self.base) as usize;
+        if index >= self.slots.len() {
+            self.slots.resize_with(index + 1, || None);
+        }
+        debug_assert!(self.slots[index].is_none());
+        self.slots[index] = Some(packet);
+        self.held += 1;
+    }
+
+    /// Gives up everything below `base`, handing the packets to `release`.
+    pub fn advance(&mut self, base: u64, mut release: impl FnMut(Packet)) {
+        while self.base < base {
+            match self.slots.pop_front() {
+                Some(slot) => {
+                    if let Some(packet) = slot {
+                        self.held -= 1;
+                        release(packet);
+                    }
+                    self.base += 1;
+                }
+                None => self.base = base,
+            }
+        }
+    }
+
+    /// Gives up everything at or above `end`.
+    pub fn truncate(&mut self, end: u64, mut release: impl FnMut(Packet)) {
+        while self.end() > end {
+            if let Some(Some(packet)) = self.slots.pop_back() {
+                self.held -= 1;
+                release(packet);
+            }
+            if self.slots.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// The runs held at or above `from`, as (start, end).
+    pub fn runs(&self, from: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut at = from.max(self.base);
+        let end = self.end();
+        core::iter::from_fn(move || {
+            while at < end && !self.has(at) {
+                at += 1;
+            }
+            let start = at;
+            while at < end && self.has(at) {
+                at += 1;
+            }
+            (start < at).then_some((start, at))
+        })
+    }
+}
+
+/// Memory of received packets, one pool for each buffer class (WORM §4), and
+/// buffers given back, kept for use again so that a packet costs no allocation.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    used: [usize; 2],
+    peak: [usize; 2],
+    limit: [usize; 2],
+    free: Vec<Vec<u8>>,
+    free_most: usize,
+    capacity: usize,
+}
+
+/// Memory a held packet is counted with beyond its payload's buffer.
+const PACKET_OVERHEAD: usize = 64;
+/// Of each pool, one part in so many is kept for packets that come in order, so
+/// that packets beyond a gap never keep out the one that closes it.
+const IN_ORDER_SHARE: usize = 4;
+
+impl Pools {
+    pub fn new(limit: [usize; 2], capacity: usize) -> Pools {
+        Pools {
+            used: [0; 2],
+            peak: [0; 2],
+            limit,
+            free: Vec::new(),
+            free_most: 1_024,
+            capacity,
+        }
+    }
+
+    pub fn used(&self, class: BufferClass) -> usize {
+        self.used[class.index()]
+    }
+
+    pub fn peak(&self, class: BufferClass) -> usize {
+        self.peak[class.index()]
+    }
+
+    /// What one packet counts.
+    pub fn packet_bytes(&self) -> usize {
+        self.capacity + PACKET_OVERHEAD
+    }
+
+    /// Whether another packet of the class may be taken.
+    pub fn admits(&self, class: BufferClass, in_order: bool) -> bool {
+        let limit = self.limit[class.index()];
+        let limit = if in_order { limit } else { limit - limit / IN_ORDER_SHARE };
+        self.used[class.index()] + self.packet_bytes() <= limit
+    }
+
+    /// A buffer with a copy of `payload`, counted against `pool`.
+    pub fn take(&mut self, payload: &[u8], pool: Option<BufferClass>) -> Vec<u8> {
+        let mut buffer =
+            self.free.pop().unwrap_or_else(|| Vec::with_capacity(self.capacity));
+        buffer.extend_from_slice(payload);
+        if let Some(class) = pool {
+            let index = class.index();
+            self.used[index] += self.packet_bytes();
+            self.peak[index] = self.peak[index].max(self.used[index]);
+        }
+        buffer
+    }
+
+    /// Takes a packet's memory back.
+    pub fn release(&mut self, packet: Packet) {
+        if let Some(class) = packet.pool {
+            self.used[class.index()] -= self.packet_bytes();
+        }
+        let mut buffer = packet.payload;
+        if self.free.len() < self.free_most {
+            buffer.clear();
+            self.free.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(pools: &mut Pools) -> Packet {
+        let payload = pools.take(&[1, 2, 3], Some(BufferClass::One));
+        Packet { payload, first: false, last: false, cancel: false, pool: Some(BufferClass::One) }
+    }
+
+    #[test]
+    fn runs_are_what_is_held_between_gaps() {
+        let mut pools = Pools::new([1 << 20; 2], 100);
+        let mut store = Store::new(10);
+        for position in [10, 11, 14, 16, 17] {
+            store.insert(position, packet(&mut pools));
+        }
+        assert_eq!(store.runs(10).collect::<Vec<_>>(), [(10, 12), (14, 15), (16, 18)]);
+        assert_eq!(store.runs(11).next(), Some((11, 12)));
+        assert_eq!(store.next_held(12), Some(14));
+        store.advance(15, |packet| pools.release(packet));
+        assert_eq!((store.base(), store.end(), store.held()), (15, 18, 2));
+        store.truncate(17, |packet| pools.release(packet));
+        assert_eq!(store.end(), 17);
+        assert_eq!(pools.used(BufferClass::One), pools.packet_bytes());
+        store.advance(40, |packet| pools.release(packet));
+        assert_eq!((store.base(), store.end(), pools.used(BufferClass::One)), (40, 40, 0));
+    }
+
+    #[test]
+    fn packets_beyond_a_gap_leave_room_for_those_in_order() {
+        let mut pools = Pools::new([8 * 164, 0], 100);
+        let mut held = Vec::new();
+        while pools.admits(BufferClass::One, false) {
+            held.push(packet(&mut pools));
+        }
+        assert_eq!(held.len(), 6);
+        assert!(pools.admits(BufferClass::One, true) && !pools.admits(BufferClass::Two, true));
+    }
+}

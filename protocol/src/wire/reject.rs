@@ -1,0 +1,85 @@
+//! Why a received frame was not taken.
+
+use core::fmt;
+
+macro_rules! rejects {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// Why a received frame was not taken. Every reason has a counter
+        /// ([`crate::Counters::rejects`]).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Reject {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Reject {
+            /// All reasons; a reason's place here is the place of its counter.
+            pub const ALL: &'static [Reject] = &[$(Reject::$variant,)*];
+
+            /// The name of its counter.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Reject::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+rejects! {
+    /// The frame ends before what its headers announce.
+    Truncated = "truncated",
+    /// EtherType other than 0x88B5.
+    NotWorm = "not_worm",
+    /// Worm version other than 1.
+    WormVersion = "worm_version",
+    /// Worm kind not known.
+    WormKind = "worm_kind",
+    /// Worm header checksum wrong.
+    WormChecksum = "worm_checksum",
+    /// A worm that a host does not take: TREE or BROADCAST with route left, GROUP, CONTROL.
+    NotForHosts = "not_for_hosts",
+    /// Payload is no host PDU (EtherType other than 0x88B6).
+    NotHostPdu = "not_host_pdu",
+    /// In-transit queue full ([`crate::Limits::in_transit_bytes`]).
+    InTransitFull = "in_transit_full",
+    /// PDU CRC-32 wrong.
+    PduChecksum = "pdu_checksum",
+    /// PDU version other than 1.
+    PduVersion = "pdu_version",
+    /// PDU type not known.
+    PduType = "pdu_type",
+    /// A PDU whose fields contradict each other or its length.
+    PduMalformed = "pdu_malformed",
+    /// This host has no plan for the group.
+    UnknownGroup = "unknown_group",
+    /// The origin, or the sender, has no place in the group's structure.
+    NotMember = "not_member",
+    /// DATA of a stream this host itself originates.
+    OwnStream = "own_stream",
+    /// A PDU of an earlier life of the origin or of the child.
+    StaleIncarnation = "stale_incarnation",
+    /// An answer about a stream this host does not have.
+    UnknownStream = "unknown_stream",
+    /// An answer from a host that is not a child in this stream.
+    NotChild = "not_child",
+    /// DATA further ahead than the reception window ([`crate::WINDOW_PACKETS_MAX`]).
+    BeyondWindow = "beyond_window",
+    /// An acknowledgement of packets that were never sent.
+    AckImpossible = "ack_impossible",
+    /// No room in the packet's buffer pool; a NACK was sent.
+    NoBuffer = "no_buffer",
+    /// No room for another stream ([`crate::Limits::sessions`]).
+    SessionsFull = "sessions_full",
+    /// DATA larger than this host's MTU allows.
+    TooLong = "too_long",
+    /// The structure of the stream cannot be used ([`crate::Event::StructureRejected`]).
+    Structure = "structure",
+}
+
+impl fmt::Display for Reject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::error::Error for Reject {}

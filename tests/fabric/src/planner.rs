@@ -1,0 +1,132 @@
+//! What a controller would send to the agents: routes and group plans, computed by
+//! wormcast-routing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wormcast_protocol as protocol;
+use wormcast_protocol::{Edge, GroupId, GroupPlan, Role, Scheme, Structures};
+use wormcast_routing::ids::HostId;
+use wormcast_routing::routes::{Algorithm, Routes};
+use wormcast_routing::structure::{
+    BufferClass, CircuitVariant, RootedTree, Structure, TreeVariant, ordering,
+};
+use wormcast_routing::topology::Topology;
+
+/// A group as its users want it.
+#[derive(Clone, Debug)]
+pub struct GroupWish {
+    /// Number.
+    pub id: u16,
+    /// Scheme.
+    pub scheme: Scheme,
+    /// Children limit of the k-binomial scheme.
+    pub k: u32,
+    /// Members.
+    pub members: Vec<u16>,
+}
+
+impl GroupWish {
+    /// A group of these members, k = 2.
+    pub fn new(id: u16, scheme: Scheme, members: impl IntoIterator<Item = u16>) -> GroupWish {
+        GroupWish { id, scheme, k: 2, members: members.into_iter().collect() }
+    }
+}
+
+/// Everything a host is told.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    /// Unicast routes.
+    pub routes: BTreeMap<protocol::HostId, Vec<u8>>,
+    /// Routes along the spanning tree.
+    pub tree_routes: BTreeMap<protocol::HostId, Vec<u8>>,
+    /// Groups.
+    pub groups: Vec<GroupPlan>,
+}
+
+struct GroupStructures {
+    host: protocol::HostId,
+    scheme: Scheme,
+    k: u32,
+    order: Arc<[HostId]>,
+    tree: Option<Arc<RootedTree>>,
+}
+
+impl Structures for GroupStructures {
+    fn role(&self, origin: protocol::HostId) -> Option<Role> {
+        let source = HostId(origin.0);
+        let order = self.order.clone();
+        let structure = match self.scheme {
+            Scheme::Repeat | Scheme::Switch => Structure::repeat(order, source),
+            Scheme::Circuit => Structure::circuit(order, source, CircuitVariant::OmitLast),
+            Scheme::Tree => Structure::tree(self.tree.clone()?, source, TreeVariant::Unordered),
+            Scheme::KBinomial => Structure::k_binomial(order, source, self.k),
+        };
+        let edges: Vec<Edge> = structure
+            .ok()?
+            .edges()
+            .into_iter()
+            .map(|edge| Edge {
+                from: protocol::HostId(edge.from.0),
+                to: protocol::HostId(edge.to.0),
+                class: match edge.class {
+                    BufferClass::One => protocol::BufferClass::One,
+                    BufferClass::Two => protocol::BufferClass::Two,
+                },
+            })
+            .collect();
+        Role::from_edges(self.host, origin, &edges)
+    }
+}
+
+/// The plans of all hosts of a (damaged) topology.
+pub fn plan(topology: &Topology, groups: &[GroupWish], epoch: u32) -> BTreeMap<u16, HostPlan> {
+    let unicast = Routes::plan(topology, Algorithm::Osud, None).expect("routes");
+    let along_tree = Routes::plan(topology, Algorithm::TreeOnly, None).expect("tree routes");
+    let mut plans = BTreeMap::new();
+    for host in topology.hosts() {
+        let table = |routes: &Routes<'_>| {
+            let others = topology.hosts().iter().filter(|other| other.id != host.id);
+            others
+                .filter_map(|other| {
+                    let route = routes.route(host.id, other.id).ok()?;
+                    Some((protocol::HostId(other.id.0), route.ports))
+                })
+                .collect()
+        };
+        let groups = groups
+            .iter()
+            .filter(|wish| wish.members.contains(&host.id.0))
+            .map(|wish| plan_group(host.id, &unicast, wish, epoch))
+            .collect();
+        let plan =
+            HostPlan { routes: table(&unicast), tree_routes: table(&along_tree), groups };
+        plans.insert(host.id.0, plan);
+    }
+    plans
+}
+
+fn plan_group(host: HostId, routes: &Routes<'_>, wish: &GroupWish, epoch: u32) -> GroupPlan {
+    let members: Vec<HostId> = wish.members.iter().copied().map(HostId).collect();
+    let order = match wish.scheme {
+        Scheme::KBinomial => ordering::cco(routes.topology(), routes.updown(), &members).expect("members are hosts"),
+        _ => ordering::by_id(&members),
+    };
+    let tree = (wish.scheme == Scheme::Tree)
+        .then(|| {
+        let hops = |a, b| routes.distance(a, b).ok().flatten();
+        Arc::new(RootedTree::build(&members, 3, hops).expect("members are hosts"))
+    });
+    GroupPlan {
+        id: GroupId(wish.id),
+        epoch,
+        scheme: wish.scheme,
+        members: wish.members.iter().copied().map(protocol::HostId).collect(),
+        structures: Arc::new(GroupStructures {
+            host: protocol::HostId(host.0),
+            scheme: wish.scheme,
+            k: wish.k,
+            order: order.into(),
+            tree,
+        }),
+    }
+}

@@ -1,0 +1,182 @@
+//! Links, hosts, agents and disks fail in the middle of a transfer; the surviving
+//! members get every message once and in order.
+
+use std::collections::BTreeSet;
+use wormcast_fabric_tests::application::ReaderPolicy;
+use wormcast_fabric_tests::link::Damage;
+use wormcast_fabric_tests::scenario::{GROUP, Scenario};
+use wormcast_protocol::{Event, FailReason, Scheme};
+use wormcast_routing::ids::{HostId, PortId, SwitchId};
+
+const SIZE: u64 = 3_000_000;
+const SECOND_US: u64 = 1_000_000;
+
+fn scenarios(damage: Damage) -> impl Iterator<Item = Scenario> {
+    Scheme::ALL
+        .into_iter()
+        .flat_map(move |scheme| [1, 2].map(|seed| Scenario::new("testbed", scheme, damage, seed)))
+}
+
+#[test]
+fn a_cut_link_and_a_new_plan_lose_and_repeat_nothing() {
+    for mut scenario in scenarios(Damage::default()).chain(scenarios(Damage::rough())) {
+        scenario.write(1, &[SIZE, 5_000, SIZE]);
+        scenario.run_for(100_000);
+        // A link of the ring: the routes go the other way round now.
+        scenario.fabric.set_link_down(0, 4, true);
+        scenario.run_for(400_000);
+        scenario.damage.links.insert((SwitchId(0), PortId::new(4).expect("a port")));
+        scenario.replan();
+        let took_us = scenario.finish(1, 60 * SECOND_US);
+        println!("{:?} seed {}: {} ms", scenario.groups[0].scheme, scenario.seed, took_us / 1000);
+        scenario.check_delivered(1, 3, &[]);
+        scenario.check_pools();
+        assert!(scenario.outcomes(1).iter().all(|(_, failed)| failed.is_empty()));
+    }
+}
+
+#[test]
+fn a_link_that_heals_lets_the_transfer_go_on_without_any_controller() {
+    for mut scenario in scenarios(Damage::default()) {
+        scenario.write(1, &[SIZE]);
+        scenario.run_for(100_000);
+        scenario.fabric.set_link_down(0, 4, true);
+        scenario.run_for(3 * SECOND_US);
+        scenario.fabric.set_link_down(0, 4, false);
+        let before = scenario.fabric.now_ns / 1_000;
+        let took_us = scenario.finish(1, 60 * SECOND_US);
+        println!("{:?}: {} ms", scenario.groups[0].scheme, took_us / 1000);
+        scenario.check_delivered(1, 1, &[]);
+        let progress_us = scenario.fabric.now_ns / 1_000 - before;
+        assert!(progress_us < 5 * SECOND_US, "resumed too slowly: {progress_us} µs");
+    }
+}
+
+#[test]
+fn a_dead_member_is_reported_and_the_others_finish_by_the_new_plan() {
+    for mut scenario in scenarios(Damage::default()).chain(scenarios(Damage::rough())) {
+        let scheme = scenario.groups[0].scheme;
+        scenario.write(0, &[SIZE, 50_000]);
+        scenario.run_for(100_000);
+        let victim = 4;
+        scenario.fabric.stop_agent(victim);
+        let start_us = scenario.fabric.now_ns / 1_000;
+        let reported = scenario.fabric.run_until(start_us + 10 * SECOND_US, |fabric| {
+            fabric.hosts.values().any(|host| {
+                host.events.iter().any(|(_, event)| {
+                    matches!(event, Event::MemberFailed { host, .. } if host.0 == victim)
+                })
+            })
+        });
+        assert!(reported, "{scheme:?} seed {}: nobody noticed", scenario.seed);
+        let wrong: BTreeSet<u16> = scenario
+            .fabric
+            .hosts
+            .values()
+            .flat_map(|host| &host.events)
+            .filter_map(|(_, event)| match event {
+                Event::MemberFailed { host, .. } if host.0 != victim => Some(host.0),
+                _ => None,
+            })
+            .collect();
+        assert!(wrong.is_empty(), "{scheme:?}: {wrong:?} taken for dead\n{}", scenario.report());
+        scenario.damage.hosts.insert(HostId(victim));
+        scenario.replan();
+        let took_us = scenario.finish(0, 60 * SECOND_US);
+        println!("{scheme:?} seed {}: {} ms after the plan", scenario.seed, took_us / 1000);
+        scenario.check_delivered(0, 2, &[victim]);
+        for (message, failed) in scenario.outcomes(0) {
+            let hosts: Vec<u16> = failed.iter().map(|(host, _)| *host).collect();
+            let expected = if message == 0 || !failed.is_empty() { vec![victim] } else { vec![] };
+            assert_eq!(hosts, expected, "{scheme:?}: message {message}");
+        }
+    }
+}
+
+#[test]
+fn without_a_controller_a_dead_member_is_given_up_and_the_others_finish() {
+    for scheme in Scheme::ALL {
+        let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 1);
+        scenario.write(0, &[SIZE]);
+        scenario.run_for(100_000);
+        // The last of the circuit and a leaf of the trees, so that nobody is orphaned.
+        let victim = 7;
+        scenario.fabric.stop_agent(victim);
+        scenario.finish(0, 60 * SECOND_US);
+        scenario.check_delivered(0, 1, &[victim]);
+        let expected = vec![(0, vec![(victim, FailReason::Silent)])];
+        assert_eq!(scenario.outcomes(0), expected, "{scheme:?}");
+    }
+}
+
+#[test]
+fn a_dead_inner_member_takes_only_those_below_it_along_when_no_plan_comes() {
+    let mut scenario = Scenario::new("testbed", Scheme::Circuit, Damage::default(), 1);
+    scenario.write(0, &[SIZE]);
+    scenario.run_for(100_000);
+    scenario.fabric.stop_agent(5);
+    scenario.finish(0, 60 * SECOND_US);
+    scenario.check_delivered(0, 1, &[5, 6, 7]);
+    let failed = vec![
+        (5, FailReason::Silent),
+        (6, FailReason::Orphaned),
+        (7, FailReason::Orphaned),
+    ];
+    assert_eq!(scenario.outcomes(0), vec![(0, failed)]);
+}
+
+#[test]
+fn a_full_disk_fails_one_member_and_no_other() {
+    for mut scenario in scenarios(Damage::default()).chain(scenarios(Damage::rough())) {
+        let policy = ReaderPolicy { disk_bytes: Some(1_000_000), ..ReaderPolicy::default() };
+        scenario.fabric.host(2).applications.policy = policy;
+        scenario.write(0, &[SIZE, 200_000, SIZE]);
+        scenario.finish(0, 60 * SECOND_US);
+        scenario.check_delivered(0, 3, &[2]);
+        assert_eq!(scenario.delivered(2, 0), vec![1], "the message that fits");
+        let no_space = vec![(2, FailReason::NoSpace)];
+        let expected = vec![(0, no_space.clone()), (1, vec![]), (2, no_space)];
+        assert_eq!(scenario.outcomes(0), expected, "{}", scenario.report());
+        let told = scenario.fabric.host(0).events.iter().filter(|(_, event)| {
+            matches!(event, Event::MemberAborted { host, .. } if host.0 == 2)
+        });
+        assert_eq!(told.count(), 2);
+    }
+}
+
+#[test]
+fn a_member_whose_agent_starts_anew_gets_the_next_message() {
+    for mut scenario in scenarios(Damage::default()).chain(scenarios(Damage::rough())) {
+        let scheme = scenario.groups[0].scheme;
+        scenario.write(0, &[SIZE, 60_000, 70_000]);
+        scenario.run_for(100_000);
+        scenario.fabric.stop_agent(2);
+        scenario.run_for(300_000);
+        scenario.fabric.start_agent(2);
+        scenario.finish(0, 60 * SECOND_US);
+        scenario.check_delivered(0, 3, &[2]);
+        assert_eq!(scenario.delivered(2, 0), vec![1, 2], "{scheme:?}\n{}", scenario.report());
+        let late = vec![(2, FailReason::Late)];
+        assert_eq!(scenario.outcomes(0), vec![(0, late), (1, vec![]), (2, vec![])], "{scheme:?}");
+    }
+}
+
+#[test]
+fn an_origin_whose_agent_starts_anew_begins_its_message_again() {
+    for mut scenario in scenarios(Damage::default()).chain(scenarios(Damage::rough())) {
+        // A window far smaller than the message, so that it is still being written.
+        scenario.fabric.engine_config.limits.origin_window_packets = 256;
+        scenario.fabric.start_agent(0);
+        scenario.write(0, &[SIZE, 60_000]);
+        scenario.run_for(100_000);
+        scenario.fabric.stop_agent(0);
+        scenario.run_for(200_000);
+        scenario.fabric.start_agent(0);
+        scenario.finish(0, 60 * SECOND_US);
+        scenario.check_delivered(0, 2, &[]);
+        for member in 1..8 {
+            let lost = scenario.fabric.host(member).applications.readers[&(GROUP, 0)].lost;
+            assert_eq!(lost, 1, "{:?}: the first try broke off", scenario.groups[0].scheme);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Members that are slow, come late, or have no buffer; several origins and groups.
+
+use wormcast_fabric_tests::application::{ReaderPolicy, Writer};
+use wormcast_fabric_tests::link::Damage;
+use wormcast_fabric_tests::planner::GroupWish;
+use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
+use wormcast_protocol::{FailReason, Scheme};
+use wormcast_routing::generate;
+
+const SECOND_US: u64 = 1_000_000;
+
+#[test]
+fn a_member_without_buffer_refuses_and_is_served_later() {
+    for scheme in Scheme::ALL {
+        for damage in [Damage::default(), Damage::rough()] {
+            let topology = generate::from_spec("testbed").expect("known");
+            let groups = vec![GroupWish::new(GROUP, scheme, 0..8)];
+            let mut config = engine_config(3);
+            config.limits.pool_class1_bytes = 150_000;
+            config.limits.pool_class2_bytes = 150_000;
+            let mut scenario = Scenario::with(topology, groups, link(damage), config, 3);
+            let sleeps = ReaderPolicy { asleep_until_us: 700_000, ..ReaderPolicy::default() };
+            scenario.fabric.host(3).applications.policy = sleeps;
+            scenario.write(0, &[2_000_000, 100_000]);
+            scenario.finish(0, 60 * SECOND_US);
+            scenario.check_delivered(0, 2, &[]);
+            scenario.check_pools();
+            let nacks: u64 = nacks_sent(&mut scenario, 3);
+            assert!(nacks > 0, "{scheme:?}: host 3 had a full pool");
+            assert!(scenario.outcomes(0).iter().all(|(_, failed)| failed.is_empty()));
+        }
+    }
+}
+
+fn nacks_sent(scenario: &mut Scenario, host: u16) -> u64 {
+    let engine = scenario.fabric.host(host).engine.as_ref().expect("runs");
+    engine.statistics().map(|(_, _, statistics)| statistics.nacks_sent).sum()
+}
+
+#[test]
+fn a_slow_member_slows_the_group_and_loses_nothing() {
+    for scheme in Scheme::ALL {
+        let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 5);
+        let slow = ReaderPolicy { bytes_per_ms: Some(1_000), ..ReaderPolicy::default() };
+        scenario.fabric.host(6).applications.policy = slow;
+        scenario.write(0, &[2_000_000]);
+        let took_us = scenario.finish(0, 60 * SECOND_US);
+        assert!(took_us >= 2 * SECOND_US - 10_000, "a member reads 1 MB/s: {took_us} µs");
+        assert!(took_us <= 3 * SECOND_US, "{scheme:?}: {took_us} µs");
+        scenario.check_delivered(0, 1, &[]);
+    }
+}
+
+#[test]
+fn all_members_may_send_at_once() {
+    for scheme in Scheme::ALL {
+        for damage in [Damage::default(), Damage::rough()] {
+            let mut scenario = Scenario::new("testbed", scheme, damage, 6);
+            for origin in 0..8 {
+                scenario.write(origin, &[200_000, 16, 300_000]);
+            }
+            for origin in 0..8 {
+                if scenario.finish_events(origin) == 0 {
+                    scenario.finish(origin, 60 * SECOND_US);
+                }
+            }
+            for origin in 0..8 {
+                scenario.check_delivered(origin, 3, &[]);
+            }
+            scenario.check_pools();
+        }
+    }
+}
+
+#[test]
+fn two_origins_share_the_fabric_fairly() {
+    for scheme in [Scheme::Circuit, Scheme::Switch, Scheme::KBinomial] {
+        let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 7);
+        scenario.write(0, &[3_000_000]);
+        scenario.write(5, &[3_000_000]);
+        let first = scenario.finish(0, 60 * SECOND_US);
+        if scenario.finish_events(5) == 0 {
+            scenario.finish(5, 60 * SECOND_US);
+        }
+        let second = scenario.finish_time_us(5);
+        let ratio = first.max(second) as f64 / first.min(second) as f64;
+        println!("{scheme:?}: {first} and {second} µs");
+        assert!(ratio < 1.6, "{scheme:?}: {first} and {second} µs");
+        scenario.check_delivered(0, 1, &[]);
+        scenario.check_delivered(5, 1, &[]);
+    }
+}
+
+#[test]
+fn groups_whose_structures_cross_do_not_lock_each_other_up() {
+    let topology = generate::from_spec("testbed").expect("known");
+    let schemes = [Scheme::Tree, Scheme::Circuit, Scheme::KBinomial, Scheme::Circuit];
+    let groups: Vec<GroupWish> = (0..4)
+        .map(|index| GroupWish::new(GROUP + index, schemes[usize::from(index)], 0..8))
+        .collect();
+    let mut config = engine_config(8);
+    config.limits.pool_class1_bytes = 16 * 1_600;
+    config.limits.pool_class2_bytes = 16 * 1_600;
+    let mut scenario = Scenario::with(topology, groups, link(Damage::default()), config, 8);
+    for index in 0..4 {
+        for origin in [0, 7, 3] {
+            let writer = Writer::new([300_000]);
+            let writers = &mut scenario.fabric.host(origin).applications.writers;
+            writers.insert(GROUP + index, writer);
+        }
+    }
+    for origin in [0, 7, 3] {
+        scenario.fabric.run_host(origin);
+    }
+    for origin in [0, 7, 3] {
+        let until_us = scenario.fabric.now_ns / 1_000 + 120 * SECOND_US;
+        let done = scenario
+            .fabric
+            .run_until(until_us, |fabric| fabric.hosts[&origin].finished_count() == 4);
+        assert!(done, "origin {origin} is stuck\n{}", scenario.report());
+    }
+    for host in scenario.fabric.hosts.values() {
+        for ((group, origin), reader) in &host.applications.readers {
+            assert_eq!(reader.messages.len(), 1, "host {} group {group} of {origin}", host.id);
+        }
+    }
+    scenario.check_pools();
+}
+
+#[test]
+fn a_member_that_joins_late_starts_at_the_next_message() {
+    for scheme in Scheme::ALL {
+        for damage in [Damage::default(), Damage::rough()] {
+            let topology = generate::from_spec("testbed").expect("known");
+            let groups = vec![GroupWish::new(GROUP, scheme, [0, 1, 2, 4, 5, 6, 7])];
+            let mut scenario = Scenario::with(topology, groups, link(damage), engine_config(9), 9);
+            scenario.write(0, &[2_000_000, 300_000, 16]);
+            scenario.run_for(100_000);
+            scenario.groups[0].members = (0..8).collect();
+            scenario.replan();
+            scenario.finish(0, 60 * SECOND_US);
+            scenario.check_delivered(0, 3, &[3]);
+            assert_eq!(scenario.delivered(3, 0), vec![1, 2], "{scheme:?}");
+            let late = vec![(3, FailReason::Late)];
+            assert_eq!(scenario.outcomes(0), vec![(0, late), (1, vec![]), (2, vec![])]);
+        }
+    }
+}
+
+#[test]
+fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
+    for scheme in Scheme::ALL {
+        let mut config = engine_config(10);
+        config.first_seq = Some(wormcast_protocol::Seq(u32::MAX - 500));
+        let topology = generate::from_spec("testbed").expect("known");
+        let groups = vec![GroupWish::new(GROUP, scheme, 0..8)];
+        let mut scenario = Scenario::with(topology, groups, link(Damage::rough()), config, 10);
+        scenario.write(0, &[1_500_000, 200_000]);
+        scenario.finish(0, 60 * SECOND_US);
+        scenario.check_delivered(0, 2, &[]);
+    }
+}
+
+#[test]
+fn an_agent_that_gets_its_plan_late_misses_nothing() {
+    for scheme in Scheme::ALL {
+        let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 11);
+        // Host 4 knows nothing yet.
+        scenario.fabric.stop_agent(4);
+        scenario.fabric.start_agent_without_plan(4);
+        scenario.write(0, &[500_000, 16]);
+        scenario.run_for(300_000);
+        scenario.replan();
+        scenario.finish(0, 60 * SECOND_US);
+        scenario.check_delivered(0, 2, &[]);
+        assert!(scenario.outcomes(0).iter().all(|(_, failed)| failed.is_empty()));
+    }
+}
