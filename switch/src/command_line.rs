@@ -1,0 +1,584 @@
+//! The command line: that of BMv2's `simple_switch_grpc`, and more.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::{ArgAction, CommandFactory, Parser};
+use clap_complete::Shell;
+
+use wormcast_switch::dataplane::PortSettings;
+use wormcast_switch::log::Level;
+use wormcast_switch::p4rt::Address;
+use wormcast_switch::pipeline::PortId;
+use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
+use wormcast_switch::ports::{BitRate, ImpairmentTable};
+
+/// Highest port number: v1model has nine bits for it.
+const PORT_MAX: u16 = 511;
+
+/// Version of the BMv2 JSON format this reads.
+const JSON_VERSION: &str = "2.23";
+
+const AFTER_HELP: &str = "\
+Options of simple_switch_grpc that come after `--` there may come before or after it here.
+
+Example:
+  wormcast-switch --no-p4 -i 1@s1-eth1 -i 2@s1-eth2 --device-id 1 --log-console \\
+      -- --grpc-server-addr 127.0.0.1:9559 --cpu-port 510
+
+SIGUSR1 writes the statistics to the log and to --statistics; SIGTERM and SIGINT end the switch.";
+
+/// A P4 software switch: runs what p4c compiles for BMv2, controlled over P4Runtime.
+#[derive(Debug, Parser)]
+#[command(name = "wormcast-switch", version, disable_version_flag = true, after_help = AFTER_HELP)]
+struct Arguments {
+    /// Program to start with, as p4c-bm2-ss writes it
+    #[arg(value_name = "JSON")]
+    json: Option<PathBuf>,
+
+    /// Start without a program; a controller sets one
+    #[arg(long)]
+    no_p4: bool,
+
+    /// Attach an interface to a port; may be repeated
+    #[arg(short, long, value_name = "PORT@IFACE", value_parser = parse_interface)]
+    interface: Vec<PortSettings>,
+
+    /// Device id that controllers name
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    device_id: u64,
+
+    /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:9559")]
+    grpc_server_addr: Address,
+
+    /// Port that leads to the controller; without it there are no packet-ins and packet-outs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(PORT_MAX)))]
+    cpu_port: Option<u16>,
+
+    /// Port that drops
+    #[arg(long, value_name = "N", default_value_t = PORT_MAX, value_parser = clap::value_parser!(u16).range(0..=i64::from(PORT_MAX)))]
+    drop_port: u16,
+
+    /// Egress queues of a port, served from the highest priority down
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
+    priority_queues: u8,
+
+    /// Most packets in one egress queue; more are dropped and counted
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    queue_frames: u32,
+
+    /// Frames that may wait to be received, for each port
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(RING_FRAMES_MIN as i64..=RING_FRAMES_MAX as i64))]
+    ring_frames: u32,
+
+    /// Rate of each port, so that packets queue in the switch (like 100mbit)
+    #[arg(long, value_name = "RATE")]
+    port_rate: Option<BitRate>,
+
+    /// Faults of a port's link: loss, duplicate, corrupt, reorder (0..1 or %), delay, rate;
+    /// like `all:loss=0.01,delay=2ms` or `3:corrupt=0.1%`; may be repeated
+    #[arg(long, value_name = "PORT:KEY=VALUE,…")]
+    impair: Vec<String>,
+
+    /// Seed of impairments and of `random`; the same seed, the same outcome
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Write what each port receives and sends to IFACE_in.pcap and IFACE_out.pcap
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
+    pcap: Option<PathBuf>,
+
+    /// Write the statistics to this file, as JSON, at the end and at SIGUSR1
+    #[arg(long, value_name = "FILE")]
+    statistics: Option<PathBuf>,
+
+    /// Log to the standard output
+    #[arg(long)]
+    log_console: bool,
+
+    /// Log to a file
+    #[arg(long, value_name = "FILE", conflicts_with = "log_console")]
+    log_file: Option<PathBuf>,
+
+    /// Least level that is logged: trace, debug, info, warn, error or off
+    #[arg(short = 'L', long, value_name = "LEVEL", default_value_t = Level::Info)]
+    log_level: Level,
+
+    /// Print a completion script and exit
+    #[arg(long, value_name = "SHELL")]
+    completions: Option<Shell>,
+
+    /// Print the version and exit
+    #[arg(short = 'v', long, action = ArgAction::Version)]
+    version: Option<bool>,
+
+    /// Print the newest version of the JSON format this reads and exit
+    #[arg(long)]
+    json_version: bool,
+
+    #[command(flatten)]
+    without_effect: WithoutEffect,
+
+    #[command(flatten)]
+    unsupported: Unsupported,
+}
+
+/// Options of simple_switch_grpc that change nothing here.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Accepted for simple_switch_grpc's sake, without effect")]
+struct WithoutEffect {
+    /// There is no Thrift server
+    #[arg(long, value_name = "N")]
+    thrift_port: Option<u16>,
+    /// There is no nanomsg event log
+    #[arg(long, value_name = "ADDR")]
+    nanolog: Option<String>,
+    /// There are no nanomsg notifications
+    #[arg(long, value_name = "ADDR")]
+    notifications_addr: Option<String>,
+    /// Every line of the log is flushed
+    #[arg(long)]
+    log_flush: bool,
+    /// The log is not rotated
+    #[arg(long, value_name = "BYTES")]
+    log_file_max_size: Option<u64>,
+    /// The log is not rotated
+    #[arg(long, value_name = "N")]
+    log_file_max_files: Option<u64>,
+    /// Packets are not logged; see --pcap
+    #[arg(long, value_name = "BYTES")]
+    dump_packet_data: Option<u64>,
+    /// There is no debugger
+    #[arg(long)]
+    debugger: bool,
+    /// There is no debugger
+    #[arg(long, value_name = "ADDR")]
+    debugger_addr: Option<String>,
+    /// Any number of ports up to 512
+    #[arg(long, value_name = "N")]
+    max_port_count: Option<u32>,
+    /// Programs are always swapped by P4Runtime
+    #[arg(long)]
+    disable_swap: bool,
+    /// At most 32768 groups
+    #[arg(long, value_name = "N")]
+    max_mc_groups: Option<u32>,
+    /// At most 4096 replicas a group
+    #[arg(long, value_name = "N")]
+    max_l1_entries: Option<u32>,
+    /// At most 4096 replicas a group
+    #[arg(long, value_name = "N")]
+    max_l2_entries: Option<u32>,
+}
+
+/// Options of simple_switch_grpc that this switch refuses.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of simple_switch_grpc that are refused")]
+struct Unsupported {
+    /// Not supported: frames come from interfaces only
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "0")]
+    use_files: Option<i64>,
+    /// Not supported: frames come from interfaces only
+    #[arg(long, value_name = "ADDR")]
+    packet_in: Option<String>,
+    /// Not supported: frames come from interfaces only
+    #[arg(long, value_name = "ADDR")]
+    dp_grpc_server_addr: Option<String>,
+    /// Not supported
+    #[arg(long, value_name = "FILE")]
+    restore_state: Option<PathBuf>,
+    /// Not supported: listen on unix:/path or on the loopback, or put a proxy in front
+    #[arg(long)]
+    grpc_server_ssl: bool,
+    /// Not supported, see --grpc-server-ssl
+    #[arg(long, value_name = "FILE")]
+    grpc_server_cacert: Option<PathBuf>,
+    /// Not supported, see --grpc-server-ssl
+    #[arg(long, value_name = "FILE")]
+    grpc_server_cert: Option<PathBuf>,
+    /// Not supported, see --grpc-server-ssl
+    #[arg(long, value_name = "FILE")]
+    grpc_server_key: Option<PathBuf>,
+    /// Not supported, see --grpc-server-ssl
+    #[arg(long)]
+    grpc_server_with_client_auth: bool,
+}
+
+/// What the switch is told.
+#[derive(Debug)]
+pub struct Settings {
+    /// Program to start with.
+    pub json: Option<PathBuf>,
+    /// Ports.
+    pub ports: Vec<PortSettings>,
+    /// Device id.
+    pub device_id: u64,
+    /// Where the server listens.
+    pub address: Address,
+    /// Port that leads to the controller.
+    pub cpu_port: Option<PortId>,
+    /// Port that drops.
+    pub drop_port: PortId,
+    /// Egress queues of a port.
+    pub priority_queues: u8,
+    /// Most packets in an egress queue.
+    pub queue_frames: usize,
+    /// Frames in a receive ring.
+    pub ring_frames: usize,
+    /// Rate of each port.
+    pub port_rate: Option<BitRate>,
+    /// Impairments.
+    pub impairments: ImpairmentTable,
+    /// Seed.
+    pub seed: u64,
+    /// Directory of captures.
+    pub capture_directory: Option<PathBuf>,
+    /// File for statistics.
+    pub statistics: Option<PathBuf>,
+    /// Where the log goes.
+    pub log: LogTo,
+    /// Least level that is logged.
+    pub log_level: Level,
+    /// Options that were given and have no effect, for a note.
+    pub notes: Vec<String>,
+}
+
+/// Where the log goes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LogTo {
+    /// Nowhere.
+    Nowhere,
+    /// To the standard output.
+    Console,
+    /// To a file.
+    File(PathBuf),
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Task {
+    /// Run the switch.
+    Run(Box<Settings>),
+    /// Print this and exit.
+    Print(String),
+}
+
+/// Reads the command line, the name of the program first. Errors are clap's: they know
+/// how to print themselves and which status to exit with.
+pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Task, clap::Error> {
+    // BMv2 wants the options of its gRPC target behind `--`; here it separates nothing.
+    let mut separated = false;
+    let arguments = arguments.filter(|argument| {
+        let first = argument == "--" && !separated;
+        separated |= first;
+        !first
+    });
+    let arguments = Arguments::try_parse_from(arguments)?;
+    if let Some(shell) = arguments.completions {
+        let mut script = Vec::new();
+        clap_complete::generate(
+            shell,
+            &mut Arguments::command(),
+            "wormcast-switch",
+            &mut script,
+        );
+        return Ok(Task::Print(String::from_utf8_lossy(&script).into_owned()));
+    }
+    if arguments.json_version {
+        return Ok(Task::Print(format!("{JSON_VERSION}\n")));
+    }
+    arguments
+        .check()
+        .map(|settings| Task::Run(Box::new(settings)))
+}
+
+impl Arguments {
+    fn check(self) -> Result<Settings, clap::Error> {
+        let fail = |message: String| {
+            Err(Self::command().error(clap::error::ErrorKind::ValueValidation, message))
+        };
+        if let Some(refusal) = self.unsupported.refusal() {
+            return fail(refusal);
+        }
+        if self.json.is_none() && !self.no_p4 {
+            return fail("no program: give the JSON of one, or --no-p4".to_owned());
+        }
+        if self.cpu_port == Some(self.drop_port) {
+            return fail(format!(
+                "--cpu-port and --drop-port are both {}; --drop-port is 511 unless given",
+                self.drop_port
+            ));
+        }
+        let mut numbers = BTreeSet::new();
+        let mut names = BTreeSet::new();
+        for port in &self.interface {
+            let number = port.number.0;
+            if !numbers.insert(number) {
+                return fail(format!("port {number} has two interfaces"));
+            }
+            if !names.insert(&port.interface) {
+                return fail(format!(
+                    "interface {} is attached to two ports",
+                    port.interface
+                ));
+            }
+            if Some(number) == self.cpu_port {
+                return fail(format!(
+                    "port {number} is the CPU port; it takes no interface"
+                ));
+            }
+            if number == self.drop_port {
+                return fail(format!(
+                    "port {number} is the drop port; it takes no interface"
+                ));
+            }
+        }
+        let mut impairments = ImpairmentTable::default();
+        for argument in &self.impair {
+            if let Err(error) = impairments.add(argument) {
+                return fail(format!("--impair {argument}: {error}"));
+            }
+        }
+        if let Some(number) = impairments
+            .named_ports()
+            .find(|number| !numbers.contains(number))
+        {
+            return fail(format!(
+                "--impair names port {number}, which has no interface"
+            ));
+        }
+        if let Some(directory) = &self.pcap
+            && !directory.is_dir()
+        {
+            return fail(format!(
+                "--pcap: there is no directory {}",
+                directory.display()
+            ));
+        }
+        let mut notes = self.without_effect.notes();
+        if self.no_p4 && self.json.is_some() {
+            notes.push("the program is ignored because of --no-p4".to_owned());
+        }
+        Ok(Settings {
+            json: self.json.filter(|_| !self.no_p4),
+            ports: self.interface,
+            device_id: self.device_id,
+            address: self.grpc_server_addr,
+            cpu_port: self.cpu_port.map(PortId),
+            drop_port: PortId(self.drop_port),
+            priority_queues: self.priority_queues,
+            queue_frames: self.queue_frames as usize,
+            ring_frames: self.ring_frames as usize,
+            port_rate: self.port_rate,
+            impairments,
+            seed: self.seed,
+            capture_directory: self.pcap,
+            statistics: self.statistics,
+            log: match (self.log_console, self.log_file) {
+                (true, _) => LogTo::Console,
+                (false, Some(path)) => LogTo::File(path),
+                (false, None) => LogTo::Nowhere,
+            },
+            log_level: self.log_level,
+            notes,
+        })
+    }
+}
+
+impl WithoutEffect {
+    fn notes(&self) -> Vec<String> {
+        let given = [
+            ("thrift-port", self.thrift_port.is_some()),
+            ("nanolog", self.nanolog.is_some()),
+            ("notifications-addr", self.notifications_addr.is_some()),
+            ("log-file-max-size", self.log_file_max_size.is_some()),
+            ("log-file-max-files", self.log_file_max_files.is_some()),
+            ("dump-packet-data", self.dump_packet_data.is_some()),
+            ("debugger", self.debugger || self.debugger_addr.is_some()),
+            ("max-port-count", self.max_port_count.is_some()),
+            ("disable-swap", self.disable_swap),
+            ("max-mc-groups", self.max_mc_groups.is_some()),
+            ("max-l1-entries", self.max_l1_entries.is_some()),
+            ("max-l2-entries", self.max_l2_entries.is_some()),
+        ];
+        let given = given.iter().filter(|(_, given)| *given);
+        given
+            .map(|(name, _)| format!("--{name} has no effect here"))
+            .collect()
+    }
+}
+
+impl Unsupported {
+    fn refusal(&self) -> Option<String> {
+        let elsewhere = "frames come from the interfaces of -i only";
+        let no_tls = "TLS is not built in; listen on unix:/path or on the loopback, \
+                      or put a proxy in front";
+        let given = [
+            ("use-files", self.use_files.is_some(), elsewhere),
+            ("packet-in", self.packet_in.is_some(), elsewhere),
+            (
+                "dp-grpc-server-addr",
+                self.dp_grpc_server_addr.is_some(),
+                elsewhere,
+            ),
+            (
+                "restore-state",
+                self.restore_state.is_some(),
+                "a controller restores the state",
+            ),
+            ("grpc-server-ssl", self.grpc_server_ssl, no_tls),
+            (
+                "grpc-server-cacert",
+                self.grpc_server_cacert.is_some(),
+                no_tls,
+            ),
+            ("grpc-server-cert", self.grpc_server_cert.is_some(), no_tls),
+            ("grpc-server-key", self.grpc_server_key.is_some(), no_tls),
+            (
+                "grpc-server-with-client-auth",
+                self.grpc_server_with_client_auth,
+                no_tls,
+            ),
+        ];
+        let (name, _, reason) = given.iter().find(|(_, given, _)| *given)?;
+        Some(format!("--{name} is not supported: {reason}"))
+    }
+}
+
+fn parse_interface(text: &str) -> Result<PortSettings, String> {
+    let error = || format!("it must be PORT@IFACE with a port from 0 to {PORT_MAX} (like 1@eth1)");
+    let (number, interface) = text.split_once('@').ok_or_else(error)?;
+    let number = number
+        .parse()
+        .ok()
+        .filter(|number| *number <= PORT_MAX)
+        .ok_or_else(error)?;
+    if interface.is_empty() {
+        return Err(error());
+    }
+    Ok(PortSettings {
+        number: PortId(number),
+        interface: interface.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arguments: &str) -> Settings {
+        let arguments = arguments.split_whitespace().map(str::to_owned);
+        match parse(std::iter::once("wormcast-switch".to_owned()).chain(arguments)) {
+            Ok(Task::Run(settings)) => *settings,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn error(arguments: &str) -> String {
+        let arguments = arguments.split_whitespace().map(str::to_owned);
+        parse(std::iter::once("wormcast-switch".to_owned()).chain(arguments))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn the_command_line_of_simple_switch_grpc() {
+        let settings = run(
+            "-i 1@s1-eth1 --interface 2@s1-eth2 --pcap=. --nanolog ipc:///tmp/log.ipc \
+             --device-id 3 --thrift-port 9090 --log-console -L debug prog.json -- \
+             --grpc-server-addr 0.0.0.0:50051 --cpu-port 255",
+        );
+        assert_eq!(settings.ports.len(), 2);
+        assert_eq!(settings.ports[1].number, PortId(2));
+        assert_eq!(settings.json, Some(PathBuf::from("prog.json")));
+        assert_eq!(settings.device_id, 3);
+        assert_eq!(settings.cpu_port, Some(PortId(255)));
+        assert_eq!(settings.address.to_string(), "0.0.0.0:50051");
+        assert_eq!(settings.log, LogTo::Console);
+        assert_eq!(settings.log_level, Level::Debug);
+        assert_eq!(settings.capture_directory, Some(PathBuf::from(".")));
+        assert_eq!(
+            settings.notes,
+            [
+                "--thrift-port has no effect here",
+                "--nanolog has no effect here"
+            ]
+        );
+    }
+
+    #[test]
+    fn defaults() {
+        let settings = run("--no-p4");
+        assert_eq!(settings.address.to_string(), "0.0.0.0:9559");
+        assert_eq!((settings.drop_port, settings.cpu_port), (PortId(511), None));
+        assert_eq!(settings.log, LogTo::Nowhere);
+        assert!(settings.notes.is_empty());
+    }
+
+    #[test]
+    fn values_that_cannot_be() {
+        for (arguments, expected) in [
+            ("", "no program: give the JSON of one, or --no-p4"),
+            (
+                "--no-p4 -i 1",
+                "it must be PORT@IFACE with a port from 0 to 511 (like 1@eth1)",
+            ),
+            (
+                "--no-p4 -i 512@a",
+                "it must be PORT@IFACE with a port from 0 to 511",
+            ),
+            ("--no-p4 -i 1@a -i 1@b", "port 1 has two interfaces"),
+            (
+                "--no-p4 -i 1@a -i 2@a",
+                "interface a is attached to two ports",
+            ),
+            (
+                "--no-p4 -i 510@a --cpu-port 510",
+                "port 510 is the CPU port",
+            ),
+            ("--no-p4 -i 511@a", "port 511 is the drop port"),
+            (
+                "--no-p4 --cpu-port 511",
+                "--cpu-port and --drop-port are both 511",
+            ),
+            ("--no-p4 --cpu-port 0", "0 is not in 1..=511"),
+            ("--no-p4 --priority-queues 9", "9 is not in 1..=8"),
+            ("--no-p4 --impair all:loss=7", "`7` is not a probability"),
+            (
+                "--no-p4 --impair 3:loss=0.7",
+                "--impair names port 3, which has no interface",
+            ),
+            ("--no-p4 --port-rate 7", "`7` is not a rate"),
+            (
+                "--no-p4 --pcap=/no/such/place",
+                "there is no directory /no/such/place",
+            ),
+            ("--no-p4 --use-files 3", "--use-files is not supported"),
+            (
+                "--no-p4 --grpc-server-ssl",
+                "--grpc-server-ssl is not supported: TLS",
+            ),
+            (
+                "--no-p4 --grpc-server-addr 9559",
+                "`9559` is not an address",
+            ),
+            ("--no-p4 -L loud", "`loud` is not a level"),
+            ("--no-p4 --log-console --log-file a", "cannot be used with"),
+        ] {
+            let text = error(arguments);
+            assert!(text.contains(expected), "{arguments}: {text}");
+        }
+    }
+
+    #[test]
+    fn help_version_and_completions() {
+        assert!(error("--help").contains("--grpc-server-addr"));
+        assert!(error("-v").contains(env!("CARGO_PKG_VERSION")));
+        let arguments = ["wormcast-switch", "--completions", "bash"].map(str::to_owned);
+        let Ok(Task::Print(script)) = parse(arguments.into_iter()) else {
+            panic!()
+        };
+        assert!(script.contains("complete -F _wormcast-switch"));
+    }
+}

@@ -1,0 +1,175 @@
+//! One port: its egress queue and what stands between egress and the wire.
+
+use std::fs::File;
+use std::io::BufWriter;
+
+use crate::pipeline::{PortId, Queued};
+use crate::ports::transmit::Flushed;
+use crate::ports::{EgressQueue, Impairment, PcapWriter, TokenBucket, TransmitQueue};
+
+/// A capture of one direction of a port.
+pub(super) type Capture = PcapWriter<BufWriter<File>>;
+
+/// How long a port waits before it offers a frame again that the kernel had no room for.
+const RETRY_US: u64 = 50;
+
+/// Where frames go that leave by a port.
+pub(super) enum Link {
+    /// A network interface.
+    Interface(TransmitQueue),
+    /// An interface that is not there at the moment.
+    Missing,
+    /// The controller.
+    Cpu,
+    /// Nowhere: no such port was given on the command line.
+    Unattached,
+}
+
+/// The sending half of a port.
+pub(super) struct Port {
+    pub(super) number: PortId,
+    pub(super) link: Link,
+    pub(super) queue: EgressQueue<Queued>,
+    pub(super) bucket: Option<TokenBucket>,
+    pub(super) impairment: Option<Impairment>,
+    pub(super) capture: Option<Capture>,
+    /// Frames for which there was no interface.
+    pub(super) no_link: u64,
+    /// The kernel had no room; not before this time again.
+    retry_at_us: u64,
+    wait_writable: bool,
+}
+
+impl Port {
+    pub(super) fn new(number: PortId, link: Link, queue: EgressQueue<Queued>) -> Self {
+        Self {
+            number,
+            link,
+            queue,
+            bucket: None,
+            impairment: None,
+            capture: None,
+            no_link: 0,
+            retry_at_us: 0,
+            wait_writable: false,
+        }
+    }
+
+    /// Whether the next packet of the queue may go through egress now.
+    #[inline]
+    pub(super) fn may_send(&mut self, now_us: u64) -> bool {
+        if let Some(bucket) = &mut self.bucket
+            && !bucket.allows(now_us)
+        {
+            return false;
+        }
+        if self.impairment.is_some() {
+            return true; // it holds frames, and says so when it cannot
+        }
+        if let Link::Interface(transmit) = &self.link
+            && transmit.is_full()
+        {
+            self.flush(now_us);
+            return !matches!(&self.link, Link::Interface(transmit) if transmit.is_full());
+        }
+        true
+    }
+
+    /// Takes a frame that has passed egress.
+    #[inline]
+    pub(super) fn send(&mut self, frame: &[u8], now_us: u64, unix_us: u64) {
+        if let Some(bucket) = &mut self.bucket {
+            bucket.charge(frame.len());
+        }
+        match &mut self.impairment {
+            Some(impairment) => impairment.offer(frame, now_us),
+            None => self.put_on_wire(frame, unix_us),
+        }
+    }
+
+    /// Sends what is due, as far as the kernel takes it.
+    pub(super) fn send_due(&mut self, now_us: u64, unix_us: u64) {
+        if self.impairment.is_some() {
+            self.send_impaired(now_us, unix_us);
+        }
+        if now_us >= self.retry_at_us {
+            self.flush(now_us);
+        }
+    }
+
+    /// When this port wants to be looked at again; `None`: when there is another packet.
+    pub(super) fn next_us(&self) -> Option<u64> {
+        let retry = (!self.wait_writable && self.has_unsent()).then_some(self.retry_at_us);
+        let rate = match &self.bucket {
+            Some(bucket) if !self.queue.is_empty() => Some(bucket.next_us()),
+            _ => None,
+        };
+        let impaired = self.impairment.as_ref().and_then(Impairment::next_us);
+        [retry, rate, impaired].into_iter().flatten().min()
+    }
+
+    /// The socket to wait for until it is writable.
+    pub(super) fn awaited(&self) -> Option<&TransmitQueue> {
+        match &self.link {
+            Link::Interface(transmit) if self.wait_writable && !transmit.is_empty() => {
+                Some(transmit)
+            }
+            _ => None,
+        }
+    }
+
+    fn has_unsent(&self) -> bool {
+        matches!(&self.link, Link::Interface(transmit) if !transmit.is_empty())
+    }
+
+    fn send_impaired(&mut self, now_us: u64, unix_us: u64) {
+        loop {
+            if let Link::Interface(transmit) = &self.link
+                && transmit.is_full()
+            {
+                self.flush(now_us);
+                if matches!(&self.link, Link::Interface(transmit) if transmit.is_full()) {
+                    return;
+                }
+            }
+            let Some(impairment) = &mut self.impairment else {
+                return;
+            };
+            let Some(frame) = impairment.poll(now_us) else {
+                return;
+            };
+            self.put_on_wire(&frame, unix_us);
+        }
+    }
+
+    fn put_on_wire(&mut self, frame: &[u8], unix_us: u64) {
+        match &mut self.link {
+            Link::Interface(transmit) => {
+                let pushed = transmit.push(frame);
+                debug_assert!(pushed, "room was checked before the packet was taken");
+                if !pushed {
+                    self.no_link += 1;
+                    return;
+                }
+                if let Some(capture) = &mut self.capture {
+                    // A full disk must not stop the switch; the capture ends short.
+                    let _ = capture.write(unix_us, frame);
+                }
+            }
+            Link::Missing | Link::Cpu | Link::Unattached => self.no_link += 1,
+        }
+    }
+
+    fn flush(&mut self, now_us: u64) {
+        if let Link::Interface(transmit) = &mut self.link {
+            if transmit.is_empty() {
+                return;
+            }
+            let flushed = transmit.flush();
+            self.wait_writable = flushed == Flushed::WaitWritable;
+            if flushed != Flushed::Empty {
+                self.retry_at_us = now_us + RETRY_US;
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! A P4 software switch: BMv2 JSON in, P4Runtime, AF_PACKET ports.
+
+pub mod dataplane;
+pub mod log;
+pub mod p4rt;
+pub mod pipeline;
+pub mod ports;
+pub mod program;

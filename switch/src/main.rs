@@ -1,0 +1,179 @@
+//! `wormcast-switch`: a drop-in for BMv2's `simple_switch_grpc`.
+
+mod command_line;
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use command_line::{LogTo, Settings, Task};
+use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings};
+use wormcast_switch::log::{Level, Log};
+use wormcast_switch::p4rt::{Listener, Server, ServerSettings};
+use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
+use wormcast_switch::program::Program;
+
+/// How long connected clients have to notice that the switch ends.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// How often it is looked whether the data plane still runs.
+const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+
+fn main() -> ExitCode {
+    let settings = match command_line::parse(std::env::args()) {
+        Ok(Task::Run(settings)) => settings,
+        Ok(Task::Print(text)) => {
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            // Nobody is left to tell if it cannot be printed.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        }
+    };
+    match run(*settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("wormcast-switch: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
+    let log = open_log(&settings)?;
+    for note in &settings.notes {
+        eprintln!("wormcast-switch: note: {note}");
+    }
+    let pipeline_config = PipelineConfig {
+        drop_port: settings.drop_port,
+        priorities: settings.priority_queues,
+        seed: settings.seed,
+    };
+    let pipeline = match &settings.json {
+        Some(path) => Some(Pipeline::new(Arc::new(load(path)?), pipeline_config)),
+        None => None,
+    };
+    let (dataplane, from_dataplane) = Dataplane::start(
+        &DataplaneSettings {
+            ports: settings.ports.clone(),
+            cpu_port: settings.cpu_port,
+            priorities: settings.priority_queues,
+            queue_frames: settings.queue_frames,
+            ring_frames: settings.ring_frames,
+            port_rate: settings.port_rate,
+            impairments: settings.impairments.clone(),
+            seed: settings.seed,
+            capture_directory: settings.capture_directory.clone(),
+        },
+        log.clone(),
+    )?;
+    for port in &settings.ports {
+        println!("Adding interface {} as port {}", port.interface, port.number.0);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let handle = dataplane.handle();
+    let served = runtime.block_on(async {
+        if let Some(pipeline) = pipeline {
+            handle.run(move |engine| engine.install(pipeline)).await?;
+        }
+        let listener = Listener::bind(&settings.address)
+            .await
+            .map_err(|error| format!("--grpc-server-addr {}: {error}", settings.address))?;
+        match listener.local_address() {
+            Some(address) => println!("Server listening on {address}"),
+            None => println!("Server listening on {}", settings.address),
+        }
+        let server_settings = ServerSettings {
+            device_id: settings.device_id,
+            pipeline: pipeline_config,
+        };
+        let server = Server::new(server_settings, handle.clone(), from_dataplane, log.clone());
+        let ended = tokio::select! {
+            served = listener.serve(server.clone(), std::future::pending()) => {
+                served.map_err(Into::into)
+            }
+            ended = wait_for_end(&dataplane, &server, &settings, &log) => ended,
+        };
+        report(&handle, &server, &settings, &log).await;
+        if let wormcast_switch::p4rt::Address::Unix(path) = &settings.address {
+            // Somebody else may have removed it already.
+            let _ = fs::remove_file(path);
+        }
+        // If it has stopped already, that is as good.
+        let _ = handle.run(|engine| engine.stop()).await;
+        ended
+    });
+    runtime.shutdown_timeout(GRACE);
+    let ended_well = dataplane.join();
+    served?;
+    if ended_well { Ok(()) } else { Err("the data plane ended by a panic".into()) }
+}
+
+fn open_log(settings: &Settings) -> Result<Log, Box<dyn Error>> {
+    match &settings.log {
+        LogTo::Nowhere => Ok(Log::off()),
+        LogTo::Console => Ok(Log::to_console(settings.log_level)),
+        LogTo::File(path) => Log::to_file(settings.log_level, path)
+            .map_err(|error| format!("--log-file {}: {error}", path.display()).into()),
+    }
+}
+
+fn load(path: &Path) -> Result<Program, Box<dyn Error>> {
+    let json = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Program::from_json(&json).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Waits for a signal that ends the switch; `Err` if the data plane ends by itself.
+async fn wait_for_end(
+    dataplane: &Dataplane,
+    server: &Server,
+    settings: &Settings,
+    log: &Log,
+) -> Result<(), Box<dyn Error>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut ask = signal(SignalKind::user_defined1())?;
+    let mut watch = tokio::time::interval(WATCH_INTERVAL);
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = ask.recv() => report(&dataplane.handle(), server, settings, log).await,
+            _ = watch.tick() => {
+                if dataplane.has_ended() {
+                    return Err("the data plane has ended".into());
+                }
+            }
+        }
+    }
+}
+
+/// Writes the statistics to the log and to their file.
+async fn report(handle: &DataplaneHandle, server: &Server, settings: &Settings, log: &Log) {
+    let Ok(mut snapshot) = handle.run(|engine| engine.snapshot()).await else { return };
+    (snapshot.packet_ins_no_primary, snapshot.packet_ins_stream_full) = server.undelivered();
+    let json = match serde_json::to_string(&snapshot) {
+        Ok(json) => json,
+        Err(error) => {
+            log.write(Level::Error, format_args!("statistics: {error}"));
+            return;
+        }
+    };
+    log.write(Level::Info, format_args!("statistics: {json}"));
+    if let Some(path) = &settings.statistics
+        && let Err(error) = fs::write(path, json + "\n")
+    {
+        log.write(Level::Error, format_args!("{}: {error}", path.display()));
+        eprintln!("wormcast-switch: {}: {error}", path.display());
+    }
+}

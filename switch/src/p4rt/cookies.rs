@@ -1,0 +1,51 @@
+//! What a controller attaches to an entry for itself.
+//!
+//! It means nothing to the switch; it is kept beside the pipeline, which does not know
+//! it, and given back with the entry (§"TableEntry": `metadata`, `controller_metadata`).
+
+use std::collections::BTreeMap;
+
+use crate::pipeline::FieldMatch;
+use crate::program::TableId;
+
+/// What was attached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cookie {
+    /// `controller_metadata`.
+    pub number: u64,
+    /// `metadata`.
+    pub bytes: Vec<u8>,
+}
+
+/// Which entry it is attached to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CookieKey {
+    /// An entry of a table: its key and priority.
+    Entry(TableId, Vec<FieldMatch>, i32),
+    /// The default entry of a table.
+    Default(TableId),
+    /// A multicast group.
+    Group(u16),
+}
+
+/// All that is attached; entries without any are not in it.
+#[derive(Debug, Default)]
+pub struct Cookies {
+    cookies: BTreeMap<CookieKey, Cookie>,
+}
+
+impl Cookies {
+    /// Attaches; an empty cookie takes off what was there.
+    pub fn set(&mut self, key: CookieKey, cookie: Cookie) {
+        if cookie == Cookie::default() {
+            self.cookies.remove(&key);
+        } else {
+            self.cookies.insert(key, cookie);
+        }
+    }
+
+    /// What is attached.
+    pub fn get(&self, key: &CookieKey) -> Cookie {
+        self.cookies.get(key).cloned().unwrap_or_default()
+    }
+}

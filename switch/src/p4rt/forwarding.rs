@@ -1,0 +1,298 @@
+//! The forwarding-pipeline config: what a controller sets, and what follows from it.
+
+use std::str;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::cookies::Cookies;
+use super::proto::p4::v1::{
+    CloneSessionEntry, CounterData, CounterEntry, Entity, ForwardingPipelineConfig, MeterConfig,
+    MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry, RegisterEntry, TableEntry,
+    Update, entity, packet_replication_engine_entry as pre, update,
+};
+use super::read::{self, Source};
+use super::rejection::Rejection;
+use super::schema::Schema;
+use super::write::{self, Target};
+use crate::dataplane::DataplaneHandle;
+use crate::pipeline::{Pipeline, PipelineConfig};
+use crate::program::Program;
+
+/// Updates of a `Write` that are applied before packets have their turn again.
+const UPDATES_A_TURN: usize = 64;
+
+/// A config that was found good.
+pub struct Verified {
+    /// As the controller gave it.
+    pub config: ForwardingPipelineConfig,
+    /// Its P4Info, bound to its program.
+    pub schema: Schema,
+    program: Arc<Program>,
+    cookies: Mutex<Cookies>,
+}
+
+impl Verified {
+    /// Reads the program, and binds the P4Info to it.
+    pub fn new(config: ForwardingPipelineConfig) -> Result<Self, Rejection> {
+        let p4info = config
+            .p4info
+            .as_ref()
+            .ok_or_else(|| Rejection::invalid("the config has no P4Info"))?;
+        if config.p4_device_config.is_empty() {
+            return Err(Rejection::invalid(
+                "the config has no p4_device_config; it must be the JSON that p4c-bm2-ss writes",
+            ));
+        }
+        let json = str::from_utf8(&config.p4_device_config).map_err(|error| {
+            Rejection::invalid(format!(
+                "p4_device_config must be the JSON that p4c-bm2-ss writes: {error}"
+            ))
+        })?;
+        let program = Program::from_json(json)
+            .map_err(|error| Rejection::invalid(format!("p4_device_config: {error}")))?;
+        let schema = Schema::bind(p4info, &program)
+            .map_err(|error| Rejection::invalid(error.to_string()))?;
+        Ok(Self {
+            schema,
+            program: Arc::new(program),
+            cookies: Mutex::new(Cookies::default()),
+            config,
+        })
+    }
+
+    /// A pipeline with empty tables.
+    pub fn pipeline(&self, settings: PipelineConfig) -> Pipeline {
+        Pipeline::new(Arc::clone(&self.program), settings)
+    }
+
+    fn apply(&self, pipeline: &mut Pipeline, updates: &[Update]) -> Vec<Result<(), Rejection>> {
+        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut target = Target {
+            schema: &self.schema,
+            pipeline,
+            cookies: &mut cookies,
+        };
+        updates
+            .iter()
+            .map(|update| write::apply(&mut target, update))
+            .collect()
+    }
+
+    fn find(&self, pipeline: &mut Pipeline, filter: &Entity) -> Result<Vec<Entity>, Rejection> {
+        let cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = Source {
+            schema: &self.schema,
+            pipeline,
+            cookies: &cookies,
+        };
+        read::find(&mut source, filter)
+    }
+}
+
+/// The config that runs, and one that waits for its COMMIT.
+pub struct Forwarding {
+    dataplane: DataplaneHandle,
+    settings: PipelineConfig,
+    running: Option<Arc<Verified>>,
+    saved: Option<(Arc<Verified>, Pipeline)>,
+}
+
+impl Forwarding {
+    /// None yet.
+    pub fn new(dataplane: DataplaneHandle, settings: PipelineConfig) -> Self {
+        Self {
+            dataplane,
+            settings,
+            running: None,
+            saved: None,
+        }
+    }
+
+    /// What reads and writes refer to: the saved config, else the one that runs.
+    pub fn current(&self) -> Option<&Arc<Verified>> {
+        self.saved
+            .as_ref()
+            .map(|(verified, _)| verified)
+            .or(self.running.as_ref())
+    }
+
+    /// The one that runs.
+    pub fn running(&self) -> Option<&Arc<Verified>> {
+        self.running.as_ref()
+    }
+
+    /// VERIFY_AND_SAVE: reads and writes refer to it from now on, packets do not.
+    pub fn save(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
+        let verified = Arc::new(Verified::new(config)?);
+        let pipeline = verified.pipeline(self.settings);
+        self.saved = Some((verified, pipeline));
+        Ok(())
+    }
+
+    /// COMMIT: the saved config runs, with what was written since.
+    pub async fn commit(&mut self) -> Result<(), Rejection> {
+        let Some((verified, pipeline)) = self.saved.take() else {
+            return Err(Rejection::not_found(
+                "there is no saved config; VERIFY_AND_SAVE one first",
+            ));
+        };
+        self.install(verified, pipeline).await
+    }
+
+    /// VERIFY_AND_COMMIT: the config runs, with empty tables.
+    pub async fn replace(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
+        let verified = Arc::new(Verified::new(config)?);
+        let pipeline = verified.pipeline(self.settings);
+        self.saved = None;
+        self.install(verified, pipeline).await
+    }
+
+    async fn install(
+        &mut self,
+        verified: Arc<Verified>,
+        pipeline: Pipeline,
+    ) -> Result<(), Rejection> {
+        self.dataplane
+            .run(move |engine| engine.install(pipeline))
+            .await?;
+        self.running = Some(verified);
+        Ok(())
+    }
+
+    /// RECONCILE_AND_COMMIT: the config runs, with all that the tables, groups, sessions,
+    /// counters and registers hold now. No packet sees a state in between.
+    pub async fn reconcile(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
+        let Some(old) = self.running.clone() else {
+            return self.replace(config).await;
+        };
+        let new = Arc::new(Verified::new(config)?);
+        let mut pipeline = new.pipeline(self.settings);
+        let replayed = Arc::clone(&new);
+        self.dataplane
+            .run(move |engine| {
+                let Some(running) = engine.pipeline() else {
+                    return Err(no_config());
+                };
+                let mut updates = Vec::new();
+                for filter in everything() {
+                    for entity in old.find(running, &filter)? {
+                        updates.extend(replay(entity));
+                    }
+                }
+                for result in replayed.apply(&mut pipeline, &updates) {
+                    result.map_err(|rejection| {
+                        Rejection::invalid(rejection.message)
+                            .within("the present state cannot be kept")
+                    })?;
+                }
+                engine.install(pipeline);
+                Ok(())
+            })
+            .await??;
+        self.saved = None;
+        self.running = Some(new);
+        Ok(())
+    }
+
+    /// Applies the updates in order; gives what became of each.
+    pub async fn write(
+        &mut self,
+        updates: Vec<Update>,
+    ) -> Result<Vec<Result<(), Rejection>>, Rejection> {
+        if let Some((verified, pipeline)) = &mut self.saved {
+            return Ok(verified.apply(pipeline, &updates));
+        }
+        let verified = self.running.clone().ok_or_else(no_config)?;
+        let updates = Arc::new(updates);
+        let mut results = Vec::with_capacity(updates.len());
+        for first in (0..updates.len()).step_by(UPDATES_A_TURN) {
+            let (updates, verified) = (Arc::clone(&updates), Arc::clone(&verified));
+            let turn = self.dataplane.run(move |engine| {
+                let last = updates.len().min(first + UPDATES_A_TURN);
+                let pipeline = engine.pipeline().ok_or_else(no_config)?;
+                Ok::<_, Rejection>(verified.apply(pipeline, &updates[first..last]))
+            });
+            results.extend(turn.await??);
+        }
+        Ok(results)
+    }
+
+    /// Everything that the filters match.
+    pub async fn read(&mut self, filters: Vec<Entity>) -> Result<Vec<Entity>, Rejection> {
+        let mut found = Vec::new();
+        for filter in filters {
+            if let Some((verified, pipeline)) = &mut self.saved {
+                found.extend(verified.find(pipeline, &filter)?);
+                continue;
+            }
+            let verified = self.running.clone().ok_or_else(no_config)?;
+            let turn = self.dataplane.run(move |engine| {
+                let pipeline = engine.pipeline().ok_or_else(no_config)?;
+                verified.find(pipeline, &filter)
+            });
+            found.extend(turn.await??);
+        }
+        Ok(found)
+    }
+}
+
+/// The rejection of whatever needs a config before there is one.
+pub fn no_config() -> Rejection {
+    Rejection::new(
+        tonic::Code::FailedPrecondition,
+        "no forwarding pipeline config is set; use SetForwardingPipelineConfig first",
+    )
+}
+
+/// Filters that together match all state.
+fn everything() -> Vec<Entity> {
+    let of = |entity| Entity {
+        entity: Some(entity),
+    };
+    let replication = |kind| {
+        let entry = PacketReplicationEngineEntry { r#type: Some(kind) };
+        of(entity::Entity::PacketReplicationEngineEntry(entry))
+    };
+    let entries = TableEntry {
+        counter_data: Some(CounterData::default()),
+        meter_config: Some(MeterConfig::default()),
+        ..TableEntry::default()
+    };
+    let defaults = TableEntry {
+        is_default_action: true,
+        ..TableEntry::default()
+    };
+    vec![
+        replication(pre::Type::MulticastGroupEntry(
+            MulticastGroupEntry::default(),
+        )),
+        replication(pre::Type::CloneSessionEntry(CloneSessionEntry::default())),
+        of(entity::Entity::ActionProfileMember(
+            ActionProfileMember::default(),
+        )),
+        of(entity::Entity::ActionProfileGroup(
+            ActionProfileGroup::default(),
+        )),
+        of(entity::Entity::TableEntry(entries)),
+        of(entity::Entity::TableEntry(defaults)),
+        of(entity::Entity::CounterEntry(CounterEntry::default())),
+        of(entity::Entity::RegisterEntry(RegisterEntry::default())),
+        of(entity::Entity::MeterEntry(MeterEntry::default())),
+    ]
+}
+
+/// The update that brings an entity back; `None` for what the program brings itself.
+fn replay(entity: Entity) -> Option<Update> {
+    let kind = match entity.entity.as_ref()? {
+        entity::Entity::TableEntry(entry) if entry.is_const => return None,
+        entity::Entity::TableEntry(entry) if entry.is_default_action => update::Type::Modify,
+        entity::Entity::TableEntry(_)
+        | entity::Entity::ActionProfileMember(_)
+        | entity::Entity::ActionProfileGroup(_)
+        | entity::Entity::PacketReplicationEngineEntry(_) => update::Type::Insert,
+        _ => update::Type::Modify,
+    };
+    Some(Update {
+        r#type: kind as i32,
+        entity: Some(entity),
+    })
+}

@@ -1,0 +1,192 @@
+//! Where the server listens.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::Server as Transport;
+use tonic::transport::server::TcpIncoming;
+
+use super::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
+use super::server::Server;
+
+/// Longest message of a client: a program and its P4Info.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// How often a silent client is asked whether it is there.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// How long it has to answer.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An address for `--grpc-server-addr`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Host or IP address, and port.
+    Tcp(String),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    /// `ADDRESS:PORT` or `unix:/path`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let error = || {
+            format!(
+                "`{text}` is not an address: ADDRESS:PORT (like 127.0.0.1:9559 or [::]:9559) \
+                 or unix:/path"
+            )
+        };
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return if path.is_empty() {
+                Err(error())
+            } else {
+                Ok(Self::Unix(path.into()))
+            };
+        }
+        let (host, port) = text.rsplit_once(':').ok_or_else(error)?;
+        let is_bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+        if host.is_empty() || is_bare_v6 || port.parse::<u16>().is_err() {
+            return Err(error());
+        }
+        Ok(Self::Tcp(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => f.write_str(address),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A server that listens but does not answer yet.
+pub enum Listener {
+    /// On a TCP port.
+    Tcp(TcpListener),
+    /// On a Unix socket.
+    Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    /// Starts to listen. The file of a Unix socket that nobody listens on is replaced.
+    pub async fn bind(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address.as_str()).await?)),
+            Address::Unix(path) => {
+                remove_stale(path).await?;
+                Ok(Self::Unix(UnixListener::bind(path)?, path.clone()))
+            }
+        }
+    }
+
+    /// The TCP address it got.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().ok(),
+            Self::Unix(..) => None,
+        }
+    }
+
+    /// Answers until `stop` is ready.
+    pub async fn serve(
+        self,
+        server: Server,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), tonic::transport::Error> {
+        let service = P4RuntimeServer::new(server)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let router = Transport::builder()
+            .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+            .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+            .add_service(service);
+        match self {
+            Self::Tcp(listener) => {
+                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                router.serve_with_incoming_shutdown(incoming, stop).await
+            }
+            Self::Unix(listener, path) => {
+                let incoming = UnixListenerStream::new(listener);
+                let served = router.serve_with_incoming_shutdown(incoming, stop).await;
+                // Somebody else may have removed it already.
+                let _ = std::fs::remove_file(path);
+                served
+            }
+        }
+    }
+}
+
+async fn remove_stale(path: &Path) -> io::Result<()> {
+    let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if !is_socket {
+        return Ok(()); // nothing there, or something that binding will complain about
+    }
+    if UnixStream::connect(path).await.is_ok() {
+        return Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "another process listens on this socket",
+        ));
+    }
+    std::fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for good in [
+            "0.0.0.0:9559",
+            "localhost:50051",
+            "[::]:9559",
+            "unix:/run/a.sock",
+        ] {
+            assert_eq!(good.parse::<Address>().unwrap().to_string(), good);
+        }
+        assert_eq!(
+            "unix:///a".parse::<Address>().unwrap().to_string(),
+            "unix:/a"
+        );
+        for bad in [
+            "",
+            "9559",
+            ":9559",
+            "::1:9559",
+            "host:70000",
+            "host:",
+            "unix:",
+        ] {
+            let error = bad.parse::<Address>().unwrap_err();
+            assert!(
+                error.starts_with(&format!("`{bad}` is not an address")),
+                "{error}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_a_live_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = Address::Unix(directory.path().join("socket"));
+        let first = Listener::bind(&address).await.unwrap();
+        let Err(error) = Listener::bind(&address).await else {
+            panic!("bound twice")
+        };
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        assert!(Listener::bind(&address).await.is_ok());
+    }
+}

@@ -1,0 +1,34 @@
+//! The P4Runtime server: a thin adapter between controllers and the data plane.
+//!
+//! It holds no P4 state. Tables, groups, counters and registers are the pipeline's; here
+//! is only who is primary, the config as it was set, and the cookies of entries.
+//!
+//! Sections named § in this module are those of the P4Runtime specification 1.4.
+
+mod arbitration;
+mod bytestring;
+mod cookies;
+mod entry;
+mod forwarding;
+mod listen;
+mod meters;
+mod packet_io;
+mod profiles;
+mod read;
+mod rejection;
+mod replication;
+mod schema;
+mod server;
+mod streams;
+mod write;
+
+pub use listen::{Address, Listener, MESSAGE_BYTES_MAX};
+pub use rejection::Rejection;
+pub use schema::{Schema, SchemaError};
+pub use server::{Server, ServerSettings};
+
+/// Messages and services generated from the P4Runtime protocol files.
+#[allow(missing_docs, rustdoc::all, clippy::all)]
+pub mod proto {
+    include!(concat!(env!("OUT_DIR"), "/p4runtime.rs"));
+}

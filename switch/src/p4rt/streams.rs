@@ -1,0 +1,117 @@
+//! Stream channels that are open, and what goes out by them.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use super::arbitration::{Arbitration, Notification, StreamId};
+use super::proto::p4::v1::{
+    MasterArbitrationUpdate, StreamMessageResponse, stream_message_response as response,
+};
+use super::rejection::Rejection;
+
+/// Messages that may wait for one controller.
+pub const STREAM_MESSAGES_MAX: usize = 4_096;
+
+/// Of these, kept free for what is not a packet-in or a digest.
+const STREAM_MESSAGES_RESERVED: usize = 256;
+
+/// Where messages for one controller go.
+pub type Outgoing = mpsc::Sender<Result<StreamMessageResponse, Status>>;
+
+/// All streams.
+#[derive(Debug)]
+pub struct Streams {
+    /// Who is primary.
+    pub arbitration: Arbitration,
+    outgoing: BTreeMap<StreamId, Outgoing>,
+    next: u64,
+    /// Packet-ins and digests for which no controller was primary.
+    pub no_primary: u64,
+    /// Packet-ins and digests that found the primary's queue full.
+    pub queue_full: u64,
+}
+
+impl Streams {
+    /// No stream.
+    pub fn new(device_id: u64) -> Self {
+        Self {
+            arbitration: Arbitration::new(device_id),
+            outgoing: BTreeMap::new(),
+            next: 0,
+            no_primary: 0,
+            queue_full: 0,
+        }
+    }
+
+    /// A new stream, which has not introduced itself yet.
+    pub fn open(&mut self, outgoing: Outgoing) -> StreamId {
+        self.next += 1;
+        let stream = StreamId(self.next);
+        self.outgoing.insert(stream, outgoing);
+        stream
+    }
+
+    /// Takes an arbitration message; gives whom to tell what.
+    pub fn arbitrate(
+        &mut self,
+        stream: StreamId,
+        message: &MasterArbitrationUpdate,
+    ) -> Result<Vec<Notification>, Rejection> {
+        self.arbitration.update(stream, message)
+    }
+
+    /// A stream has ended; gives whom to tell what.
+    pub fn close(&mut self, stream: StreamId) -> Vec<Notification> {
+        self.outgoing.remove(&stream);
+        self.arbitration.disconnect(stream)
+    }
+
+    /// Sends notifications. A controller that does not read them is cut off: it would
+    /// go on believing what is no longer so.
+    pub fn notify(&mut self, notifications: Vec<Notification>) {
+        for (stream, update) in notifications {
+            self.send(stream, response::Update::Arbitration(update));
+        }
+    }
+
+    /// Sends anything but a packet-in or digest to one controller.
+    pub fn send(&mut self, stream: StreamId, update: response::Update) {
+        let message = StreamMessageResponse {
+            update: Some(update),
+        };
+        let full = match self.outgoing.get(&stream) {
+            Some(outgoing) => outgoing.try_send(Ok(message)).is_err(),
+            None => false,
+        };
+        if full {
+            self.outgoing.remove(&stream);
+        }
+    }
+
+    /// Sends a packet-in or digest to the primary, if it has room for it.
+    pub fn send_to_primary(&mut self, update: response::Update) {
+        let primary = self.arbitration.primary();
+        let Some(outgoing) = primary.and_then(|stream| self.outgoing.get(&stream)) else {
+            self.no_primary += 1;
+            return;
+        };
+        let message = StreamMessageResponse {
+            update: Some(update),
+        };
+        if outgoing.capacity() <= STREAM_MESSAGES_RESERVED
+            || outgoing.try_send(Ok(message)).is_err()
+        {
+            self.queue_full += 1;
+        }
+    }
+
+    /// Ends a stream with an error.
+    pub fn refuse(&mut self, stream: StreamId, rejection: Rejection) {
+        if let Some(outgoing) = self.outgoing.remove(&stream) {
+            // A full queue ends the stream too, without the reason.
+            let _ = outgoing.try_send(Err(rejection.into()));
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The control path: counters, registers, meters, parser value sets.
+
+use super::Pipeline;
+use super::bits::Bits;
+use super::entry::{CounterValue, FieldMatch, MeterRates};
+use super::error::ControlError;
+use crate::program::{CounterId, KeyField, MeterId, RegisterId, TableId, ValueSetId};
+
+/// Most members of a parser value set.
+const VALUE_SET_MEMBERS_MAX: usize = 1 << 16;
+
+impl Pipeline {
+    /// One cell of an indirect counter.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown counter, `InvalidArgument` for an index past its size or a
+    /// direct counter.
+    pub fn read_counter(
+        &self,
+        counter: CounterId,
+        index: usize,
+    ) -> Result<CounterValue, ControlError> {
+        self.check_counter(counter, index)?;
+        Ok(self.machine.counters[counter.index()][index])
+    }
+
+    /// All cells of an indirect counter; none for a direct or unknown one.
+    pub fn counter_cells(&self, counter: CounterId) -> &[CounterValue] {
+        let cells = self.machine.counters.get(counter.index());
+        cells.map_or(&[], Vec::as_slice)
+    }
+
+    /// Sets one cell of an indirect counter.
+    ///
+    /// # Errors
+    /// Those of [`read_counter`](Self::read_counter).
+    pub fn write_counter(
+        &mut self,
+        counter: CounterId,
+        index: usize,
+        value: CounterValue,
+    ) -> Result<(), ControlError> {
+        self.check_counter(counter, index)?;
+        self.machine.counters[counter.index()][index] = value;
+        Ok(())
+    }
+
+    fn check_counter(&self, counter: CounterId, index: usize) -> Result<(), ControlError> {
+        let counters = self.program.counters();
+        let Some(info) = counters.get(counter.index()) else {
+            return Err(ControlError::NotFound {
+                what: format!("counter {}", counter.index()),
+            });
+        };
+        if info.table.is_some() {
+            return Err(direct("counter", &info.name));
+        }
+        check_index("counter", &info.name, index, info.size)
+    }
+
+    /// The direct counter of an entry.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` for a table without a direct counter.
+    pub fn read_direct_counter(
+        &self,
+        table: TableId,
+        key: &[FieldMatch],
+        priority: i32,
+    ) -> Result<CounterValue, ControlError> {
+        self.check_direct_counter(table)?;
+        let number = self.find_entry(table, key, priority)?;
+        let stored = self.tables[table.index()].entries[number as usize].as_ref();
+        Ok(stored.map_or(CounterValue::default(), |stored| stored.counter))
+    }
+
+    /// Sets the direct counter of an entry.
+    ///
+    /// # Errors
+    /// Those of [`read_direct_counter`](Self::read_direct_counter).
+    pub fn write_direct_counter(
+        &mut self,
+        table: TableId,
+        key: &[FieldMatch],
+        priority: i32,
+        value: CounterValue,
+    ) -> Result<(), ControlError> {
+        self.check_direct_counter(table)?;
+        let number = self.find_entry(table, key, priority)?;
+        if let Some(stored) = self.tables[table.index()].entry_mut(number) {
+            stored.counter = value;
+        }
+        Ok(())
+    }
+
+    fn check_direct_counter(&self, table: TableId) -> Result<(), ControlError> {
+        let info = self.table_info(table)?;
+        if info.direct_counter.is_none() {
+            return Err(ControlError::InvalidArgument {
+                what: "table with a direct counter".to_string(),
+                value: info.name.clone(),
+                bound: "tables that the program gives one".to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// One cell of a register array.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` for an index past its size.
+    pub fn read_register(&self, register: RegisterId, index: usize) -> Result<Bits, ControlError> {
+        self.check_register(register, index)?;
+        let array = &self.machine.registers[register.index()];
+        let first = index * array.limbs;
+        Ok(Bits::from_limbs(&array.words[first..first + array.limbs]))
+    }
+
+    /// Sets one cell of a register array.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` for an index past its size or a value that is too wide.
+    pub fn write_register(
+        &mut self,
+        register: RegisterId,
+        index: usize,
+        value: &Bits,
+    ) -> Result<(), ControlError> {
+        self.check_register(register, index)?;
+        let info = &self.program.registers()[register.index()];
+        if value.width_bits() > info.width_bits {
+            return Err(ControlError::InvalidArgument {
+                what: format!("value of register {}", info.name),
+                value: value.to_string(),
+                bound: format!("values of at most {} bits", info.width_bits),
+            });
+        }
+        let array = &mut self.machine.registers[register.index()];
+        let first = index * array.limbs;
+        value.write_limbs(&mut array.words[first..first + array.limbs]);
+        Ok(())
+    }
+
+    fn check_register(&self, register: RegisterId, index: usize) -> Result<(), ControlError> {
+        let registers = self.program.registers();
+        match registers.get(register.index()) {
+            Some(info) => check_index("register", &info.name, index, info.size),
+            None => Err(ControlError::NotFound {
+                what: format!("register {}", register.index()),
+            }),
+        }
+    }
+
+    /// The rates of one cell of an indirect meter; `None` when it is not configured.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` for an index past its size or a direct meter.
+    pub fn meter(&self, meter: MeterId, index: usize) -> Result<Option<MeterRates>, ControlError> {
+        self.check_meter(meter, index)?;
+        Ok(self.machine.meters[meter.index()][index].rates())
+    }
+
+    /// Sets the rates of one cell of an indirect meter and fills its buckets; `None` makes
+    /// all packets green.
+    ///
+    /// # Errors
+    /// Those of [`meter`](Self::meter), and `InvalidArgument` for a peak rate below the
+    /// committed one.
+    pub fn set_meter(
+        &mut self,
+        meter: MeterId,
+        index: usize,
+        rates: Option<MeterRates>,
+    ) -> Result<(), ControlError> {
+        self.check_meter(meter, index)?;
+        check_rates(rates)?;
+        self.machine.meters[meter.index()][index].set_rates(rates);
+        Ok(())
+    }
+
+    fn check_meter(&self, meter: MeterId, index: usize) -> Result<(), ControlError> {
+        let meters = self.program.meters();
+        let Some(info) = meters.get(meter.index()) else {
+            return Err(ControlError::NotFound {
+                what: format!("meter {}", meter.index()),
+            });
+        };
+        if info.table.is_some() {
+            return Err(direct("meter", &info.name));
+        }
+        check_index("meter", &info.name, index, info.size)
+    }
+
+    /// The rates of the direct meter of an entry.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` for a table without a direct meter.
+    pub fn direct_meter(
+        &self,
+        table: TableId,
+        key: &[FieldMatch],
+        priority: i32,
+    ) -> Result<Option<MeterRates>, ControlError> {
+        self.check_direct_meter(table)?;
+        let number = self.find_entry(table, key, priority)?;
+        let stored = self.tables[table.index()].entries[number as usize].as_ref();
+        Ok(stored.and_then(|stored| stored.meter.rates()))
+    }
+
+    /// Sets the rates of the direct meter of an entry.
+    ///
+    /// # Errors
+    /// Those of [`direct_meter`](Self::direct_meter) and [`set_meter`](Self::set_meter).
+    pub fn set_direct_meter(
+        &mut self,
+        table: TableId,
+        key: &[FieldMatch],
+        priority: i32,
+        rates: Option<MeterRates>,
+    ) -> Result<(), ControlError> {
+        self.check_direct_meter(table)?;
+        check_rates(rates)?;
+        let number = self.find_entry(table, key, priority)?;
+        if let Some(stored) = self.tables[table.index()].entry_mut(number) {
+            stored.meter.set_rates(rates);
+        }
+        Ok(())
+    }
+
+    fn check_direct_meter(&self, table: TableId) -> Result<(), ControlError> {
+        let info = self.table_info(table)?;
+        if info.direct_meter.is_none() {
+            return Err(ControlError::InvalidArgument {
+                what: "table with a direct meter".to_string(),
+                value: info.name.clone(),
+                bound: "tables that the program gives one".to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Replaces the members of a parser value set: values and masks over the whole select
+    /// key, its fields one after another without padding.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` for a member that is too wide, `ResourceExhausted`.
+    pub fn set_value_set(
+        &mut self,
+        set: ValueSetId,
+        members: &[(Bits, Bits)],
+    ) -> Result<(), ControlError> {
+        let sets = self.program.value_sets();
+        let Some(info) = sets.get(set.index()) else {
+            return Err(ControlError::NotFound {
+                what: format!("parser value set {}", set.index()),
+            });
+        };
+        if members.len() > VALUE_SET_MEMBERS_MAX {
+            return Err(ControlError::ResourceExhausted {
+                what: format!("parser value set {}", info.name),
+                limit: VALUE_SET_MEMBERS_MAX,
+            });
+        }
+        for bits in members.iter().flat_map(|(value, mask)| [value, mask]) {
+            if bits.width_bits() > info.width_bits {
+                return Err(ControlError::InvalidArgument {
+                    what: format!("member of parser value set {}", info.name),
+                    value: bits.to_string(),
+                    bound: format!("values of at most {} bits", info.width_bits),
+                });
+            }
+        }
+        let widths = self.value_set_widths(set);
+        let members = members.iter();
+        self.machine.value_sets[set.index()] = members
+            .map(|(value, mask)| (split(value, &widths), split(mask, &widths)))
+            .collect();
+        Ok(())
+    }
+
+    /// Widths of the fields of the select key a value set is compared with.
+    fn value_set_widths(&self, set: ValueSetId) -> Vec<u32> {
+        use crate::program::Case;
+        let states = self.program.parser.states.iter();
+        let state = states.into_iter().find(|state| {
+            state.cases.iter().any(|(case, _)| {
+                matches!(case, Case::Set { set: number, .. } if *number as usize == set.index())
+            })
+        });
+        state.map_or_else(Vec::new, |state| {
+            state.key.iter().map(|part| part.width).collect()
+        })
+    }
+
+    /// The key fields of a table.
+    pub fn key_fields(&self, table: TableId) -> &[KeyField] {
+        let tables = self.program.tables();
+        tables
+            .get(table.index())
+            .map_or(&[], |info| info.key.as_slice())
+    }
+}
+
+/// Cuts a value into the fields of a select key, each in words of its own.
+fn split(value: &Bits, widths: &[u32]) -> Vec<u64> {
+    let total: u32 = widths.iter().sum();
+    let bytes = value.to_padded_bytes(total);
+    let mut bit = bytes.len() * 8 - total as usize;
+    let mut words = Vec::new();
+    for &width in widths {
+        let at = words.len();
+        words.resize(at + width.div_ceil(64).max(1) as usize, 0);
+        super::codec::load_bits(&bytes, bit, width, &mut words[at..]);
+        bit += width as usize;
+    }
+    words
+}
+
+fn check_index(what: &str, name: &str, index: usize, size: usize) -> Result<(), ControlError> {
+    if index < size {
+        return Ok(());
+    }
+    Err(ControlError::InvalidArgument {
+        what: format!("index of {what} {name}"),
+        value: index.to_string(),
+        bound: if size == 0 {
+            "none: it has no cells".to_string()
+        } else {
+            format!("0 to {}", size - 1)
+        },
+    })
+}
+
+fn direct(what: &str, name: &str) -> ControlError {
+    ControlError::InvalidArgument {
+        what: format!("indirect {what}"),
+        value: name.to_string(),
+        bound: format!("{what}s without a table; this one has a cell for each entry"),
+    }
+}
+
+fn check_rates(rates: Option<MeterRates>) -> Result<(), ControlError> {
+    match rates {
+        Some(rates) if rates.peak_rate < rates.committed_rate => {
+            Err(ControlError::InvalidArgument {
+                what: "peak rate".to_string(),
+                value: rates.peak_rate.to_string(),
+                bound: format!("at least the committed rate, {}", rates.committed_rate),
+            })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,52 @@
+//! What a switch is told before it starts, and the limits of the engine.
+
+/// Number of a switch port, as in `standard_metadata.ingress_port`: 0–511 in v1model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u16);
+
+/// Settings of a [`Pipeline`](super::Pipeline).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipelineConfig {
+    /// A packet whose `egress_spec` is this port at the end of a control is dropped; what
+    /// `mark_to_drop` writes. BMv2: `--drop-port`, 511 unless said otherwise.
+    pub drop_port: PortId,
+    /// Egress queues a port has, 1–8; a packet whose `priority` is not below it is
+    /// dropped. BMv2: `--priority-queues`, 1 unless said otherwise.
+    pub priorities: u8,
+    /// Seed of the generator behind `random`.
+    pub seed: u64,
+}
+
+impl Default for PipelineConfig {
+    fn default() -> Self {
+        Self {
+            drop_port: PortId(511),
+            priorities: 8,
+            seed: 0,
+        }
+    }
+}
+
+/// Limits of the engine. What happens beyond each is said at the place that counts it.
+pub mod limits {
+    /// Longest packet taken or made, bytes.
+    pub const PACKET_BYTES_MAX: usize = 16 * 1024;
+    /// Passes through ingress one packet may make (first, resubmitted, recirculated).
+    pub const PASSES_MAX: u8 = 255;
+    /// Clones of clones: how often a copy may itself be cloned.
+    pub const CLONE_DEPTH_MAX: u8 = 16;
+    /// Jumps backwards (loops in actions) one packet may make in a pass.
+    pub const ACTION_LOOPS_MAX: u32 = 1 << 16;
+    /// Parser states one packet may visit in a pass.
+    pub const PARSER_STATES_MAX: u32 = 4096;
+    /// Multicast groups and clone sessions have ids below this, as in BMv2.
+    pub const SESSION_ID_END: u32 = 1 << 15;
+    /// Most multicast groups at a time.
+    pub const MULTICAST_GROUPS_MAX: usize = 1 << 15;
+    /// Most replicas of a multicast group or clone session.
+    pub const REPLICAS_MAX: usize = 4096;
+    /// Most clone sessions at a time.
+    pub const CLONE_SESSIONS_MAX: usize = 1 << 10;
+    /// Buffers kept for reuse.
+    pub const POOL_PACKETS_MAX: usize = 8192;
+}

@@ -1,0 +1,114 @@
+//! The pure engine: executes a [`Program`] on packets.
+//!
+//! A [`Pipeline`] does no IO, reads no clock, owns no threads and writes no log. Time and
+//! the seed of `random` are arguments; what leaves it goes to a [`TrafficSink`] or an
+//! [`EmitSink`]. The queues between ingress and egress belong to the caller: the pipeline
+//! hands out [`Queued`] packets and takes them back with [`Pipeline::egress`].
+//!
+//! The semantics are those of `simple_switch` of behavioral-model, quirks included, except
+//! where those would end the process or depend on stale memory: fields of headers that were
+//! never set are 0; a stack index out of bounds, a division by zero, a failed assertion and
+//! endless loops have named outcomes (see [`DropCause`] and [`Event`]).
+
+mod bits;
+mod cells;
+mod codec;
+mod config;
+mod entries;
+mod entry;
+mod error;
+mod forward;
+mod hash;
+mod index;
+mod machine;
+mod meter;
+mod packet;
+mod profile;
+mod replication;
+mod statistics;
+mod table;
+mod wide;
+
+use std::sync::Arc;
+
+pub use bits::Bits;
+pub use config::{PipelineConfig, PortId, limits};
+pub use entry::{
+    ActionCall, CloneSession, CounterValue, EntryAction, FieldMatch, MeterRates, Replica,
+    TableEntry,
+};
+pub use error::ControlError;
+pub use forward::{EmitSink, TrafficSink};
+pub use packet::{DequeueInfo, Queued};
+pub use statistics::{DropCause, Event, Statistics};
+
+use crate::program::{Program, Slot, ones};
+use machine::Machine;
+use packet::Pool;
+use profile::Profile;
+use replication::Replication;
+use table::TableState;
+
+/// A program and its state: tables, counters, registers, meters, groups.
+#[derive(Debug)]
+pub struct Pipeline {
+    program: Arc<Program>,
+    config: PipelineConfig,
+    machine: Machine,
+    tables: Vec<TableState>,
+    profiles: Vec<Profile>,
+    replication: Replication,
+    pool: Pool,
+    /// The drop port as `egress_spec` shows it.
+    drop_spec: u64,
+    /// Buffers that are kept from packet to packet.
+    key: Vec<u64>,
+    frame: Vec<u8>,
+    replicas: Vec<Replica>,
+    kept: Vec<(Slot, u64)>,
+    saved: Vec<u64>,
+}
+
+impl Pipeline {
+    /// A pipeline in its initial state: the entries and default actions of the program,
+    /// all counters and registers 0.
+    pub fn new(program: Arc<Program>, config: PipelineConfig) -> Self {
+        let machine = Machine::new(&program, &config);
+        let tables = (0..program.tables().len())
+            .map(|id| TableState::new(&program, id))
+            .collect();
+        let profiles = program.action_profiles().iter();
+        let profiles = profiles.map(|_| Profile::default()).collect();
+        let width = program.intrinsics.egress_spec.width;
+        Self {
+            drop_spec: u64::from(config.drop_port.0) & ones(width),
+            program,
+            config,
+            machine,
+            tables,
+            profiles,
+            replication: Replication::default(),
+            pool: Pool::default(),
+            key: Vec::with_capacity(16),
+            frame: Vec::with_capacity(2048),
+            replicas: Vec::new(),
+            kept: Vec::new(),
+            saved: Vec::new(),
+        }
+    }
+
+    /// The program it runs.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &PipelineConfig {
+        &self.config
+    }
+
+    /// What has happened to packets so far.
+    pub fn statistics(&self) -> &Statistics {
+        &self.machine.statistics
+    }
+}

@@ -1,0 +1,359 @@
+//! Tables: entries, default actions, and what the data plane needs of them.
+
+use std::collections::BTreeMap;
+
+use super::bits::Bits;
+use super::entry::{ActionCall, CounterValue, EntryAction, FieldMatch, TableEntry};
+use super::error::ControlError;
+use super::index::{Index, Pattern};
+use super::meter::Meter;
+use crate::program::{ActionId, KeyField, MatchKind, Next, Program};
+
+/// An action ready to run.
+#[derive(Clone, Debug)]
+pub(super) struct Bound {
+    /// Start of its code.
+    pub(super) code: u32,
+    /// Words for the arguments.
+    pub(super) arguments: Vec<u64>,
+    /// Node after it.
+    pub(super) next: Next,
+}
+
+/// What an entry leads to.
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    Call(Bound),
+    Member(u32),
+    Group(u32),
+}
+
+/// An entry.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) entry: TableEntry,
+    pattern: Pattern,
+    pub(super) outcome: Outcome,
+    pub(super) counter: CounterValue,
+    pub(super) meter: Meter,
+}
+
+/// A table.
+#[derive(Debug)]
+pub(super) struct TableState {
+    pub(super) index: Index,
+    pub(super) entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    by_key: BTreeMap<(i32, Vec<FieldMatch>), u32>,
+    pub(super) default: Option<Bound>,
+    pub(super) default_call: Option<ActionCall>,
+    id: usize,
+}
+
+impl TableState {
+    /// The table with what the program puts into it.
+    pub(super) fn new(program: &Program, id: usize) -> Self {
+        let info = &program.tables()[id];
+        let plan = &program.table_plans[id];
+        let mut table = Self {
+            index: Index::new(&info.key, info.has_priority),
+            entries: Vec::new(),
+            free: Vec::new(),
+            by_key: BTreeMap::new(),
+            default: None,
+            default_call: None,
+            id,
+        };
+        table.put_default(program, plan.default.clone());
+        for entry in &plan.entries {
+            let entry = TableEntry {
+                key: entry.key.clone(),
+                priority: entry.priority,
+                action: EntryAction::Call(entry.action.clone()),
+            };
+            // The loader has checked each entry; of two with one key the first one counts.
+            let outcome = match &entry.action {
+                EntryAction::Call(call) => Outcome::Call(table.bind(program, call, true)),
+                _ => continue,
+            };
+            let _ = table.add(program, entry, outcome);
+        }
+        table
+    }
+
+    /// An action with its arguments as words and the node that follows.
+    pub(super) fn bind(&self, program: &Program, call: &ActionCall, hit: bool) -> Bound {
+        let plan = &program.table_plans[self.id];
+        let action = call.action.index();
+        let whatever = if hit { plan.on_hit } else { plan.on_miss };
+        Bound {
+            code: program.action_code[action],
+            arguments: argument_words(program, call),
+            next: whatever.unwrap_or_else(|| next_after(program, self.id, call.action)),
+        }
+    }
+
+    pub(super) fn put_default(&mut self, program: &Program, call: Option<ActionCall>) {
+        self.default = call.as_ref().map(|call| self.bind(program, call, false));
+        self.default_call = call;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(super) fn find(&self, priority: i32, key: &[FieldMatch]) -> Option<u32> {
+        self.by_key.get(&(priority, key.to_vec())).copied()
+    }
+
+    /// Adds an entry whose key is canonical. Gives false when the key is there already.
+    pub(super) fn add(&mut self, program: &Program, entry: TableEntry, outcome: Outcome) -> bool {
+        let identity = (entry.priority, entry.key.clone());
+        if self.by_key.contains_key(&identity) {
+            return false;
+        }
+        let pattern = pattern(&program.tables()[self.id].key, &entry.key);
+        let priority = entry.priority;
+        let stored = Entry {
+            entry,
+            pattern,
+            outcome,
+            counter: CounterValue::default(),
+            meter: Meter::default(),
+        };
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => {
+                self.entries.push(None);
+                self.entries.len() as u32 - 1
+            }
+        };
+        self.index.insert(&stored.pattern, priority, number);
+        self.entries[number as usize] = Some(stored);
+        self.by_key.insert(identity, number);
+        true
+    }
+
+    pub(super) fn remove(&mut self, number: u32) {
+        if let Some(stored) = self.entries[number as usize].take() {
+            self.index.remove(&stored.pattern, number);
+            self.by_key
+                .remove(&(stored.entry.priority, stored.entry.key));
+            self.free.push(number);
+        }
+    }
+
+    /// Entries in the order of priority and key.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.by_key
+            .values()
+            .filter_map(|&number| self.entries[number as usize].as_ref())
+    }
+
+    pub(super) fn entry_mut(&mut self, number: u32) -> Option<&mut Entry> {
+        self.entries.get_mut(number as usize)?.as_mut()
+    }
+}
+
+/// The node after an action of a table.
+pub(super) fn next_after(program: &Program, table: usize, action: ActionId) -> Next {
+    let actions = &program.tables()[table].actions;
+    let position = actions.iter().position(|&candidate| candidate == action);
+    position.and_then(|position| program.table_plans[table].after_action[position])
+}
+
+/// Words of an action's arguments.
+pub(super) fn argument_words(program: &Program, call: &ActionCall) -> Vec<u64> {
+    let mut words = Vec::new();
+    let parameters = &program.action_arguments[call.action.index()];
+    for (argument, &(_, width)) in call.arguments.iter().zip(parameters) {
+        let first = words.len();
+        words.resize(first + width.div_ceil(64).max(1) as usize, 0);
+        argument.write_limbs(&mut words[first..]);
+    }
+    words
+}
+
+/// A canonical key as words.
+fn pattern(fields: &[KeyField], key: &[FieldMatch]) -> Pattern {
+    let mut pattern = Pattern {
+        first: Vec::new(),
+        second: Vec::new(),
+        prefix_len: 0,
+    };
+    for (field, matched) in fields.iter().zip(key) {
+        let width = field.width_bits;
+        let limbs = width.div_ceil(64).max(1) as usize;
+        let at = pattern.first.len();
+        pattern.first.resize(at + limbs, 0);
+        pattern.second.resize(at + limbs, 0);
+        let (first, second) = match matched {
+            FieldMatch::Any if field.kind == MatchKind::Range => {
+                (Bits::default(), Bits::ones(width))
+            }
+            FieldMatch::Any => (Bits::default(), Bits::default()),
+            FieldMatch::Exact(value) => (value.clone(), Bits::ones(width)),
+            FieldMatch::Lpm { value, prefix_len } => {
+                pattern.prefix_len = *prefix_len;
+                (value.clone(), Bits::prefix_mask(width, *prefix_len))
+            }
+            FieldMatch::Ternary { value, mask } => (value.clone(), mask.clone()),
+            FieldMatch::Range { low, high } => (low.clone(), high.clone()),
+        };
+        first.write_limbs(&mut pattern.first[at..]);
+        second.write_limbs(&mut pattern.second[at..]);
+    }
+    pattern
+}
+
+fn check_width(what: String, value: &Bits, width: u32) -> Result<(), ControlError> {
+    if value.width_bits() <= width {
+        return Ok(());
+    }
+    Err(ControlError::InvalidArgument {
+        what,
+        value: value.to_string(),
+        bound: format!("values of at most {width} bits"),
+    })
+}
+
+/// Checks a key against the table and brings it to the one form that equal keys share.
+pub(super) fn canonical_key(
+    table: &str,
+    fields: &[KeyField],
+    key: &[FieldMatch],
+) -> Result<Vec<FieldMatch>, ControlError> {
+    if fields.len() != key.len() {
+        return Err(ControlError::InvalidArgument {
+            what: format!("number of match fields of table {table}"),
+            value: key.len().to_string(),
+            bound: fields.len().to_string(),
+        });
+    }
+    let fields = fields.iter().zip(key);
+    fields
+        .map(|(field, matched)| canonical_field(table, field, matched))
+        .collect()
+}
+
+fn canonical_field(
+    table: &str,
+    field: &KeyField,
+    matched: &FieldMatch,
+) -> Result<FieldMatch, ControlError> {
+    let width = field.width_bits;
+    let what = || format!("match field {} of table {table}", field.name);
+    let outside = |value: String, bound: &str| ControlError::InvalidArgument {
+        what: what(),
+        value,
+        bound: bound.to_string(),
+    };
+    match (field.kind, matched) {
+        (MatchKind::Exact | MatchKind::Valid | MatchKind::Optional, FieldMatch::Exact(value)) => {
+            check_width(what(), value, width)?;
+        }
+        (
+            MatchKind::Lpm | MatchKind::Ternary | MatchKind::Range | MatchKind::Optional,
+            FieldMatch::Any,
+        ) => {}
+        // p4c compiles optional fields to ternary ones; the P4Info still says optional.
+        (MatchKind::Ternary, FieldMatch::Exact(value)) => {
+            check_width(what(), value, width)?;
+            return Ok(FieldMatch::Ternary {
+                value: value.clone(),
+                mask: Bits::ones(width),
+            });
+        }
+        (MatchKind::Lpm, FieldMatch::Lpm { value, prefix_len }) => {
+            check_width(what(), value, width)?;
+            if *prefix_len > width {
+                let bound = format!("prefixes of at most {width} bits");
+                return Err(outside(format!("a prefix of {prefix_len} bits"), &bound));
+            }
+            if value.and(&Bits::prefix_mask(width, *prefix_len)) != *value {
+                return Err(outside(
+                    format!("{value}/{prefix_len}"),
+                    "values whose bits past the prefix are 0",
+                ));
+            }
+            if *prefix_len == 0 {
+                return Ok(FieldMatch::Any);
+            }
+        }
+        (MatchKind::Ternary, FieldMatch::Ternary { value, mask }) => {
+            check_width(what(), value, width)?;
+            check_width(format!("mask of {}", what()), mask, width)?;
+            if value.and(mask) != *value {
+                return Err(outside(
+                    format!("{value} &&& {mask}"),
+                    "values whose bits outside the mask are 0",
+                ));
+            }
+            if *mask == Bits::default() {
+                return Ok(FieldMatch::Any);
+            }
+        }
+        (MatchKind::Range, FieldMatch::Range { low, high }) => {
+            check_width(what(), low, width)?;
+            check_width(what(), high, width)?;
+            if low.to_padded_bytes(width) > high.to_padded_bytes(width) {
+                return Err(outside(
+                    format!("{low}..{high}"),
+                    "ranges whose low end is not above the high end",
+                ));
+            }
+            if *low == Bits::default() && *high == Bits::ones(width) {
+                return Ok(FieldMatch::Any);
+            }
+        }
+        (kind, other) => {
+            return Err(outside(
+                format!("{other:?}"),
+                &format!("a match of kind {kind}"),
+            ));
+        }
+    }
+    Ok(matched.clone())
+}
+
+/// Checks an action call against the actions it may be.
+pub(super) fn check_call(
+    program: &Program,
+    table: usize,
+    call: &ActionCall,
+) -> Result<(), ControlError> {
+    let info = &program.tables()[table];
+    if !info.actions.contains(&call.action) {
+        let name = program
+            .actions()
+            .get(call.action.index())
+            .map_or("an unknown action", |action| action.name.as_str());
+        let choices = info.actions.iter();
+        let choices: Vec<&str> = choices
+            .map(|action| program.actions()[action.index()].name.as_str())
+            .collect();
+        return Err(ControlError::InvalidArgument {
+            what: format!("action of table {}", info.name),
+            value: name.to_string(),
+            bound: choices.join(", "),
+        });
+    }
+    check_arguments(program, call)
+}
+
+/// Checks the arguments of an action call.
+pub(super) fn check_arguments(program: &Program, call: &ActionCall) -> Result<(), ControlError> {
+    let action = &program.actions()[call.action.index()];
+    if action.parameters.len() != call.arguments.len() {
+        return Err(ControlError::InvalidArgument {
+            what: format!("number of arguments of action {}", action.name),
+            value: call.arguments.len().to_string(),
+            bound: action.parameters.len().to_string(),
+        });
+    }
+    for (parameter, argument) in action.parameters.iter().zip(&call.arguments) {
+        let what = format!("argument {} of action {}", parameter.name, action.name);
+        check_width(what, argument, parameter.width_bits)?;
+    }
+    Ok(())
+}

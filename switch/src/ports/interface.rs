@@ -1,0 +1,108 @@
+//! Network interfaces by name.
+
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+
+/// An interface of this machine, as it was when it was looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    name: String,
+    index: u32,
+}
+
+/// An interface that cannot be used.
+#[derive(Debug)]
+pub enum InterfaceError {
+    /// A name no interface can have.
+    InvalidName(String),
+    /// No interface has the name.
+    Unknown(String),
+    /// A step of opening it failed.
+    Open {
+        /// The interface.
+        name: String,
+        /// The step.
+        step: &'static str,
+        /// What the kernel said.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for InterfaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidName(name) => write!(
+                f,
+                "`{name}` is not a name of an interface: 1 to {} bytes without `/` or spaces",
+                libc::IFNAMSIZ - 1
+            ),
+            Self::Unknown(name) => write!(f, "there is no interface `{name}` (see `ip link`)"),
+            Self::Open { name, step, error } => {
+                write!(f, "interface `{name}`: {step}: {error}")?;
+                if error.raw_os_error() == Some(libc::EPERM) {
+                    f.write_str(" (packet sockets need root or CAP_NET_RAW)")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for InterfaceError {}
+
+impl Interface {
+    /// Finds an interface in the network namespace of this process.
+    pub fn find(name: &str) -> Result<Self, InterfaceError> {
+        let invalid = || InterfaceError::InvalidName(name.to_owned());
+        let bad_byte = |byte: u8| byte == b'/' || byte.is_ascii_whitespace();
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.bytes().any(bad_byte) {
+            return Err(invalid());
+        }
+        let c_name = CString::new(name).map_err(|_| invalid())?;
+        // SAFETY: the pointer is to a string that ends with a zero and outlives the call.
+        let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
+        if index == 0 {
+            return Err(InterfaceError::Unknown(name.to_owned()));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            index,
+        })
+    }
+
+    /// Name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Largest payload of a frame in bytes, as it is set now; 1500 if nothing tells.
+    pub fn mtu(&self) -> usize {
+        let path = format!("/sys/class/net/{}/mtu", self.name);
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.trim().parse().unwrap_or(1_500)
+    }
+
+    /// The kernel's number for it; another one after it was deleted and made anew.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_found_and_others_refused() {
+        assert_eq!(Interface::find("lo").unwrap().name(), "lo");
+        let error = |name: &str| Interface::find(name).unwrap_err().to_string();
+        assert_eq!(
+            error("no-such-iface"),
+            "there is no interface `no-such-iface` (see `ip link`)"
+        );
+        for name in ["", "a/b", "a b", "a\0b", "sixteen-letters-"] {
+            assert!(error(name).contains("1 to 15 bytes"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Ports: network interfaces as packet sockets, and what stands between the pipeline and
+//! the wire: egress queues, rates, impairments, captures.
+//!
+//! [`PortSocket`] and its parts are the only place of the switch with `unsafe` code; the
+//! rest of this module is pure and takes the time as an argument.
+
+pub mod checksum;
+pub mod impairment;
+pub mod interface;
+pub mod pcap;
+pub mod queue;
+pub mod rate;
+pub mod readiness;
+pub mod receive;
+pub mod socket;
+pub mod transmit;
+pub mod units;
+pub mod vlan;
+
+pub use impairment::{Impairment, ImpairmentCounts, ImpairmentSettings, ImpairmentTable};
+pub use interface::{Interface, InterfaceError};
+pub use pcap::PcapWriter;
+pub use queue::EgressQueue;
+pub use rate::TokenBucket;
+pub use readiness::{Waker, wait};
+pub use receive::{ReceiveCounts, ReceiveRing};
+pub use transmit::{TransmitCounts, TransmitQueue};
+pub use units::{BitRate, Duration, Probability, UnitError};

@@ -1,0 +1,122 @@
+//! Packet sockets (packet(7)): the calls that both directions share.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::interface::Interface;
+
+/// `sll_protocol` of a socket that takes every frame.
+pub(super) const ALL_PROTOCOLS: u16 = (libc::ETH_P_ALL as u16).to_be();
+
+/// `sll_protocol` of a socket that takes none, only sends.
+pub(super) const NO_PROTOCOL: u16 = 0;
+
+/// A raw packet socket not yet bound to an interface: it receives nothing.
+pub(super) fn open() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers; a result that is not negative is a new descriptor we own.
+    unsafe {
+        let fd = libc::socket(libc::AF_PACKET, kind, i32::from(NO_PROTOCOL));
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Binds to an interface and a protocol.
+pub(super) fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> io::Result<()> {
+    // SAFETY: all zeros is a valid value of this plain structure.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol;
+    address.sll_ifindex = interface.index() as i32;
+    // SAFETY: the address is a sockaddr_ll of the length given.
+    let result = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            mem::size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    check(result)
+}
+
+/// Sets an option to a plain value.
+pub(super) fn set_option<T: Copy>(
+    socket: &OwnedFd,
+    level: i32,
+    name: i32,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the pointer is to a value of the length given; the kernel only reads it.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            mem::size_of::<T>() as libc::socklen_t,
+        )
+    };
+    check(result)
+}
+
+/// Takes the error the kernel has kept for this socket (`ENETDOWN` when its interface
+/// went away), so that it is not reported again.
+pub(super) fn take_error(socket: &OwnedFd) -> Option<io::Error> {
+    let mut code: i32 = 0;
+    let mut length = mem::size_of::<i32>() as libc::socklen_t;
+    // SAFETY: both pointers are to values of the right types that outlive the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ERROR,
+            (&raw mut code).cast(),
+            &raw mut length,
+        )
+    };
+    (result == 0 && code != 0).then(|| io::Error::from_raw_os_error(code))
+}
+
+/// Frames received and frames that found no room, since the last call.
+pub(super) fn take_statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stats> {
+    // SAFETY: all zeros is a valid value of this plain structure.
+    let mut statistics: libc::tpacket_stats = unsafe { mem::zeroed() };
+    let mut length = mem::size_of_val(&statistics) as libc::socklen_t;
+    // SAFETY: both pointers are to values of the right types that outlive the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut statistics).cast(),
+            &raw mut length,
+        )
+    };
+    check(result).map(|()| statistics)
+}
+
+/// Makes the interface hand over frames for any address while this socket is open.
+pub(super) fn set_promiscuous(socket: &OwnedFd, interface: &Interface) -> io::Result<()> {
+    // SAFETY: all zeros is a valid value of this plain structure.
+    let mut request: libc::packet_mreq = unsafe { mem::zeroed() };
+    request.mr_ifindex = interface.index() as i32;
+    request.mr_type = libc::PACKET_MR_PROMISC as u16;
+    set_option(
+        socket,
+        libc::SOL_PACKET,
+        libc::PACKET_ADD_MEMBERSHIP,
+        &request,
+    )
+}
+
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! BMv2 JSON as p4c writes it for v1model, read into a program that is ready to run.
+//!
+//! [`Program::from_json`] resolves every reference to an index, checks every width, and
+//! compiles expressions, actions and parser states to instructions on a frame of 64-bit
+//! words. What this switch cannot run is refused here, with the place in the JSON, the
+//! value found there and the values that are valid; nothing is left to fail at run time.
+//!
+//! Format: behavioral-model, `docs/JSON_format.md`, version 2. Semantics: those of
+//! `simple_switch`.
+
+mod assemble;
+mod calculation;
+pub(crate) mod code;
+mod control;
+mod description;
+mod error;
+mod expression;
+mod json;
+mod layout;
+mod objects;
+mod parser;
+mod primitive;
+
+use std::collections::BTreeMap;
+
+pub use description::{
+    ActionId, ActionInfo, ActionProfileId, ActionProfileInfo, CounterId, CounterInfo, DigestId,
+    DigestInfo, HeaderTypeInfo, KeyField, MatchKind, MeterId, MeterInfo, MeterUnit, Parameter,
+    RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
+};
+pub use error::{Problem, ProgramError};
+
+pub(crate) use calculation::{Algorithm, Calculation, Checksum, InputPart};
+pub(crate) use code::Code;
+pub(crate) use control::{Control, ControlNode, Next, Selector, Table};
+pub(crate) use layout::{FieldRef, Layout, Piece, Slot, ones};
+pub(crate) use objects::{CoreErrors, FieldList, Intrinsics};
+pub(crate) use parser::{Case, Parser};
+
+/// A validated program.
+#[derive(Debug)]
+pub struct Program {
+    name: String,
+    header_types: Vec<HeaderTypeInfo>,
+    tables: Vec<TableInfo>,
+    actions: Vec<ActionInfo>,
+    counters: Vec<CounterInfo>,
+    registers: Vec<RegisterInfo>,
+    meters: Vec<MeterInfo>,
+    value_sets: Vec<ValueSetInfo>,
+    digests: Vec<DigestInfo>,
+    action_profiles: Vec<ActionProfileInfo>,
+
+    pub(crate) layout: Layout,
+    pub(crate) code: Code,
+    pub(crate) parser: Parser,
+    pub(crate) ingress: Control,
+    pub(crate) egress: Control,
+    pub(crate) table_plans: Vec<Table>,
+    pub(crate) selectors: Vec<Option<Selector>>,
+    /// Start of each action's code.
+    pub(crate) action_code: Vec<u32>,
+    /// First word and width of each action's arguments.
+    pub(crate) action_arguments: Vec<Vec<(Slot, u32)>>,
+    pub(crate) calculations: Vec<Calculation>,
+    pub(crate) verified: Vec<Checksum>,
+    pub(crate) updated: Vec<Checksum>,
+    /// Headers in the order the deparser writes them.
+    pub(crate) deparser: Vec<u32>,
+    /// Code the deparser runs first.
+    pub(crate) deparser_code: Option<u32>,
+    pub(crate) field_lists: BTreeMap<u64, FieldList>,
+    /// Id in the JSON and fields of each digest.
+    pub(crate) digest_lists: BTreeMap<u64, (DigestId, Vec<FieldRef>)>,
+    pub(crate) intrinsics: Intrinsics,
+    pub(crate) errors: CoreErrors,
+}
+
+impl Program {
+    /// Reads a program.
+    ///
+    /// # Errors
+    /// The first thing that is not valid or not supported, see [`ProgramError`]. Never
+    /// panics, whatever the text.
+    pub fn from_json(text: &str) -> Result<Program, ProgramError> {
+        objects::read(text)
+    }
+
+    /// The name of the P4 source, if the compiler wrote it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Header types and metadata structures.
+    pub fn header_types(&self) -> &[HeaderTypeInfo] {
+        &self.header_types
+    }
+
+    /// Tables of ingress, then of egress.
+    pub fn tables(&self) -> &[TableInfo] {
+        &self.tables
+    }
+
+    /// Actions. Several can have one name, see [`ActionInfo`].
+    pub fn actions(&self) -> &[ActionInfo] {
+        &self.actions
+    }
+
+    /// Counter arrays, direct ones included.
+    pub fn counters(&self) -> &[CounterInfo] {
+        &self.counters
+    }
+
+    /// Register arrays.
+    pub fn registers(&self) -> &[RegisterInfo] {
+        &self.registers
+    }
+
+    /// Meter arrays, direct ones included.
+    pub fn meters(&self) -> &[MeterInfo] {
+        &self.meters
+    }
+
+    /// Parser value sets.
+    pub fn value_sets(&self) -> &[ValueSetInfo] {
+        &self.value_sets
+    }
+
+    /// Digests.
+    pub fn digests(&self) -> &[DigestInfo] {
+        &self.digests
+    }
+
+    /// Action profiles.
+    pub fn action_profiles(&self) -> &[ActionProfileInfo] {
+        &self.action_profiles
+    }
+
+    /// The table with a name.
+    pub fn table(&self, name: &str) -> Option<TableId> {
+        position(&self.tables, |table| table.name == name).map(TableId::from_index)
+    }
+
+    /// The action with a name among those of a table.
+    pub fn table_action(&self, table: TableId, name: &str) -> Option<ActionId> {
+        let actions = &self.tables.get(table.index())?.actions;
+        actions
+            .iter()
+            .copied()
+            .find(|action| self.actions[action.index()].name == name)
+    }
+
+    /// The counter array with a name.
+    pub fn counter(&self, name: &str) -> Option<CounterId> {
+        position(&self.counters, |counter| counter.name == name).map(CounterId::from_index)
+    }
+
+    /// The register array with a name.
+    pub fn register(&self, name: &str) -> Option<RegisterId> {
+        position(&self.registers, |register| register.name == name).map(RegisterId::from_index)
+    }
+
+    /// The meter array with a name.
+    pub fn meter(&self, name: &str) -> Option<MeterId> {
+        position(&self.meters, |meter| meter.name == name).map(MeterId::from_index)
+    }
+
+    /// The parser value set with a name.
+    pub fn value_set(&self, name: &str) -> Option<ValueSetId> {
+        position(&self.value_sets, |set| set.name == name).map(ValueSetId::from_index)
+    }
+
+    /// The digest with a name.
+    pub fn digest(&self, name: &str) -> Option<DigestId> {
+        position(&self.digests, |digest| digest.name == name).map(DigestId::from_index)
+    }
+
+    /// The action profile with a name.
+    pub fn action_profile(&self, name: &str) -> Option<ActionProfileId> {
+        position(&self.action_profiles, |profile| profile.name == name)
+            .map(ActionProfileId::from_index)
+    }
+}
+
+fn position<T>(items: &[T], matches: impl Fn(&T) -> bool) -> Option<usize> {
+    items.iter().position(matches)
+}

@@ -1,0 +1,59 @@
+//! A traffic manager that queues everything, and a wire that remembers everything.
+
+use std::collections::VecDeque;
+
+use wormcast_switch::pipeline::{
+    Bits, DequeueInfo, EmitSink, Pipeline, PortId, Queued, TrafficSink,
+};
+use wormcast_switch::program::DigestId;
+
+/// Frames sent, in order, and packets that wait for egress.
+#[derive(Default)]
+pub struct Wire {
+    pub queue: VecDeque<Queued>,
+    pub sent: Vec<(PortId, Vec<u8>)>,
+}
+
+impl TrafficSink for Wire {
+    fn enqueue(&mut self, packet: Queued) -> Result<(), Queued> {
+        self.queue.push_back(packet);
+        Ok(())
+    }
+
+    fn digest(&mut self, _digest: DigestId, _fields: &[Bits]) {}
+}
+
+impl EmitSink for Wire {
+    fn transmit(&mut self, port: PortId, frame: &[u8]) {
+        self.sent.push((port, frame.to_vec()));
+    }
+}
+
+/// Sends one packet through a pipeline and all its copies out of it.
+///
+/// `dequeue_depth`: the queue depth that egress sees.
+pub fn forward(
+    pipeline: &mut Pipeline,
+    wire: &mut Wire,
+    port: u16,
+    packet: &[u8],
+    now_us: u64,
+    dequeue_depth: u32,
+) {
+    pipeline.ingress(packet, PortId(port), now_us, wire);
+    while let Some(queued) = wire.queue.pop_front() {
+        let info = DequeueInfo {
+            enqueued_us: now_us,
+            dequeued_us: now_us,
+            enqueue_depth: 0,
+            dequeue_depth,
+        };
+        pipeline.egress(queued, &info, wire);
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
