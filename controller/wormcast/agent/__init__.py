@@ -1,0 +1,131 @@
+"""Client of the host agent: send messages to a group, receive those of others.
+
+    from wormcast.agent import Agent
+
+    with Agent() as agent, agent.open_sender("images") as sender:
+        stable = sender.send(b"hello")
+        assert not stable.failed
+
+hostagent/API.md specifies the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from wormcast.agent.connection import SOCKET_DEFAULT, SOCKET_VARIABLE, Connection, Json, socket_path
+from wormcast.agent.errors import (
+    AgentError,
+    AgentGoneError,
+    AgentProtocolError,
+    AgentTimeoutError,
+    AgentUnavailableError,
+    HandleClosedError,
+    RefusedError,
+)
+from wormcast.agent.transfers import (
+    AbortReason,
+    Group,
+    IncomingMessage,
+    MemberOutcome,
+    MessageBegin,
+    MessageData,
+    MessageEnd,
+    MessageLost,
+    Progress,
+    Receiver,
+    ReceiverEvent,
+    Sender,
+    StableMessage,
+    Status,
+)
+
+__all__ = [
+    "SOCKET_DEFAULT",
+    "SOCKET_VARIABLE",
+    "AbortReason",
+    "Agent",
+    "AgentError",
+    "AgentGoneError",
+    "AgentProtocolError",
+    "AgentTimeoutError",
+    "AgentUnavailableError",
+    "Group",
+    "HandleClosedError",
+    "IncomingMessage",
+    "MemberOutcome",
+    "MessageBegin",
+    "MessageData",
+    "MessageEnd",
+    "MessageLost",
+    "Progress",
+    "Receiver",
+    "ReceiverEvent",
+    "RefusedError",
+    "Sender",
+    "StableMessage",
+    "Status",
+]
+
+
+class Agent:
+    """A connection to the agent of this host. What is opened through it is its own: no
+    other connection can read or disturb it, and all of it is closed with the connection.
+
+    ``path``: the agent's socket; by default WORMCAST_SOCKET, or /run/wormcast/agent.sock.
+    ``timeout_s``: how long the agent may take to answer what it can answer at once.
+    """
+
+    def __init__(self, path: str | Path | None = None, *, timeout_s: float = 15.0) -> None:
+        self.path = socket_path(path)
+        self._connection = Connection(self.path, timeout_s=timeout_s)
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """Name of the agent."""
+        return str(self._connection.hello["name"])
+
+    @property
+    def host(self) -> int | None:
+        """Number of this host; None as long as no controller has registered it."""
+        host = self._connection.hello["host"]
+        return None if host is None else int(host)
+
+    def status(self) -> Status:
+        """Everything about the agent (API.md §4)."""
+        return self._connection.ask({"op": "status"})
+
+    def groups(self) -> list[Group]:
+        """The groups this host is a member of."""
+        return [Group.parse(group) for group in self._connection.ask({"op": "groups"})["groups"]]
+
+    def open_sender(
+        self,
+        group: int | str,
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+        progress_interval_s: float = 0.1,
+    ) -> Sender:
+        """Opens a sender to a group, by number or name."""
+        request: Json = {"op": "open_sender", "group": group}
+        if on_progress is not None:
+            request["progress_ms"] = round(progress_interval_s * 1000)
+        return Sender(self._connection, self._connection.ask(request), on_progress)
+
+    def open_receiver(self, group: int | str, *, origin: int | None = None) -> Receiver:
+        """Opens a receiver of a group's messages, of one origin or of all."""
+        request: Json = {"op": "open_receiver", "group": group}
+        if origin is not None:
+            request["origin"] = origin
+        return Receiver(self._connection, self._connection.ask(request))
+
+    def close(self) -> None:
+        """Closes the connection and everything opened through it."""
+        self._connection.close()

@@ -1,0 +1,201 @@
+"""A connection to the agent: requests and answers, and sorting what comes in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from wormcast.agent.errors import (
+    AgentGoneError,
+    AgentProtocolError,
+    AgentTimeoutError,
+    AgentUnavailableError,
+    RefusedError,
+)
+from wormcast.agent.frames import (
+    API_VERSION,
+    ControlFrame,
+    DataFrame,
+    FrameDecoder,
+    WindowFrame,
+    encode_control,
+    encode_data_header,
+    encode_window,
+)
+
+SOCKET_DEFAULT = "/run/wormcast/agent.sock"
+SOCKET_VARIABLE = "WORMCAST_SOCKET"
+
+_READ_BYTES = 256 << 10
+
+Json = dict[str, Any]
+Handler = Callable[[Json | DataFrame | WindowFrame], None]
+
+
+def socket_path(path: str | Path | None) -> Path:
+    """``path``, or what WORMCAST_SOCKET says, or the default."""
+    return Path(path or os.environ.get(SOCKET_VARIABLE) or SOCKET_DEFAULT)
+
+
+class Connection:
+    """Frames out and in; one thread at a time may use it.
+
+    What the agent sends unasked goes to the handler of its handle.
+    """
+
+    def __init__(self, path: Path, *, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._decoder = FrameDecoder()
+        self._handlers: dict[int, Handler] = {}
+        self._next_id = 1
+        self._socket = _connect(path, timeout_s)
+        try:
+            self.hello = self.ask({"op": "hello", "version": API_VERSION, "client": "wormcast-python"})
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def close(self) -> None:
+        """Everything open on this connection is closed by the agent."""
+        self._socket.close()
+
+    def attach(self, handle: int, handler: Handler) -> None:
+        """From now on ``handler`` gets what comes for ``handle``."""
+        self._handlers[handle] = handler
+
+    def detach(self, handle: int) -> None:
+        """What still comes for ``handle`` is dropped."""
+        self._handlers.pop(handle, None)
+
+    def ask(self, request: Json, timeout_s: float | None = None) -> Json:
+        """The answer to a request; RefusedError if the agent refuses it.
+
+        ``timeout_s``: longest wait beyond the connection's own for an agent that is alive.
+        """
+        number = self._next_id
+        self._next_id += 1
+        self._send(encode_control(json.dumps({**request, "id": number}).encode()))
+        limit = self._timeout_s if timeout_s is None else timeout_s + self._timeout_s
+        deadline = time.monotonic() + limit
+        while True:
+            frame = self._next_frame(deadline)
+            if frame is None:
+                raise AgentTimeoutError(f"no answer from the agent to '{request['op']}' within {limit:g} s")
+            message = self._dispatch(frame)
+            if message is None or message.get("id") != number:
+                continue
+            if "error" in message:
+                error = message["error"]
+                raise RefusedError(error["code"], error["message"], error.get("choices"))
+            result = message.get("result")
+            if not isinstance(result, dict):
+                raise AgentProtocolError(f"an answer without result: {message}")
+            return result
+
+    def pump(self, deadline: float | None) -> bool:
+        """Handles one frame; False if none comes until ``deadline`` (time.monotonic(); None: no limit)."""
+        frame = self._next_frame(deadline)
+        if frame is None:
+            return False
+        self._dispatch(frame)
+        return True
+
+    def send_data(self, handle: int, data: memoryview) -> None:
+        """Sends message bytes; the caller keeps to the window."""
+        header = encode_data_header(handle, len(data))
+        self._send(header, data)
+
+    def send_window(self, handle: int, size: int) -> None:
+        """Lets the agent send so many bytes more of a message."""
+        self._send(encode_window(handle, size))
+
+    def _dispatch(self, frame: ControlFrame | DataFrame | WindowFrame) -> Json | None:
+        """Gives the frame to whom it concerns; an answer is returned."""
+        if isinstance(frame, ControlFrame):
+            try:
+                message = json.loads(frame.json)
+            except ValueError as error:
+                raise AgentProtocolError(f"a control frame that is no JSON: {error}") from None
+            if not isinstance(message, dict):
+                raise AgentProtocolError("a control frame that is no JSON object")
+            if "event" not in message:
+                return message
+            if message["event"] == "goodbye":
+                raise AgentGoneError(f"the agent ended the connection: {message['reason']}")
+            # A message begins under its receiver's handle; the rest goes by its own.
+            handle = message["receiver"] if message["event"] == "message_begin" else message["handle"]
+            self._hand_over(handle, message)
+        else:
+            self._hand_over(frame.handle, frame)
+        return None
+
+    def _hand_over(self, handle: int, item: Json | DataFrame | WindowFrame) -> None:
+        handler = self._handlers.get(handle)
+        if handler is not None:
+            handler(item)
+
+    def _next_frame(self, deadline: float | None) -> ControlFrame | DataFrame | WindowFrame | None:
+        while True:
+            frame = self._decoder.next_frame()
+            if frame is not None:
+                return frame
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                ready, _, _ = select.select([self._socket], [], [], max(left, 0.0))
+                if not ready:
+                    return None
+            try:
+                data = self._socket.recv(_READ_BYTES)
+            except OSError as error:
+                raise AgentGoneError(f"the agent is gone: {error}") from error
+            if not data:
+                raise AgentGoneError("the agent is gone")
+            self._decoder.feed(data)
+
+    def _send(self, *parts: bytes | memoryview) -> None:
+        # The agent reads requests and data within the window whatever else happens, so
+        # this waits only for an agent that is stuck.
+        try:
+            for part in parts:
+                self._socket.sendall(part)
+        except OSError as error:
+            raise self._explain_break(error) from error
+
+    def _explain_break(self, error: OSError) -> AgentGoneError:
+        """The agent says why it ends a connection; that is worth more than 'broken pipe'."""
+        try:
+            while self.pump(time.monotonic() + 0.2):
+                pass
+        except AgentGoneError as gone:
+            return gone
+        return AgentGoneError(f"the agent is gone: {error}")
+
+
+def _connect(path: Path, timeout_s: float) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout_s)
+        connection.connect(str(path))
+        connection.settimeout(None)
+    except OSError as error:
+        connection.close()
+        raise AgentUnavailableError(_explain_unavailable(path, error)) from error
+    return connection
+
+
+def _explain_unavailable(path: Path, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        what = "there is no such socket; is wormcast-agent running?"
+    elif isinstance(error, ConnectionRefusedError):
+        what = "its agent is gone; start wormcast-agent"
+    elif isinstance(error, PermissionError):
+        what = "only the user that runs the agent may use it"
+    else:
+        what = error.strerror or str(error)
+    return f"no agent at {path}: {what} (--socket or {SOCKET_VARIABLE} names another)"

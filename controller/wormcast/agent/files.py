@@ -1,0 +1,133 @@
+"""Files as messages (hostagent/API.md §8): a header, the content, its SHA-256.
+
+"WCFILE1\\n"   8 bytes
+length         4 bytes, big endian: of the header that follows, at most 4096
+header         JSON object: "name" (string), "size" (integer, absent if not known before)
+content
+sha256         32 bytes, of the content
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAGIC = b"WCFILE1\n"
+HEADER_BYTES_MAX = 4096
+NAME_BYTES_MAX = 200
+DIGEST_BYTES = 32
+
+_LENGTH = struct.Struct(">I")
+
+
+class FileFormatError(Exception):
+    """A message that is not a file, or not the file it claims to be."""
+
+
+@dataclass(frozen=True)
+class FileHeader:
+    """What a file message says of itself. Nothing of it is to be trusted."""
+
+    name: str
+    size: int | None
+
+
+def encode_file_start(name: str, size: int | None) -> bytes:
+    """Everything before the content. ``name`` is cut to what the header has room for."""
+    fields: dict[str, object] = {"name": safe_file_name(name)}
+    if size is not None:
+        fields["size"] = size
+    header = json.dumps(fields).encode()
+    return MAGIC + _LENGTH.pack(len(header)) + header
+
+
+class FileDecoder:
+    """Takes a message apart as it comes.
+
+    The digest is at the end, so the last 32 bytes that have come are held back.
+    """
+
+    def __init__(self) -> None:
+        self.header: FileHeader | None = None
+        self.size = 0
+        """Bytes of content handed out so far."""
+        self._held = bytearray()
+        self._hash = hashlib.sha256()
+
+    def feed(self, data: bytes) -> bytes:
+        """The content in ``data``, as far as it is known to be content."""
+        self._held += data
+        if self.header is None and not self._take_header():
+            return b""
+        ready = len(self._held) - DIGEST_BYTES
+        if ready <= 0:
+            return b""
+        content = bytes(memoryview(self._held)[:ready])
+        del self._held[:ready]
+        self._hash.update(content)
+        self.size += len(content)
+        if self.header is not None and self.header.size is not None and self.size > self.header.size:
+            raise FileFormatError(f"more content than the {self.header.size} bytes announced")
+        return content
+
+    def finish(self) -> str:
+        """At the end of the message: the digest in hex. FileFormatError if anything is amiss."""
+        if self.header is None or len(self._held) != DIGEST_BYTES:
+            raise FileFormatError("the message is not a file: it is too short")
+        if self.header.size is not None and self.size != self.header.size:
+            raise FileFormatError(f"{self.size} bytes of content, {self.header.size} announced")
+        digest = self._hash.digest()
+        if digest != self._held:
+            raise FileFormatError(
+                f"the SHA-256 of the content is {digest.hex()}, the sender's was {self._held.hex()}"
+            )
+        return digest.hex()
+
+    def _take_header(self) -> bool:
+        start = len(MAGIC) + _LENGTH.size
+        if not MAGIC.startswith(self._held[: len(MAGIC)]):
+            raise FileFormatError("the message is not a file sent by `wormcast send`")
+        if len(self._held) < start:
+            return False
+        (length,) = _LENGTH.unpack_from(self._held, len(MAGIC))
+        if length > HEADER_BYTES_MAX:
+            raise FileFormatError(f"a file header of {length} bytes; at most {HEADER_BYTES_MAX}")
+        if len(self._held) < start + length:
+            return False
+        self.header = _parse_header(bytes(self._held[start : start + length]))
+        del self._held[: start + length]
+        return True
+
+
+def safe_file_name(name: str) -> str:
+    """A plain file name made of ``name``, whoever chose it: no directories, no control
+    characters, not longer than NAME_BYTES_MAX bytes, never empty or hidden."""
+    base = name.replace("\\", "/").rsplit("/", 1)[-1]
+    base = "".join(character if character.isprintable() else "_" for character in base)
+    base = base.encode(errors="replace")[:NAME_BYTES_MAX].decode(errors="ignore")
+    base = base.strip().lstrip(".")
+    return base or "unnamed"
+
+
+def other_names(name: str) -> Iterator[str]:
+    """``name``, then names like it for when it is taken: a.txt, a.1.txt, a.2.txt …"""
+    yield name
+    stem, dot, suffix = name.rpartition(".")
+    if not stem:
+        stem, dot, suffix = name, "", ""
+    for number in range(1, 10_000):
+        yield f"{stem}.{number}{dot}{suffix}"
+
+
+def _parse_header(raw: bytes) -> FileHeader:
+    try:
+        fields = json.loads(raw)
+        name, size = fields["name"], fields.get("size")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise FileFormatError("the header of the file is damaged") from None
+    if not isinstance(name, str) or not (size is None or (type(size) is int and size >= 0)):
+        raise FileFormatError("the header of the file is damaged")
+    return FileHeader(safe_file_name(name), size)

@@ -1,0 +1,152 @@
+//! Puts the parts together: the data plane on its own thread; the controller's stream and
+//! the local API on this one.
+
+use crate::dataplane::{Command, DataPlane, DataPlaneError, DataPlaneSettings, Figures};
+use crate::directory::{ControllerAddress, DirectoryClient, Introduction, SharedControllerState};
+use crate::link::InterfaceError;
+use crate::local::{LocalServer, ServerError};
+use serde_json::{Value, json};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Everything an agent is told.
+#[derive(Clone, Debug)]
+pub struct AgentSettings {
+    /// The data plane's part.
+    pub dataplane: DataPlaneSettings,
+    /// Where the controller is.
+    pub controller: ControllerAddress,
+    /// Where the local API is to be.
+    pub socket: PathBuf,
+}
+
+/// Why an agent does not start, or ends.
+#[derive(Debug)]
+pub enum AgentError {
+    /// The interface.
+    Interface(InterfaceError),
+    /// The data plane.
+    DataPlane(DataPlaneError),
+    /// The local API.
+    Local(ServerError),
+    /// The runtime or a thread.
+    System {
+        /// What was tried.
+        step: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The data plane's thread ended by a bug.
+    Crashed,
+}
+
+impl fmt::Display for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interface(error) => error.fmt(f),
+            Self::DataPlane(error) => error.fmt(f),
+            Self::Local(error) => error.fmt(f),
+            Self::System { step, source } => write!(f, "cannot {step}: {source}"),
+            Self::Crashed => f.write_str("the data plane has ended unexpectedly"),
+        }
+    }
+}
+
+impl std::error::Error for AgentError {}
+
+/// What status says of the agent itself.
+#[derive(Debug)]
+pub struct AgentFacts {
+    /// Its unique name.
+    pub name: String,
+    interface: String,
+    socket: String,
+    controller: String,
+    controller_state: SharedControllerState,
+}
+
+impl AgentFacts {
+    /// The answer to status (API.md §4).
+    pub fn describe(&self, figures: &Figures) -> Value {
+        let controller = self.controller_state.get();
+        let mut status = figures.to_json();
+        status["name"] = self.name.as_str().into();
+        status["version"] = env!("CARGO_PKG_VERSION").into();
+        status["socket"] = self.socket.as_str().into();
+        status["link"]["interface"] = self.interface.as_str().into();
+        status["controller"] = json!({
+            "address": self.controller,
+            "connected": controller.connected,
+            "since_s": controller.since.elapsed().as_secs(),
+            "attachments": controller.attachments,
+            "last_error": controller.last_error,
+        });
+        status
+    }
+}
+
+/// Runs an agent until SIGTERM or SIGINT.
+///
+/// # Errors
+/// [`AgentError`].
+pub fn run(settings: AgentSettings) -> Result<(), AgentError> {
+    let system = |step| move |source| AgentError::System { step, source };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(system("start the runtime"))?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(system("handle SIGTERM"))?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(system("handle SIGINT"))?;
+        let server = LocalServer::bind(&settings.socket).map_err(AgentError::Local)?;
+        let (dataplane, handle, reports) =
+            DataPlane::open(settings.dataplane.clone()).map_err(AgentError::DataPlane)?;
+        let (ended, mut end) = tokio::sync::oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("dataplane".to_owned())
+            .spawn(move || {
+                // Dropped when the thread ends, by a panic too.
+                let _ended: tokio::sync::oneshot::Sender<()> = ended;
+                dataplane.run()
+            })
+            .map_err(system("start the data plane's thread"))?;
+
+        let controller_state = SharedControllerState::default();
+        let facts = Arc::new(AgentFacts {
+            name: settings.dataplane.name.clone(),
+            interface: settings.dataplane.interface.name.clone(),
+            socket: settings.socket.display().to_string(),
+            controller: settings.controller.to_string(),
+            controller_state: controller_state.clone(),
+        });
+        let introduction = Introduction {
+            name: settings.dataplane.name.clone(),
+            host: settings.dataplane.host,
+            mac: settings.dataplane.interface.mac.0,
+            mtu_bytes: settings.dataplane.mtu_bytes,
+        };
+        let directory =
+            DirectoryClient::new(settings.controller, introduction, handle.clone(), reports, controller_state);
+        crate::info!(
+            "agent \"{}\" on {}, local API at {}",
+            facts.name,
+            settings.dataplane.interface.name,
+            settings.socket.display()
+        );
+        tokio::select! {
+            () = directory.run() => {}
+            () = server.run(handle.clone(), facts) => {}
+            _ = terminate.recv() => crate::info!("SIGTERM: ending"),
+            _ = interrupt.recv() => crate::info!("SIGINT: ending"),
+            _ = &mut end => {}
+        }
+        let _ = handle.send(Command::Stop).await;
+        match thread.join() {
+            Ok(result) => result.map_err(system("wait for frames")),
+            Err(_) => Err(AgentError::Crashed),
+        }
+    })
+}

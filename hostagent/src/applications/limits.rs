@@ -1,0 +1,28 @@
+//! Every bound of what applications may ask for (API.md §7).
+
+/// Local connections at once. More: the newest is told so and closed.
+pub const CONNECTIONS_MAX: usize = 32;
+/// Senders, receivers and arriving messages of one connection. More: opening is refused;
+/// an arriving message waits.
+pub const HANDLES_MAX: usize = 32;
+/// Requests of one connection without an answer yet. More: its frames wait.
+pub const REQUESTS_MAX: usize = 64;
+/// Bytes written to a sender that the engine has not taken yet. More: the connection ends.
+pub const SENDER_WINDOW_BYTES: u32 = 1 << 20;
+/// Bytes taken from a sender that make a window update worth its while.
+pub const GRANT_BYTES_MIN: u32 = 128 << 10;
+/// Bytes of an arriving message that the application has not acknowledged yet.
+pub const MESSAGE_WINDOW_BYTES: u32 = 512 << 10;
+/// Finished messages of a sender whose outcome is kept for `wait_stable`; the oldest go.
+pub const OUTCOMES_MAX: usize = 64;
+/// Least and greatest interval of progress events, ms.
+pub const PROGRESS_MS: std::ops::RangeInclusive<u32> = 50..=60_000;
+/// Longest time a message being written may rest while another sender of the group waits, µs.
+pub const SENDER_STALL_US: u64 = 10_000_000;
+/// Time between two reads of a busy stream, µs: applications get runs of packets, not
+/// single ones.
+pub const READ_INTERVAL_US: u64 = 4_000;
+/// Bytes of one data frame to an application at most.
+pub const READ_BYTES_MAX: usize = 128 << 10;
+/// Messages waiting in a connection's outbound queue above which progress events are left out.
+pub const OUTBOUND_BUSY: usize = 16;

@@ -1,0 +1,410 @@
+//! A blocking client of the local API (API.md).
+//!
+//! ```no_run
+//! # use wormcast_agent::client::{Client, Incoming};
+//! # fn main() -> Result<(), wormcast_agent::client::ClientError> {
+//! let mut client = Client::connect("/run/wormcast/agent.sock".as_ref())?;
+//! let sender = client.open_sender("images")?;
+//! client.write(sender.handle, b"hello")?;
+//! let message = client.end_message(sender.handle)?;
+//! let stable = client.wait_stable(sender.handle, message, None)?;
+//! assert!(stable.outcomes.iter().all(|outcome| outcome.delivered));
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::local::{
+    API_VERSION, AbortReason, ApiError, DATA_BYTES_MAX, Frame, FrameError, GroupSelector,
+    MemberOutcome, Notice, Request,
+};
+use bytes::{Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const READ_BYTES: usize = 64 << 10;
+
+/// What went wrong.
+#[derive(Debug)]
+pub enum ClientError {
+    /// No agent there, or the connection broke.
+    System(io::Error),
+    /// The agent refuses a request.
+    Refused(ApiError),
+    /// The agent ends the connection.
+    Ended(String),
+    /// What the agent sent makes no sense.
+    Protocol(String),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => write!(f, "no connection to the agent: {error}"),
+            Self::Refused(error) => error.fmt(f),
+            Self::Ended(reason) => write!(f, "the agent ended the connection: {reason}"),
+            Self::Protocol(what) => write!(f, "unexpected data from the agent: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+impl From<io::Error> for ClientError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+impl From<FrameError> for ClientError {
+    fn from(error: FrameError) -> Self {
+        Self::Protocol(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for ClientError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Protocol(error.to_string())
+    }
+}
+
+impl From<&str> for GroupSelector {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+impl From<u16> for GroupSelector {
+    fn from(number: u16) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+/// A sender or receiver that was opened.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct Opened {
+    /// Its handle on this connection.
+    pub handle: u32,
+    /// The group.
+    pub group: u16,
+    /// The group's name.
+    pub name: String,
+    /// The group's scheme.
+    pub scheme: String,
+    /// The group's members.
+    pub members: Vec<u16>,
+    /// A sender's window, bytes.
+    #[serde(default)]
+    window_bytes: u32,
+}
+
+/// What became of a message.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct StableMessage {
+    /// Its number.
+    pub message: u64,
+    /// Members that have it.
+    pub delivered: usize,
+    /// Members that do not.
+    pub failed: usize,
+    /// Each member.
+    pub outcomes: Vec<MemberOutcome>,
+}
+
+/// What comes without being asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Incoming {
+    /// Bytes of a message.
+    Data {
+        /// The message.
+        handle: u32,
+        /// The bytes.
+        bytes: Bytes,
+    },
+    /// Anything else.
+    Notice(Notice),
+}
+
+/// A connection to the agent.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    buffer: BytesMut,
+    next_id: u64,
+    /// Bytes that may be written to each sender.
+    windows: BTreeMap<u32, u64>,
+    waiting: VecDeque<Incoming>,
+    /// The answer to the hello request.
+    pub hello: Value,
+}
+
+impl Client {
+    /// Connects and says hello.
+    ///
+    /// # Errors
+    /// No agent listens at `path`, or it speaks another version.
+    pub fn connect(path: &Path) -> Result<Self, ClientError> {
+        let mut client = Self {
+            stream: UnixStream::connect(path)?,
+            buffer: BytesMut::new(),
+            next_id: 1,
+            windows: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            hello: Value::Null,
+        };
+        let hello = Request::Hello { version: API_VERSION, client: env!("CARGO_PKG_NAME").to_owned() };
+        client.hello = client.ask(&hello)?;
+        Ok(client)
+    }
+
+    /// Everything about the agent.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn status(&mut self) -> Result<Value, ClientError> {
+        self.ask(&Request::Status {})
+    }
+
+    /// The groups this host is a member of.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn groups(&mut self) -> Result<Value, ClientError> {
+        self.ask(&Request::Groups {})
+    }
+
+    /// Opens a sender.
+    ///
+    /// # Errors
+    /// Refused if this host is not a member of the group.
+    pub fn open_sender(&mut self, group: impl Into<GroupSelector>) -> Result<Opened, ClientError> {
+        let request = Request::OpenSender { group: group.into(), progress_ms: 0 };
+        let opened: Opened = serde_json::from_value(self.ask(&request)?)?;
+        self.windows.insert(opened.handle, opened.window_bytes.into());
+        Ok(opened)
+    }
+
+    /// Appends bytes to the sender's current message; waits while its window is full.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn write(&mut self, sender: u32, mut bytes: &[u8]) -> Result<(), ClientError> {
+        while !bytes.is_empty() {
+            let Some(window) = self.windows.get_mut(&sender) else {
+                return Err(ClientError::Protocol(format!("handle {sender} is not an open sender")));
+            };
+            let length = bytes.len().min(DATA_BYTES_MAX).min(usize::try_from(*window).unwrap_or(usize::MAX));
+            if length == 0 {
+                let incoming = self.read_incoming(None)?;
+                self.waiting.extend(incoming);
+                continue;
+            }
+            *window -= length as u64;
+            let (now, later) = bytes.split_at(length);
+            bytes = later;
+            self.send(&Frame::Data { handle: sender, bytes: Bytes::copy_from_slice(now) })?;
+        }
+        Ok(())
+    }
+
+    /// Ends the sender's current message; returns its number.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn end_message(&mut self, sender: u32) -> Result<u64, ClientError> {
+        let answer = self.ask(&Request::EndMessage { handle: sender })?;
+        answer["message"].as_u64().ok_or_else(|| ClientError::Protocol(answer.to_string()))
+    }
+
+    /// Gives up the message being written.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn cancel_message(&mut self, sender: u32) -> Result<(), ClientError> {
+        self.ask(&Request::CancelMessage { handle: sender }).map(drop)
+    }
+
+    /// Waits until every member that will ever have the message has it.
+    ///
+    /// # Errors
+    /// Refused with `timeout` if that takes longer.
+    pub fn wait_stable(
+        &mut self,
+        sender: u32,
+        message: u64,
+        timeout: Option<Duration>,
+    ) -> Result<StableMessage, ClientError> {
+        let timeout_ms = timeout.map(|timeout| timeout.as_millis() as u64);
+        let answer = self.ask(&Request::WaitStable { handle: sender, message, timeout_ms })?;
+        Ok(serde_json::from_value(answer)?)
+    }
+
+    /// Opens a receiver for the messages of one origin, or of all.
+    ///
+    /// # Errors
+    /// Refused if this host is not a member, or somebody else has them.
+    pub fn open_receiver(
+        &mut self,
+        group: impl Into<GroupSelector>,
+        origin: Option<u16>,
+    ) -> Result<Opened, ClientError> {
+        let request = Request::OpenReceiver { group: group.into(), origin: origin.map(u32::from) };
+        Ok(serde_json::from_value(self.ask(&request)?)?)
+    }
+
+    /// Says that the application keeps the message.
+    ///
+    /// # Errors
+    /// Refused if the message was lost meanwhile.
+    pub fn confirm(&mut self, message: u32) -> Result<(), ClientError> {
+        self.ask(&Request::Confirm { handle: message }).map(drop)
+    }
+
+    /// Says that the application does not take the message.
+    ///
+    /// # Errors
+    /// Refused if the message was lost meanwhile.
+    pub fn abort(&mut self, message: u32, reason: AbortReason) -> Result<(), ClientError> {
+        self.ask(&Request::Abort { handle: message, reason }).map(drop)
+    }
+
+    /// Closes a sender or receiver.
+    ///
+    /// # Errors
+    /// Refused if there is none of that handle.
+    pub fn close(&mut self, handle: u32) -> Result<(), ClientError> {
+        self.windows.remove(&handle);
+        self.ask(&Request::Close { handle }).map(drop)
+    }
+
+    /// The next thing that comes by itself; `None` after `timeout`. Taking data out makes
+    /// room for more of that message.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Option<Incoming>, ClientError> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            if let Some(incoming) = self.waiting.pop_front() {
+                if let Incoming::Data { handle, bytes } = &incoming {
+                    self.send(&Frame::Window { handle: *handle, bytes: bytes.len() as u32 })?;
+                }
+                return Ok(Some(incoming));
+            }
+            let incoming = match self.read_incoming(deadline) {
+                Err(ClientError::System(error))
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+                {
+                    return Ok(None);
+                }
+                other => other?,
+            };
+            self.waiting.extend(incoming);
+        }
+    }
+
+    /// Asks and waits for the answer; keeps what comes in between.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn ask(&mut self, request: &Request) -> Result<Value, ClientError> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut message = serde_json::to_value(request)?;
+        message["id"] = id.into();
+        self.send(&Frame::Control(Bytes::from(message.to_string())))?;
+        loop {
+            let Some(frame) = self.take_frame(None)? else { continue };
+            let mut value = match frame {
+                Frame::Control(json) => serde_json::from_slice::<Value>(&json)?,
+                frame => {
+                    let incoming = self.sort_frame(frame)?;
+                    self.waiting.extend(incoming);
+                    continue;
+                }
+            };
+            if value["id"] != json!(id) {
+                let incoming = self.sort_notice(value)?;
+                self.waiting.push_back(incoming);
+                continue;
+            }
+            if value.get("error").is_some() {
+                return Err(ClientError::Refused(serde_json::from_value(value["error"].take())?));
+            }
+            return Ok(value["result"].take());
+        }
+    }
+
+    fn send(&mut self, frame: &Frame) -> Result<(), ClientError> {
+        let mut bytes = BytesMut::new();
+        frame.encode(&mut bytes);
+        self.stream.write_all(&bytes)?;
+        Ok(())
+    }
+
+    /// One frame's worth of what comes by itself; a window update is nothing to hand out.
+    fn read_incoming(&mut self, deadline: Option<Instant>) -> Result<Option<Incoming>, ClientError> {
+        match self.take_frame(deadline)? {
+            Some(Frame::Control(json)) => self.sort_notice(serde_json::from_slice(&json)?).map(Some),
+            Some(frame) => self.sort_frame(frame),
+            None => Ok(None),
+        }
+    }
+
+    fn sort_frame(&mut self, frame: Frame) -> Result<Option<Incoming>, ClientError> {
+        match frame {
+            Frame::Data { handle, bytes } => Ok(Some(Incoming::Data { handle, bytes })),
+            Frame::Window { handle, bytes } => {
+                if let Some(window) = self.windows.get_mut(&handle) {
+                    *window += u64::from(bytes);
+                }
+                Ok(None)
+            }
+            Frame::Control(_) => Err(ClientError::Protocol("a control frame out of place".to_owned())),
+        }
+    }
+
+    fn sort_notice(&mut self, value: Value) -> Result<Incoming, ClientError> {
+        match serde_json::from_value(value)? {
+            Notice::Goodbye { reason } => Err(ClientError::Ended(reason)),
+            notice => {
+                if let Notice::HandleClosed { handle, .. } = &notice {
+                    self.windows.remove(handle);
+                }
+                Ok(Incoming::Notice(notice))
+            }
+        }
+    }
+
+    /// A whole frame; `None` if only part of one has come.
+    fn take_frame(&mut self, deadline: Option<Instant>) -> Result<Option<Frame>, ClientError> {
+        if let Some(frame) = Frame::decode(&mut self.buffer)? {
+            return Ok(Some(frame));
+        }
+        let timeout = match deadline {
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(ClientError::System(io::ErrorKind::TimedOut.into()));
+                }
+                Some(left)
+            }
+            None => None,
+        };
+        self.stream.set_read_timeout(timeout)?;
+        let filled = self.buffer.len();
+        self.buffer.resize(filled + READ_BYTES, 0);
+        let result = self.stream.read(&mut self.buffer[filled..]);
+        let length = *result.as_ref().unwrap_or(&0);
+        self.buffer.truncate(filled + length);
+        if result? == 0 {
+            return Err(ClientError::Ended("it is gone".to_owned()));
+        }
+        Ok(Frame::decode(&mut self.buffer)?)
+    }
+}

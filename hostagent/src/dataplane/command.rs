@@ -1,0 +1,106 @@
+//! What other threads ask of the data plane.
+
+use super::figures::Figures;
+use crate::applications::{ConnectionId, OutboundSender};
+use crate::link::WakeHandle;
+use crate::local::NumberedRequest;
+use crate::plan::AgentPlan;
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use wormcast_protocol::HostId;
+
+/// Commands that wait at most; senders of more wait themselves.
+pub const COMMANDS_MAX: usize = 512;
+
+/// A command.
+#[derive(Debug)]
+pub enum Command {
+    /// The controller has registered this host.
+    SetHost(HostId),
+    /// A plan; the answer is what to tell the controller.
+    ApplyPlan {
+        /// Checked.
+        plan: Box<AgentPlan>,
+        /// Told when it is in force.
+        done: oneshot::Sender<Result<(), String>>,
+    },
+    /// A local client has connected.
+    Connect {
+        /// Number of the connection.
+        id: ConnectionId,
+        /// Its queue.
+        outbound: OutboundSender,
+        /// Names the process.
+        process: String,
+    },
+    /// It is gone.
+    Disconnect(ConnectionId),
+    /// It asks.
+    Request {
+        /// Who.
+        connection: ConnectionId,
+        /// What.
+        request: NumberedRequest,
+    },
+    /// Bytes to be sent.
+    Data {
+        /// Who.
+        connection: ConnectionId,
+        /// By which sender.
+        handle: u32,
+        /// At most a data frame's.
+        bytes: Bytes,
+    },
+    /// More bytes may be handed over.
+    Window {
+        /// Who.
+        connection: ConnectionId,
+        /// Of which message.
+        handle: u32,
+        /// How many.
+        bytes: u32,
+    },
+    /// Figures for the controller and for status.
+    Figures(oneshot::Sender<Figures>),
+    /// End the thread.
+    Stop,
+}
+
+/// The way to the data plane.
+#[derive(Clone)]
+pub struct DataPlaneHandle {
+    queue: mpsc::Sender<Command>,
+    wake: WakeHandle,
+}
+
+/// The data plane has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct DataPlaneGone;
+
+impl DataPlaneHandle {
+    /// Makes the queue.
+    pub(super) fn new(wake: WakeHandle) -> (Self, mpsc::Receiver<Command>) {
+        let (queue, commands) = mpsc::channel(COMMANDS_MAX);
+        (Self { queue, wake }, commands)
+    }
+
+    /// Gives a command, waiting for room.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub async fn send(&self, command: Command) -> Result<(), DataPlaneGone> {
+        self.queue.send(command).await.map_err(|_| DataPlaneGone)?;
+        self.wake.wake();
+        Ok(())
+    }
+
+    /// Asks for the figures.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub async fn figures(&self) -> Result<Figures, DataPlaneGone> {
+        let (answer, figures) = oneshot::channel();
+        self.send(Command::Figures(answer)).await?;
+        figures.await.map_err(|_| DataPlaneGone)
+    }
+}

@@ -1,0 +1,305 @@
+//! The data-plane thread: it alone owns the engine, the packet socket and what local
+//! applications have open.
+//!
+//! A turn: commands, frames in, timers, frames out, events, applications, then sleep until
+//! a frame, a command or the earliest timer. While frames keep coming the thread sleeps
+//! for at least the coalescing time, so that a turn serves several frames; an idle agent
+//! wakes for the first frame at once.
+
+mod command;
+mod discovery;
+mod figures;
+mod link_state;
+mod serve;
+mod transmit;
+
+pub use command::{Command, DataPlaneGone, DataPlaneHandle};
+pub use figures::{FailedMember, Figure, Figures};
+
+use crate::applications::{Applications, Patience};
+use crate::link::{Interface, ReceiveError, Ready, SocketError, Waker};
+use crate::plan::AgentPlan;
+use crate::rpc;
+use discovery::Discovery;
+use link_state::LinkState;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use transmit::{Blocked, TransmitBatch};
+use wormcast_protocol::{Engine, HostId, Instant};
+
+/// Batches received before sending has its turn.
+const RECEIVE_BATCHES_MAX: usize = 4;
+/// Commands taken in one turn.
+const COMMANDS_PER_TURN_MAX: usize = 128;
+/// Engine events taken in one turn.
+const EVENTS_PER_TURN_MAX: usize = 1024;
+/// Shortest sleep while frames cannot be sent, µs: the engine's send timers are due then,
+/// but there is nothing to do about it.
+const BLOCKED_SLEEP_US: u64 = 1_000;
+/// Reports to the controller that wait at most; more are dropped and counted.
+pub const REPORTS_MAX: usize = 256;
+/// Failures kept for status.
+const FAILED_MEMBERS_MAX: usize = 64;
+
+/// What the data plane is told at its start.
+#[derive(Clone, Debug)]
+pub struct DataPlaneSettings {
+    /// The interface.
+    pub interface: Interface,
+    /// Unique name of this agent.
+    pub name: String,
+    /// Bytes after the Ethernet header, at most the interface's.
+    pub mtu_bytes: u32,
+    /// Memory for received packets, bytes.
+    pub buffer_bytes: usize,
+    /// Shortest time between two turns while frames come, µs.
+    pub coalesce_us: u64,
+    /// How long applications may let a group wait.
+    pub patience: Patience,
+    /// This host, if asked for.
+    pub host: Option<HostId>,
+}
+
+/// Why the data plane does not start.
+#[derive(Debug)]
+pub enum DataPlaneError {
+    /// The socket.
+    Socket(SocketError),
+    /// The wake-up event.
+    Waker(io::Error),
+    /// The engine refuses its configuration.
+    Engine(String),
+}
+
+impl fmt::Display for DataPlaneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(error) => error.fmt(f),
+            Self::Waker(error) => write!(f, "cannot make an event descriptor: {error}"),
+            Self::Engine(error) => write!(f, "the protocol engine refuses to start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for DataPlaneError {}
+
+/// The data plane.
+pub struct DataPlane {
+    settings: DataPlaneSettings,
+    started: std::time::Instant,
+    waker: Waker,
+    commands: mpsc::Receiver<Command>,
+    reports: mpsc::Sender<rpc::MemberReport>,
+    link: LinkState,
+    discovery: Discovery,
+    engine: Option<Engine>,
+    host: Option<HostId>,
+    plan: Option<AgentPlan>,
+    applications: Applications,
+    applications_due: Option<Instant>,
+    transmit: TransmitBatch,
+    failed: VecDeque<FailedMember>,
+    counters: Counters,
+    stopping: bool,
+}
+
+/// Figures of the loop itself.
+#[derive(Default)]
+struct Counters {
+    received_frames: u64,
+    received_bytes: u64,
+    receive_batches: u64,
+    receive_errors: u64,
+    too_long: u64,
+    no_engine: u64,
+    reports_dropped: u64,
+    turns: u64,
+}
+
+impl DataPlane {
+    /// Opens the socket; [`run`](Self::run) does the work. Also returns where reports to
+    /// the controller come out.
+    ///
+    /// # Errors
+    /// [`DataPlaneError`].
+    pub fn open(
+        settings: DataPlaneSettings,
+    ) -> Result<(Self, DataPlaneHandle, mpsc::Receiver<rpc::MemberReport>), DataPlaneError> {
+        let waker = Waker::new().map_err(DataPlaneError::Waker)?;
+        let (handle, commands) = DataPlaneHandle::new(waker.handle());
+        let (reports, reports_out) = mpsc::channel(REPORTS_MAX);
+        let link = LinkState::open(settings.interface.clone()).map_err(DataPlaneError::Socket)?;
+        let mut dataplane = Self {
+            started: std::time::Instant::now(),
+            waker,
+            commands,
+            reports,
+            discovery: Discovery::new(&settings.name, settings.interface.mac),
+            link,
+            engine: None,
+            host: None,
+            plan: None,
+            applications: Applications::new(settings.patience),
+            applications_due: None,
+            transmit: TransmitBatch::new(settings.mtu_bytes as usize + 64),
+            failed: VecDeque::new(),
+            counters: Counters::default(),
+            stopping: false,
+            settings,
+        };
+        if let Some(host) = dataplane.settings.host {
+            dataplane.set_host(host).map_err(DataPlaneError::Engine)?;
+        }
+        Ok((dataplane, handle, reports_out))
+    }
+
+    /// Works until told to stop.
+    ///
+    /// # Errors
+    /// Only if waiting itself fails, which is a bug or a kernel out of memory.
+    pub fn run(mut self) -> io::Result<()> {
+        let mut received = 0;
+        while !self.stopping {
+            self.counters.turns += 1;
+            let now = self.now();
+            // Events first: a message that broke off must not be confused with the next by
+            // a command that is about the old one.
+            if self.take_events(now) {
+                self.applications_due = Some(now);
+            }
+            self.take_commands(now);
+            self.advance(now);
+            let ready = self.sleep(received > 0)?;
+            if ready.writable {
+                self.transmit.on_writable();
+            }
+            received = self.receive();
+        }
+        self.discovery.leave(self.link.socket.as_ref());
+        Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_micros(self.started.elapsed().as_micros() as u64)
+    }
+
+    /// Hands waiting frames to the engine; returns how many.
+    fn receive(&mut self) -> usize {
+        let now = self.now();
+        let mut total = 0;
+        for _ in 0..RECEIVE_BATCHES_MAX {
+            let Some(socket) = &mut self.link.socket else { break };
+            let count = match socket.receive() {
+                Ok(count) => count,
+                Err(ReceiveError::Down) => {
+                    self.link.on_down(now);
+                    break;
+                }
+                Err(ReceiveError::System(error)) => {
+                    if self.counters.receive_errors == 0 {
+                        crate::warning!("cannot receive ({error}); more of it is only counted");
+                    }
+                    self.counters.receive_errors += 1;
+                    break;
+                }
+            };
+            if count == 0 {
+                break;
+            }
+            self.counters.receive_batches += 1;
+            for index in 0..count {
+                let Some(frame) = socket.frame(index) else {
+                    self.counters.too_long += 1;
+                    continue;
+                };
+                self.counters.received_bytes += frame.len() as u64;
+                match &mut self.engine {
+                    // The engine counts what it rejects, by reason.
+                    Some(engine) => drop(engine.handle_frame(frame, now)),
+                    None => self.counters.no_engine += 1,
+                }
+            }
+            total += count;
+            if count < crate::link::BATCH_FRAMES_MAX {
+                break;
+            }
+        }
+        self.counters.received_frames += total as u64;
+        total
+    }
+
+    /// Timers, frames out, events, applications.
+    fn advance(&mut self, now: Instant) {
+        if self.link.recheck(&mut self.discovery, now) {
+            self.transmit.on_link_up();
+        }
+        if self.link.up {
+            self.discovery.handle_timeout(self.link.socket.as_ref(), now);
+        }
+        if let Some(engine) = &mut self.engine
+            && engine.poll_timeout().is_some_and(|time| time <= now)
+        {
+            engine.handle_timeout(now);
+        }
+        self.flush(now);
+        if self.take_events(now) || self.applications_due.is_some_and(|due| due <= now) {
+            self.serve_applications(now);
+            self.flush(now);
+            self.take_events(now);
+        }
+    }
+
+    fn flush(&mut self, now: Instant) {
+        let (Some(engine), Some(socket)) = (&mut self.engine, &self.link.socket) else { return };
+        if !self.link.up {
+            return;
+        }
+        self.transmit.flush(engine, socket, now);
+        if self.transmit.blocked == Blocked::LinkDown {
+            self.link.on_down(now);
+        } else if self.transmit.is_starved() {
+            self.link.suspect(now);
+        }
+    }
+
+    /// Sleeps until there is something to do.
+    fn sleep(&mut self, received: bool) -> io::Result<Ready> {
+        let now = self.now();
+        let mut least_us = 0;
+        let mut until = self.discovery.poll_timeout();
+        let mut at = |time: Option<Instant>| {
+            if let Some(time) = time {
+                until = until.min(time);
+            }
+        };
+        at(self.link.poll_timeout());
+        at(self.applications_due);
+        at(self.engine.as_ref().and_then(Engine::poll_timeout));
+        match self.transmit.blocked {
+            Blocked::No => {}
+            Blocked::Until(time) => {
+                at(Some(time));
+                least_us = time.since_us(now).min(BLOCKED_SLEEP_US);
+            }
+            Blocked::Socket | Blocked::LinkDown => least_us = BLOCKED_SLEEP_US,
+        }
+        if !self.link.up {
+            least_us = BLOCKED_SLEEP_US;
+        }
+        // A socket whose interface is gone reports errors for ever.
+        let mut read = self.link.up || self.link.socket.is_some();
+        if received {
+            least_us = least_us.max(self.settings.coalesce_us);
+            read = false;
+            until = until.min(now.plus_us(self.settings.coalesce_us));
+        }
+        let sleep_us = until.since_us(now).max(least_us);
+        let write = self.transmit.blocked == Blocked::Socket && self.link.up;
+        let socket = self.link.socket.as_ref().map(std::os::fd::AsFd::as_fd);
+        let ready = self.waker.wait(socket, read, write, Some(Duration::from_micros(sleep_us)))?;
+        Ok(ready)
+    }
+}

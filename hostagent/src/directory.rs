@@ -1,0 +1,483 @@
+//! The controller's side of the agent: one gRPC stream, dialled again after every break.
+//! The data plane goes on without it.
+
+use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
+use crate::plan::AgentPlan;
+use crate::rpc::agent_directory_client::AgentDirectoryClient;
+use crate::rpc::agent_message::Body as AgentBody;
+use crate::rpc::controller_message::Body as ControllerBody;
+use crate::rpc::{AgentMessage, ControllerMessage, Counter, MemberReport, PlanApplied, Register, Statistics};
+use hyper_util::rt::TokioIo;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::MissedTickBehavior;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::{Channel, Endpoint, Uri};
+use wormcast_protocol::HostId;
+use wormcast_routing::ids::HOST_ID_MAX;
+
+/// First pause before dialling again; doubles up to [`BACKOFF_MAX`].
+pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
+/// Longest such pause.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// Time a controller has to accept and to answer Register.
+pub const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Interval of Statistics.
+pub const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
+/// Silence of an unacknowledged TCP connection after which it counts as broken.
+const TCP_SILENCE: Duration = Duration::from_secs(10);
+/// Messages on their way to the controller; with more, the sender waits.
+const OUTGOING_MAX: usize = 64;
+/// Groups of the longest plan, 1024 members each, and routes to all hosts.
+const PLAN_BYTES_MAX: usize = 64 << 20;
+
+/// Where the controller listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ControllerAddress {
+    /// host:port.
+    Tcp {
+        /// Name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl FromStr for ControllerAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if !path.starts_with('/') {
+                return Err(format!("\"{text}\" does not hold an absolute path; write unix:/path"));
+            }
+            return Ok(Self::Unix(path.into()));
+        }
+        let wrong = || format!("\"{text}\" is neither host:port nor unix:/path");
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        if host.is_empty() || (bare.is_none() && host.contains(':')) {
+            return Err(format!("{}; an IPv6 address goes in brackets", wrong()));
+        }
+        match port.parse() {
+            Ok(port) if port != 0 => Ok(Self::Tcp { host: bare.unwrap_or(host).to_owned(), port }),
+            _ => Err(format!("\"{text}\" has port \"{port}\"; it must be 1 to 65535")),
+        }
+    }
+}
+
+impl fmt::Display for ControllerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// What this agent says of itself.
+#[derive(Clone, Debug)]
+pub struct Introduction {
+    /// Unique name.
+    pub name: String,
+    /// Host ID asked for.
+    pub host: Option<HostId>,
+    /// Hardware address of the interface.
+    pub mac: [u8; 6],
+    /// MTU in use.
+    pub mtu_bytes: u32,
+}
+
+/// How it stands with the controller.
+#[derive(Clone, Debug)]
+pub struct ControllerState {
+    /// Registered, the stream is open.
+    pub connected: bool,
+    /// Since when it is so.
+    pub since: Instant,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+    /// Streams opened so far.
+    pub attachments: u64,
+}
+
+/// The state, shared with the local API.
+#[derive(Clone, Debug)]
+pub struct SharedControllerState(Arc<Mutex<ControllerState>>);
+
+impl Default for SharedControllerState {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(ControllerState {
+            connected: false,
+            since: Instant::now(),
+            last_error: None,
+            attachments: 0,
+        })))
+    }
+}
+
+impl SharedControllerState {
+    /// A copy.
+    pub fn get(&self) -> ControllerState {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut ControllerState)) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = state.connected;
+        change(&mut state);
+        if state.connected != before {
+            state.since = Instant::now();
+        }
+    }
+}
+
+/// Why a stream ended.
+#[derive(Debug)]
+enum Break {
+    /// Dialling failed or the stream broke.
+    Lost(String),
+    /// The controller does not take this agent.
+    Refused(String),
+    /// The data plane has ended; so does the client.
+    Stopping,
+}
+
+impl From<DataPlaneGone> for Break {
+    fn from(_: DataPlaneGone) -> Self {
+        Self::Stopping
+    }
+}
+
+/// Keeps a stream to the controller until the data plane ends.
+pub struct DirectoryClient {
+    address: ControllerAddress,
+    introduction: Introduction,
+    dataplane: DataPlaneHandle,
+    reports: mpsc::Receiver<MemberReport>,
+    state: SharedControllerState,
+}
+
+impl DirectoryClient {
+    /// `reports` come from the data plane.
+    pub fn new(
+        address: ControllerAddress,
+        introduction: Introduction,
+        dataplane: DataPlaneHandle,
+        reports: mpsc::Receiver<MemberReport>,
+        state: SharedControllerState,
+    ) -> Self {
+        Self { address, introduction, dataplane, reports, state }
+    }
+
+    /// Dials, serves the stream, dials again.
+    pub async fn run(mut self) {
+        let mut backoff = BACKOFF_MIN;
+        let mut complained = String::new();
+        loop {
+            let before = self.state.get().attachments;
+            let end = match self.attach().await {
+                Ok(never) => match never {},
+                Err(end) => end,
+            };
+            self.state.change(|state| state.connected = false);
+            let text = match end {
+                Break::Stopping => return,
+                Break::Lost(text) => text,
+                Break::Refused(text) => format!("refused: {text}"),
+            };
+            self.state.change(|state| state.last_error = Some(text.clone()));
+            if self.state.get().attachments > before {
+                backoff = BACKOFF_MIN;
+                complained.clear();
+            }
+            // Once for each kind of trouble, not for each attempt.
+            if complained != text {
+                crate::warning!(
+                    "controller {}: {text}; trying again every {} s at the latest, forwarding goes on",
+                    self.address,
+                    BACKOFF_MAX.as_secs()
+                );
+                complained = text;
+            }
+            tokio::time::sleep(backoff).await;
+            backoff = (backoff * 2).min(BACKOFF_MAX);
+        }
+    }
+
+    /// Registers and serves one stream to its end.
+    async fn attach(&mut self) -> Result<std::convert::Infallible, Break> {
+        let channel = tokio::time::timeout(ANSWER_TIME, self.dial())
+            .await
+            .map_err(|_| Break::Lost(format!("no connection within {} s", ANSWER_TIME.as_secs())))??;
+        let figures = self.dataplane.figures().await?;
+        let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
+        let register = Register {
+            name: self.introduction.name.clone(),
+            host_id: self.introduction.host.map(|host| host.0.into()),
+            mac: self.introduction.mac.to_vec(),
+            mtu: self.introduction.mtu_bytes,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            plan_epoch: figures.plan_epoch,
+        };
+        send(&outgoing, AgentBody::Register(register)).await?;
+        let mut client = AgentDirectoryClient::new(channel).max_decoding_message_size(PLAN_BYTES_MAX);
+        let answer_late = || Break::Lost(format!("no answer to Register within {} s", ANSWER_TIME.as_secs()));
+        let attached = async {
+            let stream = client.attach(ReceiverStream::new(messages)).await.map_err(lost)?;
+            let mut stream = stream.into_inner();
+            let first = stream.message().await.map_err(lost)?;
+            Ok::<_, Break>((stream, first))
+        };
+        let (stream, first) = tokio::time::timeout(ANSWER_TIME, attached).await.map_err(|_| answer_late())??;
+        match first.and_then(|message| message.body) {
+            Some(ControllerBody::Registered(registered)) => self.accept_registration(registered.host_id).await?,
+            Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
+            _ => return Err(Break::Lost("the first answer was not to Register".to_owned())),
+        }
+        self.serve(stream, outgoing).await
+    }
+
+    async fn accept_registration(&self, host_id: u32) -> Result<(), Break> {
+        let host = match u16::try_from(host_id) {
+            Ok(id) if id <= HOST_ID_MAX => HostId(id),
+            _ => {
+                return Err(Break::Lost(format!(
+                    "registered as host {host_id}; hosts are 0 to {HOST_ID_MAX}"
+                )));
+            }
+        };
+        self.dataplane.send(Command::SetHost(host)).await?;
+        self.state.change(|state| {
+            state.connected = true;
+            state.attachments += 1;
+            state.last_error = None;
+        });
+        crate::info!("controller {}: registered \"{}\" as {host}", self.address, self.introduction.name);
+        Ok(())
+    }
+
+    async fn serve(
+        &mut self,
+        mut stream: Streaming<ControllerMessage>,
+        outgoing: mpsc::Sender<AgentMessage>,
+    ) -> Result<std::convert::Infallible, Break> {
+        let mut tick = tokio::time::interval(STATISTICS_INTERVAL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                message = stream.message() => {
+                    let body = match message {
+                        Ok(Some(message)) => message.body,
+                        Ok(None) => return Err(Break::Lost("the stream was closed".to_owned())),
+                        Err(status) => return Err(lost(status)),
+                    };
+                    match body {
+                        Some(ControllerBody::Plan(plan)) => {
+                            let applied = self.apply(&plan).await?;
+                            send(&outgoing, AgentBody::PlanApplied(applied)).await?;
+                        }
+                        Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
+                        Some(ControllerBody::Registered(registered)) => {
+                            self.accept_registration(registered.host_id).await?;
+                        }
+                        // A newer controller may say things this agent does not know.
+                        None => {}
+                    }
+                }
+                report = self.reports.recv() => {
+                    let report = report.ok_or(Break::Stopping)?;
+                    send(&outgoing, AgentBody::MemberReport(report)).await?;
+                }
+                _ = tick.tick() => {
+                    let statistics = self.statistics().await?;
+                    send(&outgoing, AgentBody::Statistics(statistics)).await?;
+                }
+            }
+        }
+    }
+
+    async fn apply(&self, message: &crate::rpc::Plan) -> Result<PlanApplied, Break> {
+        let error = match AgentPlan::parse(message) {
+            Ok(plan) => {
+                let (done, applied) = oneshot::channel();
+                self.dataplane.send(Command::ApplyPlan { plan: Box::new(plan), done }).await?;
+                match applied.await {
+                    Ok(result) => result.err(),
+                    Err(_) => return Err(Break::Stopping),
+                }
+            }
+            Err(rejected) => Some(rejected.to_string()),
+        };
+        if let Some(error) = &error {
+            crate::warning!("plan {} is refused: {error}", message.epoch);
+        }
+        Ok(PlanApplied { epoch: message.epoch, error: error.unwrap_or_default() })
+    }
+
+    async fn statistics(&self) -> Result<Statistics, Break> {
+        let figures = self.dataplane.figures().await?;
+        Ok(Statistics { counters: sum_counters(&figures.figures) })
+    }
+
+    async fn dial(&self) -> Result<Channel, Break> {
+        // The name is for the HTTP/2 authority alone; the connector knows the address.
+        let endpoint = Endpoint::from_static("http://controller");
+        let address = self.address.clone();
+        let connector = tower::service_fn(move |_: Uri| {
+            let address = address.clone();
+            async move { Connection::open(&address).await.map(TokioIo::new) }
+        });
+        endpoint
+            .connect_with_connector(connector)
+            .await
+            .map_err(|error| Break::Lost(innermost(&error)))
+    }
+}
+
+/// The counters of the proto file have a group but no origin: streams of a group are summed.
+fn sum_counters(figures: &[crate::dataplane::Figure]) -> Vec<Counter> {
+    let mut sums = std::collections::BTreeMap::new();
+    for figure in figures {
+        *sums.entry((figure.group, figure.name.as_str())).or_insert(0_u64) += figure.value;
+    }
+    sums.into_iter()
+        .map(|((group, name), value)| Counter {
+            name: name.to_owned(),
+            group: group.unwrap_or_default().into(),
+            value,
+        })
+        .collect()
+}
+
+async fn send(outgoing: &mpsc::Sender<AgentMessage>, body: AgentBody) -> Result<(), Break> {
+    let message = AgentMessage { body: Some(body) };
+    outgoing.send(message).await.map_err(|_| Break::Lost("the stream was closed".to_owned()))
+}
+
+fn lost(status: tonic::Status) -> Break {
+    Break::Lost(match status.message() {
+        "" => status.code().description().to_owned(),
+        text => text.to_owned(),
+    })
+}
+
+/// The error that says what really happened, without its wrappings.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut deepest = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
+}
+
+/// A connection to the controller, of either kind.
+enum Connection {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Connection {
+    async fn open(address: &ControllerAddress) -> io::Result<Self> {
+        match address {
+            ControllerAddress::Unix(path) => Ok(Self::Unix(UnixStream::connect(path).await?)),
+            ControllerAddress::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                stream.set_nodelay(true)?;
+                let socket = socket2::SockRef::from(&stream);
+                // Statistics go out each second, so a controller that has vanished without
+                // a word is noticed by what is not acknowledged.
+                socket.set_tcp_user_timeout(Some(TCP_SILENCE))?;
+                Ok(Self::Tcp(stream))
+            }
+        }
+    }
+}
+
+macro_rules! either {
+    ($self:expr, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Connection::Tcp($stream) => $call,
+            Connection::Unix($stream) => $call,
+        }
+    };
+}
+
+impl tokio::io::AsyncRead for Connection {
+    fn poll_read(
+        self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        buffer: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
+        either!(self, stream => std::pin::Pin::new(stream).poll_read(context, buffer))
+    }
+}
+
+impl tokio::io::AsyncWrite for Connection {
+    fn poll_write(
+        self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> std::task::Poll<io::Result<usize>> {
+        either!(self, stream => std::pin::Pin::new(stream).poll_write(context, bytes))
+    }
+
+    fn poll_flush(
+        self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
+        either!(self, stream => std::pin::Pin::new(stream).poll_flush(context))
+    }
+
+    fn poll_shutdown(
+        self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
+        either!(self, stream => std::pin::Pin::new(stream).poll_shutdown(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_written() {
+        for (text, shown) in [
+            ("10.0.0.1:9339", "10.0.0.1:9339"),
+            ("controller.lan:1", "controller.lan:1"),
+            ("[::1]:50051", "[::1]:50051"),
+            ("unix:/run/x.sock", "unix:/run/x.sock"),
+            ("unix:///run/x.sock", "unix:/run/x.sock"),
+        ] {
+            assert_eq!(text.parse::<ControllerAddress>().unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn wrong_addresses_say_what_is_expected() {
+        for (text, part) in [
+            ("controller", "neither host:port nor unix:/path"),
+            ("controller:0", "port \"0\"; it must be 1 to 65535"),
+            ("controller:65536", "port \"65536\"; it must be 1 to 65535"),
+            ("::1:5", "in brackets"),
+            (":5", "neither"),
+            ("unix:relative", "absolute path"),
+            ("", "neither"),
+        ] {
+            let error = text.parse::<ControllerAddress>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The listening socket of the local API.
+
+use super::connection::serve_connection;
+use crate::agent::AgentFacts;
+use crate::applications::{ConnectionId, limits::CONNECTIONS_MAX};
+use crate::dataplane::DataPlaneHandle;
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::fmt;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::net::UnixListener;
+
+/// Longest path of a Unix socket, bytes (`sun_path`, with its end).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+const LISTEN_BACKLOG: i32 = 64;
+
+/// Why the local API cannot be offered.
+#[derive(Debug)]
+pub enum ServerError {
+    /// The path does not fit into a socket address.
+    PathTooLong {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Another agent answers there.
+    InUse {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Something that is not a socket is there.
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Another step failed.
+    System {
+        /// What was tried.
+        step: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PathTooLong { path } => write!(
+                f,
+                "socket path {} has {} bytes; at most {SOCKET_PATH_BYTES_MAX}",
+                path.display(),
+                path.as_os_str().len()
+            ),
+            Self::InUse { path } => write!(
+                f,
+                "another agent is serving {}; give this one its own --socket",
+                path.display()
+            ),
+            Self::NotASocket { path } => write!(
+                f,
+                "{} exists and is not a socket; remove it or choose another --socket",
+                path.display()
+            ),
+            Self::System { step, path, source } => {
+                write!(f, "cannot {step} {}: {source}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+/// The local API, listening. Dropping it removes the socket file.
+#[derive(Debug)]
+pub struct LocalServer {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and inode of our file: another agent may have replaced it since.
+    identity: Option<(u64, u64)>,
+}
+
+impl LocalServer {
+    /// Listens at `path`, readable and writable for the owner alone. Its directory is made;
+    /// a file left by an agent that died is replaced. Call it inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn bind(path: &Path) -> Result<Self, ServerError> {
+        let failed = |step| {
+            let path = path.to_owned();
+            move |source| ServerError::System { step, path, source }
+        };
+        if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+            return Err(ServerError::PathTooLong { path: path.to_owned() });
+        }
+        if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::create_dir_all(directory).map_err(failed("make the directory of"))?;
+        }
+        remove_stale(path)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)
+            .map_err(failed("make a socket for"))?;
+        // Before bind(), so that there is no moment at which others could connect.
+        // SAFETY: plain system call on a descriptor we own.
+        if unsafe { libc::fchmod(socket.as_raw_fd(), 0o600) } < 0 {
+            return Err(failed("set the mode of")(io::Error::last_os_error()));
+        }
+        let address = SockAddr::unix(path).map_err(failed("form the address"))?;
+        socket.bind(&address).map_err(failed("bind"))?;
+        socket.listen(LISTEN_BACKLOG).map_err(failed("listen at"))?;
+        let listener = std::os::unix::net::UnixListener::from(std::os::fd::OwnedFd::from(socket));
+        let listener = UnixListener::from_std(listener).map_err(failed("listen at"))?;
+        let identity = std::fs::symlink_metadata(path).ok().map(|data| (data.dev(), data.ino()));
+        Ok(Self { listener, path: path.to_owned(), identity })
+    }
+
+    /// Serves clients until dropped.
+    pub async fn run(&self, dataplane: DataPlaneHandle, facts: Arc<AgentFacts>) {
+        let open = Arc::new(AtomicUsize::new(0));
+        let mut next_id = 0;
+        loop {
+            let stream = match self.listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of descriptors, most likely: it passes when a client goes.
+                    crate::warning!("cannot accept a local client: {error}");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let id = ConnectionId(next_id);
+            next_id += 1;
+            let admitted = open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX;
+            let (dataplane, facts, open) = (dataplane.clone(), Arc::clone(&facts), Arc::clone(&open));
+            tokio::spawn(async move {
+                serve_connection(stream, id, admitted, dataplane, facts).await;
+                open.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    }
+}
+
+impl Drop for LocalServer {
+    fn drop(&mut self) {
+        let found = std::fs::symlink_metadata(&self.path).ok().map(|data| (data.dev(), data.ino()));
+        if found.is_some() && found == self.identity {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn remove_stale(path: &Path) -> Result<(), ServerError> {
+    let failed = |step, source| ServerError::System { step, path: path.to_owned(), source };
+    let data = match std::fs::symlink_metadata(path) {
+        Ok(data) => data,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed("look at", error)),
+    };
+    if !data.file_type().is_socket() {
+        return Err(ServerError::NotASocket { path: path.to_owned() });
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => Err(ServerError::InUse { path: path.to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            crate::info!("{} was left by an agent that is gone; replacing it", path.display());
+            std::fs::remove_file(path).map_err(|error| failed("remove the stale", error))
+        }
+        Err(error) => Err(failed("try", error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[tokio::test]
+    async fn a_stale_file_is_replaced_and_a_live_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep/er/agent.sock");
+        let first = LocalServer::bind(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(matches!(LocalServer::bind(&path), Err(ServerError::InUse { .. })));
+        drop(first);
+        assert!(!path.exists());
+        // What a killed agent leaves: a socket file nobody listens at.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let again = LocalServer::bind(&path).unwrap();
+        // A file that is another agent's by now is not ours to remove.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "x").unwrap();
+        drop(again);
+        assert!(matches!(LocalServer::bind(&path), Err(ServerError::NotASocket { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_path_too_long_names_the_bound() {
+        let error = LocalServer::bind(Path::new(&format!("/tmp/{}", "x".repeat(200)))).unwrap_err();
+        assert!(error.to_string().ends_with("has 205 bytes; at most 107"), "{error}");
+    }
+}

@@ -1,0 +1,21 @@
+//! The agent's command line.
+
+use clap::Parser;
+use std::process::ExitCode;
+use wormcast_agent::options::Options;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    wormcast_agent::log::set_level(options.log_level);
+    let result = match options.settle() {
+        Ok(settings) => wormcast_agent::agent::run(settings).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("wormcast-agent: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}

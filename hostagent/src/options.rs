@@ -1,0 +1,201 @@
+//! The command line.
+
+use crate::agent::{AgentError, AgentSettings};
+use crate::applications::Patience;
+use crate::dataplane::DataPlaneSettings;
+use crate::directory::ControllerAddress;
+use crate::link::{Interface, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN};
+use crate::log::Level;
+use clap::Parser;
+use std::fmt;
+use std::path::PathBuf;
+use wormcast_protocol::HostId;
+
+/// Where the local API is if nothing else is said.
+pub const SOCKET_DEFAULT: &str = "/run/wormcast/agent.sock";
+/// Environment variable that says otherwise, for agents and clients.
+pub const SOCKET_VARIABLE: &str = "WORMCAST_SOCKET";
+/// Bytes of an agent's name at most.
+const NAME_BYTES_MAX: usize = 200;
+
+/// The Wormcast host agent: does for this host what a programmable network adapter would.
+#[derive(Parser, Debug)]
+#[command(name = "wormcast-agent", version)]
+pub struct Options {
+    /// Network interface that leads to the fabric
+    #[arg(long, value_name = "IF")]
+    pub interface: String,
+
+    /// Controller: host:port or unix:/path
+    #[arg(long, value_name = "ADDR")]
+    pub controller: ControllerAddress,
+
+    /// Unix socket of the local API [default: $WORMCAST_SOCKET, or /run/wormcast/agent.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+
+    /// Unique name of this agent [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Host ID to ask the controller for [default: the controller chooses]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=65_534))]
+    pub host_id: Option<u16>,
+
+    /// Largest frame, bytes after the Ethernet header [default: the interface's MTU]
+    #[arg(long, value_name = "BYTES")]
+    pub mtu: Option<u32>,
+
+    /// Memory for received packets, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 48, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub buffer_mib: u32,
+
+    /// Seconds a message waits for a local receiver before this member gives it up
+    #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = parse_seconds)]
+    pub receiver_wait: f64,
+
+    /// Seconds a local receiver may take nothing before this member gives the message up
+    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = parse_seconds)]
+    pub receiver_stall: f64,
+
+    /// Microseconds for which frames are gathered under load; more saves CPU and adds latency
+    #[arg(long, value_name = "US", default_value_t = 250, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub coalesce_us: u32,
+
+    /// How much to say on standard error
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Info)]
+    pub log_level: Level,
+}
+
+/// Options that cannot be satisfied on this machine.
+#[derive(Debug)]
+pub enum OptionsError {
+    /// The interface.
+    Agent(AgentError),
+    /// An MTU out of bounds.
+    Mtu {
+        /// As asked, or as the interface has it.
+        value: u32,
+        /// Most that is possible.
+        most: u32,
+        /// Name of the interface.
+        interface: String,
+    },
+    /// A name that is empty, too long or has control characters.
+    Name {
+        /// The name.
+        name: String,
+    },
+}
+
+impl fmt::Display for OptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(error) => error.fmt(f),
+            Self::Mtu { value, most, interface } => write!(
+                f,
+                "an MTU of {value} bytes on {interface}; it must be {WORM_MTU_BYTES_MIN} to {most} \
+                 (`ip link set {interface} mtu N` changes the interface's)"
+            ),
+            Self::Name { name } => write!(
+                f,
+                "name {name:?}; it must have 1 to {NAME_BYTES_MAX} bytes and no control characters"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OptionsError {}
+
+impl Options {
+    /// Checks the options against this machine.
+    ///
+    /// # Errors
+    /// [`OptionsError`].
+    pub fn settle(self) -> Result<AgentSettings, OptionsError> {
+        let interface = Interface::find(&self.interface)
+            .map_err(|error| OptionsError::Agent(AgentError::Interface(error)))?;
+        let most = interface.mtu_bytes.min(WORM_MTU_BYTES_MAX);
+        let mtu_bytes = self.mtu.unwrap_or(most);
+        if !(WORM_MTU_BYTES_MIN..=most).contains(&mtu_bytes) {
+            return Err(OptionsError::Mtu { value: mtu_bytes, most, interface: interface.name });
+        }
+        let name = self.name.unwrap_or_else(host_name);
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+            return Err(OptionsError::Name { name });
+        }
+        Ok(AgentSettings {
+            dataplane: DataPlaneSettings {
+                interface,
+                name,
+                mtu_bytes,
+                buffer_bytes: (self.buffer_mib as usize) << 20,
+                coalesce_us: self.coalesce_us.into(),
+                patience: Patience {
+                    receiver_wait_us: (self.receiver_wait * 1e6) as u64,
+                    receiver_stall_us: (self.receiver_stall * 1e6) as u64,
+                },
+                host: self.host_id.map(HostId),
+            },
+            controller: self.controller,
+            socket: self.socket.unwrap_or_else(socket_path),
+        })
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("it must be a number of 0 to 86400".to_owned()),
+    }
+}
+
+/// Where an agent of this environment offers its local API.
+pub fn socket_path() -> PathBuf {
+    std::env::var_os(SOCKET_VARIABLE)
+        .filter(|path| !path.is_empty())
+        .map_or_else(|| SOCKET_DEFAULT.into(), PathBuf::from)
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map(|name| name.trim().to_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(extra: &[&str]) -> Options {
+        let required = ["wormcast-agent", "--interface", "lo", "--controller", "unix:/x", "--name", "n"];
+        Options::try_parse_from(required.iter().chain(extra)).unwrap()
+    }
+
+    #[test]
+    fn defaults_fit_the_interface() {
+        let settings = options(&[]).settle().unwrap();
+        assert!(settings.dataplane.mtu_bytes <= WORM_MTU_BYTES_MAX);
+        assert_eq!(settings.dataplane.patience.receiver_wait_us, 10_000_000);
+        assert_eq!(settings.dataplane.host, None);
+    }
+
+    #[test]
+    fn wrong_values_name_their_bounds() {
+        for mtu in ["0", "9217", "4000000000"] {
+            let error = options(&["--mtu", mtu]).settle().unwrap_err().to_string();
+            assert!(error.contains(mtu) && error.contains(&format!("it must be {WORM_MTU_BYTES_MIN} to ")), "{error}");
+        }
+        let error = options(&["--name", ""]).settle().unwrap_err().to_string();
+        assert!(error.contains("1 to 200 bytes"), "{error}");
+        let mut unknown = options(&[]);
+        unknown.interface = "nosuch9".to_owned();
+        let error = unknown.settle().unwrap_err().to_string();
+        assert!(error.contains("nosuch9") && error.contains("lo"), "{error}");
+        for wrong in [["--host-id", "65535"], ["--controller", "x"], ["--receiver-wait", "-1"]] {
+            let required = ["wormcast-agent", "--interface", "lo", "--controller", "unix:/x"];
+            let error = Options::try_parse_from(required.iter().chain(&wrong)).unwrap_err().to_string();
+            assert!(error.contains(wrong[0]), "{error}");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The controller's plan: checked once on arrival, then trusted.
+
+mod structures;
+
+pub use structures::BULK_PACKETS;
+
+use crate::rpc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use structures::PlannedStructures;
+use wormcast_protocol::{GroupId, GroupPlan, HostId, Scheme};
+use wormcast_routing::ids::{HOST_ID_MAX, HostId as RoutingHost, PORT_ID_MAX};
+use wormcast_routing::structure::RootedTree;
+
+/// Groups of one plan at most; what an engine takes by default.
+pub const GROUPS_MAX: usize = 256;
+/// Members of one group at most.
+pub const MEMBERS_MAX: usize = 1024;
+/// Bytes of a route at most (SPEC §2: hops are dropped past 64, 254 counts twice).
+pub const ROUTE_BYTES_MAX: usize = 128;
+/// Bytes of a group's name at most.
+pub const GROUP_NAME_BYTES_MAX: usize = 255;
+
+const RECIRCULATE_PORT: u8 = 254;
+
+/// A plan that can be applied.
+#[derive(Clone, Debug)]
+pub struct AgentPlan {
+    /// The controller's number for it.
+    pub epoch: u64,
+    /// This host.
+    pub host: HostId,
+    /// Unicast routes by destination.
+    pub routes: BTreeMap<HostId, Vec<u8>>,
+    /// Routes along the multicast spanning tree by destination.
+    pub tree_routes: BTreeMap<HostId, Vec<u8>>,
+    /// Groups this host is a member of.
+    pub groups: BTreeMap<GroupId, PlannedGroup>,
+}
+
+/// A group of the plan.
+#[derive(Clone, Debug)]
+pub struct PlannedGroup {
+    /// Its number.
+    pub id: GroupId,
+    /// Its name; may be empty.
+    pub name: String,
+    /// How it carries streams.
+    pub scheme: Scheme,
+    /// Members, ascending.
+    pub members: Vec<HostId>,
+    /// Members in the order the scheme works on.
+    pub order: Vec<HostId>,
+    /// Children limit of k-binomial; 0: left open.
+    pub k: u32,
+    /// The tree of scheme tree.
+    pub tree: Option<Arc<RootedTree>>,
+    /// Equal at two hosts exactly if they have the same plan of the group (up to a
+    /// collision in 32 bits); the epoch that the engine wants.
+    pub fingerprint: u32,
+}
+
+/// Why a plan is refused; the text goes back to the controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlanRejected(String);
+
+impl fmt::Display for PlanRejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PlanRejected {}
+
+fn rejected<T>(text: String) -> Result<T, PlanRejected> {
+    Err(PlanRejected(text))
+}
+
+impl AgentPlan {
+    /// Checks a plan.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its value, the bound and the choices.
+    pub fn parse(message: &rpc::Plan) -> Result<Self, PlanRejected> {
+        let host = parse_host("host_id", message.host_id)?;
+        let routes = parse_routes("routes", &message.routes, host, RECIRCULATE_PORT)?;
+        let tree_routes = parse_routes("tree_routes", &message.tree_routes, host, PORT_ID_MAX)?;
+        if message.groups.len() > GROUPS_MAX {
+            let count = message.groups.len();
+            return rejected(format!("the plan has {count} groups; at most {GROUPS_MAX}"));
+        }
+        let mut groups = BTreeMap::new();
+        let mut names = BTreeSet::new();
+        for group in &message.groups {
+            let group = PlannedGroup::parse(group, host)?;
+            if !group.name.is_empty() && !names.insert(group.name.clone()) {
+                return rejected(format!("two groups are named \"{}\"", group.name));
+            }
+            let id = group.id;
+            if groups.insert(id, group).is_some() {
+                return rejected(format!("{id} is in the plan twice"));
+            }
+        }
+        Ok(Self { epoch: message.epoch, host, routes, tree_routes, groups })
+    }
+}
+
+impl PlannedGroup {
+    fn parse(message: &rpc::Group, own: HostId) -> Result<Self, PlanRejected> {
+        let id = match u16::try_from(message.id) {
+            Ok(id) if GroupId(id) != GroupId::BROADCAST => GroupId(id),
+            _ => {
+                let id = message.id;
+                return rejected(format!(
+                    "group id {id}; it must be 0 to 65535, but not 255, which is broadcast"
+                ));
+            }
+        };
+        if message.name.len() > GROUP_NAME_BYTES_MAX {
+            let length = message.name.len();
+            return rejected(format!(
+                "the name of {id} has {length} bytes; at most {GROUP_NAME_BYTES_MAX}"
+            ));
+        }
+        let Some(scheme) = Scheme::from_name(&message.scheme) else {
+            let names: Vec<&str> = Scheme::ALL.into_iter().map(Scheme::name).collect();
+            return rejected(format!(
+                "{id} has scheme \"{}\"; this agent knows: {}",
+                message.scheme,
+                names.join(", ")
+            ));
+        };
+        let members = parse_members(id, &message.members, own)?;
+        let order = if message.order.is_empty() {
+            members.clone()
+        } else {
+            let order = parse_hosts(&format!("the order of {id}"), &message.order)?;
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            if sorted != members {
+                return rejected(format!(
+                    "the order of {id} is {}; it must hold each of the members {} once",
+                    list(&order),
+                    list(&members)
+                ));
+            }
+            order
+        };
+        let k_most = members.len() as u32;
+        if message.k > k_most {
+            let k = message.k;
+            return rejected(format!("{id} has k = {k}; with {k_most} members it must be 0 to {k_most}"));
+        }
+        let tree = match scheme {
+            Scheme::Tree => Some(Arc::new(parse_tree(id, &members, &message.tree_edges)?)),
+            _ => None,
+        };
+        let mut group = Self {
+            id,
+            name: message.name.clone(),
+            scheme,
+            members,
+            order,
+            k: message.k,
+            tree,
+            fingerprint: 0,
+        };
+        group.fingerprint = group.compute_fingerprint();
+        Ok(group)
+    }
+
+    /// FNV-1a over all that shapes the group's structures. The name does not: renaming
+    /// disturbs no transfer.
+    fn compute_fingerprint(&self) -> u32 {
+        let mut hash = 0x811c_9dc5_u32;
+        let mut mix = |value: u32| {
+            for byte in value.to_be_bytes() {
+                hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+            }
+        };
+        mix(u32::from(self.id.0));
+        for byte in self.scheme.name().bytes() {
+            mix(u32::from(byte));
+        }
+        mix(self.k);
+        for hosts in [&self.members, &self.order] {
+            mix(hosts.len() as u32);
+            hosts.iter().for_each(|host| mix(u32::from(host.0)));
+        }
+        for (parent, child) in self.tree.iter().flat_map(|tree| tree.edges()) {
+            mix(u32::from(parent.0) << 16 | u32::from(child.0));
+        }
+        hash
+    }
+
+    /// What the engine of `host` is told.
+    pub fn engine_plan(&self, host: HostId) -> GroupPlan {
+        GroupPlan {
+            id: self.id,
+            epoch: self.fingerprint,
+            scheme: self.scheme,
+            members: self.members.clone(),
+            structures: Arc::new(PlannedStructures { host, group: self.clone() }),
+        }
+    }
+
+    /// Members but `host`.
+    pub fn others(&self, host: HostId) -> Vec<HostId> {
+        self.members.iter().copied().filter(|&member| member != host).collect()
+    }
+}
+
+fn parse_host(what: &str, value: u32) -> Result<HostId, PlanRejected> {
+    match u16::try_from(value) {
+        Ok(id) if id <= HOST_ID_MAX => Ok(HostId(id)),
+        _ => rejected(format!("{what} is {value}; it must be 0 to {HOST_ID_MAX}")),
+    }
+}
+
+fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, PlanRejected> {
+    if values.len() > MEMBERS_MAX {
+        return rejected(format!("{what} has {} hosts; at most {MEMBERS_MAX}", values.len()));
+    }
+    values.iter().map(|&value| parse_host(&format!("a host in {what}"), value)).collect()
+}
+
+fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>, PlanRejected> {
+    let members = parse_hosts(&format!("the members of {id}"), values)?;
+    if let Some(pair) = members.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return rejected(format!(
+            "the members of {id} are not ascending: {} comes before {}",
+            pair[0].0, pair[1].0
+        ));
+    }
+    if !members.contains(&own) {
+        return rejected(format!(
+            "{own} is not among the members of {id}, which are {}",
+            list(&members)
+        ));
+    }
+    Ok(members)
+}
+
+fn parse_tree(id: GroupId, members: &[HostId], edges: &[rpc::TreeEdge]) -> Result<RootedTree, PlanRejected> {
+    let what = format!("a host in the tree of {id}");
+    let edges = edges
+        .iter()
+        .map(|edge| {
+            let parent = parse_host(&what, edge.parent)?;
+            let child = parse_host(&what, edge.child)?;
+            Ok((RoutingHost(parent.0), RoutingHost(child.0)))
+        })
+        .collect::<Result<Vec<_>, PlanRejected>>()?;
+    let members: Vec<RoutingHost> = members.iter().map(|member| RoutingHost(member.0)).collect();
+    RootedTree::from_edges(&members, &edges)
+        .map_err(|error| PlanRejected(format!("the tree of {id} cannot be used: {error}")))
+}
+
+fn parse_routes(
+    what: &str,
+    routes: &[rpc::Route],
+    own: HostId,
+    port_most: u8,
+) -> Result<BTreeMap<HostId, Vec<u8>>, PlanRejected> {
+    let mut parsed = BTreeMap::new();
+    for route in routes {
+        let host = parse_host(&format!("a destination in {what}"), route.host)?;
+        if host == own {
+            return rejected(format!("{what} has a route to {host}, which is this host itself"));
+        }
+        let length = route.ports.len();
+        if !(1..=ROUTE_BYTES_MAX).contains(&length) {
+            return rejected(format!(
+                "the route to {host} in {what} has {length} bytes; it must have 1 to {ROUTE_BYTES_MAX}"
+            ));
+        }
+        if let Some(port) = route.ports.iter().find(|&&port| port > port_most) {
+            return rejected(format!(
+                "the route to {host} in {what} has byte {port}; bytes must be 0 to {port_most}"
+            ));
+        }
+        if parsed.insert(host, route.ports.to_vec()).is_some() {
+            return rejected(format!("{what} has two routes to {host}"));
+        }
+    }
+    Ok(parsed)
+}
+
+fn list(hosts: &[HostId]) -> String {
+    let names: Vec<String> = hosts.iter().map(|host| host.0.to_string()).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
