@@ -1,0 +1,193 @@
+"""Metrics in the text format of Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable
+
+from wormcast.control.controller import Controller
+from wormcast.p4rt.session import SwitchSession
+from wormcast.wire.ids import DropReason, Kind
+
+COUNTER_READ_TIMEOUT_S = 1.0
+"""A switch that takes longer to read its counters is left out of this scrape."""
+
+DROP_NAMES = {int(reason): reason.name.lower() for reason in DropReason}
+KIND_NAMES = {int(kind): kind.name.lower() for kind in Kind}
+
+Sample = tuple[dict[str, object], float]
+
+
+class _Page:
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def add(self, name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> None:
+        self._lines += [f"# HELP wormcast_{name} {meaning}", f"# TYPE wormcast_{name} {kind}"]
+        for labels, value in samples:
+            text = ",".join(f'{label}="{_escape(str(v))}"' for label, v in labels.items())
+            self._lines.append(
+                f"wormcast_{name}{{{text}}} {value:.16g}" if text else f"wormcast_{name} {value:.16g}"
+            )
+
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n"
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+async def render_metrics(controller: Controller) -> str:
+    """The page of /v1/metrics."""
+    page = _Page()
+    _add_network(page, controller)
+    _add_plans(page, controller)
+    _add_agents(page, controller)
+    await _add_switch_counters(page, list(controller.sessions.values()))
+    return page.text()
+
+
+def _add_network(page: _Page, controller: Controller) -> None:
+    sessions = sorted(controller.sessions.items())
+    monitor, hosts = controller.monitor, controller.hosts
+    now = time.monotonic()
+    states: dict[str, int] = dict.fromkeys(("up", "plain", "dead", "silent", "lost"), 0)
+    for record in hosts.records():
+        states[hosts.state(record, now)] += 1
+    up = monitor.switches()
+    page.add(
+        "switch_up", "gauge", "switch counts as up", (({"switch": s}, float(s in up)) for s, _ in sessions)
+    )
+    page.add(
+        "switch_connected",
+        "gauge",
+        "P4Runtime session is there",
+        (({"switch": s}, float(x.connected)) for s, x in sessions),
+    )
+    page.add(
+        "switch_connects_total",
+        "counter",
+        "P4Runtime sessions",
+        (({"switch": s}, x.connects) for s, x in sessions),
+    )
+    page.add(
+        "switch_updates_total",
+        "counter",
+        "P4Runtime updates written",
+        (({"switch": s}, x.updates_written) for s, x in sessions),
+    )
+    page.add(
+        "switch_writes_refused_total",
+        "counter",
+        "P4Runtime writes refused",
+        (({"switch": s}, x.writes_refused) for s, x in sessions),
+    )
+    page.add(
+        "probes_dropped_total",
+        "counter",
+        "packet-outs dropped, outbox full",
+        (({"switch": s}, x.probes_dropped) for s, x in sessions),
+    )
+    page.add("links_up", "gauge", "links up", [({}, len(monitor.links()))])
+    page.add("hosts", "gauge", "hosts by state", (({"state": s}, n) for s, n in states.items()))
+    page.add(
+        "probes_rejected_total", "counter", "probes that name no known port", [({}, monitor.probes_rejected)]
+    )
+    page.add(
+        "lldp_rejected_total",
+        "counter",
+        "LLDP frames ignored",
+        (({"reason": r}, n) for r, n in sorted(controller.lldp_rejected.items())),
+    )
+    page.add("host_conflicts_total", "counter", "announcements ignored, place taken", [({}, hosts.conflicts)])
+    page.add(
+        "host_unclaimed_dropped_total",
+        "counter",
+        "announcements dropped, too many names",
+        [({}, hosts.unclaimed_dropped)],
+    )
+
+
+def _add_plans(page: _Page, controller: Controller) -> None:
+    reconciler = controller.reconciler
+    page.add("plan_epoch", "gauge", "epoch of the agent plans", [({}, reconciler.epoch)])
+    page.add("plans_total", "counter", "plans made", [({}, reconciler.figures.plans)])
+    page.add("plan_failures_total", "counter", "plans that failed", [({}, reconciler.figures.failures)])
+    page.add("plan_seconds_total", "counter", "time spent planning", [({}, reconciler.figures.seconds)])
+    page.add("groups", "gauge", "configured groups", [({}, len(controller.groups.groups()))])
+    page.add(
+        "group_shortfalls", "gauge", "members that cannot take part", [({}, len(reconciler.state.shortfalls))]
+    )
+    page.add(
+        "watchers_cut_off_total",
+        "counter",
+        "event watchers that fell behind",
+        [({}, controller.events.cut_off)],
+    )
+
+
+def _add_agents(page: _Page, controller: Controller) -> None:
+    agents = sorted(controller.agents.items())
+    page.add("agents_attached", "gauge", "agents with a stream", [({}, len(controller.directory.attached()))])
+    page.add("agents_refused_total", "counter", "registrations refused", [({}, controller.directory.refused)])
+    page.add(
+        "agent_plans_sent_total", "counter", "plans sent to agents", [({}, controller.directory.plans_sent)]
+    )
+    page.add(
+        "agent_plan_epoch", "gauge", "plan an agent follows", (({"host": h}, a.epoch) for h, a in agents)
+    )
+    page.add(
+        "agent_counter_total",
+        "counter",
+        "counters of the agents",
+        (
+            ({"host": host, "group": group, "name": name}, value)
+            for host, agent in agents
+            for (name, group), value in sorted(agent.counters.items())
+        ),
+    )
+    page.add(
+        "agent_counters_dropped_total",
+        "counter",
+        "counters of agents not kept, too many names",
+        (({"host": h}, a.counters_dropped) for h, a in agents),
+    )
+
+
+async def _add_switch_counters(page: _Page, sessions: list[SwitchSession]) -> None:
+    async def read(session: SwitchSession) -> dict[str, dict[int, tuple[int, int]]]:
+        found: dict[str, dict[int, tuple[int, int]]] = {}
+        with contextlib.suppress(Exception):  # a scrape shows what could be read
+            async with asyncio.timeout(COUNTER_READ_TIMEOUT_S):
+                for name in ("drops", "filtered", "kinds", "ingress_ports", "egress_ports"):
+                    found[name] = await session.read_counter(name)
+        return found
+
+    counters = list(zip(sessions, await asyncio.gather(*map(read, sessions)), strict=True))
+
+    def cells(name: str, label: str, names: dict[int, str] | None, column: int) -> list[Sample]:
+        return [
+            ({"switch": session.spec.id, label: names.get(index, index) if names else index}, values[column])
+            for session, found in counters
+            for index, values in sorted(found.get(name, {}).items())
+        ]
+
+    page.add("switch_drops_total", "counter", "frames dropped", cells("drops", "reason", DROP_NAMES, 0))
+    page.add(
+        "switch_filtered_total", "counter", "copies ended at egress", cells("filtered", "kind", KIND_NAMES, 0)
+    )
+    page.add("switch_kinds_total", "counter", "worms by kind", cells("kinds", "kind", KIND_NAMES, 0))
+    for direction in ("ingress", "egress"):
+        name = f"{direction}_ports"
+        page.add(
+            f"switch_{direction}_packets_total",
+            "counter",
+            f"{direction} packets",
+            cells(name, "port", None, 0),
+        )
+        page.add(
+            f"switch_{direction}_bytes_total", "counter", f"{direction} bytes", cells(name, "port", None, 1)
+        )

@@ -1,0 +1,151 @@
+"""Bodies of the REST API, as OpenAPI describes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StrictStr, Tag
+
+from wormcast.fabric.groups import FAN_OUT_MAX, K_MAX, PACKETS_MAX, Scheme
+
+SCHEMES = ", ".join(scheme.value for scheme in Scheme)
+
+
+class Body(BaseModel):
+    """A request body: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SwitchBody(Body):
+    """A switch and where its P4Runtime server listens."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}]},
+    )
+    id: Annotated[StrictInt, Field(description="0 to 65535")]
+    address: Annotated[StrictStr, Field(description="host:port or unix:/path")]
+    device_id: Annotated[StrictInt, Field(description="P4Runtime device id")] = 0
+    ports: Annotated[StrictInt, Field(description="how many ports it has, numbered from 0; 1 to 254")]
+
+
+class SwitchesBody(Body):
+    """Several switches: the form of the file `wormcast controller run --switches` takes."""
+
+    switches: list[SwitchBody]
+
+
+def _one_or_more(body: Any) -> str:
+    return "several" if isinstance(body, dict) and "switches" in body else "one"
+
+
+OneOrMoreSwitches = Annotated[
+    Annotated[SwitchBody, Tag("one")] | Annotated[SwitchesBody, Tag("several")], Discriminator(_one_or_more)
+]
+
+
+class HostBody(Body):
+    """A host without an agent, or one whose place is to be fixed."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"name": "printer", "switch": 2, "port": 5}]}
+    )
+    name: Annotated[StrictStr | None, Field(description="unique; host-<id> if absent")] = None
+    switch: StrictInt
+    port: StrictInt
+    id: Annotated[StrictInt | None, Field(description="lowest free one if absent")] = None
+
+
+class ParametersBody(Body):
+    """Shape of the structure; what is absent is chosen."""
+
+    k: Annotated[
+        StrictInt | None, Field(description=f"k-binomial: most children of a host, 1 to {K_MAX}")
+    ] = None
+    fan_out: Annotated[
+        StrictInt | None, Field(description=f"tree: most children of a host, 1 to {FAN_OUT_MAX}; 3 if absent")
+    ] = None
+    packets: Annotated[
+        StrictInt | None,
+        Field(
+            description=f"k-binomial: packets in a typical message, from which k follows, up to {PACKETS_MAX}"
+        ),
+    ] = None
+
+
+class GroupBody(Body):
+    """A group."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "images",
+                    "scheme": "k-binomial",
+                    "members": [0, 1, 2, 3],
+                    "parameters": {"packets": 64},
+                },
+                {"id": 7, "scheme": "switch", "members": ["h0", "h5"], "class_d": "239.1.2.7"},
+            ]
+        },
+    )
+    id: Annotated[StrictInt | None, Field(description="0 to 65535, not 255; a free one if absent")] = None
+    name: Annotated[StrictStr | None, Field(description="unique; group-<id> if absent")] = None
+    scheme: Annotated[StrictStr, Field(description=SCHEMES)]
+    members: Annotated[list[StrictInt | StrictStr], Field(description="hosts by id or name")]
+    parameters: ParametersBody | None = None
+    class_d: Annotated[
+        StrictStr | None,
+        Field(
+            description="IP multicast address whose packets the group carries; groups whose addresses share "
+            "their low 8 bits share the union of their members in the switches"
+        ),
+    ] = None
+
+
+class MembersBody(Body):
+    """Hosts by id or name."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"members": [4, "h7"]}]})
+    members: list[StrictInt | StrictStr]
+
+
+class VerifyBody(Body):
+    """Routes to check, in the form of the routes file, and the topology they run on."""
+
+    topology: Annotated[dict[str, Any] | None, Field(description="topology file; the fabric's if absent")] = (
+        None
+    )
+    routes: Annotated[dict[str, Any] | None, Field(description="routes file; those in force if absent")] = (
+        None
+    )
+
+
+class ErrorDetail(BaseModel):
+    """What was wrong and what would do."""
+
+    message: str
+    value: Any = None
+    bound: str | None = None
+    choices: list[Any] | None = None
+
+
+class ErrorAnswer(BaseModel):
+    """Every answer with a status of 400 or above."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "error": {
+                        "message": "unknown scheme 'flood'",
+                        "value": "flood",
+                        "choices": [scheme.value for scheme in Scheme],
+                    }
+                }
+            ]
+        }
+    )
+    error: ErrorDetail

@@ -1,0 +1,103 @@
+"""Answers of the REST API, from the controller's state."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from wormcast.control.controller import Controller
+from wormcast.control.group_book import group_json
+from wormcast.discovery.hosts import HostRecord
+from wormcast.fabric.groups import Group
+from wormcast.fabric.ids import SwitchId
+
+
+def show_topology(controller: Controller) -> dict[str, Any]:
+    """The topology file, with names and states of hosts added."""
+    value = controller.topology().to_json()
+    now = time.monotonic()
+    for host in value["hosts"]:
+        record = controller.hosts.get(host["id"])
+        if record is not None:
+            host["name"] = record.name
+            host["state"] = controller.hosts.state(record, now)
+    return value
+
+
+def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
+    """One switch."""
+    session = controller.sessions[switch]
+    spec = session.spec
+    return {
+        "id": spec.id,
+        "address": spec.address,
+        "device_id": spec.device_id,
+        "ports": spec.ports,
+        "up": switch in controller.monitor.switches(),
+        "connected": session.connected,
+        "last_error": session.last_error,
+        "updates_written": session.updates_written,
+        "writes_refused": session.writes_refused,
+    }
+
+
+def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
+    """One host."""
+    now = time.monotonic()
+    status = controller.agents.get(record.id)
+    return {
+        "id": record.id,
+        "name": record.name,
+        "state": controller.hosts.state(record, now),
+        "reason": record.silent or None,
+        "switch": None if record.place is None else record.place[0],
+        "port": None if record.place is None else record.place[1],
+        "declared": record.declared,
+        "agent": record.agent,
+        "attached": record.attached,
+        "mac": record.mac.hex(":") if record.mac else None,
+        "mtu": record.mtu_bytes or None,
+        "version": record.version or None,
+        "plan_epoch": status.epoch if status is not None else None,
+        "plan_error": (status.error or None) if status is not None else None,
+    }
+
+
+def show_group(controller: Controller, group: Group) -> dict[str, Any]:
+    """One group: what was asked for and who takes part."""
+    reconciler = controller.reconciler
+    reasons = {s.host: s.reason for s in reconciler.state.shortfalls if s.group == group.id}
+    hosts = {record.id: record for record in controller.hosts.records()}
+    now = time.monotonic()
+    members = []
+    for member in group.members:
+        record = hosts.get(member)
+        status = controller.agents.get(member)
+        members.append(
+            {
+                "host": member,
+                "name": record.name if record else None,
+                "state": controller.hosts.state(record, now) if record else "unknown",
+                "takes_part": member not in reasons,
+                "reason": reasons.get(member),
+                "plan_epoch": status.epoch if status else None,
+            }
+        )
+    return {**group_json(group), "epoch": reconciler.epoch, "state": members}
+
+
+def show_status(controller: Controller, version: str) -> dict[str, Any]:
+    """The controller at a glance."""
+    now = time.monotonic()
+    hosts = controller.hosts.records()
+    return {
+        "version": version,
+        "epoch": controller.reconciler.epoch,
+        "switches": len(controller.sessions),
+        "switches_up": len(controller.monitor.switches()),
+        "links": len(controller.monitor.links()),
+        "hosts": len(hosts),
+        "hosts_up": sum(controller.hosts.state(h, now) in ("up", "plain") for h in hosts),
+        "groups": len(controller.groups.groups()),
+        "plan_error": controller.reconciler.figures.last_error or None,
+    }

@@ -1,0 +1,167 @@
+"""The CLI's side of the REST API, on the standard library alone: starting must be quick."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import click
+
+API_ENVIRONMENT = "WORMCAST_API"
+API_DEFAULT = "http://127.0.0.1:8080"
+TIMEOUT_S = 10.0
+EXIT_REFUSED = 2
+"""The controller refused the request."""
+EXIT_UNAVAILABLE = 69
+"""The controller cannot be reached (EX_UNAVAILABLE of sysexits.h)."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Refused(click.ClickException):
+    """The controller answered with an error."""
+
+    exit_code = EXIT_REFUSED
+
+    def __init__(self, detail: dict[str, Any]) -> None:
+        super().__init__(str(detail.get("message", "refused")))
+        self.detail = detail
+
+
+class Unavailable(click.ClickException):
+    """No controller answers."""
+
+    exit_code = EXIT_UNAVAILABLE
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float | None) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class Client:
+    """Requests to one controller."""
+
+    def __init__(self, address: str) -> None:
+        """`address` is `http://host:port`, `host:port` or `unix:/path`."""
+        self._address = address
+
+    def get(self, path: str, **query: object) -> Any:
+        """The answer as JSON. Raises `Refused`, `Unavailable`."""
+        return self._request("GET", path, query)
+
+    def send(self, method: str, path: str, body: object = None) -> Any:
+        """POST, PUT or DELETE. Raises `Refused`, `Unavailable`."""
+        return self._request(method, path, {}, body)
+
+    def follow(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
+        """Server-sent events, for ever. Raises `Refused`, `Unavailable`."""
+        connection, response = self._open("GET", path, query, None, None)
+        try:
+            for line in response:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unavailable(error) from error
+        finally:
+            connection.close()
+        raise Unavailable(f"the controller at {self._address} closed the stream")
+
+    def _request(self, method: str, path: str, query: dict[str, object], body: object = None) -> Any:
+        connection, response = self._open(method, path, query, body, TIMEOUT_S)
+        try:
+            text = response.read()
+            return json.loads(text) if text else None
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unavailable(error) from error
+        except ValueError as error:
+            raise Unavailable(f"{self._address} does not answer like a controller; {self._hint()}") from error
+        finally:
+            connection.close()
+
+    def _open(
+        self, method: str, path: str, query: dict[str, object], body: object, timeout_s: float | None
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        wanted = {name: value for name, value in query.items() if value is not None}
+        target = f"/v1{quote(path)}" + (f"?{urlencode(wanted)}" if wanted else "")
+        data = None if body is None else json.dumps(body).encode()
+        connection = self._connection(timeout_s)
+        try:
+            connection.request(method, target, data, {"Content-Type": "application/json"} if data else {})
+            response = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unavailable(error) from error
+        if response.status >= 400:
+            raise Refused(_detail(response.read(), response.status))
+        return connection, response
+
+    def _connection(self, timeout_s: float | None) -> http.client.HTTPConnection:
+        if self._address.startswith("unix:"):
+            return _UnixConnection(self._address.removeprefix("unix:").removeprefix("//"), timeout_s)
+        parts = urlsplit(self._address if "://" in self._address else f"http://{self._address}")
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme != "http" or not parts.hostname or port == -1:
+            raise click.BadParameter(
+                f"{self._address!r} is no address; wanted http://host:port or unix:/path", param_hint="--api"
+            )
+        return http.client.HTTPConnection(parts.hostname, port, timeout=timeout_s)
+
+    def _unavailable(self, error: Exception) -> Unavailable:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return Unavailable(f"no controller at {self._address}: {reason}; {self._hint()}")
+
+    def _hint(self) -> str:
+        return f"start one with 'wormcast controller run', or say where it is with --api or {API_ENVIRONMENT}"
+
+
+def _detail(text: bytes, status: int) -> dict[str, Any]:
+    try:
+        detail = json.loads(text)["error"]
+        return detail if isinstance(detail, dict) else {"message": str(detail)}
+    except (ValueError, KeyError, TypeError):
+        return {"message": f"status {status} without an explanation"}
+
+
+def api_options(command: F) -> F:
+    """Adds --api and --json."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")(command)
+    return click.option(
+        "--api",
+        default=lambda: os.environ.get(API_ENVIRONMENT) or API_DEFAULT,
+        show_default=f"${API_ENVIRONMENT} or {API_DEFAULT}",
+        help="Controller, as http://host:port or unix:/path.",
+    )(command)
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output."""
+    json.dump(value, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def print_table(title: str, columns: list[str], rows: list[list[object]]) -> None:
+    """A table on standard output; plain columns where that is no terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*["-" if cell is None else str(cell) for cell in row])
+    Console(soft_wrap=not sys.stdout.isatty(), highlight=False).print(table)

@@ -1,0 +1,107 @@
+"""`wormcast controller`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import click
+
+AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
+LISTEN_DEFAULT = "127.0.0.1:8080"
+STATE_DEFAULT = "/var/lib/wormcast/controller.db"
+EXIT_START = 78
+"""It cannot start as told (EX_CONFIG of sysexits.h)."""
+
+
+@click.group()
+def controller() -> None:
+    """Run the controller of a fabric."""
+
+
+@controller.command()
+@click.option(
+    "--switches",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help='Switches to control: {"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}]}. '
+    "More can be added over REST.",
+)
+@click.option(
+    "--agents",
+    multiple=True,
+    default=[AGENTS_DEFAULT],
+    show_default=True,
+    help="Where agents attach: unix:/path or host:port. May be given several times.",
+)
+@click.option(
+    "--listen",
+    default=LISTEN_DEFAULT,
+    show_default=True,
+    help="Where REST is served: host:port or unix:/path.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    default=STATE_DEFAULT,
+    show_default=True,
+    help="State file (SQLite); ':memory:' keeps nothing.",
+)
+@click.option(
+    "--pipeline",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of wormcast.json and wormcast.p4info.txtpb. [default: those of this installation]",
+)
+@click.option(
+    "--algorithm",
+    default="osud",
+    show_default=True,
+    help="Unicast routes: osud, or one with in-transit hosts such as rrmit-min.",
+)
+@click.option(
+    "--probe-interval-ms",
+    type=click.IntRange(50, 5000),
+    default=250,
+    show_default=True,
+    help="Between LLDP probes on a link; four lost in a row take it down.",
+)
+@click.option("-v", "--verbose", count=True, help="Say more; twice: everything.")
+def run(
+    switches: Path | None,
+    agents: tuple[str, ...],
+    listen: str,
+    state: Path,
+    pipeline: Path | None,
+    algorithm: str,
+    probe_interval_ms: int,
+    verbose: int,
+) -> None:
+    """Control switches and agents until interrupted."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    logging.basicConfig(
+        level=[logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)],
+        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
+    )
+    logging.getLogger("wormcast").setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+    if verbose < 2:
+        logging.getLogger("finsy").setLevel(logging.CRITICAL)
+    from wormcast.service import Options, StartError
+    from wormcast.service import run as serve
+
+    options = Options(
+        switches,
+        agents,
+        listen,
+        None if str(state) == ":memory:" else state,
+        pipeline,
+        algorithm,
+        probe_interval_ms / 1000,
+    )
+    try:
+        serve(options)
+    except StartError as error:
+        raise _CannotStart(str(error)) from error
+
+
+class _CannotStart(click.ClickException):
+    exit_code = EXIT_START

@@ -1,0 +1,35 @@
+"""`wormcast events`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import click
+
+from wormcast.cli.client import Client, api_options
+
+
+@click.command()
+@click.option("--after", type=int, help="First the kept events with a greater number; 0 for all.")
+@click.option("--follow/--no-follow", default=True, help="Wait for more, or end after the kept ones.")
+@api_options
+def events(after: int | None, follow: bool, api: str, as_json: bool) -> None:
+    """Follow what happens in the fabric; with --json one object a line."""
+    client = Client(api)
+    if follow:
+        source = client.follow("/events", after=after)
+    else:
+        source = iter(client.get("/events", after=after, follow="false")["events"])
+    for event in source:
+        click.echo(json.dumps(event) if as_json else _line(event))
+
+
+def _line(event: dict[str, Any]) -> str:
+    at = (
+        time.strftime("%H:%M:%S", time.localtime(event["time_s"]))
+        + f".{round(event['time_s'] % 1 * 1000):03d}"
+    )
+    rest = " ".join(f"{k}={v}" for k, v in event.items() if k not in ("number", "time_s", "kind"))
+    return f"{at} {event['kind']} {rest}"

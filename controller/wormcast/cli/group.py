@@ -1,0 +1,174 @@
+"""`wormcast group`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from wormcast.cli.client import Client, api_options, print_json, print_table
+from wormcast.cli.offline_form import online_or_offline
+
+SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
+
+
+@click.group()
+def group() -> None:
+    """Create, list, change and plan groups. GROUP is an id or a name, so is a host."""
+
+
+def _host(value: str) -> int | str:
+    return int(value) if value.isdigit() else value
+
+
+@group.command()
+@click.argument("members", nargs=-1, required=True, metavar="HOST...")
+@click.option("--scheme", type=click.Choice(SCHEMES), default="k-binomial", show_default=True)
+@click.option("--name", help="Name of the group. [default: group-<id>]")
+@click.option("--id", "group_id", type=int, help="Group id, 0 to 65535 but 255. [default: a free one]")
+@click.option("--k", type=int, help="k-binomial: most children of a host. [default: the agents choose]")
+@click.option("--fan-out", type=int, help="tree: most children of a host. [default: 3]")
+@click.option("--packets", type=int, help="k-binomial: packets in a typical message, to choose k.")
+@click.option("--class-d", metavar="ADDRESS", help="IP multicast address whose packets the group carries.")
+@api_options
+def create(
+    members: tuple[str, ...],
+    scheme: str,
+    name: str | None,
+    group_id: int | None,
+    k: int | None,
+    fan_out: int | None,
+    packets: int | None,
+    class_d: str | None,
+    api: str,
+    as_json: bool,
+) -> None:
+    """Create a group of HOSTs."""
+    body = {
+        "id": group_id,
+        "name": name,
+        "scheme": scheme,
+        "members": [_host(member) for member in members],
+        "parameters": {"k": k, "fan_out": fan_out, "packets": packets},
+        "class_d": class_d,
+    }
+    _show(Client(api).send("POST", "/groups", body), as_json)
+
+
+@group.command("list")
+@api_options
+def list_groups(api: str, as_json: bool) -> None:
+    """List all groups."""
+    value = Client(api).get("/groups")
+    if as_json:
+        print_json(value)
+        return
+    print_table(
+        f"{len(value['groups'])} groups",
+        ["group", "name", "scheme", "members", "taking part", "class D"],
+        [
+            [
+                g["id"],
+                g["name"],
+                g["scheme"],
+                " ".join(map(str, g["members"])),
+                f"{sum(m['takes_part'] for m in g['state'])} of {len(g['members'])}",
+                g["class_d"],
+            ]
+            for g in value["groups"]
+        ],
+    )
+
+
+@group.command()
+@click.argument("key", metavar="GROUP")
+@api_options
+def show(key: str, api: str, as_json: bool) -> None:
+    """Show a group and who takes part."""
+    _show(Client(api).get(f"/groups/{key}"), as_json)
+
+
+@group.command()
+@click.argument("key", metavar="GROUP")
+@api_options
+def delete(key: str, api: str, as_json: bool) -> None:
+    """Delete a group."""
+    Client(api).send("DELETE", f"/groups/{key}")
+    if as_json:
+        print_json({"deleted": key})
+    else:
+        click.echo(f"group {key} is deleted")
+
+
+@group.command()
+@click.argument("key", metavar="GROUP")
+@click.argument("members", nargs=-1, required=True, metavar="HOST...")
+@api_options
+def add(key: str, members: tuple[str, ...], api: str, as_json: bool) -> None:
+    """Add HOSTs to a group."""
+    body = {"members": [_host(member) for member in members]}
+    _show(Client(api).send("POST", f"/groups/{key}/members", body), as_json)
+
+
+@group.command()
+@click.argument("key", metavar="GROUP")
+@click.argument("members", nargs=-1, required=True, metavar="HOST...")
+@api_options
+def remove(key: str, members: tuple[str, ...], api: str, as_json: bool) -> None:
+    """Remove HOSTs from a group."""
+    client = Client(api)
+    value = None
+    for member in members:
+        value = client.send("DELETE", f"/groups/{key}/members/{member}")
+    assert value is not None
+    _show(value, as_json)
+
+
+@group.command(cls=online_or_offline("group_plan"))
+@click.argument("key", metavar="GROUP")
+@click.option("--source", help="Host that sends. [default: the lowest member]")
+@api_options
+def plan(key: str, source: str | None, api: str, as_json: bool) -> None:
+    """Show the structure of a group."""
+    value = Client(api).get(f"/groups/{key}/plan", source=source)
+    if as_json:
+        print_json(value)
+        return
+    _show_plan(value)
+
+
+def _show_plan(value: dict[str, Any]) -> None:
+    click.echo(f"group {value['id']} ({value['name']}): {value['scheme']} from host {value['source']}")
+    if value.get("steps") is not None:
+        click.echo(f"steps {value['steps']}")
+    if value.get("route"):
+        click.echo(f"tree route {value['route']}")
+    edges = value.get("edges") or []
+    if edges:
+        print_table(
+            "",
+            ["from", "to", "step", "class"],
+            [[e["from"], e["to"], e.get("step"), e.get("class")] for e in edges],
+        )
+
+
+def _show(value: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(value)
+        return
+    class_d = f", class D {value['class_d']}" if value["class_d"] else ""
+    click.echo(f"group {value['id']} ({value['name']}): {value['scheme']}{class_d}, epoch {value['epoch']}")
+    print_table(
+        "",
+        ["host", "name", "state", "takes part", "plan"],
+        [
+            [
+                m["host"],
+                m["name"],
+                m["state"],
+                "yes" if m["takes_part"] else f"no: {m['reason']}",
+                m["plan_epoch"],
+            ]
+            for m in value["state"]
+        ],
+    )

@@ -1,0 +1,67 @@
+"""`wormcast host`."""
+
+from __future__ import annotations
+
+import click
+
+from wormcast.cli.client import Client, api_options, print_json, print_table
+
+
+@click.group()
+def host() -> None:
+    """List hosts, or declare where one hangs."""
+
+
+@host.command("list")
+@api_options
+def list_hosts(api: str, as_json: bool) -> None:
+    """List all known hosts."""
+    value = Client(api).get("/hosts")
+    if as_json:
+        print_json(value)
+        return
+    print_table(
+        f"{len(value['hosts'])} hosts",
+        ["host", "name", "state", "switch:port", "plan", "MAC"],
+        [
+            [
+                h["id"],
+                h["name"],
+                f"{h['state']}: {h['reason']}" if h["reason"] else h["state"],
+                None if h["switch"] is None else f"{h['switch']}:{h['port']}",
+                h["plan_epoch"],
+                h["mac"],
+            ]
+            for h in value["hosts"]
+        ],
+    )
+
+
+@host.command()
+@click.argument("name")
+@click.option("--switch", type=int, required=True, help="Switch it hangs on.")
+@click.option("--port", type=int, required=True, help="Port of that switch.")
+@click.option("--id", "host_id", type=int, help="Host id. [default: the lowest free one]")
+@api_options
+def declare(name: str, switch: int, port: int, host_id: int | None, api: str, as_json: bool) -> None:
+    """Say where the host NAME hangs; for hosts without an agent."""
+    body = {"name": name, "switch": switch, "port": port, "id": host_id}
+    value = Client(api).send("POST", "/hosts", body)
+    if as_json:
+        print_json(value)
+    else:
+        click.echo(
+            f"host {value['id']} is {value['name']} on port {value['port']} of switch {value['switch']}"
+        )
+
+
+@host.command()
+@click.argument("name_or_id")
+@api_options
+def forget(name_or_id: str, api: str, as_json: bool) -> None:
+    """Forget a host that has no attached agent."""
+    Client(api).send("DELETE", f"/hosts/{name_or_id}")
+    if as_json:
+        print_json({"forgotten": name_or_id})
+    else:
+        click.echo(f"host {name_or_id} is forgotten")

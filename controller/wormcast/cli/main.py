@@ -1,0 +1,70 @@
+"""`wormcast`: every command by name, loaded when it is used, so that starting is quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+
+import click
+
+from wormcast import __version__
+
+
+@dataclass(frozen=True)
+class _Command:
+    module: str
+    attribute: str
+    summary: str
+
+
+_COMMANDS = {
+    "controller": _Command("wormcast.cli.controller", "controller", "Run the controller."),
+    "topo": _Command("wormcast.cli.topo", "topo", "Show the network, or make and draw topologies."),
+    "group": _Command("wormcast.cli.group", "group", "Create, list, change and plan groups."),
+    "host": _Command("wormcast.cli.host", "host", "List hosts, or declare where one hangs."),
+    "route": _Command("wormcast.cli.route", "route", "Show source routes."),
+    "verify": _Command("wormcast.cli.route", "verify", "Check routes for deadlock."),
+    "events": _Command("wormcast.cli.events", "events", "Follow what happens in the fabric."),
+    "send": _Command("wormcast.cli.transfer", "send", "Send a file to a group."),
+    "recv": _Command("wormcast.cli.transfer", "recv", "Receive files of a group."),
+    "status": _Command("wormcast.cli.transfer", "status", "Show what the agent of this host does."),
+    "completions": _Command("wormcast.cli.completions", "completions", "Print completions for a shell."),
+}
+
+
+class LazyGroup(click.Group):
+    """Commands are imported when they run; the list of commands needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """All names, in the order of the help text."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Imports one command."""
+        entry = _COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        try:
+            command = getattr(importlib.import_module(entry.module), entry.attribute)
+        except (ImportError, AttributeError) as error:
+            raise click.ClickException(
+                f"'{cmd_name}' is not available in this installation: {error}; the other commands are"
+            ) from error
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Lists the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in _COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="wormcast")
+def main() -> None:
+    """Reliable multicast on programmable Ethernet."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

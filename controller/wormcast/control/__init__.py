@@ -1,0 +1,1 @@
+"""The controller proper: `controller` joins discovery, planning, switches and agents."""

@@ -1,0 +1,465 @@
+"""The controller: joins discovery, planning, switches, agents and the state file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from wormcast.control.errors import RequestError, unknown
+from wormcast.control.events import EventLog
+from wormcast.control.group_book import GroupBook
+from wormcast.control.reconciler import Reconciler, View
+from wormcast.directory.server import AgentDirectory
+from wormcast.discovery.hosts import HostRecord, HostRefused, HostRegistry
+from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor
+from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
+from wormcast.fabric.groups import Group, Scheme
+from wormcast.fabric.ids import PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
+from wormcast.p4rt.artifacts import Artifacts
+from wormcast.p4rt.session import SwitchSession
+from wormcast.store.database import Database, SwitchSpec
+
+LOG = logging.getLogger("wormcast.control")
+
+TICK_MIN_S = 0.01
+TICK_MAX_S = 0.25
+SILENT_HOLD_S = 2.0
+"""An agent reported silent that is still attached is told to dial again after so long, and then counts as back."""
+SWITCHES_MAX = 1024
+COUNTERS_MAX = 4096
+"""Counters kept of one agent; further names are dropped and counted."""
+
+
+@dataclass
+class AgentStatus:
+    """What one agent said last."""
+
+    epoch: Epoch
+    error: str = ""
+    counters: dict[tuple[str, int], int] = field(default_factory=dict)
+    counters_dropped: int = 0
+
+
+class Controller:
+    """One fabric. Single-threaded: all methods run on the event loop they were started on."""
+
+    def __init__(
+        self,
+        database: Database,
+        artifacts: Artifacts,
+        pathfinder: RoutingPathfinder,
+        *,
+        probe_interval_s: float = PROBE_INTERVAL_S,
+    ) -> None:
+        now = time.monotonic()
+        self._database = database
+        self._artifacts = artifacts
+        # Later starts win the arbitration; on a reconnect the same id comes back.
+        self._election_id = time.time_ns() // 1_000_000
+        self._probe_key = secrets.token_bytes(32)
+        self._probes: dict[PortRef, bytes] = {}
+        self._background: list[asyncio.Task[None]] = []
+        self._network = _Network(frozenset(), frozenset(), {})
+        self.pathfinder = pathfinder
+        self.events = EventLog()
+        self.monitor = LinkMonitor(probe_interval_s)
+        self.hosts = HostRegistry()
+        self.groups = GroupBook(database, self.hosts)
+        self.sessions: dict[SwitchId, SwitchSession] = {}
+        self.agents: dict[HostId, AgentStatus] = {}
+        self.lldp_rejected: Counter[str] = Counter()
+        self.directory = AgentDirectory(self)
+        self.reconciler = Reconciler(
+            self.look, pathfinder, database, self.sessions, self.directory, self.events
+        )
+        self._restore(now)
+
+    def _restore(self, now: float) -> None:
+        up = self._database.switches_up()
+        for spec in self._database.switches():
+            self._open(spec, now, remembered=spec.id in up)
+        for link in self._database.links():
+            self.monitor.restore_link(link)
+        attached = self._database.hosts_attached()
+        self.hosts.restore(self._database.hosts(), now)
+        for record in self.hosts.records():
+            if record.id not in attached:
+                record.expected_until = now
+        self._network = self._describe_network(now)
+
+    # -- life ---------------------------------------------------------------
+
+    async def start(self, agent_addresses: Iterable[str]) -> list[str]:
+        """Begins to work; returns the addresses agents can dial."""
+        await self.reconciler.replan()
+        bound = await self.directory.start(agent_addresses)
+        for session in self.sessions.values():
+            session.start()
+        self._background = [
+            asyncio.create_task(self._tick_forever(), name="tick"),
+            asyncio.create_task(self.reconciler.run(), name="reconcile"),
+        ]
+        return bound
+
+    async def stop(self) -> None:
+        """Stops; the fabric goes on forwarding."""
+        self.events.close()
+        for task in self._background:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await self.directory.stop()
+        await asyncio.gather(*(session.stop() for session in self.sessions.values()))
+        self._database.close()
+
+    async def wait_failed(self) -> None:
+        """Returns when a background task ended, which is a bug; raises its error."""
+        done, _ = await asyncio.wait(self._background, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    # -- requests -----------------------------------------------------------
+
+    def put_switch(self, spec: SwitchSpec) -> None:
+        """Adds a switch; raises `RequestError`."""
+        check_switch(spec)
+        old = self.sessions.get(spec.id)
+        if old is not None and old.spec == spec:
+            return
+        if old is not None:
+            raise RequestError(
+                409, f"switch {spec.id} exists at {old.spec.address}; remove it first", value=spec.id
+            )
+        taken = [
+            s.spec.id
+            for s in self.sessions.values()
+            if (s.spec.address, s.spec.device_id) == (spec.address, spec.device_id)
+        ]
+        if taken:
+            raise RequestError(
+                409, f"{spec.address} device {spec.device_id} is switch {taken[0]}", value=spec.address
+            )
+        if len(self.sessions) >= SWITCHES_MAX:
+            raise RequestError(
+                507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches"
+            )
+        self._database.put_switch(spec)
+        self._open(spec, time.monotonic(), remembered=False)
+        if self._background:
+            self.sessions[spec.id].start()
+
+    async def remove_switch(self, switch: int) -> None:
+        """Forgets a switch; raises `RequestError`."""
+        session = self.sessions.pop(SwitchId(switch), None)
+        if session is None:
+            raise unknown("switch", switch, sorted(self.sessions))
+        self._database.remove_switch(session.spec.id)
+        self.monitor.remove_switch(session.spec.id)
+        await session.stop()
+        self.notice()
+
+    def declare_host(self, name: str | None, switch: int, port: int, host: int | None) -> HostRecord:
+        """Says where a host hangs; raises `RequestError`."""
+        session = self.sessions.get(SwitchId(switch))
+        if session is None:
+            raise unknown("switch", switch, sorted(self.sessions))
+        if not 0 <= port < session.spec.ports:
+            raise RequestError(
+                422,
+                f"switch {switch} has no port {port}",
+                value=port,
+                bound=f"0 to {session.spec.ports - 1}",
+            )
+        place = (SwitchId(switch), PortId(port))
+        if self.monitor.leads_to_switch(place):
+            raise RequestError(
+                409, f"port {port} of switch {switch} leads to a switch", value=port, bound="a free port"
+            )
+        try:
+            record = self.hosts.declare(name, place, host, time.monotonic())
+        except HostRefused as error:
+            raise RequestError(409, str(error), value=error.value, bound=error.bound) from error
+        self.notice()
+        return record
+
+    def forget_host(self, key: int | str) -> None:
+        """Removes a host that has no attached agent; raises `RequestError`."""
+        record = self.find_host(key)
+        if record.attached:
+            raise RequestError(
+                409, f"the agent of host {record.id} is attached; stop it first", value=record.id
+            )
+        self.hosts.forget(record.id)
+        self.agents.pop(record.id, None)
+        self.notice()
+
+    def find_host(self, key: int | str) -> HostRecord:
+        """A host by id or name; raises `RequestError`."""
+        text = str(key)
+        record = self.hosts.get(HostId(int(text))) if text.isdigit() else self.hosts.named(text)
+        if record is None:
+            raise unknown("host", key, [r.id for r in self.hosts.records()])
+        return record
+
+    async def tell_group(self, kind: str, group: Group) -> None:
+        """Records what a request did to a group and waits for the plan that follows."""
+        self.events.add(kind, time.time(), group=group.id, name=group.name, members=list(group.members))
+        await self.reconciler.settle()
+
+    def describe_group(self, group: Group, source: HostId | None) -> dict[str, Any]:
+        """Structure of a group as it is now, seen from one sender; raises `RequestError`."""
+        members = self._members_now(group)
+        if not members:
+            raise RequestError(
+                409, f"no member of group {group.id} has an agent that takes part now", value=group.id
+            )
+        sender = members[0] if source is None else source
+        if sender not in members:
+            raise RequestError(
+                422, f"host {sender} does not take part in group {group.id}", value=sender, choices=members
+            )
+        return {
+            "id": group.id,
+            "name": group.name,
+            "epoch": self.reconciler.epoch,
+            **self.pathfinder.group_file(self.topology(), group.scheme, sender, members, group.parameters),
+        }
+
+    def verify(self) -> dict[str, Any]:
+        """The verify file of all that may be sent now: unicast routes, and TREE routes of every sender."""
+        topology = self.topology()
+        trees = [
+            self.pathfinder.group_file(topology, group.scheme, sender, members, group.parameters)
+            for group in self.groups.groups()
+            if group.scheme is Scheme.SWITCH and len(members := self._members_now(group)) > 1
+            for sender in members
+        ]
+        return self.pathfinder.verify_file(topology, self.pathfinder.routes_file(topology, None), trees)
+
+    def _members_now(self, group: Group) -> tuple[HostId, ...]:
+        """Members whose agents take part."""
+        short = {s.host for s in self.reconciler.state.shortfalls if s.group == group.id}
+        agents = self.reconciler.view.agents if self.reconciler.view is not None else frozenset()
+        return tuple(m for m in group.members if m not in short and m in agents)
+
+    # -- what the plan is made from -----------------------------------------
+
+    def look(self) -> View:
+        """Topology, groups and hosts as they are now."""
+        now = time.monotonic()
+        records = self.hosts.records()
+        return View(
+            self.topology(),
+            tuple(self.groups.groups()),
+            frozenset(r.id for r in records if r.agent),
+            self.hosts.live(now),
+        )
+
+    def topology(self) -> Topology:
+        """Switches and links that are up, and the hosts on them."""
+        ports = self.monitor.switches()
+        links = self.monitor.links()
+        used = {end for link in links for end in link.ends()}
+        hosts = [
+            Host(r.id, r.place[0], r.place[1])
+            for r in self.hosts.records()
+            if r.place is not None and r.place not in used and r.place[1] < ports.get(r.place[0], 0)
+        ]
+        return Topology(tuple(Switch(s, n) for s, n in ports.items()), tuple(hosts), tuple(links))
+
+    def notice(self) -> None:
+        """Looks for changes of the network: records them, tells watchers, has a plan made."""
+        now = time.monotonic()
+        network = self._describe_network(now)
+        if network != self._network:
+            self._tell_changes(self._network, network)
+            self._network = network
+            self._database.put_network(
+                self.monitor.switches(),
+                self.monitor.links(),
+                [(r, r.attached or now < r.expected_until) for r in self.hosts.records()],
+            )
+        self.reconciler.notice()
+
+    def _describe_network(self, now: float) -> _Network:
+        return _Network(
+            frozenset(self.monitor.switches()),
+            self.monitor.links(),
+            {r.id: (r.name, self.hosts.state(r, now), r.place) for r in self.hosts.records()},
+        )
+
+    def _tell_changes(self, old: _Network, new: _Network) -> None:
+        def tell(kind: str, **data: object) -> None:
+            LOG.info("%s %s", kind, " ".join(f"{k}={v}" for k, v in data.items()))
+            self.events.add(kind, time.time(), **data)
+
+        for kind, switches in (
+            ("switch_up", new.switches - old.switches),
+            ("switch_down", old.switches - new.switches),
+        ):
+            for switch in sorted(switches):
+                tell(kind, switch=switch)
+        for kind, links in (("link_up", new.links - old.links), ("link_down", old.links - new.links)):
+            for link in sorted(links):
+                tell(kind, a=link.a, a_port=link.a_port, b=link.b, b_port=link.b_port)
+        for host in sorted(new.hosts.keys() | old.hosts.keys()):
+            if (now := new.hosts.get(host)) != old.hosts.get(host):
+                name, state, place = now or (old.hosts[host][0], "forgotten", None)
+                at = {} if place is None else {"switch": place[0], "port": place[1]}
+                tell("host", host=host, name=name, state=state, **at)
+
+    # -- work of its own ----------------------------------------------------
+
+    def _open(self, spec: SwitchSpec, now: float, *, remembered: bool) -> None:
+        self.monitor.add_switch(spec.id, spec.ports, now, remembered=remembered)
+        self.sessions[spec.id] = SwitchSession(spec, self._artifacts, self._election_id, self)
+
+    async def _tick_forever(self) -> None:
+        while True:
+            now = time.monotonic()
+            self.monitor.handle_timeout(now)
+            for ref in self.monitor.poll_transmit(now):
+                self.sessions[ref[0]].send(ref[1], self._probe(ref))
+            self.notice()
+            times = [t for t in (self.monitor.poll_timeout(), self.hosts.poll_timeout(now)) if t is not None]
+            wait_s = min(times, default=now + TICK_MAX_S) - time.monotonic()
+            await asyncio.sleep(min(max(wait_s, TICK_MIN_S), TICK_MAX_S))
+
+    def _probe(self, ref: PortRef) -> bytes:
+        if ref not in self._probes:
+            self._probes[ref] = encode_probe(Probe(*ref), self._probe_key)
+        return self._probes[ref]
+
+    # -- SwitchWatcher ------------------------------------------------------
+
+    def switch_connected(self, switch: SwitchId) -> None:
+        """See `SwitchWatcher`."""
+        self.monitor.connect(switch, time.monotonic())
+        self.events.add("switch_connected", time.time(), switch=switch)
+        self.notice()
+
+    def switch_disconnected(self, switch: SwitchId, reason: str) -> None:
+        """See `SwitchWatcher`."""
+        self.monitor.disconnect(switch, time.monotonic())
+        self.events.add("switch_disconnected", time.time(), switch=switch, reason=reason)
+
+    def switch_refused(self, switch: SwitchId, reason: str) -> None:
+        """See `SwitchWatcher`."""
+        self.events.add("switch_refused", time.time(), switch=switch, reason=reason)
+
+    def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
+        """See `SwitchWatcher`."""
+        place = (switch, port)
+        try:
+            message = decode(frame, self._probe_key)
+        except LldpError as error:
+            self.lldp_rejected[str(error)] += 1
+            return
+        if isinstance(message, Probe):
+            links = self.monitor.links()
+            self.monitor.handle_probe((message.switch, message.port), place)
+            if self.monitor.links() != links:
+                self.notice()
+        elif self.monitor.leads_to_switch(place):
+            self.lldp_rejected["host on a link"] += 1
+        else:
+            record = self.hosts.named(message.name)
+            before = None if record is None else (record.place, self.hosts.state(record, time.monotonic()))
+            self.hosts.announce(message.name, message.mac, message.ttl_s, place, time.monotonic())
+            if record is not None and before != (record.place, self.hosts.state(record, time.monotonic())):
+                self.notice()
+
+    # -- AgentWatcher -------------------------------------------------------
+
+    def agent_registered(
+        self, name: str, asked: int | None, mac: bytes, mtu_bytes: int, version: str, epoch: Epoch
+    ) -> HostId:
+        """See `AgentWatcher`."""
+        record = self.hosts.register(name, asked, mac, mtu_bytes, version, time.monotonic())
+        self.agents[record.id] = AgentStatus(epoch)
+        self.reconciler.outbid(epoch)
+        self.notice()
+        return record.id
+
+    def agent_detached(self, host: HostId) -> None:
+        """See `AgentWatcher`."""
+        self.hosts.detach(host, time.monotonic())
+        self.notice()
+
+    def plan_applied(self, host: HostId, epoch: Epoch, error: str) -> None:
+        """See `AgentWatcher`."""
+        status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
+        status.epoch, status.error = epoch, error
+        if error:
+            LOG.error("host %d refuses plan %d: %s", host, epoch, error)
+            self.events.add("plan_refused", time.time(), host=host, epoch=epoch, error=error)
+
+    def member_reported(
+        self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool
+    ) -> None:
+        """See `AgentWatcher`."""
+        self.events.add(
+            "member_reported",
+            time.time(),
+            by=by,
+            group=group,
+            origin=origin,
+            host=host,
+            reason=reason,
+            dead=dead,
+        )
+        if dead and self.hosts.report_silent(HostId(host), f"reported by host {by}: {reason}"):
+            LOG.warning("host %d is silent: reported by host %d: %s", host, by, reason)
+            asyncio.get_running_loop().call_later(
+                SILENT_HOLD_S, self.directory.end_stream, HostId(host), "reported silent; register again"
+            )
+            self.notice()
+
+    def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
+        """See `AgentWatcher`."""
+        status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
+        for name, group, value in counters:
+            if (name, group) in status.counters or len(status.counters) < COUNTERS_MAX:
+                status.counters[name, group] = value
+            else:
+                status.counters_dropped += 1
+
+
+@dataclass(frozen=True)
+class _Network:
+    """What watchers are told about and the state file keeps."""
+
+    switches: frozenset[SwitchId]
+    links: frozenset[Link]
+    hosts: dict[HostId, tuple[str, str, PortRef | None]]
+
+
+def check_switch(spec: SwitchSpec) -> None:
+    """Raises `RequestError` unless a switch can be like that."""
+    bounds: tuple[tuple[str, int, int, int], ...] = (
+        ("id", spec.id, 0, 0xFFFF),
+        ("ports", spec.ports, 1, PORT_MAX + 1),
+        ("device_id", spec.device_id, 0, (1 << 64) - 1),
+    )
+    for name, value, low, high in bounds:
+        if not low <= value <= high:
+            raise RequestError(
+                422, f"switch {name} {value} is out of range", value=value, bound=f"{low} to {high}"
+            )
+    host, _, port = spec.address.rpartition(":")
+    if not spec.address.startswith("unix:/") and not (host and port.isdigit() and 0 < int(port) < 1 << 16):
+        raise RequestError(
+            422,
+            f"switch address {spec.address!r} is not usable",
+            value=spec.address,
+            bound="host:port or unix:/path",
+        )

@@ -1,0 +1,1 @@
+"""AgentDirectory: where agents attach and get their plans (hostagent/proto/agent.proto)."""

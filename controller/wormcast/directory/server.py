@@ -1,0 +1,240 @@
+"""The gRPC server agents dial: one stream an agent, the latest plan down, reports up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import grpc
+
+from wormcast.agentrpc import agent_pb2, agent_pb2_grpc
+from wormcast.discovery.hosts import HostRefused
+from wormcast.fabric.ids import Epoch, GroupId, HostId
+from wormcast.sockets import claim_path
+
+LOG = logging.getLogger("wormcast.directory")
+
+REGISTER_TIMEOUT_S = 5.0
+"""From the start of a stream until its Register."""
+SILENCE_MAX_S = 10.0
+"""Without any message (Statistics come about once a second) the stream is taken for dead."""
+STREAMS_MAX = 65536
+STOP_GRACE_S = 0.5
+
+_OPTIONS = [
+    ("grpc.keepalive_time_ms", 2000),
+    ("grpc.keepalive_timeout_ms", 3000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 500),
+    ("grpc.max_send_message_length", 64 << 20),
+    ("grpc.so_reuseport", 0),
+]
+
+
+class DirectoryError(Exception):
+    """The server cannot listen; the text names the address and the reason."""
+
+
+class AgentWatcher(Protocol):
+    """Who decides about agents and is told what they say."""
+
+    def agent_registered(
+        self, name: str, asked: int | None, mac: bytes, mtu_bytes: int, version: str, epoch: Epoch
+    ) -> HostId:
+        """Admits an agent; raises `HostRefused`."""
+
+    def agent_detached(self, host: HostId) -> None:
+        """The agent's stream ended and no other took its place."""
+
+    def plan_applied(self, host: HostId, epoch: Epoch, error: str) -> None:
+        """An agent answers a plan; an empty error means it follows it."""
+
+    def member_reported(
+        self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool
+    ) -> None:
+        """An agent saw another one fail."""
+
+    def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
+        """Counters of an agent: name, group, value."""
+
+
+class _Stream:
+    """One attached agent. Holds the latest plan only: a slow agent skips the ones between."""
+
+    def __init__(self, host: HostId, name: str) -> None:
+        self.host = host
+        self.name = name
+        self.plan: Any = None
+        self.ending = ""
+        self.wake = asyncio.Event()
+
+    def offer(self, plan: Any) -> None:
+        self.plan = plan
+        self.wake.set()
+
+    def end(self, reason: str) -> None:
+        self.ending = reason
+        self.wake.set()
+
+
+class AgentDirectory:
+    """Serves `AgentDirectory` of agent.proto."""
+
+    def __init__(self, watcher: AgentWatcher) -> None:
+        self._watcher = watcher
+        self._streams: dict[HostId, _Stream] = {}
+        self._plans: dict[HostId, Any] = {}
+        self._server: Any = None
+        self.refused = 0
+        """Registrations refused."""
+        self.plans_sent = 0
+
+    async def start(self, addresses: Iterable[str]) -> list[str]:
+        """Listens on `unix:/path` and `host:port` addresses; returns them with the ports in use."""
+        self._server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=STREAMS_MAX)
+        agent_pb2_grpc.add_AgentDirectoryServicer_to_server(self, self._server)
+        bound = []
+        for address in addresses:
+            bound.append(self._bind(address))
+        await self._server.start()
+        return bound
+
+    def _bind(self, address: str) -> str:
+        try:
+            if address.startswith("unix:"):
+                claim_path(Path(address.removeprefix("unix:")))
+            port = self._server.add_insecure_port(address)
+        except (RuntimeError, OSError) as error:
+            raise DirectoryError(f"agents cannot be served on {address}: {error}") from error
+        if port == 0:
+            raise DirectoryError(f"agents cannot be served on {address}: wanted unix:/path or host:port")
+        return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
+
+    async def stop(self) -> None:
+        """Closes all streams; agents keep their plans and dial again."""
+        for stream in list(self._streams.values()):
+            stream.end("the controller stops")
+        if self._server is not None:
+            await self._server.stop(STOP_GRACE_S)
+
+    def publish(self, plans: dict[HostId, Any]) -> None:
+        """Makes these `Plan` messages those in force; attached agents are told at once, others when they attach.
+
+        An agent that has been told the same before is not told again.
+        """
+        before, self._plans = self._plans, plans
+        for host, message in plans.items():
+            if before.get(host) == message:
+                continue
+            stream = self._streams.get(host)
+            if stream is not None:
+                stream.offer(message)
+
+    def end_stream(self, host: HostId, reason: str) -> None:
+        """Makes an agent dial again."""
+        stream = self._streams.get(host)
+        if stream is not None:
+            stream.end(reason)
+
+    def attached(self) -> list[HostId]:
+        """Hosts with a stream."""
+        return sorted(self._streams)
+
+    async def Attach(self, messages: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+        """One agent's stream."""
+        try:
+            first = await asyncio.wait_for(anext(messages), REGISTER_TIMEOUT_S)
+        except (TimeoutError, StopAsyncIteration):
+            await context.abort(
+                grpc.StatusCode.DEADLINE_EXCEEDED, f"no Register within {REGISTER_TIMEOUT_S:g} s"
+            )
+            return
+        if first.WhichOneof("body") != "register":
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the first message must be Register")
+            return
+        try:
+            stream = self._admit(first.register)
+        except HostRefused as error:
+            self.refused += 1
+            LOG.warning("agent %r refused: %s", first.register.name, error)
+            yield agent_pb2.ControllerMessage(
+                refused=agent_pb2.Refused(reason=f"{error}; value {error.value!r}, possible: {error.bound}")
+            )
+            return
+        reader = asyncio.create_task(self._read(stream, messages), name=f"agent-{stream.name}")
+        try:
+            yield agent_pb2.ControllerMessage(registered=agent_pb2.Registered(host_id=stream.host))
+            async for message in self._write(stream):
+                yield message
+        finally:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
+            if self._streams.get(stream.host) is stream:
+                del self._streams[stream.host]
+                self._watcher.agent_detached(stream.host)
+                LOG.info(
+                    "agent %r (host %d) detached: %s", stream.name, stream.host, stream.ending or "it closed"
+                )
+
+    def _admit(self, register: Any) -> _Stream:
+        asked = register.host_id if register.HasField("host_id") else None
+        host = self._watcher.agent_registered(
+            register.name, asked, register.mac, register.mtu, register.version, Epoch(register.plan_epoch)
+        )
+        for old in [s for s in self._streams.values() if s.host == host or s.name == register.name]:
+            del self._streams[old.host]
+            old.end("replaced: another agent registered under the same name")
+        stream = self._streams[host] = _Stream(host, register.name)
+        if host in self._plans:
+            stream.offer(self._plans[host])
+        LOG.info("agent %r is host %d", register.name, host)
+        return stream
+
+    async def _write(self, stream: _Stream) -> AsyncIterator[Any]:
+        while True:
+            await stream.wake.wait()
+            stream.wake.clear()
+            if stream.ending:
+                if stream.ending.startswith("replaced"):
+                    yield agent_pb2.ControllerMessage(refused=agent_pb2.Refused(reason=stream.ending))
+                return
+            if stream.plan is not None:
+                plan, stream.plan = stream.plan, None
+                self.plans_sent += 1
+                yield agent_pb2.ControllerMessage(plan=plan)
+
+    async def _read(self, stream: _Stream, messages: AsyncIterator[Any]) -> None:
+        try:
+            while True:
+                message = await asyncio.wait_for(anext(messages), SILENCE_MAX_S)
+                if self._streams.get(stream.host) is stream:
+                    self._handle_message(stream.host, message)
+        except StopAsyncIteration:
+            stream.end("it closed")
+        except TimeoutError:
+            stream.end(f"nothing heard for {SILENCE_MAX_S:g} s")
+        except grpc.RpcError as error:
+            stream.end(str(error))
+
+    def _handle_message(self, host: HostId, message: Any) -> None:
+        match message.WhichOneof("body"):
+            case "plan_applied":
+                applied = message.plan_applied
+                self._watcher.plan_applied(host, Epoch(applied.epoch), applied.error)
+            case "member_report":
+                report = message.member_report
+                self._watcher.member_reported(
+                    host, GroupId(report.group), report.origin, report.host, report.reason, report.host_dead
+                )
+            case "statistics":
+                self._watcher.statistics_received(
+                    host, [(c.name, c.group, c.value) for c in message.statistics.counters]
+                )
+            case other:
+                LOG.warning("host %d sent %s out of place; ignored", host, other)

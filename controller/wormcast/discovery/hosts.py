@@ -1,0 +1,255 @@
+"""Which hosts there are, where they hang and which take part. Pure; time is an argument.
+
+A host is known by its name. Its place comes from the LLDP frames of its agent
+or is declared by the operator; its agent's stream says that it is there. A
+host takes part in its groups while it is attached, located and not reported
+silent by a neighbour in a multicast structure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wormcast.discovery.lldp import NAME_BYTES_MAX
+from wormcast.fabric.ids import HOST_ID_MAX, HostId
+from wormcast.fabric.topology import PortRef
+
+RESTORE_GRACE_S = 5.0
+"""After a start of the controller, remembered agents count as attached for so long."""
+DETACH_GRACE_S = 1.0
+"""An agent whose stream breaks counts as attached for so long, to dial again."""
+UNCLAIMED_MAX = 4096
+"""Announcements of names that no agent registered; further ones are counted and dropped."""
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+NAME_BOUND = f"1 to {NAME_BYTES_MAX} letters, digits, '.', '_', '-', with a letter or digit at both ends, not digits alone"
+
+
+class HostRefused(ValueError):
+    """A registration or declaration that cannot be; `value` and `bound` say why."""
+
+    def __init__(self, message: str, *, value: object, bound: str) -> None:
+        super().__init__(message)
+        self.value = value
+        self.bound = bound
+
+
+@dataclass
+class HostRecord:
+    """All that is known of one host."""
+
+    id: HostId
+    name: str
+    mac: bytes = b""
+    mtu_bytes: int = 0
+    version: str = ""
+    agent: bool = False
+    """Has registered an agent; otherwise a plain host the operator declared."""
+    declared: bool = False
+    """Its place was given by the operator and stays."""
+    place: PortRef | None = None
+    heard_until: float = 0.0
+    """The place counts as confirmed until then, unless declared."""
+    attached: bool = False
+    expected_until: float = 0.0
+    """Counts as attached until then without a stream."""
+    silent: str = ""
+    """Why a neighbour holds it for dead; empty: it does not."""
+
+
+@dataclass(frozen=True)
+class _Unclaimed:
+    mac: bytes
+    place: PortRef
+    heard_until: float
+
+
+class HostRegistry:
+    """State machine of hosts."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[HostId, HostRecord] = {}
+        self._unclaimed: dict[str, _Unclaimed] = {}
+        self.conflicts = 0
+        """Announcements ignored: another host holds the port, or the name is fresh elsewhere."""
+        self.unclaimed_dropped = 0
+        """Announcements dropped because `UNCLAIMED_MAX` names wait for a registration."""
+
+    def restore(self, records: Iterable[HostRecord], now: float) -> None:
+        """Takes remembered hosts for attached and confirmed until a grace period is over."""
+        for record in records:
+            record.heard_until = record.expected_until = now + RESTORE_GRACE_S
+            record.attached = False
+            self._hosts[record.id] = record
+
+    def register(
+        self, name: str, asked: int | None, mac: bytes, mtu_bytes: int, version: str, now: float
+    ) -> HostRecord:
+        """An agent opened its stream. Raises `HostRefused`; the text is for the agent's operator."""
+        check_name(name)
+        if len(mac) != 6:
+            raise HostRefused(f"MAC of {len(mac)} bytes", value=mac.hex(), bound="6 bytes")
+        record = self._claim(name, asked, now)
+        record.mac, record.mtu_bytes, record.version = mac, mtu_bytes, version
+        record.agent = record.attached = True
+        record.silent = ""
+        waiting = self._unclaimed.pop(name, None)
+        if waiting is not None and not record.declared:
+            self._settle(record, waiting.place, waiting.heard_until)
+        return record
+
+    def detach(self, host: HostId, now: float) -> None:
+        """The agent's stream ended."""
+        record = self._hosts.get(host)
+        if record is not None and record.attached:
+            record.attached = False
+            record.expected_until = now + DETACH_GRACE_S
+
+    def declare(self, name: str | None, place: PortRef, asked: int | None, now: float) -> HostRecord:
+        """The operator says where a host is; without a name it is `host-<id>`. Raises `HostRefused`."""
+        if name is None:
+            asked = self._lowest_free() if asked is None else asked
+            known = self._hosts.get(HostId(asked))
+            name = f"host-{asked}" if known is None else known.name
+        check_name(name)
+        holder = self.at(place)
+        if holder is not None and holder.name != name and (holder.declared or self._is_fresh(holder, now)):
+            raise HostRefused(
+                f"port {place[1]} of switch {place[0]} has host {holder.name!r}",
+                value=place[1],
+                bound="a free port",
+            )
+        record = self._claim(name, asked, now)
+        record.declared = True
+        self._settle(record, place, now)
+        return record
+
+    def forget(self, host: HostId) -> None:
+        """Removes a host; an agent that is still there has to register again."""
+        self._hosts.pop(host, None)
+
+    def announce(self, name: str, mac: bytes, ttl_s: int, place: PortRef, now: float) -> None:
+        """An LLDP announcement came in at a switch port."""
+        record = self.named(name)
+        holder = self.at(place)
+        if holder is not None and holder is not record and (holder.declared or self._is_fresh(holder, now)):
+            self.conflicts += 1
+            return
+        if record is None:
+            self._keep_unclaimed(name, _Unclaimed(mac, place, now + ttl_s), now)
+        elif record.declared:
+            self.conflicts += place != record.place
+        elif record.place != place and self._is_fresh(record, now) and record.mac != mac:
+            self.conflicts += 1
+        elif ttl_s == 0:
+            record.heard_until = now
+        else:
+            self._settle(record, place, now + ttl_s)
+
+    def report_silent(self, host: HostId, reason: str) -> bool:
+        """A neighbour got no answer from the host. True when that is news."""
+        record = self._hosts.get(host)
+        if record is None or record.silent:
+            return False
+        record.silent = reason or "reported silent"
+        return True
+
+    def poll_timeout(self, now: float) -> float | None:
+        """When `live` or `located` next change without an event."""
+        times = [t for r in self._hosts.values() for t in (r.heard_until, r.expected_until) if t > now]
+        return min(times, default=None)
+
+    def live(self, now: float) -> frozenset[HostId]:
+        """Hosts whose agents take part in their groups."""
+        return frozenset(r.id for r in self._hosts.values() if self.state(r, now) == "up")
+
+    def state(self, record: HostRecord, now: float) -> str:
+        """up, plain (no agent), dead (agent gone), silent (reported), lost (no announcement any more)."""
+        if record.silent:
+            return "silent"
+        if not record.agent:
+            return "plain"
+        if not record.attached and now >= record.expected_until:
+            return "dead"
+        if record.place is None or not (record.declared or self._is_fresh(record, now)):
+            return "lost"
+        return "up"
+
+    def records(self) -> list[HostRecord]:
+        """All hosts by id."""
+        return [self._hosts[host] for host in sorted(self._hosts)]
+
+    def get(self, host: HostId) -> HostRecord | None:
+        """The host with this id."""
+        return self._hosts.get(host)
+
+    def named(self, name: str) -> HostRecord | None:
+        """The host with this name."""
+        return next((r for r in self._hosts.values() if r.name == name), None)
+
+    def at(self, place: PortRef) -> HostRecord | None:
+        """The host on this port."""
+        return next((r for r in self._hosts.values() if r.place == place), None)
+
+    def _claim(self, name: str, asked: int | None, now: float) -> HostRecord:
+        record = self.named(name)
+        if asked is None:
+            return record if record is not None else self._create(name, self._lowest_free())
+        if not 0 <= asked <= HOST_ID_MAX:
+            raise HostRefused(f"host id {asked} is out of range", value=asked, bound=f"0 to {HOST_ID_MAX}")
+        holder = self._hosts.get(HostId(asked))
+        if holder is not None and holder.name != name:
+            if holder.declared or holder.attached or now < holder.expected_until:
+                raise HostRefused(
+                    f"host id {asked} belongs to {holder.name!r}; the lowest free one is {self._lowest_free()}",
+                    value=asked,
+                    bound="a free host id",
+                )
+            del self._hosts[holder.id]
+        if record is None:
+            return self._create(name, HostId(asked))
+        if record.id != asked:
+            del self._hosts[record.id]
+            record.id = HostId(asked)
+            self._hosts[record.id] = record
+        return record
+
+    def _create(self, name: str, host: HostId) -> HostRecord:
+        record = self._hosts[host] = HostRecord(host, name)
+        return record
+
+    def _lowest_free(self) -> HostId:
+        for host in range(HOST_ID_MAX + 1):
+            if host not in self._hosts:
+                return HostId(host)
+        raise HostRefused("every host id is taken", value=HOST_ID_MAX + 1, bound=f"{HOST_ID_MAX + 1} hosts")
+
+    def _settle(self, record: HostRecord, place: PortRef, heard_until: float) -> None:
+        holder = self.at(place)
+        if holder is not None and holder is not record:
+            holder.place = None
+        record.place = place
+        record.heard_until = heard_until
+
+    def _is_fresh(self, record: HostRecord, now: float) -> bool:
+        return now < record.heard_until
+
+    def _keep_unclaimed(self, name: str, entry: _Unclaimed, now: float) -> None:
+        if name not in self._unclaimed and len(self._unclaimed) >= UNCLAIMED_MAX:
+            self._unclaimed = {n: u for n, u in self._unclaimed.items() if u.heard_until > now}
+            if len(self._unclaimed) >= UNCLAIMED_MAX:
+                self.unclaimed_dropped += 1
+                return
+        self._unclaimed[name] = entry
+
+
+def check_name(name: str) -> None:
+    """Raises `HostRefused` unless the name can stand in commands, URLs and LLDP frames."""
+    if len(name.encode()) > NAME_BYTES_MAX or not _NAME.fullmatch(name) or name.isdigit():
+        raise HostRefused(
+            f"host name {name[:NAME_BYTES_MAX]!r} is not usable",
+            value=name[:NAME_BYTES_MAX],
+            bound=NAME_BOUND,
+        )

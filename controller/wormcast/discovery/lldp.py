@@ -1,0 +1,136 @@
+"""LLDP frames (IEEE 802.1AB): probes between switches, announcements of hosts."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+
+from wormcast.fabric.ids import LLDP_ETHERTYPE, PortId, SwitchId
+
+LLDP_DESTINATION = bytes.fromhex("0180c200000e")
+"""Nearest bridge: no switch forwards it (IEEE 802.1AB §7.1)."""
+
+PROBE_SOURCE = bytes.fromhex("02574f524d00")
+_TLV_END, _TLV_CHASSIS, _TLV_PORT, _TLV_TTL, _TLV_ORGANISATION = 0, 1, 2, 3, 127
+_CHASSIS_LOCAL, _PORT_MAC, _PORT_LOCAL = 7, 3, 7
+_PROBE_ORGANISATION = bytes.fromhex("005743") + b"\x01"
+_SIGNATURE_BYTES = 16
+TTL_S = 2
+FRAME_BYTES_MIN = 60
+NAME_BYTES_MAX = 200
+"""Longest host name, in UTF-8 bytes; a chassis id holds 255 with the prefix."""
+
+
+class LldpError(ValueError):
+    """A frame that is no probe and no announcement; the text is the reason to count."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Sent by the controller out of a switch port."""
+
+    switch: SwitchId
+    port: PortId
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """Sent by the agent of a host."""
+
+    name: str
+    mac: bytes
+    ttl_s: int
+    """0: the host is leaving."""
+
+
+def encode_probe(probe: Probe, key: bytes) -> bytes:
+    """A signed probe; only a controller with the same key takes it for one."""
+    chassis = f"switch:{probe.switch}".encode()
+    port = str(probe.port).encode()
+    return _frame(
+        PROBE_SOURCE,
+        _tlv(_TLV_CHASSIS, bytes([_CHASSIS_LOCAL]) + chassis),
+        _tlv(_TLV_PORT, bytes([_PORT_LOCAL]) + port),
+        _tlv(_TLV_TTL, TTL_S.to_bytes(2, "big")),
+        _tlv(_TLV_ORGANISATION, _PROBE_ORGANISATION + _sign(chassis, port, key)),
+    )
+
+
+def encode_announcement(announcement: Announcement) -> bytes:
+    """The frame an agent sends."""
+    return _frame(
+        announcement.mac,
+        _tlv(_TLV_CHASSIS, bytes([_CHASSIS_LOCAL]) + f"host:{announcement.name}".encode()),
+        _tlv(_TLV_PORT, bytes([_PORT_MAC]) + announcement.mac),
+        _tlv(_TLV_TTL, announcement.ttl_s.to_bytes(2, "big")),
+    )
+
+
+def decode(frame: bytes, key: bytes) -> Probe | Announcement:
+    """What a frame says; raises `LldpError`."""
+    if len(frame) < 14 or frame[12:14] != LLDP_ETHERTYPE.to_bytes(2, "big"):
+        raise LldpError("not LLDP")
+    fields = _parse_tlvs(frame[14:])
+    if [kind for kind, _ in fields[:3]] != [_TLV_CHASSIS, _TLV_PORT, _TLV_TTL]:
+        raise LldpError("mandatory TLV missing")
+    chassis, port, ttl = (value for _, value in fields[:3])
+    if chassis[:1] != bytes([_CHASSIS_LOCAL]) or len(ttl) != 2 or not port:
+        raise LldpError("foreign chassis")
+    if chassis[1:].startswith(b"switch:"):
+        return _decode_probe(chassis[1:], port, fields[3:], key)
+    if chassis[1:].startswith(b"host:"):
+        return _decode_announcement(chassis[6:], port, int.from_bytes(ttl, "big"))
+    raise LldpError("foreign chassis")
+
+
+def _decode_probe(chassis: bytes, port: bytes, rest: list[tuple[int, bytes]], key: bytes) -> Probe:
+    signature = _PROBE_ORGANISATION + _sign(chassis, port[1:], key)
+    if not any(kind == _TLV_ORGANISATION and hmac.compare_digest(value, signature) for kind, value in rest):
+        raise LldpError("probe of another controller")
+    return Probe(SwitchId(int(chassis.removeprefix(b"switch:"))), PortId(int(port[1:])))
+
+
+def _decode_announcement(name: bytes, port: bytes, ttl_s: int) -> Announcement:
+    if port[0] != _PORT_MAC or len(port) != 7:
+        raise LldpError("host without MAC")
+    if not 1 <= len(name) <= NAME_BYTES_MAX:
+        raise LldpError("host name length")
+    try:
+        return Announcement(name.decode(), port[1:], ttl_s)
+    except UnicodeDecodeError:
+        raise LldpError("host name not UTF-8") from None
+
+
+def _frame(source: bytes, *tlvs: bytes) -> bytes:
+    frame = (
+        LLDP_DESTINATION + source + LLDP_ETHERTYPE.to_bytes(2, "big") + b"".join(tlvs) + _tlv(_TLV_END, b"")
+    )
+    return frame.ljust(FRAME_BYTES_MIN, b"\0")
+
+
+def _tlv(kind: int, value: bytes) -> bytes:
+    if len(value) > 0x1FF:
+        raise LldpError(f"TLV of {len(value)} bytes; 511 is the most")
+    return (kind << 9 | len(value)).to_bytes(2, "big") + value
+
+
+def _parse_tlvs(data: bytes) -> list[tuple[int, bytes]]:
+    fields: list[tuple[int, bytes]] = []
+    at = 0
+    while True:
+        if at + 2 > len(data):
+            raise LldpError("truncated")
+        head = int.from_bytes(data[at : at + 2], "big")
+        kind, length = head >> 9, head & 0x1FF
+        at += 2
+        if kind == _TLV_END:
+            return fields
+        if at + length > len(data):
+            raise LldpError("truncated")
+        fields.append((kind, data[at : at + length]))
+        at += length
+
+
+def _sign(chassis: bytes, port: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, chassis + b"/" + port, hashlib.sha256)[:_SIGNATURE_BYTES]

@@ -1,0 +1,1 @@
+"""P4Runtime shell: `artifacts` finds the compiled program, `convert` speaks finsy, `session` keeps one switch."""

@@ -1,0 +1,43 @@
+"""Where the compiled data plane is: P4Info and BMv2 JSON of p4src/compiled."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ENVIRONMENT = "WORMCAST_PIPELINE"
+P4INFO_NAMES = ("wormcast.p4info.txtpb", "wormcast.p4info.txt")
+BLOB_NAME = "wormcast.json"
+
+
+class ArtifactError(Exception):
+    """No usable program; the text names the places looked at."""
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """The two files a P4Runtime server is given."""
+
+    p4info: Path
+    blob: Path
+
+
+def find_artifacts(directory: Path | None = None) -> Artifacts:
+    """The compiled program in `directory`, else $WORMCAST_PIPELINE, the installed package or the checkout."""
+    if directory is None and (value := os.environ.get(ENVIRONMENT)):
+        directory = Path(value)
+    package = Path(__file__).resolve().parent.parent
+    places = (
+        [directory]
+        if directory is not None
+        else [package / "pipeline", package.parent.parent / "p4src" / "compiled"]
+    )
+    for place in places:
+        p4info = next((place / name for name in P4INFO_NAMES if (place / name).is_file()), None)
+        if p4info is not None and (place / BLOB_NAME).is_file():
+            return Artifacts(p4info, place / BLOB_NAME)
+    raise ArtifactError(
+        f"no {BLOB_NAME} with {P4INFO_NAMES[0]} in {', '.join(str(p) for p in places)}; "
+        f"say where with --pipeline or {ENVIRONMENT}"
+    )

@@ -1,0 +1,60 @@
+"""Structures over the hosts of a group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+import wormcast_routing as native
+
+
+class GroupRequest(TypedDict):
+    """What to plan. `parameters`: k, packets, fan_out, variant, order, as their schemes
+    understand them."""
+
+    scheme: str
+    source: int
+    members: Sequence[int]
+    parameters: NotRequired[Mapping[str, Any]]
+
+
+def group(
+    topology: Mapping[str, Any], request: GroupRequest | Mapping[str, Any], root: int | None = None
+) -> dict[str, Any]:
+    """The group file. Raises `RoutingError`."""
+    planned: dict[str, Any] = json.loads(native.plan_group(json.dumps(topology), json.dumps(request), root))
+    return planned
+
+
+def order(
+    topology: Mapping[str, Any], members: Sequence[int], kind: str = "cco", root: int | None = None
+) -> list[int]:
+    """Members in an order: "ascending" (or "id"), "cco" for irregular networks,
+    "dimension" for tori and meshes. Raises `RoutingError`."""
+    return native.order_members(json.dumps(topology), list(members), kind, root)
+
+
+def tree_edges(
+    topology: Mapping[str, Any], members: Sequence[int], fan_out: int = 3, root: int | None = None
+) -> list[tuple[int, int]]:
+    """Edges (parent, child) of the rooted tree over the members; no host has more than
+    `fan_out` children. Raises `RoutingError`."""
+    return native.tree_edges(json.dumps(topology), list(members), fan_out, root)
+
+
+def optimal_k(hosts: int, packets: int) -> tuple[int, int]:
+    """(k, steps) of the best k-binomial tree for so many hosts, source included, and
+    packets of a message. Raises `RoutingError`."""
+    return native.optimal_k(hosts, packets)
+
+
+def find_buffer_cycle(
+    topology: Mapping[str, Any],
+    requests: Iterable[GroupRequest | Mapping[str, Any]],
+    root: int | None = None,
+) -> list[tuple[int, int]] | None:
+    """A cycle of buffers (host, class), each waiting for the next, that messages of these
+    groups can make if they share buffers; None if they cannot. Raises `RoutingError`."""
+    texts = [json.dumps(request) for request in requests]
+    return native.find_buffer_cycle(json.dumps(topology), texts, root)

@@ -1,0 +1,28 @@
+"""TREE routes (protocol/SPEC.md §3): bytes from port paths, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import wormcast_routing as native
+
+
+def encode_tree(paths: Iterable[tuple[int, bytes]]) -> list[tuple[bytes, list[int]]]:
+    """Routes that together reach each host by its port path, and whom each one reaches;
+    several where one would exceed 255 bytes or 16 branches at a switch. Raises
+    `RoutingError`."""
+    return native.encode_tree(list(paths))
+
+
+def decode_tree(route: bytes) -> list[bytes]:
+    """Port paths that a route leads along, ascending. Raises `RoutingError`."""
+    return native.decode_tree(route)
+
+
+def walk_tree(topology: Mapping[str, Any], src: int, route: bytes) -> dict[str, Any]:
+    """What switches make of a route: "deliveries" ({"host", "hops"}) and "losses"
+    ({"switch", "reason"}). Raises `RoutingError` for a source that is none."""
+    walk: dict[str, Any] = json.loads(native.walk_tree(json.dumps(topology), src, route))
+    return walk

@@ -1,0 +1,172 @@
+"""`wormcast controller run`: switches, agents and REST in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from wormcast import plan as routing
+from wormcast.api.app import create_app
+from wormcast.control.controller import Controller
+from wormcast.control.errors import RequestError
+from wormcast.directory.server import DirectoryError
+from wormcast.fabric.ids import SwitchId
+from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
+from wormcast.sockets import claim_path
+from wormcast.store.database import Database, StoreError, SwitchSpec
+
+LOG = logging.getLogger("wormcast")
+
+STOP_TIMEOUT_S = 3
+
+
+class StartError(Exception):
+    """The controller cannot start; the text says why and what would do."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line gives."""
+
+    switches: Path | None
+    agents: tuple[str, ...]
+    listen: str
+    state: Path | None
+    pipeline: Path | None
+    algorithm: str
+    probe_interval_s: float
+
+
+def run(options: Options) -> None:
+    """Runs until SIGINT or SIGTERM. Raises `StartError`."""
+    asyncio.run(_serve(options))
+
+
+async def _serve(options: Options) -> None:
+    if options.algorithm not in routing.algorithms():
+        raise StartError(
+            f"--algorithm {options.algorithm!r} is unknown; there are {', '.join(routing.algorithms())}"
+        )
+    listen = _listen_config(options.listen)
+    try:
+        controller = Controller(
+            Database(options.state),
+            find_artifacts(options.pipeline),
+            RoutingPathfinder(options.algorithm),
+            probe_interval_s=options.probe_interval_s,
+        )
+        for spec in read_switches(options.switches) if options.switches else []:
+            controller.put_switch(spec)
+        agents = await controller.start(options.agents)
+    except (StoreError, ArtifactError, DirectoryError) as error:
+        raise StartError(str(error)) from error
+    except RequestError as error:
+        raise StartError(f"{options.switches}: {error.message}") from error
+    server = _Server(uvicorn.Config(create_app(controller), **listen))
+    LOG.info("agents dial %s; REST on %s", ", ".join(agents), options.listen)
+    try:
+        await _until_stopped(controller, server, options.listen)
+    finally:
+        await controller.stop()
+
+
+async def _until_stopped(controller: Controller, server: _Server, listen: str) -> None:
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    rest = asyncio.create_task(_serve_rest(server, listen), name="rest")
+    waiting = [rest, asyncio.create_task(stopped.wait()), asyncio.create_task(controller.wait_failed())]
+    try:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        controller.events.close()
+        server.should_exit = True
+        with contextlib.suppress(StartError):
+            await rest
+        for task in waiting:
+            task.cancel()
+
+
+async def _serve_rest(server: _Server, listen: str) -> None:
+    try:
+        await server.serve()
+    except SystemExit:  # uvicorn's way to say that it cannot bind
+        raise StartError(f"REST cannot be served on {listen}: the address is in use or not ours") from None
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: signals are ours."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _listen_config(listen: str) -> dict[str, Any]:
+    """uvicorn's settings for an address; raises `StartError`."""
+    common: dict[str, Any] = {
+        "log_level": "warning",
+        "access_log": False,
+        "lifespan": "off",
+        "timeout_graceful_shutdown": STOP_TIMEOUT_S,
+    }
+    if listen.startswith("unix:"):
+        path = Path(listen.removeprefix("unix:"))
+        try:
+            claim_path(path)
+        except OSError as error:
+            raise StartError(f"REST cannot be served on {listen}: {error}") from error
+        return {"uds": str(path), **common}
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit():
+        raise StartError(f"--listen {listen!r}: wanted host:port or unix:/path")
+    return {"host": host.strip("[]"), "port": int(port), **common}
+
+
+def read_switches(path: Path) -> list[SwitchSpec]:
+    """Reads the switches file; raises `StartError` that names the file and the place."""
+    form = '{"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}]}'
+    try:
+        value = json.loads(path.read_text())
+        return [
+            SwitchSpec(
+                SwitchId(_integer(entry, "id", n)),
+                _text(entry, "address", n),
+                _integer(entry, "device_id", n) if "device_id" in entry else 0,
+                _integer(entry, "ports", n),
+            )
+            for n, entry in enumerate(value["switches"])
+        ]
+    except OSError as error:
+        raise StartError(f"{path}: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise StartError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise StartError(f"{path}: {error}; wanted {form}") from error
+
+
+def _integer(entry: dict[str, Any], name: str, number: int) -> int:
+    value = entry[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"switches[{number}].{name} is {value!r}, not an integer")
+    return value
+
+
+def _text(entry: dict[str, Any], name: str, number: int) -> str:
+    value = entry[name]
+    if not isinstance(value, str):
+        raise ValueError(f"switches[{number}].{name} is {value!r}, not a text")
+    return value

@@ -1,0 +1,1 @@
+"""What the controller remembers across restarts: `database`."""

@@ -1,0 +1,217 @@
+"""The controller's state in SQLite: switches, links, hosts, groups, epoch of the agent plans.
+
+Every change is one transaction. With write-ahead logging a crash of the
+controller loses nothing; a crash of the machine may lose the last moments.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import sqlite3
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from wormcast.discovery.hosts import HostRecord
+from wormcast.fabric.groups import Group, Parameters, Scheme
+from wormcast.fabric.ids import Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.fabric.topology import Link
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE switches (id INTEGER PRIMARY KEY, address TEXT NOT NULL, device_id INTEGER NOT NULL,
+                       ports INTEGER NOT NULL, up INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE links (a INTEGER, a_port INTEGER, b INTEGER, b_port INTEGER, PRIMARY KEY (a, a_port, b, b_port));
+CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, mac BLOB NOT NULL, mtu_bytes INTEGER NOT NULL,
+                    version TEXT NOT NULL, agent INTEGER NOT NULL, declared INTEGER NOT NULL,
+                    switch INTEGER, port INTEGER, attached INTEGER NOT NULL, silent TEXT NOT NULL);
+CREATE TABLE groups (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, scheme TEXT NOT NULL, members TEXT NOT NULL,
+                     parameters TEXT NOT NULL, class_d TEXT);
+CREATE TABLE agent_plan (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, digest TEXT NOT NULL);
+"""
+
+
+class StoreError(Exception):
+    """A database that cannot be used; the text names the file and the reason."""
+
+
+@dataclass(frozen=True, order=True)
+class SwitchSpec:
+    """How to reach a switch and what it has."""
+
+    id: SwitchId
+    address: str
+    """`host:port` or `unix:/path` of its P4Runtime server."""
+    device_id: int
+    ports: int
+
+
+class Database:
+    """One open state file."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Opens or creates the file; None keeps the state in memory. Raises `StoreError`."""
+        self._path = path
+        try:
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._sql = sqlite3.connect(":memory:" if path is None else path, timeout=0, isolation_level=None)
+            # One controller a file: the lock goes with the process, however it ends.
+            self._sql.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._sql.execute("PRAGMA journal_mode=WAL")
+            self._sql.execute("PRAGMA synchronous=NORMAL")
+            self._migrate()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise StoreError(f"state file {path} is in use by another controller") from error
+            raise StoreError(f"state file {path}: {error}") from error
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"state file {path}: {error}") from error
+
+    def _migrate(self) -> None:
+        self._sql.execute("BEGIN EXCLUSIVE")
+        (version,) = self._sql.execute("PRAGMA user_version").fetchone()
+        self._sql.execute("COMMIT")
+        if version == 0:
+            # Seconds since 1970: should this file be lost, a new one does not repeat its epochs.
+            first = f"INSERT INTO agent_plan VALUES (1, {int(time.time())}, '');"
+            self._sql.executescript(f"BEGIN; {_SCHEMA} {first} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+        elif version != SCHEMA_VERSION:
+            raise StoreError(
+                f"state file {self._path} has schema {version}; this version reads {SCHEMA_VERSION}"
+            )
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._sql.close()
+
+    def switches(self) -> list[SwitchSpec]:
+        """All switches by id."""
+        rows = self._sql.execute("SELECT id, address, device_id, ports FROM switches ORDER BY id")
+        return [SwitchSpec(SwitchId(i), address, device, ports) for i, address, device, ports in rows]
+
+    def switches_up(self) -> frozenset[SwitchId]:
+        """Switches that were up when last seen."""
+        return frozenset(SwitchId(i) for (i,) in self._sql.execute("SELECT id FROM switches WHERE up"))
+
+    def put_switch(self, spec: SwitchSpec) -> None:
+        """Adds or replaces a switch."""
+        self._sql.execute(
+            "INSERT INTO switches (id, address, device_id, ports) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
+            "SET address=excluded.address, device_id=excluded.device_id, ports=excluded.ports",
+            (spec.id, spec.address, spec.device_id, spec.ports),
+        )
+
+    def remove_switch(self, switch: SwitchId) -> None:
+        """Removes a switch."""
+        self._sql.execute("DELETE FROM switches WHERE id=?", (switch,))
+
+    def links(self) -> list[Link]:
+        """Links that were up when last seen."""
+        rows = self._sql.execute("SELECT a, a_port, b, b_port FROM links ORDER BY a, a_port")
+        return [Link(SwitchId(a), PortId(ap), SwitchId(b), PortId(bp)) for a, ap, b, bp in rows]
+
+    def put_network(
+        self, up: Iterable[SwitchId], links: Iterable[Link], hosts: Iterable[tuple[HostRecord, bool]]
+    ) -> None:
+        """Replaces what was discovered; with each host whether its agent counts as attached."""
+        with self._sql:
+            self._sql.execute("BEGIN")
+            self._sql.execute("UPDATE switches SET up=0")
+            self._sql.executemany("UPDATE switches SET up=1 WHERE id=?", [(i,) for i in up])
+            self._sql.execute("DELETE FROM links")
+            self._sql.executemany(
+                "INSERT INTO links VALUES (?, ?, ?, ?)", [(x.a, x.a_port, x.b, x.b_port) for x in links]
+            )
+            self._sql.execute("DELETE FROM hosts")
+            self._sql.executemany(
+                "INSERT INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [_host_row(host, attached) for host, attached in hosts],
+            )
+
+    def hosts(self) -> list[HostRecord]:
+        """All hosts by id."""
+        rows = self._sql.execute(
+            "SELECT id, name, mac, mtu_bytes, version, agent, declared, switch, port, silent FROM hosts ORDER BY id"
+        )
+        return [
+            HostRecord(
+                HostId(i),
+                name,
+                mac,
+                mtu,
+                version,
+                bool(agent),
+                bool(declared),
+                None if switch is None else (SwitchId(switch), PortId(port)),
+                silent=silent,
+            )
+            for i, name, mac, mtu, version, agent, declared, switch, port, silent in rows
+        ]
+
+    def hosts_attached(self) -> frozenset[HostId]:
+        """Hosts whose agents were attached when last seen."""
+        return frozenset(HostId(i) for (i,) in self._sql.execute("SELECT id FROM hosts WHERE attached"))
+
+    def groups(self) -> list[Group]:
+        """All groups by id."""
+        rows = self._sql.execute(
+            "SELECT id, name, scheme, members, parameters, class_d FROM groups ORDER BY id"
+        )
+        return [
+            Group(
+                GroupId(i),
+                name,
+                Scheme(scheme),
+                tuple(HostId(m) for m in json.loads(members)),
+                Parameters(**json.loads(parameters)),
+                None if class_d is None else ipaddress.IPv4Address(class_d),
+            )
+            for i, name, scheme, members, parameters, class_d in rows
+        ]
+
+    def put_group(self, group: Group) -> None:
+        """Adds or replaces a group."""
+        self._sql.execute(
+            "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                group.id,
+                group.name,
+                group.scheme.value,
+                json.dumps(group.members),
+                json.dumps(asdict(group.parameters)),
+                None if group.class_d is None else str(group.class_d),
+            ),
+        )
+
+    def remove_group(self, group: GroupId) -> None:
+        """Removes a group."""
+        self._sql.execute("DELETE FROM groups WHERE id=?", (group,))
+
+    def agent_plan(self) -> tuple[Epoch, str]:
+        """Epoch and digest of the last agent plans."""
+        epoch, digest = self._sql.execute("SELECT epoch, digest FROM agent_plan").fetchone()
+        return Epoch(epoch), digest
+
+    def put_agent_plan(self, epoch: Epoch, digest: str) -> None:
+        """Remembers the agent plans by their digest; call before any agent is told."""
+        self._sql.execute("UPDATE agent_plan SET epoch=?, digest=?", (epoch, digest))
+
+
+def _host_row(host: HostRecord, attached: bool) -> tuple[object, ...]:
+    switch, port = (None, None) if host.place is None else host.place
+    return (
+        host.id,
+        host.name,
+        host.mac,
+        host.mtu_bytes,
+        host.version,
+        host.agent,
+        host.declared,
+        switch,
+        port,
+        attached,
+        host.silent,
+    )
