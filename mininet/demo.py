@@ -1,0 +1,248 @@
+"""The main job: a real file from one host to all others through P4 switches, under every scheme.
+
+Brings up a fabric in Mininet, makes a group over REST, sends the file, measures, and
+writes report.md, report.json and two pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import secrets
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sandbox
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+
+DEFAULTS = {
+    # Two cores carry seven copies of this; see LIMITATIONS for where they stop.
+    "wormcast": {"rate": "100", "size": "64MiB"},
+    # BMv2 takes several times the processor for a frame.
+    "bmv2": {"rate": "10", "size": "4MiB"},
+}
+SIZE = re.compile(r"^(\d+)\s*(|B|KB|KiB|MB|MiB|GB|GiB)$")
+UNITS = {"": 1, "B": 1, "KB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30}
+SIZE_BYTES_MAX = 64 * 2**30
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as 64MiB. Raises ValueError."""
+    match = SIZE.match(text.strip())
+    if not match:
+        raise ValueError(
+            f"size {text!r} is not a whole number with a unit of {', '.join(u for u in UNITS if u)}"
+        )
+    size = int(match[1]) * UNITS[match[2]]
+    if not 1 <= size <= SIZE_BYTES_MAX:
+        raise ValueError(f"size {text!r} is outside 1 B to {SIZE_BYTES_MAX >> 30} GiB")
+    return size
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="demo", description=__doc__)
+    parser.add_argument("--switch", choices=sorted(DEFAULTS), default="wormcast")
+    parser.add_argument(
+        "--topology",
+        default="testbed",
+        help="testbed, torus:K, irregular:S:SEED, line:S, star:S or FILE.json",
+    )
+    parser.add_argument("--file", type=Path, help="a file of your own instead of random bytes")
+    parser.add_argument("--size", help="of the random file, e.g. 64MiB")
+    parser.add_argument("--rate", help="of every link, Mb/s, or none")
+    parser.add_argument("--schemes", default="repeat,circuit,tree,k-binomial,switch")
+    parser.add_argument("--source", type=int, default=0, help="sending host")
+    parser.add_argument(
+        "--impair", help="impairments of every switch port, e.g. loss=0.01,corrupt=0.001,reorder=0.01"
+    )
+    parser.add_argument(
+        "--cut", choices=["auto"], help="cut a link between switches in the middle of each transfer"
+    )
+    parser.add_argument("--out", type=Path, default=Path("out/demo"))
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to send, and how."""
+
+    schemes: list[str]
+    file: Path
+    source: int
+    receivers: list[int]
+    out: Path
+    cut: bool
+
+
+def main() -> int:
+    """Run the demo; 0 only if every scheme gave every receiver the same bytes."""
+    options = arguments()
+    console = Console()
+    try:
+        if not sandbox.inside():
+            return sandbox.enter([__file__, *sys.argv[1:]], options.out.resolve() / "sandbox.json")
+        sandbox.prepare()
+        return run(options, console)
+    except (sandbox.SandboxError, ValueError, OSError) as error:
+        console.print(f"[red]demo:[/] {error}", highlight=False)
+        return 2
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """The demo proper, inside the sandbox."""
+    import fabric as fabrics
+    import report
+    import topologies
+
+    defaults = DEFAULTS[options.switch]
+    rate = fabrics.parse_rate_mbps(options.rate or defaults["rate"])
+    topology = topologies.load_topology(options.topology)
+    job = make_job(options, topology, options.size or defaults["size"])
+    settings = fabrics.Options(topology, options.switch, rate, options.impair, options.seed)
+    console.print(
+        f"{len(topology['switches'])} P4 switches ({options.switch}), {len(topology['hosts'])} hosts, "
+        f"links of {'no set rate' if rate is None else f'{rate:g} Mb/s'}; "
+        f"{job.file.name}, {job.file.stat().st_size:,} bytes, from h{job.source} to {len(job.receivers)} receivers"
+    )
+    started = time.monotonic()
+    try:
+        with fabrics.Fabric(settings, job.out) as fabric:
+            with console.status("bringing the fabric up: switches, controller, agents, discovery"):
+                fabric.wait_ready()
+            console.print(f"fabric up after {time.monotonic() - started:.1f} s")
+            results = [send(fabric, job, scheme, console) for scheme in job.schemes]
+    except fabrics.FabricError as error:
+        console.print(f"[red]demo:[/] {error}", highlight=False)
+        return 1
+    finally:
+        if options.file is None:
+            job.file.unlink(missing_ok=True)
+    facts = {
+        "switch": options.switch,
+        "topology": options.topology,
+        "rate_mbps": rate,
+        "impair": options.impair,
+        "cut": bool(options.cut),
+        "seed": options.seed,
+        "file_bytes": results[0].file_bytes,
+        "source": job.source,
+        "machine": f"{platform.system()} {platform.release()}, {os.cpu_count()} cores",
+    }
+    console.print(table(results))
+    report.write(job.out, topology, facts, results)
+    console.print(f"report: {os.path.relpath(job.out / 'report.md')}, report.json and pictures beside it")
+    return 0 if all(result.intact for result in results) else 1
+
+
+def make_job(options: argparse.Namespace, topology: dict[str, Any], size: str) -> Job:
+    """Check what was asked for against what there is."""
+    from transfer import SCHEMES
+
+    schemes = [scheme.strip() for scheme in options.schemes.split(",") if scheme.strip()]
+    unknown = [scheme for scheme in schemes if scheme not in SCHEMES]
+    if unknown or not schemes:
+        raise ValueError(f"scheme {', '.join(unknown) or '(none)'} is not one of: {', '.join(SCHEMES)}")
+    hosts = [host["id"] for host in topology["hosts"]]
+    if options.source not in hosts:
+        raise ValueError(f"source {options.source} is not a host; there are {hosts}")
+    if len(hosts) < 2:
+        raise ValueError(f"topology {options.topology} has {len(hosts)} host(s); a transfer needs 2 or more")
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    file = (
+        options.file.resolve()
+        if options.file is not None
+        else random_file(out / "random.bin", parse_size(size))
+    )
+    if not file.is_file() or file.stat().st_size == 0:
+        raise ValueError(f"file {file} is not a file with something in it")
+    return Job(
+        schemes, file, options.source, [h for h in hosts if h != options.source], out, bool(options.cut)
+    )
+
+
+def random_file(path: Path, size: int) -> Path:
+    """`size` bytes that no link can compress."""
+    with path.open("wb") as file:
+        for start in range(0, size, 1 << 20):
+            file.write(secrets.token_bytes(min(1 << 20, size - start)))
+    return path
+
+
+def send(fabric: Any, job: Job, scheme: str, console: Console) -> Any:
+    """One scheme, with a progress bar of the slowest receiver."""
+    import transfer
+
+    columns = [
+        TextColumn("{task.description:<11}"),
+        BarColumn(),
+        DownloadColumn(binary_units=True),
+        TransferSpeedColumn(),
+        TimeElapsedColumn(),
+    ]
+    cuttable = next((link for link in fabric.links if link.far_switch is not None), None)
+    with Progress(*columns, console=console) as bars:
+        bar = bars.add_task(scheme, total=job.file.stat().st_size)
+
+        def cut() -> None:
+            if cuttable is not None:
+                fabric.set_link(cuttable, False)
+                bars.console.print(f"{scheme}: link {cuttable.name} cut")
+
+        result = transfer.transfer(
+            fabric,
+            scheme,
+            job.file,
+            job.source,
+            job.receivers,
+            watch=lambda progress: bars.update(bar, completed=progress.slowest_bytes),
+            midway=cut if job.cut else None,
+        )
+        bars.update(bar, completed=job.file.stat().st_size)
+    if job.cut and cuttable is not None:
+        fabric.set_link(cuttable, True)
+        fabric.wait_ready()
+    return result
+
+
+def table(results: list[Any]) -> Table:
+    """What each scheme cost."""
+    view = Table(
+        title="What each scheme cost", caption="MiB: frames with their headers, counted by the kernel"
+    )
+    view.add_column("scheme", no_wrap=True)
+    for name in ("seconds", "Mb/s each", "source MiB", "links MiB", "busiest MiB", "resent"):
+        view.add_column(name, justify="right", no_wrap=True)
+    view.add_column("sha256", no_wrap=True)
+    for r in results:
+        view.add_row(
+            r.scheme,
+            f"{r.seconds:.2f}",
+            f"{r.goodput_mbps:.1f}",
+            f"{r.source_bytes / 2**20:.1f}",
+            f"{r.link_bytes / 2**20:.1f}",
+            f"{r.busiest_link_bytes / 2**20:.1f}",
+            f"{r.retransmissions:,}",
+            f"equal at all {r.receivers}" if r.intact else "[red]NOT EQUAL[/]",
+        )
+    return view
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Pictures of a topology, its spanning tree and a group's structures."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from wormcast import plan
+
+Point = tuple[float, float]
+SWITCH_COLOUR, HOST_COLOUR, LINK_COLOUR, TREE_COLOUR = "#3b6ea5", "#f2e3c2", "#b8b8b8", "#1f3d5c"
+HOST_DISTANCE = 0.55
+
+
+def place(topology: dict[str, Any]) -> tuple[dict[int, Point], dict[int, Point]]:
+    """Where to draw switches (on a circle) and hosts (fanned out beyond their switch)."""
+    switches = [s["id"] for s in topology["switches"]]
+    radius = max(1.0, len(switches) * 0.28)
+    at_switch: dict[int, Point] = {}
+    for index, switch in enumerate(switches):
+        angle = math.pi / 2 - 2 * math.pi * index / len(switches)
+        at_switch[switch] = (
+            (0.0, 0.0) if len(switches) == 1 else (radius * math.cos(angle), radius * math.sin(angle))
+        )
+    at_host: dict[int, Point] = {}
+    for switch in switches:
+        hosts = [h["id"] for h in topology["hosts"] if h["switch"] == switch]
+        x, y = at_switch[switch]
+        outward = math.atan2(y, x)
+        spread = 2 * math.pi if len(switches) == 1 else math.radians(min(110, 38 * len(hosts)))
+        for index, host in enumerate(hosts):
+            share = (index + 0.5) / len(hosts) - 0.5
+            angle = outward - share * spread
+            at_host[host] = (x + HOST_DISTANCE * math.cos(angle), y + HOST_DISTANCE * math.sin(angle))
+    return at_switch, at_host
+
+
+def draw_fabric(topology: dict[str, Any], path: Path) -> None:
+    """The topology with its spanning tree, into a PNG."""
+    figure, axes = plt.subplots(figsize=(7, 6), layout="constrained")
+    _draw_topology(axes, topology, ports=len(topology["links"]) <= 40)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _draw_topology(axes: Axes, topology: dict[str, Any], *, ports: bool) -> None:
+    at_switch, at_host = place(topology)
+    tree = plan.spanning_tree(topology)
+    in_tree = {(a, a_port) for a, a_port, _b, _b_port in tree["links"]} | {
+        (b, b_port) for _a, _a_port, b, b_port in tree["links"]
+    }
+    for host in topology["hosts"]:
+        _line(axes, at_switch[host["switch"]], at_host[host["id"]], LINK_COLOUR, 1.0)
+    for link in topology["links"]:
+        thick = (link["a"], link["a_port"]) in in_tree
+        start, end = at_switch[link["a"]], at_switch[link["b"]]
+        _line(axes, start, end, TREE_COLOUR if thick else LINK_COLOUR, 3.2 if thick else 1.2)
+        if ports:
+            for near, far, port in ((start, end, link["a_port"]), (end, start, link["b_port"])):
+                x, y = near[0] * 0.76 + far[0] * 0.24, near[1] * 0.76 + far[1] * 0.24
+                axes.text(
+                    x,
+                    y,
+                    str(port),
+                    fontsize=6,
+                    color="#666666",
+                    ha="center",
+                    va="center",
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+                )
+    for switch, (x, y) in at_switch.items():
+        root = switch == tree["root"]
+        axes.text(
+            x,
+            y,
+            f"s{switch}",
+            ha="center",
+            va="center",
+            fontsize=9,
+            zorder=3,
+            color="white" if root else "black",
+            bbox={
+                "boxstyle": "round,pad=0.35",
+                "facecolor": SWITCH_COLOUR if root else "white",
+                "edgecolor": SWITCH_COLOUR,
+            },
+        )
+    for host, point in at_host.items():
+        _host(axes, host, point)
+    _tidy(axes, [*at_switch.values(), *at_host.values()])
+
+
+def draw_groups(topology: dict[str, Any], schemes: list[str], source: int, path: Path) -> None:
+    """Who sends to whom under each scheme, a panel for each, into a PNG."""
+    columns = min(3, len(schemes))
+    rows = math.ceil(len(schemes) / columns)
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(4.2 * columns, 4.0 * rows), squeeze=False, layout="constrained"
+    )
+    for index in range(rows * columns):
+        axes = panels[index // columns][index % columns]
+        if index < len(schemes):
+            _draw_group(axes, topology, schemes[index], source)
+        else:
+            axes.set_axis_off()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _draw_group(axes: Axes, topology: dict[str, Any], scheme: str, source: int) -> None:
+    at_switch, at_host = place(topology)
+    members = sorted(h["id"] for h in topology["hosts"])
+    group = plan.group(topology, {"scheme": scheme, "source": source, "members": members, "parameters": {}})
+    for link in topology["links"]:
+        _line(axes, at_switch[link["a"]], at_switch[link["b"]], "#dddddd", 1.0)
+    for host in topology["hosts"]:
+        _line(axes, at_switch[host["switch"]], at_host[host["id"]], "#dddddd", 1.0)
+    for x, y in at_switch.values():
+        axes.plot(x, y, "s", color="#dddddd", markersize=7)
+    arrows = (
+        _tree_arrows(group["tree"], at_switch, at_host)
+        if group.get("tree")
+        else [(at_host[edge["from"]], at_host[edge["to"]], edge.get("step")) for edge in group["edges"]]
+    )
+    if group.get("tree"):
+        first = next(h for h in topology["hosts"] if h["id"] == source)
+        arrows.insert(0, (at_host[source], at_switch[first["switch"]], None))
+    for start, end, step in arrows:
+        axes.annotate(
+            "",
+            xy=end,
+            xytext=start,
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": TREE_COLOUR,
+                "shrinkA": 8,
+                "shrinkB": 8,
+                "connectionstyle": "arc3,rad=0" if group.get("tree") else "arc3,rad=0.15",
+            },
+        )
+        if step is not None and len(arrows) <= 40:
+            axes.text(
+                (start[0] + end[0]) / 2, (start[1] + end[1]) / 2, str(step), fontsize=7, color="#a53b3b"
+            )
+    for host, point in at_host.items():
+        _host(axes, host, point, marked=host == source)
+    axes.set_title(scheme)
+    _tidy(axes, [*at_switch.values(), *at_host.values()])
+
+
+def _tree_arrows(
+    tree: dict[str, Any], at_switch: dict[int, Point], at_host: dict[int, Point]
+) -> list[tuple[Point, Point, int | None]]:
+    arrows: list[tuple[Point, Point, int | None]] = []
+    for branch in tree["branches"]:
+        if "host" in branch:
+            arrows.append((at_switch[tree["switch"]], at_host[branch["host"]], None))
+        else:
+            arrows.append((at_switch[tree["switch"]], at_switch[branch["switch"]], None))
+            arrows += _tree_arrows(branch, at_switch, at_host)
+    return arrows
+
+
+def _line(axes: Axes, start: Point, end: Point, colour: str, width: float) -> None:
+    axes.plot(
+        [start[0], end[0]],
+        [start[1], end[1]],
+        color=colour,
+        linewidth=width,
+        zorder=1,
+        solid_capstyle="round",
+    )
+
+
+def _host(axes: Axes, host: int, point: Point, *, marked: bool = False) -> None:
+    axes.text(
+        *point,
+        f"h{host}",
+        ha="center",
+        va="center",
+        fontsize=7,
+        zorder=3,
+        fontweight="bold" if marked else "normal",
+        bbox={
+            "boxstyle": "circle,pad=0.25",
+            "facecolor": "#e0a83c" if marked else HOST_COLOUR,
+            "edgecolor": "#8a7a50",
+        },
+    )
+
+
+def _tidy(axes: Axes, points: list[Point]) -> None:
+    xs, ys = [p[0] for p in points], [p[1] for p in points]
+    axes.set_xlim(min(xs) - 0.3, max(xs) + 0.3)
+    axes.set_ylim(min(ys) - 0.3, max(ys) + 0.3)
+    axes.set_aspect("equal")
+    axes.set_axis_off()

@@ -1,0 +1,410 @@
+"""A whole fabric in Mininet: P4 switches, hosts with agents, and a controller."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import httpx
+from links import Link, LinkCounters, links_of, read_counters, shape
+from mininet.net import Mininet
+from nodes import FabricHost, P4Switch, stop_process
+from wormcast.agent import Agent, AgentError
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = ROOT / ".venv" / "bin"
+READY_SECONDS_MAX = 60.0
+PLAN_SECONDS_MAX = 20.0
+
+
+class FabricError(RuntimeError):
+    """The fabric did not come up, or something in it ended; the text names the log to read."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a fabric is made of.
+
+    `rate_mbps`: rate of every link in each direction, Mb/s; None leaves links unshaped.
+    `impair`: impairments of every switch port, as wormcast-switch's `--impair` takes them.
+    `buffer_mib`: packet buffer of an agent, MiB; None: the agent's default.
+    """
+
+    topology: dict[str, Any]
+    switch: str = "wormcast"
+    rate_mbps: float | None = 100.0
+    impair: str | None = None
+    seed: int = 1
+    log_level: str = "warn"
+    agent_arguments: tuple[str, ...] = ()
+    plain_hosts: frozenset[int] = field(default_factory=frozenset)
+
+
+class Fabric:
+    """Brings a fabric up on entry and takes it down on exit; needs to run in a sandbox.
+
+    Host and switch numbers are the ids of the topology. Logs of all daemons are in
+    `directory`/logs; sockets in a directory of their own, since their paths must be short.
+    """
+
+    def __init__(self, options: Options, directory: Path) -> None:
+        self.options = options
+        self.directory = directory.resolve()
+        self.logs = self.directory / "logs"
+        self.run_directory = Path(tempfile.mkdtemp(prefix="wormcast-"))
+        self.links = links_of(options.topology)
+        self.net: Mininet | None = None
+        self.switches: dict[int, P4Switch] = {}
+        self.hosts: dict[int, FabricHost] = {}
+        self.agents: dict[int, subprocess.Popen[bytes]] = {}
+        self.controller: subprocess.Popen[bytes] | None = None
+        self.open_logs: list[IO[bytes]] = []
+        self.api = httpx.Client(
+            base_url="http://controller/v1",
+            transport=httpx.HTTPTransport(uds=str(self.run_directory / "api.sock")),
+            timeout=30.0,
+        )
+
+    # --- life -----------------------------------------------------------------------
+
+    def __enter__(self) -> Fabric:
+        shutil.rmtree(self.logs, ignore_errors=True)
+        self.logs.mkdir(parents=True)
+        try:
+            self._build_network()
+            self.start_controller()
+            for host in self.hosts:
+                if host not in self.options.plain_hosts:
+                    self.start_agent(host)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop everything this fabric started; safe to call twice."""
+        for process in [*self.agents.values(), *([self.controller] if self.controller else [])]:
+            if process.poll() is None:
+                process.terminate()
+        for process in [*self.agents.values(), *([self.controller] if self.controller else [])]:
+            stop_process(process)
+        self.agents.clear()
+        self.controller = None
+        if self.net is not None:
+            self.net.stop()
+            self.net = None
+        for log in self.open_logs:
+            log.close()
+        self.open_logs.clear()
+        self.api.close()
+        shutil.rmtree(self.run_directory, ignore_errors=True)
+
+    def _build_network(self) -> None:
+        topology = self.options.topology
+        # Mininet would tune the whole machine, which a sandbox can and may not do.
+        Mininet.inited = True
+        net = Mininet(controller=None, switch=P4Switch, host=FabricHost, waitConnected=False)
+        self.net = net
+        for entry in topology["switches"]:
+            self.switches[entry["id"]] = net.addSwitch(
+                f"s{entry['id']}",
+                id=entry["id"],
+                kind=self.options.switch,
+                log_directory=self.logs,
+                impair=self.options.impair,
+                seed=self.options.seed,
+                log_level=self.options.log_level,
+            )
+        for entry in topology["hosts"]:
+            number = entry["id"]
+            self.hosts[number] = net.addHost(
+                f"h{number}", ip=f"10.0.{number // 250}.{number % 250 + 1}/16", mac=host_mac(number)
+            )
+        for link in self.links:
+            self._add_link(link)
+        net.start()
+
+    def _add_link(self, link: Link) -> None:
+        assert self.net is not None
+        node_a, name_a = self.switches[link.switch], link.interface
+        if link.host is not None:
+            node_b, name_b, port_b = self.hosts[link.host], link.far_interface, 0
+        else:
+            assert link.far_switch is not None
+            assert link.far_port is not None
+            node_b, name_b, port_b = self.switches[link.far_switch], link.far_interface, link.far_port
+        self.net.addLink(node_a, node_b, port1=link.port, port2=port_b, intfName1=name_a, intfName2=name_b)
+        if self.options.rate_mbps is not None:
+            for node, name in ((node_a, name_a), (node_b, name_b)):
+                node.cmd(shape(name, self.options.rate_mbps))
+
+    # --- controller and agents --------------------------------------------------------
+
+    @property
+    def directory_address(self) -> str:
+        """Where the controller takes agents' registrations."""
+        return f"unix:{self.run_directory}/controller.sock"
+
+    @property
+    def api_address(self) -> str:
+        """REST, reachable from every host's namespace since it is a Unix socket."""
+        return f"unix:{self.run_directory}/api.sock"
+
+    def agent_socket(self, host: int) -> Path:
+        """The local API socket of the agent on `host`."""
+        return self.run_directory / f"h{host}.sock"
+
+    def start_controller(self) -> None:
+        """Start the controller, with the state it kept if it ran before."""
+        switches = self.run_directory / "switches.json"
+        switches.write_text(
+            json.dumps(
+                {
+                    "switches": [
+                        {
+                            "id": number,
+                            "address": switch.address,
+                            "device_id": number,
+                            "ports": next(
+                                s["ports"] for s in self.options.topology["switches"] if s["id"] == number
+                            ),
+                        }
+                        for number, switch in self.switches.items()
+                    ]
+                }
+            )
+        )
+        argv = [str(BIN / "wormcast"), "controller", "run", "--switches", str(switches)]
+        argv += ["--agents", self.directory_address, "--listen", self.api_address]
+        argv += ["--state", str(self.run_directory / "state.db")]
+        self.controller = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=self._log("controller"), stderr=subprocess.STDOUT
+        )
+
+    def stop_controller(self) -> None:
+        """End the controller; the fabric goes on forwarding."""
+        if self.controller is not None:
+            stop_process(self.controller)
+            self.controller = None
+
+    def start_agent(self, host: int) -> None:
+        """Start the agent of `host`."""
+        argv = [find_agent(), "--interface", f"h{host}-eth0", "--controller", self.directory_address]
+        argv += ["--socket", str(self.agent_socket(host)), "--name", f"h{host}", "--host-id", str(host)]
+        argv += [*self.options.agent_arguments]
+        self.agents[host] = self.hosts[host].popen(
+            argv, stdin=subprocess.DEVNULL, stdout=self._log(f"h{host}"), stderr=subprocess.STDOUT
+        )
+
+    def kill_agent(self, host: int) -> None:
+        """Kill the agent of `host` as a crash would (SIGKILL)."""
+        process = self.agents.pop(host)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def _log(self, name: str) -> IO[bytes]:
+        log = (self.logs / f"{name}.log").open("ab")
+        self.open_logs.append(log)
+        return log
+
+    def check_alive(self) -> None:
+        """Raise `FabricError` if a daemon that should run has ended."""
+        if self.controller is not None and self.controller.poll() is not None:
+            raise FabricError(
+                f"the controller ended with {self.controller.returncode}: {self._tail('controller')}"
+            )
+        for number, switch in self.switches.items():
+            if switch.process is not None and not switch.alive():
+                raise FabricError(f"switch {number} ended: {self._tail(f's{number}')}")
+        for host, process in self.agents.items():
+            if process.poll() is not None:
+                raise FabricError(
+                    f"the agent of host {host} ended with {process.returncode}: {self._tail(f'h{host}')}"
+                )
+
+    def _tail(self, name: str) -> str:
+        path = self.logs / f"{name}.log"
+        lines = path.read_text(errors="replace").splitlines()[-5:] if path.exists() else []
+        return f"see {path}" + "".join(f"\n    {line}" for line in lines)
+
+    # --- state over REST ----------------------------------------------------------------
+
+    def get(self, path: str) -> Any:
+        """GET a REST resource; raise `FabricError` with the controller's own message."""
+        return self._request("GET", path)
+
+    def post(self, path: str, body: Any) -> Any:
+        """POST to a REST resource."""
+        return self._request("POST", path, body)
+
+    def delete(self, path: str) -> Any:
+        """DELETE a REST resource."""
+        return self._request("DELETE", path)
+
+    def _request(self, method: str, path: str, body: Any = None) -> Any:
+        response = self.api.request(method, path, json=body)
+        if response.is_error:
+            raise FabricError(f"{method} /v1/{path.lstrip('/')}: {response.status_code} {response.text}")
+        return response.json() if response.content else None
+
+    def wait_ready(self, seconds_max: float = READY_SECONDS_MAX) -> dict[str, Any]:
+        """Wait until the controller has found every switch, link and host; return the topology."""
+        want = self.options.topology
+        hosts = {h["id"] for h in want["hosts"]} - self.options.plain_hosts
+        missing = "the controller does not answer"
+        for _ in self._poll(seconds_max):
+            try:
+                found: dict[str, Any] = self.get("topology")
+            except httpx.TransportError:
+                continue
+            gaps = {
+                "switches": {s["id"] for s in want["switches"]} - {s["id"] for s in found["switches"]},
+                "hosts": hosts - {h["id"] for h in found["hosts"]},
+                "links": link_keys(want) - link_keys(found),
+            }
+            if not any(gaps.values()):
+                return found
+            missing = "not found yet: " + "; ".join(f"{k} {sorted(v)}" for k, v in gaps.items() if v)
+        raise FabricError(
+            f"fabric not ready after {seconds_max:.0f} s, {missing}; {self._tail('controller')}"
+        )
+
+    def wait_group(self, group: int, seconds_max: float = PLAN_SECONDS_MAX) -> None:
+        """Wait until the agent of every member follows the newest plan of `group`."""
+        state: dict[str, Any] = {}
+        for _ in self._poll(seconds_max):
+            state = self.get(f"groups/{group}")
+            if all(member["plan_epoch"] == state["epoch"] for member in state["state"]):
+                return
+        raise FabricError(f"no plan of group {group} at every member after {seconds_max:.0f} s: {state}")
+
+    def agent_status(self, host: int) -> dict[str, Any] | None:
+        """What the agent of `host` says of itself; None while it does not answer."""
+        try:
+            with Agent(self.agent_socket(host)) as agent:
+                return agent.status()
+        except (OSError, AgentError):
+            return None
+
+    def _poll(self, seconds_max: float, every: float = 0.1) -> Any:
+        deadline = time.monotonic() + seconds_max
+        while time.monotonic() < deadline:
+            self.check_alive()
+            yield
+            time.sleep(every)
+
+    # --- on hosts and links -----------------------------------------------------------
+
+    def popen(self, host: int, argv: Sequence[str], **keywords: Any) -> subprocess.Popen[Any]:
+        """Start a command on `host`; `wormcast` there talks to that host's agent."""
+        environment = {**os.environ, "WORMCAST_SOCKET": str(self.agent_socket(host))}
+        environment["WORMCAST_API"] = self.api_address
+        environment["PATH"] = f"{BIN}:{environment['PATH']}"
+        process: subprocess.Popen[Any] = self.hosts[host].popen(list(argv), env=environment, **keywords)
+        return process
+
+    def run(
+        self, host: int, argv: Sequence[str], seconds_max: float = 60.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on `host` to its end and capture what it prints."""
+        process = self.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, err = process.communicate(timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            err += f"\nkilled after {seconds_max} s"
+        return subprocess.CompletedProcess(list(argv), process.returncode, out, err)
+
+    def set_link(self, link: Link, up: bool) -> None:
+        """Plug or cut `link`, at both ends.
+
+        Under BMv2 the interfaces stay up and pass nothing, because BMv2 stops receiving on
+        all its ports when one of its interfaces goes down.
+        """
+        for node, interface in self._ends(link):
+            if self.options.switch != "bmv2":
+                node.cmd(f"ip link set {interface} {'up' if up else 'down'}")
+            elif up:
+                node.cmd(f"tc qdisc del dev {interface} root")
+                if self.options.rate_mbps is not None:
+                    node.cmd(shape(interface, self.options.rate_mbps))
+            else:
+                node.cmd(f"tc qdisc replace dev {interface} root handle 1: bfifo limit 1")
+
+    def _ends(self, link: Link) -> list[tuple[Any, str]]:
+        far: Any
+        if link.host is not None:
+            far = self.hosts[link.host]
+        else:
+            assert link.far_switch is not None
+            far = self.switches[link.far_switch]
+        return [(self.switches[link.switch], link.interface), (far, link.far_interface)]
+
+    def kill_switch(self, number: int) -> None:
+        """End the process of a switch, as a crash would."""
+        self.switches[number].halt()
+
+    def counters(self) -> LinkCounters:
+        """Bytes and frames over every link, in each direction, so far."""
+        return read_counters(self.links)
+
+    def describe(self) -> dict[str, Any]:
+        """What `mininet/on` needs: hosts and their pids inside the sandbox."""
+        return {
+            "hosts": {f"h{n}": host.pid for n, host in self.hosts.items()},
+            "sockets": {f"h{n}": str(self.agent_socket(n)) for n in self.hosts},
+            "api": self.api_address,
+        }
+
+
+def host_mac(host: int) -> str:
+    """MAC of a host: locally administered, the host id in the last two bytes."""
+    return f"02:57:4f:52:{host >> 8:02x}:{host & 0xFF:02x}"
+
+
+def find_agent() -> str:
+    """Path of wormcast-agent."""
+    path = BIN / "wormcast-agent"
+    found = str(path) if path.exists() else shutil.which("wormcast-agent")
+    if found is None:
+        raise FabricError("wormcast-agent is not installed; run `make build`")
+    return found
+
+
+def link_keys(topology: dict[str, Any]) -> set[tuple[int, int, int, int]]:
+    """The links of a topology file, each as its two ends in ascending order."""
+    keys = set()
+    for link in topology["links"]:
+        ends = sorted([(link["a"], link["a_port"]), (link["b"], link["b_port"])])
+        keys.add((*ends[0], *ends[1]))
+    return keys
+
+
+RATE = re.compile(r"^(\d+(?:\.\d+)?)(?:\s*(mbit|mbps|mb/s|m))?$", re.IGNORECASE)
+
+
+def parse_rate_mbps(text: str) -> float | None:
+    """A link rate in Mb/s; "none" leaves links unshaped. Raises ValueError."""
+    if text.lower() == "none":
+        return None
+    match = RATE.match(text.strip())
+    if not match or not 0.1 <= float(match[1]) <= 100_000:
+        raise ValueError(f"rate {text!r} is not a number of Mb/s from 0.1 to 100000, nor none")
+    return float(match[1])

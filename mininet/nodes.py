@@ -1,0 +1,136 @@
+"""Mininet nodes of a Wormcast fabric: P4 switches and plain hosts."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import IO, Any
+
+from mininet.node import Host, Switch
+
+CPU_PORT = 510
+DROP_PORT = 511
+GRPC_PORT_FIRST = 50051
+THRIFT_PORT_FIRST = 9090
+
+BINARIES = {"wormcast": "wormcast-switch", "bmv2": "simple_switch_grpc"}
+STOP_SECONDS_MAX = 5.0
+
+
+class SwitchNotInstalled(RuntimeError):
+    """The binary of the chosen switch is not on the PATH."""
+
+
+def find_binary(kind: str) -> str:
+    """Path of the binary of switch `kind` ("wormcast" or "bmv2")."""
+    if kind not in BINARIES:
+        raise ValueError(f"switch {kind!r} is not one of: {', '.join(BINARIES)}")
+    beside_python = Path(__file__).resolve().parent.parent / ".venv" / "bin" / BINARIES[kind]
+    found = str(beside_python) if beside_python.exists() else shutil.which(BINARIES[kind])
+    if found is None:
+        hint = "run `make build`" if kind == "wormcast" else "put simple_switch_grpc on the PATH"
+        raise SwitchNotInstalled(f"{BINARIES[kind]} is not installed; {hint}")
+    return found
+
+
+def stop_process(process: subprocess.Popen[Any], seconds_max: float = STOP_SECONDS_MAX) -> int:
+    """Ask `process` to end, insist after `seconds_max`; return its exit code."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            return process.wait(timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return process.wait()
+
+
+class P4Switch(Switch):
+    """A switch that runs a compiled P4 program and is controlled over P4Runtime.
+
+    `id` is its id in the topology; its gRPC server listens on loopback at
+    `GRPC_PORT_FIRST + id`, device id `id`. Link ports carry the names `s<id>-p<port>`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        id: int,
+        kind: str = "wormcast",
+        log_directory: Path,
+        impair: str | None = None,
+        seed: int = 1,
+        log_level: str = "warn",
+        **params: Any,
+    ) -> None:
+        self.id = id
+        self.kind = kind
+        self.impair = impair
+        self.seed = seed
+        self.log_level = log_level
+        self.log_path = log_directory / f"{name}.log"
+        self.binary = find_binary(kind)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log: IO[bytes] | None = None
+        super().__init__(name, **{**params, "inNamespace": False})
+
+    @property
+    def address(self) -> str:
+        """Where the P4Runtime server listens."""
+        return f"127.0.0.1:{GRPC_PORT_FIRST + self.id}"
+
+    def command(self) -> list[str]:
+        """The command line, the same for both switches but for what only ours can do."""
+        argv = [self.binary, "--no-p4", "--device-id", str(self.id)]
+        for port, interface in sorted(self.intfs.items()):
+            if interface.name != "lo":
+                argv += ["-i", f"{port}@{interface.name}"]
+        if self.kind == "wormcast":
+            argv += ["--log-level", self.log_level, "--seed", str(self.seed + self.id)]
+            if self.impair:
+                argv += ["--impair", f"all:{self.impair}"]
+        else:
+            # BMv2 always opens one, and ends when it is taken.
+            argv += ["--thrift-port", str(THRIFT_PORT_FIRST + self.id)]
+        argv += ["--", "--grpc-server-addr", self.address]
+        return [*argv, "--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT)]
+
+    def start(self, _controllers: list[Any]) -> None:
+        """Start the switch; it forwards nothing until a controller gives it a program."""
+        self.log = self.log_path.open("ab")
+        self.process = subprocess.Popen(
+            self.command(), stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT
+        )
+
+    def alive(self) -> bool:
+        """Whether the switch's process runs."""
+        return self.process is not None and self.process.poll() is None
+
+    def halt(self) -> None:
+        """End the switch's process, leaving its links in place, as when a switch crashes."""
+        if self.process is not None:
+            stop_process(self.process)
+            self.process = None
+        if self.log is not None:
+            self.log.close()
+            self.log = None
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        """End the process and, as Mininet wants, the interfaces."""
+        self.halt()
+        super().stop(deleteIntfs)
+
+
+class FabricHost(Host):
+    """A host with one link into the fabric and a route for IP multicast over it."""
+
+    def config(self, **params: Any) -> Any:
+        """Mininet's own configuration, then what plain sockets need to use the fabric."""
+        result = super().config(**params)
+        interface = self.defaultIntf().name
+        # veth leaves checksums to hardware that is not there; frames pass through raw sockets.
+        self.cmd(f"ethtool -K {interface} tx off rx off gso off tso off gro off 2>/dev/null")
+        self.cmd("sysctl -qw net.ipv6.conf.all.disable_ipv6=1 2>/dev/null")
+        self.cmd(f"ip route add 224.0.0.0/4 dev {interface}")
+        return result

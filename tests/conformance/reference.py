@@ -1,0 +1,229 @@
+"""SPEC.md §2–§4 once more, as one plain function of Python: what a switch makes of a frame.
+
+The oracle of the random tests. It is itself tested against every vector of
+worm_switch.json, none of which it had a part in making.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address
+from typing import Any
+
+from wormcast.wire.class_d import class_d_mac, is_link_local
+from wormcast.wire.codec import Worm, WormError, decode_worm
+from wormcast.wire.ids import (
+    CE_QUEUE_DEPTH,
+    CLASS_D_SOURCE,
+    CPU_PORT,
+    ETHERTYPE_IPV4,
+    ETHERTYPE_LLDP,
+    ETHERTYPE_WORM,
+    IP_PROTOCOL_IGMP,
+    MAX_HOPS,
+    MGID_BROADCAST,
+    RECIRCULATE_PORT,
+    WORM_MAC,
+    DropReason,
+    Flag,
+    Kind,
+    Role,
+)
+from wormcast.wire.tree import RouteError, split_tree
+
+Json = dict[str, Any]
+ETHERNET_LEN = 14
+IPV4_LEN = 20
+
+
+@dataclass
+class Outcome:
+    """What a vector of worm_switch.json expects."""
+
+    out: list[tuple[int, bytes]] = field(default_factory=list)
+    drops: Counter[str] = field(default_factory=Counter)
+    filtered: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    recirculated: int = 0
+
+    def drop(self, reason: DropReason) -> "Outcome":
+        """Counts a drop."""
+        self.drops[reason.name] += 1
+        return self
+
+
+class ReferenceSwitch:
+    """A switch with a state of worm_switch.json."""
+
+    def __init__(self, state: Json) -> None:
+        self.tables: dict[str, list[Json]] = {}
+        for entry in state["tables"]:
+            self.tables.setdefault(entry["table"], []).append(entry)
+        self.replicas = {
+            group["id"]: [replica["port"] for replica in group["replicas"]]
+            for group in state["multicast_groups"]
+        }
+        self.ports = dict.fromkeys(self._keys("ingress.ports", "port"), True)
+        self.hosts = set(self._keys("egress.edge_ports", "standard_metadata.egress_port"))
+        self.roles = {
+            entry["key"]["standard_metadata.ingress_port"]: entry["parameters"]["role"]
+            for entry in self.tables.get("ingress.port_roles", [])
+        }
+        self.groups = {
+            entry["key"]["group"]: entry["parameters"]["mgid"]
+            for entry in self.tables.get("ingress.groups", [])
+        }
+        self.tree_sets = set(self._keys("ingress.tree_sets", "port_set"))
+        self.tree_ports = sorted(self.replicas.get(2, []))
+        self.class_d = sorted(self.tables.get("ingress.class_d", []), key=lambda entry: -entry["priority"])
+        # Without a default entry every port counts as known.
+        self.mask_set = bool(state["defaults"])
+
+    def _keys(self, table: str, name: str) -> Iterable[int]:
+        return [entry["key"][name] for entry in self.tables.get(table, [])]
+
+    def handle(
+        self, ingress_port: int, frame: bytes, deq_qdepth: int = 0, egress_port: int | None = None
+    ) -> Outcome:
+        """What comes of a frame; `egress_port` is that of a packet-out."""
+        outcome = Outcome()
+        if egress_port is not None:
+            outcome.out.append((egress_port, frame))
+            return outcome
+        if len(frame) < ETHERNET_LEN:
+            return outcome.drop(DropReason.TRUNCATED)
+        ethertype = int.from_bytes(frame[12:14], "big")
+        if ethertype == ETHERTYPE_WORM:
+            self._handle_worm(outcome, ingress_port, frame, deq_qdepth)
+        elif ethertype == ETHERTYPE_IPV4:
+            self._handle_ipv4(outcome, ingress_port, frame, deq_qdepth)
+        elif ethertype == ETHERTYPE_LLDP:
+            outcome.out.append((CPU_PORT, frame))
+        else:
+            outcome.drop(DropReason.NOT_A_WORM)
+        return outcome
+
+    def _handle_worm(self, outcome: Outcome, ingress_port: int, frame: bytes, deq_qdepth: int) -> None:
+        try:
+            worm = replace(decode_worm(frame[ETHERNET_LEN:]), dst=frame[:6], src=frame[6:12])
+        except WormError as error:
+            # The switch reads the IP header of a class D packet before it sums up.
+            truncated = error.reason is DropReason.CHECKSUM and _inner_ip_truncated(frame[ETHERNET_LEN:])
+            outcome.drop(DropReason.TRUNCATED if truncated else error.reason)
+            return
+        if _inner_ip_truncated(frame[ETHERNET_LEN:]):
+            outcome.drop(DropReason.TRUNCATED)
+            return
+        while True:
+            if worm.hops >= MAX_HOPS:
+                outcome.drop(DropReason.HOPS_EXCEEDED)
+                return
+            known = worm.kind in Kind.__members__.values()
+            outcome.kinds[Kind(worm.kind).name if known else str(worm.kind)] += 1
+            if not known:
+                outcome.drop(DropReason.KIND_UNKNOWN)
+                return
+            worm = replace(worm, hops=worm.hops + 1)
+            on_a_path = worm.kind in (Kind.UNICAST, Kind.CONTROL) or (
+                worm.kind == Kind.BROADCAST and worm.route
+            )
+            if not on_a_path:
+                self._replicate(outcome, ingress_port, worm, deq_qdepth)
+                return
+            if not worm.route:
+                outcome.drop(DropReason.ROUTE_EMPTY)
+                return
+            port, worm = worm.route[0], replace(worm, route=worm.route[1:])
+            if port != RECIRCULATE_PORT:
+                break
+            outcome.recirculated += 1
+        if port not in self.ports:
+            outcome.drop(DropReason.PORT_UNKNOWN)
+            return
+        outcome.out.append((port, _marked(worm, deq_qdepth).to_frame()))
+
+    def _replicate(self, outcome: Outcome, ingress_port: int, worm: Worm, deq_qdepth: int) -> None:
+        if worm.kind == Kind.TREE:
+            self._replicate_tree(outcome, worm, deq_qdepth)
+            return
+        if worm.kind == Kind.BROADCAST:
+            ports = self.replicas.get(MGID_BROADCAST, [])
+        else:
+            if len(worm.route) != 2:
+                outcome.drop(DropReason.GROUP_MALFORMED)
+                return
+            group = int.from_bytes(worm.route, "big")
+            if group not in self.groups:
+                outcome.drop(DropReason.GROUP_UNKNOWN)
+                return
+            ports = self.replicas[self.groups[group]]
+        for port in ports:
+            if worm.kind == Kind.GROUP and port == ingress_port:
+                outcome.filtered[Kind.GROUP.name] += 1
+                continue
+            frame = _marked(worm, deq_qdepth).to_frame()
+            if worm.kind == Kind.GROUP and worm.next == ETHERTYPE_IPV4 and port in self.hosts:
+                address = IPv4Address(worm.payload[16:20])
+                # Any address: the sender of a worm may have put another there.
+                mac = class_d_mac(IPv4Address(int(address) & 0x0FFFFFFF | 0xE0000000))
+                frame = mac + worm.src + ETHERTYPE_IPV4.to_bytes(2, "big") + worm.payload
+            outcome.out.append((port, frame))
+
+    def _replicate_tree(self, outcome: Outcome, worm: Worm, deq_qdepth: int) -> None:
+        try:
+            copies = dict(split_tree(worm.route))
+        except RouteError:
+            outcome.drop(DropReason.TREE_MALFORMED)
+            return
+        exact = max(copies) < 8 and sum(1 << port for port in copies) in self.tree_sets
+        if not exact:
+            outcome.filtered[Kind.TREE.name] += sum(port not in copies for port in self.tree_ports)
+            if self.mask_set and set(copies) - set(self.tree_ports):
+                outcome.drop(DropReason.PORT_UNKNOWN)
+        for port in self.tree_ports:
+            if port in copies:
+                outcome.out.append((port, _marked(replace(worm, route=copies[port]), deq_qdepth).to_frame()))
+
+    def _handle_ipv4(self, outcome: Outcome, ingress_port: int, frame: bytes, deq_qdepth: int) -> None:
+        packet = frame[ETHERNET_LEN:]
+        if len(packet) < IPV4_LEN:
+            outcome.drop(DropReason.TRUNCATED)
+            return
+        address = IPv4Address(packet[16:20])
+        if self.roles.get(ingress_port) != Role.HOST or packet[0] >> 4 != 4:
+            outcome.drop(DropReason.NOT_A_WORM)
+        elif packet[9] == IP_PROTOCOL_IGMP:
+            outcome.out.append((CPU_PORT, frame))
+        elif not address.is_multicast:
+            outcome.drop(DropReason.NOT_A_WORM)
+        elif is_link_local(address):
+            outcome.drop(DropReason.CLASS_D_LINK_LOCAL)
+        else:
+            for entry in self.class_d:
+                key = entry["key"]["hdr.ipv4.dst"]
+                if int(address) & key["mask"] == key["value"]:
+                    worm = Worm(
+                        kind=Kind.GROUP,
+                        route=entry["parameters"]["group"].to_bytes(2, "big"),
+                        payload=packet,
+                        hops=1,
+                        source=CLASS_D_SOURCE,
+                        next=ETHERTYPE_IPV4,
+                        dst=WORM_MAC.to_bytes(6, "big"),
+                        src=frame[6:12],
+                    )
+                    self._replicate(outcome, ingress_port, worm, deq_qdepth)
+                    return
+            outcome.drop(DropReason.CLASS_D_UNKNOWN)
+
+
+def _marked(worm: Worm, deq_qdepth: int) -> Worm:
+    """The worm with CE where the queue it leaves is past the threshold."""
+    return replace(worm, flags=worm.flags | Flag.CE) if deq_qdepth >= CE_QUEUE_DEPTH else worm
+
+
+def _inner_ip_truncated(data: bytes) -> bool:
+    """Whether a GROUP worm announces an IPv4 packet and ends inside its header."""
+    if len(data) < 14 or data[0] != 0x10 | Kind.GROUP or data[2] != 2:
+        return False
+    return int.from_bytes(data[8:10], "big") == ETHERTYPE_IPV4 and len(data) - 14 < IPV4_LEN

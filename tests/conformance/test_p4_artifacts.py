@@ -1,0 +1,190 @@
+"""p4src/compiled is what p4src gives, and the constants of other languages are its constants."""
+
+import hashlib
+import importlib.util
+import json
+import re
+import subprocess
+from enum import IntEnum
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rig.targets import COMPILED, REPOSITORY
+from wormcast.wire import ids
+
+P4SRC = REPOSITORY / "p4src"
+# Names in P4 that the Python enums spell without their prefix.
+ENUM_PREFIXES: dict[str, type[IntEnum] | type[ids.Flag]] = {
+    "KIND": ids.Kind,
+    "FLAG": ids.Flag,
+    "ROLE": ids.Role,
+}
+
+
+def _load_compile_script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("p4src_compile", P4SRC / "compile.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+compile_script = _load_compile_script()
+
+
+def _constants() -> dict[str, int]:
+    """Every `const bit<N> NAME = value;` of ids.p4 and sizes.p4."""
+    found: dict[str, int] = {}
+    for name in ("ids.p4", "sizes.p4"):
+        text = (P4SRC / "shared" / name).read_text()
+        lines = re.findall(r"^const bit<(\d+)> (\w+) = (\w+);", text, re.MULTILINE)
+        assert len(lines) == text.count("\nconst "), (
+            f"{name} has a constant that is not on a line of its own form"
+        )
+        for width, constant, value in lines:
+            assert constant not in found
+            found[constant] = int(value, 0)
+            assert found[constant] < 1 << int(width)
+    return found
+
+
+def _drop_reasons() -> dict[str, int]:
+    text = (P4SRC / "shared" / "ids.p4").read_text()
+    body = re.search(r"enum bit<8> drop_reason_t \{(.*?)\n\}", text, re.DOTALL)
+    assert body is not None
+    return {name: int(value) for name, value in re.findall(r"^ +(\w+) = (\d+)", body.group(1), re.MULTILINE)}
+
+
+def test_python_constants_equal_those_of_p4() -> None:
+    """None differs, none is missing on either side."""
+    expected = _constants()
+    actual = {name: value for name, value in vars(ids).items() if name.isupper() and isinstance(value, int)}
+    for prefix, members in ENUM_PREFIXES.items():
+        actual |= {f"{prefix}_{member.name}": int(member) for member in members}
+    assert actual == expected
+
+
+def test_python_drop_reasons_equal_those_of_p4() -> None:
+    """Names, numbers and order."""
+    assert {reason.name: int(reason) for reason in ids.DropReason} == _drop_reasons()
+    assert list(_drop_reasons().values()) == list(range(len(_drop_reasons())))
+    assert len(_drop_reasons()) <= ids.DROPS_CELLS
+
+
+def test_constants_of_the_contract_are_those_of_p4() -> None:
+    """The table of CONTRACT.md."""
+    contract = (P4SRC / "CONTRACT.md").read_text()
+    rows = re.findall(r"^\| ([A-Z_]+) \| (0x[0-9a-f]+|\d+)", contract, re.MULTILINE)
+    assert len(rows) >= 9
+    constants = _constants()
+    for name, value in rows:
+        assert constants[name] == int(value, 0), name
+
+
+def test_literals_in_p4_that_can_not_be_constants() -> None:
+    """Sizes of stacks and varbits are written out in P4; they are MAX_BRANCHES and MAX_ROUTE."""
+    metadata = (P4SRC / "v1model" / "metadata.p4").read_text()
+    assert re.findall(r"_t\[(\d+)\]", metadata) == [str(ids.MAX_BRANCHES)] * 2
+    headers = (P4SRC / "shared" / "headers.p4").read_text()
+    assert re.findall(r"varbit<(\d+)>", headers) == [str(8 * ids.MAX_ROUTE)]
+    for name, times in (("checksum.p4", "BRANCH_FIELDS"), ("replication.p4", "KEEP_BRANCH")):
+        text = (P4SRC / "v1model" / name).read_text()
+        used = [int(index) for index in re.findall(rf"{times}\((\d+)\)", text)]
+        assert used == list(range(ids.MAX_BRANCHES))
+
+
+def test_artifacts_are_those_of_the_sources() -> None:
+    """SOURCES.sha256 names every source with its present hash; make -C p4src after a change."""
+    assert (COMPILED / "SOURCES.sha256").read_text() == compile_script.hash_sources()
+    for line in (COMPILED / "SOURCES.sha256").read_text().splitlines():
+        digest, path = line.split("  ")
+        assert hashlib.sha256((P4SRC / path).read_bytes()).hexdigest() == digest
+
+
+def test_recompiling_gives_the_same_bytes() -> None:
+    """Byte for byte, where the compiler is the one that made the artifacts."""
+    compiler = compile_script.find_compiler()
+    if compiler is None:
+        pytest.skip("p4c-bm2-ss is not on this machine; only the hashes of the sources were compared")
+    recorded = (COMPILED / "COMPILER").read_text().strip()
+    present = compile_script.compiler_version(compiler)
+    if present != recorded:
+        pytest.skip(f"compiled with {recorded}, this machine has {present}: the bytes may differ")
+    for name, content in compile_script.compile_program(compiler).items():
+        assert (COMPILED / name).read_bytes() == content, f"{name} differs: run make -C p4src"
+
+
+def test_artifacts_hold_no_paths() -> None:
+    """The same bytes on every machine: nothing of where they were made."""
+    program = json.loads((COMPILED / "wormcast.json").read_text())
+    assert program["program"] == "v1model/wormcast.p4"
+    for path in COMPILED.iterdir():
+        assert not re.search(rb'"/|/(usr|home|tmp|work|root)/', path.read_bytes()), path.name
+
+
+def _preambles() -> dict[str, int]:
+    text = (COMPILED / "wormcast.p4info.txtpb").read_text()
+    found = re.findall(r'preamble \{\n    id: (\d+)\n    name: "([^"]+)"', text)
+    return {name: int(number) for number, name in found}
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("ingress.ports", 0x02000001),
+        ("ingress.port_roles", 0x02000002),
+        ("ingress.tree_sets", 0x02000003),
+        ("ingress.groups", 0x02000004),
+        ("ingress.class_d", 0x02000005),
+        ("egress.edge_ports", 0x02000006),
+        ("ingress.port_known", 0x01000001),
+        ("ingress.role", 0x01000002),
+        ("ingress.replicate", 0x01000003),
+        ("ingress.replicate_filtered", 0x01000004),
+        ("ingress.enter_group", 0x01000005),
+        ("egress.to_host", 0x01000007),
+        ("drops", 0x12000001),
+        ("ingress_ports", 0x12000002),
+        ("egress_ports", 0x12000003),
+        ("kinds", 0x12000004),
+        ("filtered", 0x12000005),
+    ],
+)
+def test_names_and_ids_of_the_contract(name: str, number: int) -> None:
+    """Controllers and saved state refer to these; they never change."""
+    assert _preambles()[name] == number
+    contract = (P4SRC / "CONTRACT.md").read_text()
+    assert f"`{name}" in contract or f"`{name.split('.')[-1]}" in contract
+
+
+def test_every_table_and_counter_is_in_the_contract() -> None:
+    """Nothing a controller could use goes undocumented."""
+    contract = (P4SRC / "CONTRACT.md").read_text()
+    for name, number in _preambles().items():
+        if number >> 24 in (0x02, 0x12):
+            assert f"`{name}`" in contract, name
+
+
+def _without(tree: Any, key: str) -> bool:
+    """Whether a key is nowhere in a JSON value."""
+    if isinstance(tree, dict):
+        return key not in tree and all(_without(value, key) for value in tree.values())
+    return not isinstance(tree, list) or all(_without(value, key) for value in tree)
+
+
+def test_make_target_writes_the_artifacts(tmp_path: Path) -> None:
+    """What `make -C p4src` runs, into another directory; without a compiler it says so."""
+    command = ["python3", str(P4SRC / "compile.py"), "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if compile_script.find_compiler() is None:
+        assert done.returncode == 2
+        assert "p4c-bm2-ss is not on PATH" in done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        path.name for path in COMPILED.iterdir()
+    )
+    assert _without(json.loads((tmp_path / "wormcast.json").read_text()), "source_info")

@@ -1,0 +1,63 @@
+"""Every vector of worm_switch.json through a real switch, byte for byte, counters included."""
+
+from typing import Any
+
+import pytest
+from rig.host import SwitchRig
+from rig.vector_files import load_vectors
+from wormcast.wire.ids import RECIRCULATE_PORT, DropReason, Kind
+
+Json = dict[str, Any]
+DOCUMENT = load_vectors("worm_switch.json")
+
+pytestmark = pytest.mark.network
+
+
+def _black_box() -> list[Any]:
+    """Vectors a switch can be given from outside: no queue depth, and ports in order of state."""
+    order = list(DOCUMENT["states"])
+    vectors = [vector for vector in DOCUMENT["vectors"] if "deq_qdepth" not in vector]
+    vectors.sort(key=lambda vector: order.index(vector["state"]))
+    return [pytest.param(vector, id=vector["name"]) for vector in vectors]
+
+
+def by_number(counts: dict[str, int], names: type[DropReason] | type[Kind]) -> dict[str, int]:
+    """Cells by number; JSON object keys are strings."""
+    return {
+        str(int(names[name])) if name in names.__members__ else name: count for name, count in counts.items()
+    }
+
+
+def _sorted(frames: list[Json]) -> list[Json]:
+    return sorted(frames, key=lambda item: (item["port"], item["frame"]))
+
+
+def without_padding(item: Json) -> Json:
+    """A packet-in as the vectors write it: padding left out."""
+    if "packet_in" not in item:
+        return item
+    return {**item, "packet_in": {key: value for key, value in item["packet_in"].items() if key != "pad"}}
+
+
+@pytest.mark.parametrize("vector", _black_box())
+def test_switch_does_what_the_vector_says(switch: SwitchRig, vector: Json) -> None:
+    """Frames out, drops, filtered copies and kinds are exactly those of the vector."""
+    switch.install(vector["state"], DOCUMENT["states"][vector["state"]])
+    drops = by_number(vector["drops"], DropReason)
+    answer = switch.ask(
+        do="pass",
+        frame=vector["frame"],
+        ingress_port=vector["ingress_port"],
+        packet_out=vector.get("packet_out", {}),
+        expected=len(vector["out"]),
+        expected_drops=drops,
+    )
+    assert _sorted([without_padding(item) for item in answer["out"]]) == _sorted(vector["out"])
+    assert answer["grown"]["drops"] == drops
+    assert answer["grown"]["filtered"] == by_number(vector["filtered"], Kind)
+    assert answer["grown"]["kinds"] == by_number(vector["kinds"], Kind)
+    assert answer["grown"]["ingress_ports"] == {str(vector["ingress_port"]): 1}
+    leaving = {str(item["port"]): 1 for item in vector["out"]}
+    if vector["recirculated"]:
+        leaving[str(RECIRCULATE_PORT)] = vector["recirculated"]
+    assert answer["grown"]["egress_ports"] == leaving

@@ -1,0 +1,116 @@
+"""States of a switch, as a controller writes them after p4src/CONTRACT.md.
+
+A state is `ports` (those with a link), `tables`, `defaults` and `multicast_groups`, in the
+names of the P4Info, ready for P4Runtime.
+"""
+
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Any
+
+from wormcast.wire.ids import MGID_BROADCAST, MGID_GROUP_FIRST, MGID_TREE_ALL, MGID_TREE_SET, Role
+
+Json = dict[str, Any]
+
+
+def _entry(table: str, key: Json, action: str, **parameters: int) -> Json:
+    return {"table": table, "key": key, "action": action, "parameters": parameters}
+
+
+def _multicast_group(mgid: int, ports: Iterable[int]) -> Json:
+    return {"id": mgid, "replicas": [{"port": port, "instance": 1} for port in ports]}
+
+
+def _state(
+    hosts: list[int],
+    links: list[int],
+    tree_links: list[int],
+    groups: dict[int, list[int]],
+    class_d: list[tuple[int, int, int, int]],
+    exact_trees: bool,
+) -> Json:
+    ports = sorted(hosts + links)
+    tables = [_entry("ingress.ports", {"port": port}, "ingress.port_known") for port in ports]
+    tables += [
+        _entry(
+            "ingress.port_roles",
+            {"standard_metadata.ingress_port": port},
+            "ingress.role",
+            role=int(Role.HOST if port in hosts else Role.SWITCH),
+        )
+        for port in ports
+    ]
+    tables += [
+        _entry("egress.edge_ports", {"standard_metadata.egress_port": port}, "egress.to_host")
+        for port in hosts
+    ]
+    multicast = [
+        _multicast_group(MGID_BROADCAST, sorted(hosts + tree_links)),
+        _multicast_group(MGID_TREE_ALL, ports),
+    ]
+    if exact_trees:
+        for size in range(1, len(ports) + 1):
+            for chosen in combinations(ports, size):
+                bitmap = sum(1 << port for port in chosen)
+                multicast.append(_multicast_group(MGID_TREE_SET + bitmap, chosen))
+                tables.append(
+                    _entry(
+                        "ingress.tree_sets",
+                        {"port_set": bitmap},
+                        "ingress.replicate",
+                        mgid=MGID_TREE_SET + bitmap,
+                    )
+                )
+    for offset, (group, members) in enumerate(sorted(groups.items())):
+        multicast.append(_multicast_group(MGID_GROUP_FIRST + offset, members))
+        tables.append(
+            _entry("ingress.groups", {"group": group}, "ingress.replicate", mgid=MGID_GROUP_FIRST + offset)
+        )
+    for value, mask, priority, group in class_d:
+        entry = _entry(
+            "ingress.class_d",
+            {"hdr.ipv4.dst": {"value": value, "mask": mask}},
+            "ingress.enter_group",
+            group=group,
+        )
+        tables.append({**entry, "priority": priority})
+    bitmap = sum(1 << port for port in ports)
+    default = {
+        "table": "ingress.tree_sets",
+        "action": "ingress.replicate_filtered",
+        # 128 bits do not fit the numbers of every JSON reader, so these are hexadecimal.
+        "parameters": {"low": f"{bitmap & (1 << 128) - 1:#x}", "high": f"{bitmap >> 128:#x}"},
+    }
+    return {"ports": ports, "defaults": [default], "multicast_groups": multicast, "tables": tables}
+
+
+# Ports 0-3 lead to hosts, 4-6 to switches, 7 to nothing. The root of the spanning tree is
+# behind port 4.
+SMALL = _state(
+    hosts=[0, 1, 2, 3],
+    links=[4, 5, 6],
+    tree_links=[5, 6],
+    groups={0: [0, 4], 7: [0, 1, 4, 5], 9: [2], 255: [0, 1, 2, 3, 4, 5, 6], 300: [1, 2, 6], 0xFFFE: [3, 6]},
+    class_d=[
+        (0xEF010107, 0xFFFFFFFF, 20, 7),  # 239.1.1.7
+        (0xEF000000, 0xFF000000, 10, 300),  # 239.0.0.0/8
+        (0xE1000009, 0xFF0000FF, 10, 9),  # 225.*.*.9
+        (0xE2000000, 0xFF000000, 10, 999),  # 226.0.0.0/8 to a group that is not there
+    ],
+    exact_trees=True,
+)
+
+# More ports than tree_sets can hold: the fallback. 0-7 lead to hosts, the others to switches.
+WIDE = _state(
+    hosts=list(range(8)),
+    links=[*range(8, 16), 130, 253],
+    tree_links=[9, 130],
+    groups={7: [0, 9, 130, 253]},
+    class_d=[],
+    exact_trees=False,
+)
+
+# A switch nobody has configured yet.
+EMPTY: Json = {"ports": [0, 1, 4], "defaults": [], "multicast_groups": [], "tables": []}
+
+STATES: dict[str, Json] = {"small": SMALL, "wide": WIDE, "empty": EMPTY}

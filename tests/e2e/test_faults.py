@@ -1,0 +1,144 @@
+"""What goes wrong in a real network, while a transfer runs."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fabric import Fabric
+from links import Link
+from transfer import SCHEMES, transfer
+
+MIB = 2**20
+RECEIVERS = list(range(1, 8))
+
+
+@pytest.fixture(scope="module")
+def fabric(make_fabric: Callable[..., Fabric]) -> Fabric:
+    return make_fabric("testbed", rate_mbps=40.0)
+
+
+def used_link(fabric: Fabric, near: int = 0) -> Link:
+    """A link between switches at the switch of host `near`."""
+    switch = next(h["switch"] for h in fabric.options.topology["hosts"] if h["id"] == near)
+    return next(x for x in fabric.links if x.far_switch is not None and switch in (x.switch, x.far_switch))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_link_is_cut_in_the_middle(fabric: Fabric, scheme: str, random_file: Callable[[int], Path]) -> None:
+    link = used_link(fabric)
+    try:
+        result = transfer(
+            fabric,
+            scheme,
+            random_file(8 * MIB),
+            0,
+            RECEIVERS,
+            seconds_max=120,
+            midway=lambda: fabric.set_link(link, False),
+        )
+    finally:
+        fabric.set_link(link, True)
+        fabric.wait_ready()
+    assert result.intact
+    assert not result.failed
+
+
+def test_the_controller_restarts_in_the_middle(fabric: Fabric, random_file: Callable[[int], Path]) -> None:
+    def restart() -> None:
+        fabric.stop_controller()
+        time.sleep(1.0)
+        fabric.start_controller()
+
+    result = transfer(
+        fabric,
+        "k-binomial",
+        random_file(12 * MIB),
+        0,
+        RECEIVERS,
+        seconds_max=120,
+        midway=restart,
+        midway_share=0.2,
+    )
+    fabric.wait_ready()
+    assert result.intact
+    # The restarted controller still knows what it planned, and can still plan.
+    result = transfer(fabric, "switch", random_file(MIB), 1, [0, 2], seconds_max=60)
+    assert result.intact
+
+
+@pytest.mark.parametrize("scheme", ["circuit", "switch"])
+def test_a_member_dies_and_the_others_finish(
+    fabric: Fabric, scheme: str, random_file: Callable[[int], Path]
+) -> None:
+    try:
+        result = transfer(
+            fabric,
+            scheme,
+            random_file(8 * MIB),
+            0,
+            RECEIVERS,
+            seconds_max=120,
+            midway=lambda: fabric.kill_agent(4),
+            expect_failed=[4],
+        )
+    finally:
+        fabric.start_agent(4)
+        fabric.wait_ready()
+    assert result.intact
+    assert set(result.failed) == {4}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for 1 MiB."""
+    path = tmp_path / "small"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(path)], check=True)
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+def test_a_full_disk_is_reported_and_the_others_finish(
+    fabric: Fabric, random_file: Callable[[int], Path], small_disk: Path
+) -> None:
+    result = transfer(
+        fabric,
+        "tree",
+        random_file(6 * MIB),
+        0,
+        RECEIVERS,
+        seconds_max=120,
+        outputs={3: small_disk},
+        expect_failed=[3],
+    )
+    assert result.intact
+    assert set(result.failed) == {3}
+    assert "space" in result.failed[3]
+    assert not [path for path in small_disk.rglob("*") if path.is_file()], "a partial file was left behind"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_loss_corruption_and_reordering_on_every_link(
+    make_fabric: Callable[..., Fabric], scheme: str, random_file: Callable[[int], Path]
+) -> None:
+    fabric = impaired(make_fabric)
+    result = transfer(fabric, scheme, random_file(3 * MIB), 0, RECEIVERS, seconds_max=180)
+    assert result.intact
+    assert not result.failed
+    assert result.retransmissions > 0, "nothing was impaired"
+
+
+_impaired: list[Fabric] = []
+
+
+def impaired(make_fabric: Callable[..., Fabric]) -> Fabric:
+    """One impaired fabric for all schemes; it replaces the clean one of this module."""
+    if not _impaired:
+        _impaired.append(
+            make_fabric("testbed", rate_mbps=40.0, impair="loss=0.01,corrupt=0.001,reorder=0.01")
+        )
+    return _impaired[0]

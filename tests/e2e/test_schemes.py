@@ -1,0 +1,55 @@
+"""Every scheme, a whole file, through real switches: intact, and at the cost it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fabric import Fabric
+from transfer import SCHEMES, transfer
+
+MIB = 2**20
+RECEIVERS = list(range(1, 8))
+
+
+@pytest.fixture(scope="module")
+def fabric(make_fabric: Callable[..., Fabric], switch: str) -> Fabric:
+    return make_fabric("testbed", switch=switch, rate_mbps=50.0 if switch == "wormcast" else 5.0)
+
+
+def file_size(fabric: Fabric) -> int:
+    return 4 * MIB if fabric.options.switch == "wormcast" else MIB // 2
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_member_has_the_same_bytes(
+    fabric: Fabric, scheme: str, random_file: Callable[[int], Path]
+) -> None:
+    result = transfer(fabric, scheme, random_file(file_size(fabric)), 0, RECEIVERS, seconds_max=240)
+    assert result.intact
+    assert not result.failed
+    assert result.receivers == 7
+
+
+def test_switch_scheme_puts_a_byte_on_a_link_once(fabric: Fabric, random_file: Callable[[int], Path]) -> None:
+    size = file_size(fabric)
+    result = transfer(fabric, "switch", random_file(size), 3, [0, 1, 2, 4, 5, 6, 7], seconds_max=240)
+    again = result.retransmissions * 1600
+    assert result.source_bytes <= 1.05 * size + again + 20_000  # discovery frames
+    assert result.busiest_link_bytes <= 1.08 * size + again + 20_000
+
+
+def test_repeat_sends_a_copy_to_each(fabric: Fabric, random_file: Callable[[int], Path]) -> None:
+    size = file_size(fabric) // 4
+    result = transfer(fabric, "repeat", random_file(size), 7, [0, 1, 2, 3, 4, 5, 6], seconds_max=240)
+    assert result.source_bytes >= 7 * size
+
+
+def test_a_source_in_the_middle_of_the_order(fabric: Fabric, random_file: Callable[[int], Path]) -> None:
+    """Circuit and tree wrap from high to low host ids: the second buffer class carries that."""
+    for scheme in ("circuit", "tree", "k-binomial"):
+        result = transfer(
+            fabric, scheme, random_file(file_size(fabric) // 4), 5, [0, 2, 4, 6, 7], seconds_max=240
+        )
+        assert result.intact, scheme

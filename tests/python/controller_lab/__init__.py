@@ -1,0 +1,1 @@
+"""What the controller's tests share: random fabrics, a model that walks them, a fake switch."""

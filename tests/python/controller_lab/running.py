@@ -1,0 +1,45 @@
+"""A controller on an event loop of its own test, without switches unless given."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import httpx
+from wormcast.api.app import create_app
+from wormcast.control.controller import Controller
+from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.p4rt.artifacts import find_artifacts
+from wormcast.store.database import Database
+
+
+@contextlib.asynccontextmanager
+async def running(state: Path | None = None, agents: tuple[str, ...] = ()) -> AsyncIterator[Controller]:
+    """A started controller."""
+    # Links that no probe confirms stay up for the time of a test.
+    controller = Controller(Database(state), find_artifacts(), RoutingPathfinder(), probe_interval_s=3600.0)
+    await controller.start(agents)
+    try:
+        yield controller
+    finally:
+        await controller.stop()
+
+
+@contextlib.asynccontextmanager
+async def rest(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
+    """Its REST API, without a socket."""
+    transport = httpx.ASGITransport(create_app(controller), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://controller/v1") as client:
+        yield client
+
+
+async def until(condition: Callable[[], object], seconds_max: float = 5.0) -> None:
+    """Waits until the condition holds; fails the test if it never does."""
+    try:
+        async with asyncio.timeout(seconds_max):
+            while not condition():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"did not hold within {seconds_max:g} s") from None

@@ -1,0 +1,285 @@
+"""The command line as a user runs it: a controller process, commands against it, what is said when things are wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+START_SECONDS_MAX = 20.0
+HELP_SECONDS_MAX = 0.5
+
+
+@dataclass
+class Shell:
+    """Runs `wormcast` in a directory of its own."""
+
+    directory: Path
+
+    @property
+    def api(self) -> str:
+        return f"unix:{self.directory}/rest.sock"
+
+    def run(
+        self, *arguments: str, environment: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """One command; the controller's address is in the environment."""
+        return subprocess.run(
+            [sys.executable, "-m", "wormcast.cli.main", *arguments],
+            cwd=self.directory,
+            env={**os.environ, "WORMCAST_API": self.api, "COLUMNS": "120", **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def start_controller(self, *arguments: str) -> subprocess.Popen[str]:
+        """A controller that listens here."""
+        addresses = ["--agents", f"unix:{self.directory}/agents.sock", "--listen", self.api]
+        return subprocess.Popen(
+            [sys.executable, "-m", "wormcast.cli.main", "controller", "run", *addresses, *arguments],
+            cwd=self.directory,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """A controller with one switch that does not answer, and two declared hosts; for all tests of this file."""
+    shell = Shell(tmp_path_factory.mktemp("cli"))
+    switches = {"switches": [{"id": 0, "address": "127.0.0.1:39999", "device_id": 0, "ports": 4}]}
+    (shell.directory / "switches.json").write_text(json.dumps(switches))
+    controller = shell.start_controller("--switches", "switches.json", "--state", "state.db")
+    try:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while shell.run("topo", "show", "--json").returncode != 0:
+            assert time.monotonic() < deadline, "the controller does not answer"
+            assert controller.poll() is None
+        for name, port in (("h0", "0"), ("h1", "1")):
+            made = shell.run("host", "declare", name, "--switch", "0", "--port", port)
+            assert made.returncode == 0, made.stderr
+        yield shell
+    finally:
+        controller.send_signal(signal.SIGTERM)
+        assert controller.wait(timeout=20) == 0
+        assert controller.stderr is not None
+        assert "Traceback" not in controller.stderr.read()
+
+
+def test_groups_over_the_command_line(fabric: Shell) -> None:
+    made = fabric.run("group", "create", "h0", "1", "--scheme", "switch", "--class-d", "239.0.0.5", "--json")
+    assert json.loads(made.stdout)["id"] == 5, made.stderr
+    assert "group 5 (group-5): switch, class D 239.0.0.5" in fabric.run("group", "show", "5").stdout
+    listed = fabric.run("group", "list").stdout
+    assert "group-5" in listed
+    assert "0 1" in listed
+    assert json.loads(fabric.run("group", "remove", "group-5", "h0", "--json").stdout)["members"] == [1]
+    assert json.loads(fabric.run("group", "add", "5", "h0", "--json").stdout)["members"] == [0, 1]
+    assert [
+        e["kind"] for e in map(json.loads, fabric.run("events", "--no-follow", "--json").stdout.splitlines())
+    ][-3:] == ["group_created", "group_changed", "group_changed"]
+    assert fabric.run("group", "delete", "5").stdout == "group 5 is deleted\n"
+    assert json.loads(fabric.run("group", "list", "--json").stdout) == {"groups": []}
+
+
+def test_events_are_followed_as_they_happen(fabric: Shell) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "wormcast.cli.main",
+        "events",
+        "--json",
+        "--api",
+        fabric.api,
+        "--after",
+        "0",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
+        try:
+            assert watcher.stdout is not None
+            events = (json.loads(line) for line in watcher.stdout)
+            hosts = (event for event in events if event["kind"] == "host")
+            assert [next(hosts)["name"] for _ in range(2)] == ["h0", "h1"]
+            for _ in range(2):
+                fabric.run("host", "declare", "x2", "--switch", "0", "--port", "2")
+                assert next(hosts)["name"] == "x2"
+                fabric.run("host", "forget", "x2")
+                assert next(hosts)["state"] == "forgotten"
+        finally:
+            watcher.terminate()
+
+
+def test_the_network_is_shown(fabric: Shell) -> None:
+    hosts = fabric.run("host", "list").stdout
+    assert "h1" in hosts
+    assert "0:1" in hosts
+    assert "0 of 1 switches up" in fabric.run("topo", "show").stdout
+    assert fabric.run("route").stdout.startswith("0 routes")
+    assert fabric.run("verify").returncode == 0
+    declared = fabric.run("host", "declare", "h3", "--switch", "0", "--port", "3", "--id", "30")
+    assert declared.stdout == "host 30 is h3 on port 3 of switch 0\n"
+    assert fabric.run("host", "forget", "h3").returncode == 0
+    assert "h3" not in [h["name"] for h in json.loads(fabric.run("host", "list", "--json").stdout)["hosts"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["group", "create", "h0", "h9"], 2, "there is no host 'h9'; there are h0, h1"),
+        (["group", "create", "h0", "--id", "255"], 2, "group 255 is broadcast"),
+        (["group", "show", "77"], 2, "there is no group '77'; there are none"),
+        (
+            ["group", "create", "h0", "--scheme", "flood"],
+            2,
+            "'repeat', 'circuit', 'tree', 'k-binomial', 'switch'",
+        ),
+        (
+            ["host", "declare", "x", "--switch", "0", "--port", "4"],
+            2,
+            "switch 0 has no port 4; possible: 0 to 3",
+        ),
+        (["route", "--algorithm", "magic"], 2, "osud"),
+    ],
+)
+def test_refusals_say_what_would_do(fabric: Shell, arguments: list[str], code: int, text: str) -> None:
+    done = fabric.run(*arguments)
+    assert text in done.stderr
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [["group", "list"], ["topo", "show"], ["route"], ["verify"], ["events"]])
+def test_without_a_controller_the_address_is_named(shell: Shell, command: list[str]) -> None:
+    done = shell.run(*command, environment={"WORMCAST_API": "http://127.0.0.1:1"})
+    assert done.returncode == 69
+    assert done.stderr.startswith(
+        "Error: no controller at http://127.0.0.1:1: Connection refused; start one with"
+    )
+
+
+def test_addresses_that_are_none_are_refused(shell: Shell) -> None:
+    done = shell.run("group", "list", "--api", "ftp://x")
+    assert done.returncode == 2
+    assert "wanted http://host:port or unix:/path" in done.stderr
+
+
+def test_routes_and_groups_work_offline(shell: Shell) -> None:
+    made = shell.run("topo", "make", "line", "--switches", "3")
+    assert made.returncode == 0, made.stderr
+    (shell.directory / "line.json").write_text(made.stdout)
+    routes = shell.run("route", "--topology", "line.json")
+    assert routes.returncode == 0, routes.stderr
+    assert shell.run("verify", "--topology", "line.json").returncode == 0
+    plan = shell.run("group", "plan", "--topology", "line.json", "--help")
+    assert plan.returncode == 0
+    assert "--members" in plan.stdout
+    assert "works without a controller" in shell.run("route", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("{", "switches.json:1: not JSON"),
+        ("[]", "switches.json"),
+        ('{"switches": [{"id": 0}]}', "'address'"),
+        (
+            '{"switches": [{"id": "x", "address": "a:1", "ports": 1}]}',
+            "switches[0].id is 'x', not an integer",
+        ),
+        ('{"switches": [{"id": 0, "address": "a:1", "ports": 300}]}', "possible: 1 to 254"),
+        ('{"switches": [{"id": 0, "address": "a", "ports": 3}]}', "possible: host:port or unix:/path"),
+    ],
+)
+def test_switch_files_that_are_none_are_refused(shell: Shell, content: str, text: str) -> None:
+    (shell.directory / "switches.json").write_text(content)
+    done = shell.run(
+        "controller", "run", "--switches", "switches.json", "--state", ":memory:", "--agents", "unix:a"
+    )
+    assert text in done.stderr
+    assert done.returncode == 78
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "text"),
+    [
+        ("--listen", "nowhere", "wanted host:port or unix:/path"),
+        ("--listen", "192.0.2.1:80", "REST cannot be served on 192.0.2.1:80"),
+        ("--agents", "nowhere", "agents cannot be served on nowhere"),
+        ("--pipeline", "/nonexistent", "no wormcast.json with wormcast.p4info.txtpb in /nonexistent"),
+        ("--state", "/proc/none/x.db", "state file /proc/none/x.db"),
+        ("--algorithm", "magic", "osud"),
+    ],
+)
+def test_a_controller_that_cannot_start_says_why(shell: Shell, option: str, value: str, text: str) -> None:
+    options = {
+        "--listen": shell.api,
+        "--agents": f"unix:{shell.directory}/a.sock",
+        "--state": ":memory:",
+        option: value,
+    }
+    done = shell.run("controller", "run", *[word for pair in options.items() for word in pair])
+    assert text in done.stderr
+    assert done.returncode == 78
+    assert "Traceback" not in done.stderr
+
+
+def test_two_controllers_do_not_share_a_state_file(fabric: Shell) -> None:
+    done = fabric.run(
+        "controller", "run", "--state", "state.db", "--listen", "127.0.0.1:0", "--agents", "unix:b.sock"
+    )
+    assert done.returncode == 78
+    assert "state.db is in use by another controller" in done.stderr
+    assert fabric.run("topo", "show").returncode == 0, "the first one goes on"
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
+def test_completions(shell: Shell, shell_name: str) -> None:
+    assert "_WORMCAST_COMPLETE" in shell.run("completions", shell_name).stdout
+    words = {"_WORMCAST_COMPLETE": "bash_complete", "COMP_WORDS": "wormcast gr", "COMP_CWORD": "1"}
+    program = "import sys; sys.argv[0] = 'wormcast'; from wormcast.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **words},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "plain,group" in done.stdout
+
+
+def test_help_is_quick_and_names_every_command(shell: Shell) -> None:
+    times = []
+    for _ in range(3):
+        began = time.monotonic()
+        done = shell.run("--help")
+        times.append(time.monotonic() - began)
+        assert done.returncode == 0
+    for command in (
+        "controller",
+        "topo",
+        "group",
+        "route",
+        "verify",
+        "send",
+        "recv",
+        "status",
+        "completions",
+    ):
+        assert f"  {command} " in done.stdout
+    assert min(times) < HELP_SECONDS_MAX

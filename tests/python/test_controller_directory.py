@@ -1,0 +1,262 @@
+"""Agents over real gRPC: ids, plans and their epochs, reports, refusals, restarts of the controller."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from controller_lab.agents import TestAgent, attached
+from controller_lab.running import running, until
+from wormcast.agentrpc import agent_pb2
+from wormcast.control import controller as controller_module
+from wormcast.control.controller import Controller
+from wormcast.control.group_book import GroupRequest
+from wormcast.directory import server
+from wormcast.directory.server import AgentDirectory, DirectoryError
+from wormcast.discovery.lldp import Announcement, encode_announcement
+from wormcast.fabric.ids import PortId, SwitchId
+from wormcast.fabric.topology import Link
+from wormcast.store.database import Database, StoreError, SwitchSpec
+
+
+def add_switches(controller: Controller, count: int = 2) -> None:
+    """Switches in a row, taken for up; no server answers for them."""
+    for n in range(count):
+        controller.put_switch(SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 8))
+        controller.monitor.connect(SwitchId(n), 0.0)
+        if n:
+            controller.monitor.restore_link(Link(SwitchId(n - 1), PortId(7), SwitchId(n), PortId(6)))
+
+
+def announce(controller: Controller, name: str, switch: int, port: int, ttl_s: int = 100) -> None:
+    """What the switch sends up when the agent's LLDP frame comes in."""
+    frame = encode_announcement(Announcement(name, b"\2\0\0\0\0\1", ttl_s))
+    controller.packet_received(SwitchId(switch), PortId(port), frame)
+
+
+def with_agents(
+    tmp_path: Path, count: int, test: Callable[[Controller, list[TestAgent], str], Awaitable[None]]
+) -> None:
+    """Runs a test with agents a0, a1, … attached, one on each switch in turn."""
+
+    async def main() -> None:
+        address = f"unix:{tmp_path}/agents.sock"
+        async with running(tmp_path / "state.db", (address,)) as controller:
+            add_switches(controller)
+            async with contextlib.AsyncExitStack() as stack:
+                agents = []
+                for n in range(count):
+                    announce(controller, f"a{n}", n % 2, n // 2)
+                    agents.append(await stack.enter_async_context(attached(address, f"a{n}")))
+                    await until(lambda: agents[-1].host is not None)
+                await controller.reconciler.settle()
+                await until(
+                    lambda: all(a.plans and a.plans[-1].epoch == controller.reconciler.epoch for a in agents)
+                )
+                await test(controller, agents, address)
+
+    asyncio.run(main())
+
+
+def groups_of(agent: TestAgent) -> dict[int, list[int]]:
+    return {g.id: list(g.members) for g in agent.plans[-1].groups}
+
+
+def test_agents_get_ids_and_plans_and_every_change_of_them(tmp_path: Path) -> None:
+    async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
+        assert [agent.host for agent in agents] == [0, 1, 2]
+        routes = {r.host: list(r.ports) for r in agents[0].plans[-1].routes}
+        assert routes == {1: [7, 0], 2: [1]}
+        before = agents[0].plans[-1].epoch
+        group = controller.groups.create(GroupRequest("tree", ("a0", 1, 2), parameters={"fan_out": 1}))
+        await controller.tell_group("group_created", group)
+        await until(lambda: all(groups_of(a) == {group.id: [0, 1, 2]} for a in agents))
+        assert {a.plans[-1].epoch for a in agents} == {before + 1}
+        edges = [(e.parent, e.child) for e in agents[0].plans[-1].groups[0].tree_edges]
+        assert edges == [(0, 2), (2, 1)] or edges == [(0, 1), (1, 2)]
+        await agents[1].send(plan_applied=agent_pb2.PlanApplied(epoch=before + 1))
+        await until(lambda: controller.agents[1].epoch == before + 1)  # type: ignore[index]
+        await controller.tell_group("group_deleted", controller.groups.delete(group.id))
+        await until(lambda: all(groups_of(a) == {} for a in agents))
+        assert agents[0].plans[-1].epoch == before + 2
+
+    with_agents(tmp_path, 3, test)
+
+
+def test_nothing_changed_means_no_new_epoch(tmp_path: Path) -> None:
+    async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
+        epoch = controller.reconciler.epoch
+        await until(lambda: agents[0].plans[-1].epoch == epoch)
+        count = len(agents[0].plans)
+        for _again in range(3):
+            announce(controller, "a0", 0, 0)
+            await controller.reconciler.settle()
+        assert controller.reconciler.epoch == epoch
+        assert len(agents[0].plans) == count
+
+    with_agents(tmp_path, 2, test)
+
+
+def test_an_agent_that_goes_is_left_out_until_it_is_back(tmp_path: Path) -> None:
+    async def test(controller: Controller, agents: list[TestAgent], address: str) -> None:
+        group = controller.groups.create(GroupRequest("circuit", (0, 1)))
+        async with attached(address, "late", host_id=9) as late:
+            announce(controller, "late", 1, 5)
+            await until(lambda: late.host == 9)
+            await controller.tell_group("group_changed", controller.groups.add(group.id, [9]))
+            await until(lambda: groups_of(agents[0]) == {group.id: [0, 1, 9]})
+        await until(lambda: groups_of(agents[0]) == {group.id: [0, 1]}, 3.0)
+        assert controller.groups.get(group.id).members == (0, 1, 9), "it stays a configured member"
+        async with attached(address, "late") as late:
+            await until(lambda: groups_of(agents[0]) == {group.id: [0, 1, 9]})
+            assert late.host == 9, "it has the id it had"
+
+    with_agents(tmp_path, 2, test)
+
+
+def test_a_host_its_neighbour_reports_silent_is_left_out_and_told_to_dial_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_module, "SILENT_HOLD_S", 0.3)
+
+    async def test(controller: Controller, agents: list[TestAgent], address: str) -> None:
+        group = controller.groups.create(GroupRequest("circuit", (0, 1, 2)))
+        await controller.tell_group("group_created", group)
+        await until(lambda: groups_of(agents[1]) == {group.id: [0, 1, 2]})
+        report = agent_pb2.MemberReport(group=group.id, origin=0, host=1, reason="no space left on device")
+        await agents[0].send(member_report=report)
+        report = agent_pb2.MemberReport(group=group.id, origin=0, host=2, reason="silent", host_dead=True)
+        await agents[0].send(member_report=report)
+        await until(lambda: groups_of(agents[0]) == {group.id: [0, 1]})
+        assert groups_of(agents[2]) == {}, "a host that only seems silent stops"
+        record = controller.find_host(2)
+        assert record.silent == "reported by host 0: silent"
+        await asyncio.wait_for(agents[2].ended.wait(), 3.0)
+        async with attached(address, "a2"):
+            await until(lambda: groups_of(agents[0]) == {group.id: [0, 1, 2]})
+
+    with_agents(tmp_path, 3, test)
+
+
+def test_statistics_are_kept_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_module, "COUNTERS_MAX", 3)
+
+    async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
+        counters = [agent_pb2.Counter(name=f"c{n}", group=1, value=n) for n in range(5)]
+        await agents[0].send(statistics=agent_pb2.Statistics(counters=counters))
+        status = controller.agents[controller.find_host(0).id]
+        await until(lambda: status.counters_dropped == 2)
+        assert status.counters == {("c0", 1): 0, ("c1", 1): 1, ("c2", 1): 2}
+
+    with_agents(tmp_path, 1, test)
+
+
+def test_conflicts_are_refused_with_a_way_out(tmp_path: Path) -> None:
+    async def test(controller: Controller, agents: list[TestAgent], address: str) -> None:
+        async with attached(address, "other", host_id=0) as other:
+            await asyncio.wait_for(other.ended.wait(), 3.0)
+            assert other.refusal == (
+                "host id 0 belongs to 'a0'; the lowest free one is 2; value 0, possible: a free host id"
+            )
+        async with attached(address, "bad name!") as bad:
+            await asyncio.wait_for(bad.ended.wait(), 3.0)
+            assert bad.refusal is not None
+            assert "possible: 1 to 200 letters" in bad.refusal
+        async with attached(address, "a0") as newer:
+            await asyncio.wait_for(agents[0].ended.wait(), 3.0)
+            assert agents[0].refusal == "replaced: another agent registered under the same name"
+            await until(lambda: newer.host == 0)
+            await until(lambda: newer.plans)
+        assert controller.directory.refused == 2
+        assert not agents[1].ended.is_set()
+
+    with_agents(tmp_path, 2, test)
+
+
+def test_streams_that_say_nothing_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "REGISTER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(server, "SILENCE_MAX_S", 0.4)
+
+    async def test(controller: Controller, agents: list[TestAgent], address: str) -> None:
+        async with attached(address, None) as mute:
+            await asyncio.wait_for(mute.ended.wait(), 3.0)
+        await asyncio.wait_for(agents[0].ended.wait(), 3.0)
+        await until(lambda: not controller.find_host(0).attached)
+
+    with_agents(tmp_path, 1, test)
+
+
+def test_a_restart_ends_in_the_same_plan_and_epoch(tmp_path: Path) -> None:
+    address, state = f"unix:{tmp_path}/agents.sock", tmp_path / "state.db"
+
+    async def main() -> None:
+        async with running(state, (address,)) as first:
+            add_switches(first)
+            first.declare_host("plain", 0, 4, 40)
+            for n in range(2):
+                announce(first, f"a{n}", n, 0)
+            async with attached(address, "a0") as one, attached(address, "a1") as two:
+                await until(lambda: one.host == 0 and two.host == 1)
+                group = first.groups.create(GroupRequest("k-binomial", (0, 1, 40), class_d="239.0.0.1"))
+                await first.tell_group("group_created", group)
+                await until(lambda: one.plans and groups_of(one) == {group.id: [0, 1]})
+                plan, states = one.plans[-1], first.reconciler.state.switches
+        async with running(state, (address,)) as second:
+            assert second.reconciler.epoch == plan.epoch
+            assert second.reconciler.state.switches == states, "no table would be touched"
+            async with attached(address, "a0", plan_epoch=plan.epoch) as one, attached(address, "a1"):
+                await until(lambda: one.plans)
+                await second.reconciler.settle()
+                assert one.plans == [plan]
+                assert [g.id for g in second.groups.groups()] == [group.id]
+            await until(lambda: second.reconciler.epoch == plan.epoch + 1, 4.0)
+        async with running(state, (address,)) as third:
+            assert third.reconciler.epoch == plan.epoch + 1, "who was gone at the restart is still gone"
+
+    asyncio.run(main())
+
+
+def test_agents_that_do_not_come_back_after_a_restart_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wormcast.discovery.hosts.RESTORE_GRACE_S", 1.0)
+    address, state = f"unix:{tmp_path}/agents.sock", tmp_path / "state.db"
+
+    async def main() -> None:
+        async with running(state, (address,)) as first:
+            add_switches(first)
+            announce(first, "a0", 0, 0)
+            async with attached(address, "a0") as one:
+                await until(lambda: one.plans)
+        async with running(state, (address,)) as second:
+            record = second.find_host(0)
+            assert second.look().live == {0}
+            await until(lambda: not second.look().live, 3.0)
+            assert not record.attached
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("address", ["nowhere", "unix:/proc/nope/x.sock", "256.1.1.1:5"])
+def test_addresses_that_cannot_be_served_are_named(address: str) -> None:
+    async def main() -> None:
+        with pytest.raises(DirectoryError, match=address):
+            await AgentDirectory(Controller.__new__(Controller)).start([address])
+
+    asyncio.run(main())
+
+
+def test_state_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"this is no database, whatever its name says" * 100)
+    with pytest.raises(StoreError, match=r"broken\.db.*not a database"):
+        Database(broken)
+    newer = tmp_path / "newer.db"
+    with contextlib.closing(sqlite3.connect(newer)) as sql:
+        sql.execute("PRAGMA user_version=99")
+    with pytest.raises(StoreError, match="has schema 99; this version reads 1"):
+        Database(newer)

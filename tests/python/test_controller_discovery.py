@@ -1,0 +1,348 @@
+"""Links and hosts on virtual time: found, lost, restored; frames that lie are not believed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from wormcast.discovery.hosts import DETACH_GRACE_S, RESTORE_GRACE_S, UNCLAIMED_MAX, HostRefused, HostRegistry
+from wormcast.discovery.links import PROBE_INTERVAL_S, PROBES_MISSED_MAX, SWITCH_GRACE_S, LinkMonitor
+from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode, encode_announcement, encode_probe
+from wormcast.fabric.ids import HostId, PortId, SwitchId
+from wormcast.fabric.topology import Link, PortRef
+
+A, B, C = (SwitchId(n) for n in range(3))
+MAC = bytes.fromhex("020000000001")
+
+
+def ref(switch: int, port: int) -> PortRef:
+    return SwitchId(switch), PortId(port)
+
+
+CABLES = [
+    Link.between(ref(0, 1), ref(1, 1)),
+    Link.between(ref(1, 2), ref(2, 2)),
+    Link.between(ref(0, 3), ref(2, 3)),
+]
+
+
+class Wire:
+    """Cables between the switches of a monitor, on virtual time."""
+
+    def __init__(self, monitor: LinkMonitor, passes: Callable[[PortRef], bool] = lambda _: True) -> None:
+        self.monitor = monitor
+        self.now = 0.0
+        self.cut: set[Link] = set()
+        self.passes = passes
+        self.sent = 0
+
+    def run(self, seconds: float) -> None:
+        """Lets time pass in steps as the controller's tick takes them."""
+        end = self.now + seconds
+        while self.now < end:
+            self.monitor.handle_timeout(self.now)
+            for sent in self.monitor.poll_transmit(self.now):
+                self.sent += 1
+                self._deliver(sent)
+            self.now += 0.01
+
+    def _deliver(self, sent: PortRef) -> None:
+        for cable in CABLES:
+            if sent in cable.ends() and cable not in self.cut and self.passes(sent):
+                (far,) = [end for end in cable.ends() if end != sent]
+                if self.monitor.is_connected(far[0]):
+                    self.monitor.handle_probe(sent, far)
+
+
+def ring(passes: Callable[[PortRef], bool] = lambda _: True) -> Wire:
+    monitor = LinkMonitor()
+    for switch in (A, B, C):
+        monitor.add_switch(switch, 4, 0.0)
+        monitor.connect(switch, 0.0)
+    return Wire(monitor, passes)
+
+
+def test_links_come_up_at_once_when_heard_both_ways() -> None:
+    wire = ring()
+    wire.run(0.1)
+    assert wire.monitor.links() == set(CABLES)
+
+
+def test_a_link_heard_one_way_is_not_up() -> None:
+    wire = ring(passes=lambda sent: sent != ref(0, 1))
+    wire.run(5.0)
+    assert wire.monitor.links() == set(CABLES[1:])
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.1, 0.2, 0.24])
+def test_a_cut_link_is_down_after_the_named_number_of_probes(offset: float) -> None:
+    wire = ring()
+    wire.run(3.0 + offset)
+    wire.cut.add(CABLES[0])
+    wire.run(PROBE_INTERVAL_S * (PROBES_MISSED_MAX - 1))
+    assert CABLES[0] in wire.monitor.links(), "too early"
+    wire.run(PROBE_INTERVAL_S * 2 + 0.02)
+    assert wire.monitor.links() == set(CABLES[1:])
+    wire.cut.clear()
+    wire.run(1.1)
+    assert wire.monitor.links() == set(CABLES)
+
+
+def test_links_survive_loss_and_corruption() -> None:
+    rng = random.Random(1)
+    wire = ring(passes=lambda _: rng.random() > 0.011)
+    wire.run(2.0)
+    downs = 0
+    for _ in range(600):
+        wire.run(1.0)
+        downs += wire.monitor.links() != set(CABLES)
+    assert downs == 0
+
+
+def test_a_stalled_controller_does_not_blame_the_network() -> None:
+    wire = ring()
+    wire.run(2.0)
+    wire.now += 30.0
+    wire.run(0.05)
+    assert wire.monitor.links() == set(CABLES)
+
+
+def test_idle_ports_are_probed_less_often() -> None:
+    wire = ring()
+    wire.run(2.0)
+    wire.sent = 0
+    wire.run(10.0)
+    assert wire.sent == pytest.approx(6 * 40 + 6 * 10, rel=0.1)
+
+
+def test_a_recabled_port_moves_its_link() -> None:
+    wire = ring()
+    wire.run(1.0)
+    wire.monitor.handle_probe(ref(0, 1), ref(2, 0))
+    wire.monitor.handle_probe(ref(2, 0), ref(0, 1))
+    assert wire.monitor.links() == {Link.between(ref(0, 1), ref(2, 0)), *CABLES[1:]}
+
+
+def test_a_switch_that_loses_its_session_is_down_after_a_grace_period() -> None:
+    wire = ring()
+    wire.run(2.0)
+    wire.monitor.disconnect(B, wire.now)
+    wire.run(SWITCH_GRACE_S - 0.1)
+    assert wire.monitor.links() == set(CABLES)
+    assert B in wire.monitor.switches()
+    wire.run(0.2)
+    assert wire.monitor.links() == {CABLES[2]}
+    assert B not in wire.monitor.switches()
+    wire.monitor.connect(B, wire.now)
+    wire.run(0.1)
+    assert wire.monitor.links() == set(CABLES), "its first probes are answered at once"
+
+
+def test_a_short_loss_of_the_session_changes_nothing() -> None:
+    wire = ring()
+    wire.run(2.0)
+    wire.monitor.disconnect(B, wire.now)
+    wire.run(SWITCH_GRACE_S - 0.1)
+    wire.monitor.connect(B, wire.now)
+    for _ in range(100):
+        wire.run(0.05)
+        assert wire.monitor.links() == set(CABLES)
+
+
+def restored() -> Wire:
+    monitor = LinkMonitor()
+    for switch in (A, B, C):
+        monitor.add_switch(switch, 4, 0.0, remembered=True)
+    for cable in CABLES:
+        monitor.restore_link(cable)
+    return Wire(monitor)
+
+
+def test_remembered_links_are_up_until_they_are_missed() -> None:
+    wire = restored()
+    assert wire.monitor.links() == set(CABLES)
+    wire.cut.add(CABLES[1])
+    wire.run(1.0)
+    for switch in (A, B, C):
+        wire.monitor.connect(switch, wire.now)
+    wire.run(0.5)
+    assert wire.monitor.links() == set(CABLES)
+    wire.run(2.0)
+    assert wire.monitor.links() == {CABLES[0], CABLES[2]}
+
+
+def test_remembered_switches_that_do_not_come_back_are_down() -> None:
+    wire = restored()
+    wire.monitor.connect(A, 0.0)
+    wire.monitor.connect(C, 0.0)
+    wire.run(RESTORE_GRACE_S - 0.1)
+    assert wire.monitor.links() == set(CABLES)
+    wire.run(0.2)
+    assert wire.monitor.links() == {CABLES[2]}
+    assert list(wire.monitor.switches()) == [A, C]
+
+
+def test_probes_of_unknown_ports_are_counted_and_ignored() -> None:
+    wire = ring()
+    for sent, received in ((ref(9, 0), ref(0, 0)), (ref(0, 0), ref(0, 4)), (ref(0, 0), ref(0, 0))):
+        wire.monitor.handle_probe(sent, received)
+    assert wire.monitor.probes_rejected == 3
+    assert not wire.monitor.links()
+
+
+# -- frames -------------------------------------------------------------------
+
+KEY = b"k" * 32
+
+
+def test_frames_survive_the_wire() -> None:
+    probe = Probe(SwitchId(12), PortId(253))
+    assert decode(encode_probe(probe, KEY), KEY) == probe
+    announcement = Announcement("h7", MAC, 4)
+    assert decode(encode_announcement(announcement), KEY) == announcement
+    assert len(encode_announcement(announcement)) >= 60
+
+
+def test_a_host_cannot_forge_a_probe() -> None:
+    for forged in (
+        encode_probe(Probe(A, PortId(1)), b"x" * 32),
+        encode_probe(Probe(A, PortId(1)), KEY).replace(b"0", b"1"),
+    ):
+        with pytest.raises(LldpError, match="another controller"):
+            decode(forged, KEY)
+
+
+def test_damaged_frames_are_refused_whatever_they_hold() -> None:
+    rng = random.Random(5)
+    good = [encode_probe(Probe(A, PortId(1)), KEY), encode_announcement(Announcement("h", MAC, 1))]
+    for _ in range(4000):
+        frame = bytearray(rng.choice(good))
+        for _ in range(rng.randint(1, 4)):
+            frame[rng.randrange(12, len(frame))] = rng.randrange(256)
+        del frame[rng.randrange(len(frame)) :]
+        try:
+            message = decode(bytes(frame), KEY)
+        except LldpError:
+            continue
+        assert isinstance(message, Announcement) or message == Probe(A, PortId(1)), (
+            "a damaged probe was believed"
+        )
+
+
+# -- hosts --------------------------------------------------------------------
+
+
+def attach(registry: HostRegistry, name: str, now: float = 0.0, asked: int | None = None) -> HostId:
+    return registry.register(name, asked, MAC, 1500, "1", now).id
+
+
+def test_ids_are_the_lowest_free_or_those_asked_for_and_stay() -> None:
+    registry = HostRegistry()
+    assert [attach(registry, n) for n in ("a", "b")] == [0, 1]
+    assert attach(registry, "c", asked=7) == 7
+    registry.detach(HostId(0), 1.0)
+    assert attach(registry, "d") == 2
+    assert attach(registry, "a", 2.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "mac", "text"),
+    [
+        ("b", 0, MAC, "belongs to 'a'; the lowest free one is 1"),
+        ("b", 65535, MAC, "host id 65535 is out of range"),
+        ("", None, MAC, "not usable"),
+        ("12", None, MAC, "not usable"),
+        ("x/y", None, MAC, "not usable"),
+        ("b" * 300, None, MAC, "not usable"),
+        ("b", None, b"", "MAC of 0 bytes"),
+    ],
+)
+def test_registrations_that_cannot_be_are_refused(
+    name: str, asked: int | None, mac: bytes, text: str
+) -> None:
+    registry = HostRegistry()
+    attach(registry, "a")
+    with pytest.raises(HostRefused, match=text):
+        registry.register(name, asked, mac, 1500, "1", 0.0)
+    assert [r.name for r in registry.records()] == ["a"]
+
+
+def test_a_host_takes_part_while_attached_and_heard() -> None:
+    registry = HostRegistry()
+    host = attach(registry, "a")
+    assert registry.live(0.0) == set()
+    registry.announce("a", MAC, 4, ref(0, 0), 0.0)
+    assert registry.live(3.9) == {host}
+    assert registry.live(4.1) == set()
+    registry.announce("a", MAC, 4, ref(0, 0), 5.0)
+    registry.detach(host, 5.0)
+    assert registry.live(5.0 + DETACH_GRACE_S - 0.1) == {host}
+    assert registry.live(5.0 + DETACH_GRACE_S) == set()
+    attach(registry, "a", 6.5)
+    assert registry.live(6.5) == {host}
+    registry.announce("a", MAC, 0, ref(0, 0), 7.0)
+    assert registry.live(7.0) == set(), "the agent said that it leaves"
+
+
+def test_an_announcement_may_come_before_the_registration() -> None:
+    registry = HostRegistry()
+    registry.announce("a", MAC, 4, ref(0, 0), 0.0)
+    host = attach(registry, "a", 1.0)
+    assert registry.live(1.0) == {host}
+
+
+def test_a_host_reported_silent_is_back_when_it_registers_again() -> None:
+    registry = HostRegistry()
+    host = attach(registry, "a")
+    registry.announce("a", MAC, 100, ref(0, 0), 0.0)
+    assert registry.report_silent(host, "no acknowledgement for 5 s")
+    assert not registry.report_silent(host, "again"), "reported once"
+    assert registry.live(1.0) == set()
+    attach(registry, "a", 2.0)
+    assert registry.live(2.0) == {host}
+
+
+def test_a_host_cannot_take_a_name_or_a_port_that_is_in_use() -> None:
+    registry = HostRegistry()
+    attach(registry, "a")
+    attach(registry, "b")
+    registry.announce("a", MAC, 4, ref(0, 0), 0.0)
+    registry.announce("b", MAC, 4, ref(0, 0), 1.0)
+    registry.announce("a", b"\2\0\0\0\0\7", 4, ref(0, 1), 1.0)
+    assert registry.conflicts == 2
+    assert [r.place for r in registry.records()] == [ref(0, 0), None]
+    registry.announce("b", MAC, 4, ref(0, 0), 6.0)
+    assert [r.place for r in registry.records()] == [None, ref(0, 0)], "a stale host gives way"
+
+
+def test_declared_places_stay() -> None:
+    registry = HostRegistry()
+    plain = registry.declare("printer", ref(1, 1), None, 0.0)
+    attach(registry, "a")
+    registry.announce("a", MAC, 4, ref(1, 1), 1000.0)
+    registry.announce("printer", MAC, 4, ref(2, 2), 1000.0)
+    assert plain.place == ref(1, 1)
+    assert registry.conflicts == 2
+    assert registry.state(plain, 1e9) == "plain"
+    with pytest.raises(HostRefused, match="has host 'printer'"):
+        registry.declare("other", ref(1, 1), None, 0.0)
+
+
+def test_restored_hosts_take_part_until_their_grace_is_over() -> None:
+    registry = HostRegistry()
+    attach(registry, "a")
+    registry.announce("a", MAC, 4, ref(0, 0), 0.0)
+    later = HostRegistry()
+    later.restore(registry.records(), 100.0)
+    assert later.live(100.0) == {0}
+    assert later.live(100.0 + RESTORE_GRACE_S) == set()
+
+
+def test_names_no_one_registers_are_bounded() -> None:
+    registry = HostRegistry()
+    for n in range(UNCLAIMED_MAX + 10):
+        registry.announce(f"x{n}", MAC, 4, ref(0, 0), 0.0)
+    assert registry.unclaimed_dropped == 10
+    registry.announce("late", MAC, 4, ref(0, 1), 5.0)
+    assert registry.unclaimed_dropped == 10, "stale names make room"

@@ -1,0 +1,459 @@
+"""REST: what is asked is done and shown; wrong use is answered with the value, the bound and the choices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+from controller_lab.running import rest, running
+from wormcast.control.controller import Controller
+from wormcast.control.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
+from wormcast.fabric.ids import Epoch, PortId, SwitchId
+from wormcast.fabric.planner import PLAIN
+from wormcast.fabric.topology import Link
+from wormcast.store.database import SwitchSpec
+
+SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
+
+
+def add_fabric(controller: Controller) -> None:
+    """Two switches that will never answer, taken for up, and three hosts."""
+    for n in range(2):
+        spec = SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 4)
+        controller.put_switch(spec)
+        controller.monitor.connect(spec.id, 0.0)
+    controller.monitor.restore_link(Link(SwitchId(0), PortId(3), SwitchId(1), PortId(3)))
+    for host, (switch, port) in enumerate([(0, 0), (0, 1), (1, 0)]):
+        controller.declare_host(f"h{host}", switch, port, None)
+
+
+def with_rest(test: Callable[[httpx.AsyncClient, Controller], Awaitable[None]]) -> None:
+    """Runs a test against the REST API of a small fabric."""
+
+    async def main() -> None:
+        async with running() as controller:
+            add_fabric(controller)
+            async with rest(controller) as client:
+                await test(client, controller)
+
+    asyncio.run(main())
+
+
+WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": [0, 99]},
+        422,
+        {"message": "there is no host 99; there are 0, 1, 2", "value": 99, "choices": [0, 1, 2]},
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": ["h0", "nobody"]},
+        422,
+        {
+            "message": "there is no host 'nobody'; there are h0, h1, h2",
+            "value": "nobody",
+            "choices": ["h0", "h1", "h2"],
+        },
+    ),
+    (
+        "POST",
+        "groups",
+        {"id": 255, "scheme": "tree", "members": [0]},
+        422,
+        {
+            "message": "group 255 is broadcast and cannot be configured; possible: 0 to 65535, not 255",
+            "value": 255,
+            "bound": "0 to 65535, not 255",
+        },
+    ),
+    (
+        "POST",
+        "groups",
+        {"id": 70000, "scheme": "tree", "members": [0]},
+        422,
+        {
+            "message": "group 70000 is out of range; possible: 0 to 65535, not 255",
+            "value": 70000,
+            "bound": "0 to 65535, not 255",
+        },
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "flood", "members": [0]},
+        422,
+        {
+            "message": f"unknown scheme 'flood'; there are {', '.join(SCHEMES)}",
+            "value": "flood",
+            "choices": SCHEMES,
+        },
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": [1, "h1"]},
+        422,
+        {
+            "message": "host 'h1' is a member twice; possible: each host once",
+            "value": "h1",
+            "bound": "each host once",
+        },
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": []},
+        422,
+        {
+            "message": "a group without members; possible: 1 member or more",
+            "value": [],
+            "bound": "1 member or more",
+        },
+    ),
+    ("POST", "groups", {"members": [0]}, 422, {"message": "body.scheme: missing"}),
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": [0.5]},
+        422,
+        {"message": "body.members.0: neither an integer nor a text", "value": 0.5},
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": [0], "colour": "red"},
+        422,
+        {"message": "body.colour: unknown field", "value": "red"},
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": [0], "parameters": {"fan_out": 0}},
+        422,
+        {"message": "parameter fan_out is 0; possible: 1 to 16", "value": 0, "bound": "1 to 16"},
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": [0], "class_d": "224.0.0.5"},
+        422,
+        {
+            "message": "224.0.0.5 is not a class D address that leaves a link; possible: 224.0.1.0 to 239.255.255.255",
+            "value": "224.0.0.5",
+            "bound": "224.0.1.0 to 239.255.255.255",
+        },
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": [0], "name": "7"},
+        422,
+        {
+            "message": "group name '7' is not usable; possible: 1 to 64 letters, digits, '.', '_', '-', not digits alone",
+            "value": "7",
+            "bound": "1 to 64 letters, digits, '.', '_', '-', not digits alone",
+        },
+    ),
+    (
+        "POST",
+        "groups",
+        b"{scheme: tree",
+        400,
+        {"message": "the body is not JSON", "bound": "a JSON object"},
+    ),
+    (
+        "GET",
+        "groups/9",
+        None,
+        404,
+        {"message": "there is no group '9'; there are none", "value": "9", "choices": []},
+    ),
+    (
+        "POST",
+        "hosts",
+        {"switch": 0, "port": 200},
+        422,
+        {"message": "switch 0 has no port 200; possible: 0 to 3", "value": 200, "bound": "0 to 3"},
+    ),
+    (
+        "POST",
+        "hosts",
+        {"switch": 7, "port": 0},
+        404,
+        {"message": "there is no switch 7; there are 0, 1", "value": 7, "choices": [0, 1]},
+    ),
+    (
+        "POST",
+        "hosts",
+        {"name": "x", "switch": 0, "port": 0},
+        409,
+        {
+            "message": "port 0 of switch 0 has host 'h0'; possible: a free port",
+            "value": 0,
+            "bound": "a free port",
+        },
+    ),
+    (
+        "POST",
+        "hosts",
+        {"name": "x", "switch": 0, "port": 3},
+        409,
+        {
+            "message": "port 3 of switch 0 leads to a switch; possible: a free port",
+            "value": 3,
+            "bound": "a free port",
+        },
+    ),
+    (
+        "POST",
+        "switches",
+        {"id": 2, "address": "nowhere", "ports": 8},
+        422,
+        {
+            "message": "switch address 'nowhere' is not usable; possible: host:port or unix:/path",
+            "value": "nowhere",
+            "bound": "host:port or unix:/path",
+        },
+    ),
+    (
+        "POST",
+        "switches",
+        {"switches": [{"id": 2, "address": "a:1", "ports": 255}]},
+        422,
+        {
+            "message": "switch ports 255 is out of range; possible: 1 to 254",
+            "value": 255,
+            "bound": "1 to 254",
+        },
+    ),
+    (
+        "POST",
+        "switches",
+        {"id": 0, "address": "elsewhere:1", "ports": 8},
+        409,
+        {"message": "switch 0 exists at 127.0.0.1:40000; remove it first", "value": 0},
+    ),
+    (
+        "POST",
+        "switches",
+        {"switches": [{"id": 1, "ports": 8}]},
+        422,
+        {"message": "body.switches.0.address: missing"},
+    ),
+    (
+        "GET",
+        "switches/x",
+        None,
+        422,
+        {
+            "message": "path.switch: input should be a valid integer, unable to parse string as an integer",
+            "value": "x",
+        },
+    ),
+    ("PATCH", "groups", {}, 405, {"message": "/v1/groups does not take this method", "value": "PATCH"}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "error"), WRONG)
+def test_wrong_use_is_explained(
+    method: str, path: str, body: object, status: int, error: dict[str, Any]
+) -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        content = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+        answer = await client.request(
+            method, path, content=content, headers={"content-type": "application/json"}
+        )
+        assert answer.json() == {"error": error}
+        assert answer.status_code == status
+        assert controller.groups.groups() == []
+        assert len(controller.sessions) == 2
+
+    with_rest(test)
+
+
+def test_unknown_paths_name_the_known_ones() -> None:
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
+        answer = await client.get("group")
+        assert answer.status_code == 404
+        error = answer.json()["error"]
+        assert error["value"] == "/v1/group"
+        assert "/v1/groups" in error["choices"]
+
+    with_rest(test)
+
+
+def test_groups_are_created_changed_and_deleted() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        made = await client.post(
+            "groups", json={"scheme": "switch", "members": ["h2", 0], "class_d": "239.0.0.9"}
+        )
+        assert made.status_code == 201
+        value = made.json()
+        assert (value["id"], value["name"], value["members"]) == (9, "group-9", [0, 2])
+        assert [m["takes_part"] for m in value["state"]] == [True, True]
+        assert (await client.get("groups/group-9")).json()["id"] == 9
+        twice = await client.post("groups", json={"id": 9, "scheme": "tree", "members": [0]})
+        assert twice.status_code == 409
+        again = await client.post("groups", json={"name": "group-9", "scheme": "tree", "members": [0]})
+        assert again.status_code == 409
+        added = await client.post("groups/9/members", json={"members": [1]})
+        assert added.json()["members"] == [0, 1, 2]
+        assert (await client.post("groups/9/members", json={"members": [1]})).status_code == 409
+        assert (await client.delete("groups/9/members/h0")).json()["members"] == [1, 2]
+        missing = await client.delete("groups/9/members/0")
+        assert missing.json()["error"]["choices"] == [1, 2]
+        assert (await client.put("groups/9/members", json={"members": [2]})).json()["members"] == [2]
+        last = await client.delete("groups/9/members/2")
+        assert (last.status_code, last.json()["error"]["message"]) == (
+            409,
+            "group 9 would be empty; delete it instead",
+        )
+        assert (await client.delete("groups/9")).status_code == 204
+        assert (await client.get("groups")).json() == {"groups": []}
+        kinds = [e["kind"] for e in (await client.get("events?follow=false")).json()["events"]]
+        assert [k for k in kinds if k.startswith("group_")] == [
+            "group_created",
+            *["group_changed"] * 3,
+            "group_deleted",
+        ]
+        assert controller.reconciler.figures.failures == 0
+
+    with_rest(test)
+
+
+def test_a_group_without_a_wish_gets_the_lowest_free_id_that_no_address_uses() -> None:
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
+        body = {"scheme": "tree", "members": [0]}
+        assert (await client.post("groups", json={**body, "id": 7, "class_d": "239.0.0.1"})).json()["id"] == 7
+        assert [(await client.post("groups", json=body)).json()["id"] for _ in range(3)] == [0, 2, 3]
+
+    with_rest(test)
+
+
+def test_the_network_is_shown_in_the_file_forms() -> None:
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
+        topology = (await client.get("topology")).json()
+        assert topology["switches"] == [{"id": 0, "ports": 4}, {"id": 1, "ports": 4}]
+        assert topology["links"] == [{"a": 0, "a_port": 3, "b": 1, "b_port": 3}]
+        places = [(h["id"], h["switch"], h["port"], h["name"]) for h in topology["hosts"]]
+        assert places == [(0, 0, 0, "h0"), (1, 0, 1, "h1"), (2, 1, 0, "h2")]
+        routes = (await client.get("routes", params={"src": "h0", "dst": 2})).json()
+        assert [(r["ports"], r["switches"]) for r in routes["routes"]] == [([3, 0], [0, 1])]
+        assert (await client.get("verify")).json()["deadlock_free"] is True
+        assert (await client.delete("hosts/h1")).status_code == 204
+        assert [h["id"] for h in (await client.get("hosts")).json()["hosts"]] == [0, 2]
+        assert (await client.post("hosts", json={"switch": 1, "port": 1})).json()["name"] == "host-1"
+        assert (await client.delete("switches/1")).status_code == 204
+        assert [s["id"] for s in (await client.get("switches")).json()["switches"]] == [0]
+        assert (await client.get("topology")).json()["links"] == []
+
+    with_rest(test)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_plans_of_groups_are_shown_in_the_file_form(scheme: str) -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        plain = await client.post("groups", json={"scheme": scheme, "members": [0, 1], "id": 1})
+        assert [m["reason"] for m in plain.json()["state"]] == [PLAIN] * 2
+        assert (await client.get("groups/1/plan")).status_code == 409
+        for n in range(3):
+            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        made = await client.post("groups", json={"scheme": scheme, "members": [0, 1, 2], "id": 2})
+        assert all(m["takes_part"] for m in made.json()["state"])
+        plan = (await client.get("groups/2/plan", params={"source": "h1"})).json()
+        assert (plan["id"], plan["scheme"], plan["source"]) == (2, scheme, 1)
+        if scheme == "switch":
+            assert plan["tree"]["switch"] == 0
+        else:
+            assert {edge["to"] for edge in plan["edges"]} >= {0, 2}
+        assert (await client.get("verify")).json()["deadlock_free"] is True
+        wrong = await client.get("groups/1/plan", params={"source": "h2"})
+        assert wrong.json()["error"]["choices"] == [0, 1]
+
+    with_rest(test)
+
+
+def test_routes_that_can_deadlock_are_found_out() -> None:
+    ring = {
+        "switches": [{"id": n, "ports": 3} for n in range(3)],
+        "hosts": [{"id": n, "switch": n, "port": 0} for n in range(3)],
+        "links": [{"a": n, "a_port": 1, "b": (n + 1) % 3, "b_port": 2} for n in range(3)],
+    }
+    around = [
+        {
+            "src": n,
+            "dst": (n + 2) % 3,
+            "switches": [n, (n + 1) % 3, (n + 2) % 3],
+            "ports": [1, 1, 0],
+            "in_transit": [],
+        }
+        for n in range(3)
+    ]
+
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
+        body = {"topology": ring, "routes": {"algorithm": "osud", "root": 0, "routes": around}}
+        answer = (await client.post("verify", json=body)).json()
+        assert answer["deadlock_free"] is False
+        assert answer["cycle"]
+        del body["routes"]
+        assert (await client.post("verify", json=body)).json()["deadlock_free"] is True
+        broken = await client.post("verify", json={"topology": {"switches": [{"id": 0}]}})
+        assert broken.status_code == 422
+        unknown = await client.get("routes", params={"algorithm": "shortest"})
+        assert unknown.status_code == 422
+        assert "osud" in unknown.json()["error"]["message"]
+
+    with_rest(test)
+
+
+def test_metrics_are_what_prometheus_reads() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        controller.lldp_rejected['a "quoted" reason'] += 2
+        text = (await client.get("metrics")).text
+        lines = [line for line in text.splitlines() if not line.startswith("#")]
+        assert 'wormcast_lldp_rejected_total{reason="a \\"quoted\\" reason"} 2' in lines
+        assert 'wormcast_hosts{state="plain"} 3' in lines
+        assert "wormcast_links_up 1" in lines
+        assert all(line.rpartition(" ")[0] and float(line.rpartition(" ")[2]) >= 0 for line in lines)
+
+    with_rest(test)
+
+
+def test_openapi_describes_every_path_with_an_error() -> None:
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
+        schema = (await client.get("openapi.json")).json()
+        for path, methods in schema["paths"].items():
+            for method, operation in methods.items():
+                assert operation["summary"], (method, path)
+                assert "422" in operation["responses"], (method, path)
+        assert schema["components"]["schemas"]["GroupBody"]["examples"]
+
+    with_rest(test)
+
+
+def test_watchers_get_every_event_until_they_fall_behind() -> None:
+    async def main() -> None:
+        log = EventLog()
+        with log.watch() as fast, log.watch() as slow:
+            log.add("first", 1.0, switch=1)
+            assert (await anext(fast)).to_json() == {"number": 1, "time_s": 1.0, "kind": "first", "switch": 1}
+            for _ in range(QUEUE_MAX + 5):
+                log.add("more", 2.0)
+                await anext(fast)
+            assert log.cut_off == 1
+            assert len([event async for event in slow]) == QUEUE_MAX
+        with contextlib.ExitStack() as stack:
+            for _ in range(WATCHERS_MAX):
+                stack.enter_context(log.watch())
+            with pytest.raises(WatcherLimit):
+                stack.enter_context(log.watch())
+
+    asyncio.run(main())

@@ -1,0 +1,192 @@
+"""The controller on real switches: discovery, tables, failures, restarts. Each switch that is installed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from controller_lab.agents import TestAgent, attached
+from controller_lab.namespace import LINKS, ROOT, SWITCHES, Lab, Target, targets, udp_frame
+from controller_lab.running import until
+
+pytestmark = pytest.mark.network
+
+
+@pytest.fixture(scope="module", params=targets(), ids=lambda target: target.name)
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Three switches in a ring with the controller on them."""
+    target: Target = request.param
+    if target.binary is None:
+        pytest.skip(f"{target.name} is not installed")
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    with Lab(target, tmp_path_factory.mktemp("lab")) as lab:
+        lab.start_controller()
+        lab.until(lambda: lab.links() == set(LINKS))
+        yield lab
+
+
+def epoch(lab: Lab) -> int:
+    value: int = lab.get("status")["epoch"]
+    return value
+
+
+def written(lab: Lab) -> list[int]:
+    return [s["updates_written"] for s in lab.get("switches")["switches"]]
+
+
+def connected(lab: Lab) -> bool:
+    return all(s["connected"] for s in lab.get("switches")["switches"])
+
+
+def metric(lab: Lab, name: str) -> dict[str, float]:
+    lines = lab.api.get("metrics").text.splitlines()
+    return {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith(name)
+    }
+
+
+@pytest.fixture(scope="module")
+def plain_hosts(lab: Lab) -> Lab:
+    """Hosts h0 to h2, declared; ids 10 to 12."""
+    for n in range(SWITCHES):
+        lab.post("hosts", {"name": f"p{n}", "switch": n, "port": 0, "id": 10 + n})
+    return lab
+
+
+def receivers(lab: Lab, sender: int, group: str, seconds: float = 0.7) -> dict[str, int]:
+    """Where a datagram of a plain host arrives, and how often."""
+    frame = udp_frame(group, b"payload of a plain program")
+    listen = [f"h{n}" for n in range(SWITCHES) if n != sender]
+    got = lab.ask("exchange", interface=f"h{sender}", frames=[frame.hex()], listen=listen, seconds=seconds)
+    altered = {name: [f for f in frames if f != frame.hex()] for name, frames in got.items()}
+    assert not any(altered.values()), f"altered: {altered}"
+    return {name: len(frames) for name, frames in got.items() if frames}
+
+
+def test_class_d_packets_reach_members_once_and_no_one_else(plain_hosts: Lab) -> None:
+    lab = plain_hosts
+    group = lab.post("groups", {"scheme": "switch", "members": [10, 12], "class_d": "239.1.2.3"})
+    other = lab.post("groups", {"scheme": "switch", "members": [11, 12], "class_d": "239.7.7.4"})
+    try:
+        assert receivers(lab, 0, "239.1.2.3") == {"h2": 1}
+        assert receivers(lab, 1, "239.1.2.3") == {"h0": 1, "h2": 1}, "the sender need not be a member"
+        assert receivers(lab, 0, "239.7.7.4") == {"h1": 1, "h2": 1}
+        assert receivers(lab, 0, "239.1.2.9") == {}
+        lab.post(f"groups/{group['id']}/members", {"members": ["p1"]})
+        assert receivers(lab, 0, "239.1.2.3") == {"h1": 1, "h2": 1}
+    finally:
+        for made in (group, other):
+            assert lab.api.delete(f"groups/{made['id']}").status_code == 204
+    assert receivers(lab, 0, "239.1.2.3") == {}, "the group is gone"
+    drops = metric(lab, "wormcast_switch_drops_total")
+    assert drops['wormcast_switch_drops_total{switch="0",reason="class_d_unknown"}'] >= 2
+
+
+def test_a_group_survives_the_cut_of_a_link_it_uses(plain_hosts: Lab) -> None:
+    lab = plain_hosts
+    group = lab.post("groups", {"scheme": "switch", "members": [10, 11, 12], "class_d": "239.1.2.3"})
+    link = LINKS[0]
+    before = epoch(lab)
+    try:
+        lab.cut(link)
+        took_s = lab.until(lambda: link not in lab.links(), 3.0)
+        assert 0.7 < took_s < 1.6
+        assert lab.links() == set(LINKS[1:])
+        lab.until(lambda: receivers(lab, 0, "239.1.2.3", 0.2) == {"h1": 1, "h2": 1}, 2.0)
+    finally:
+        lab.cut(link, restore=True)
+        lab.until(lambda: lab.links() == set(LINKS), 3.0)
+        lab.api.delete(f"groups/{group['id']}")
+    assert epoch(lab) == before, "there is no agent that would have to be told"
+
+
+def test_a_restarted_controller_finds_everything_in_place(plain_hosts: Lab) -> None:
+    lab = plain_hosts
+    group = lab.post("groups", {"scheme": "switch", "members": [10, 11, 12], "class_d": "239.1.2.3"})
+    assert lab.stop_controller() == 0
+    assert receivers(lab, 0, "239.1.2.3") == {"h1": 1, "h2": 1}, "the fabric forwards without a controller"
+    for force in (True, False):
+        lab.start_controller()
+        lab.until(lambda: connected(lab))
+        assert lab.links() == set(LINKS)
+        assert lab.get("groups")["groups"][0]["members"] == [10, 11, 12]
+        assert receivers(lab, 2, "239.1.2.3") == {"h0": 1, "h1": 1}
+        assert written(lab) == [0] * SWITCHES, "nothing differed, so nothing was to be written"
+        if force:
+            lab.stop_controller(force=True)
+    assert lab.api.delete(f"groups/{group['id']}").status_code == 204
+
+
+def test_a_switch_that_restarts_gets_its_program_and_tables_back(plain_hosts: Lab) -> None:
+    lab = plain_hosts
+    group = lab.post("groups", {"scheme": "switch", "members": [10, 11, 12], "class_d": "239.1.2.3"})
+    lab.ask("stop", name="s1", force=True)
+    lab.until(lambda: lab.links() == {LINKS[2]}, 4.0)
+    assert receivers(lab, 0, "239.1.2.3") == {"h2": 1}
+    lab.start_switch(1)
+    lab.until(lambda: lab.links() == set(LINKS), 10.0)
+    lab.until(lambda: receivers(lab, 0, "239.1.2.3", 0.2) == {"h1": 1, "h2": 1}, 3.0)
+    assert lab.api.delete(f"groups/{group['id']}").status_code == 204
+
+
+def test_another_program_on_a_switch_is_replaced_without_double_copies(plain_hosts: Lab) -> None:
+    lab = plain_hosts
+    group = lab.post("groups", {"scheme": "switch", "members": [10, 11, 12], "class_d": "239.1.2.3"})
+    lab.pipeline = lab.directory / "pipeline"
+    shutil.copytree(ROOT / "p4src" / "compiled", lab.pipeline)
+    with (lab.pipeline / "wormcast.json").open("a") as blob:
+        blob.write("\n")  # the same program to a switch, another one to a cookie
+    try:
+        lab.stop_controller()
+        lab.start_controller()
+        lab.until(lambda: connected(lab) and min(written(lab)) > 0)
+        lab.until(lambda: receivers(lab, 0, "239.1.2.3", 0.3) == {"h1": 1, "h2": 1}, 5.0)
+    finally:
+        lab.pipeline = None
+        lab.stop_controller()
+        lab.start_controller()
+        lab.until(lambda: connected(lab) and lab.links() == set(LINKS))
+        lab.api.delete(f"groups/{group['id']}")
+
+
+def test_agents_get_a_way_around_a_cut_within_a_second_and_a_half(lab: Lab) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        async with (
+            attached(lab.agents_address, "h0", host_id=0) as one,
+            attached(lab.agents_address, "h1") as two,
+        ):
+            await until(lambda: one.plans and route_to(one, two) == [1, 0], 10.0)
+            group = await asyncio.to_thread(lab.post, "groups", {"scheme": "repeat", "members": ["h0", "h1"]})
+            await until(lambda: [g.id for g in one.plans[-1].groups] == [group["id"]])
+            before = one.plans[-1].epoch
+            await asyncio.to_thread(lab.cut, LINKS[0])
+            began = loop.time()
+            await until(lambda: route_to(one, two) == [3, 2, 0], 3.0)
+            took_s = loop.time() - began
+            await until(lambda: two.plans[-1].epoch == one.plans[-1].epoch)
+            assert 0.7 < took_s < 1.6, f"{took_s:.2f} s"
+            assert one.plans[-1].epoch == before + 1
+            assert [list(g.members) for g in one.plans[-1].groups] == [[one.host, two.host]]
+            await asyncio.to_thread(lab.cut, LINKS[0], True)
+            await until(lambda: route_to(one, two) == [1, 0], 3.0)
+            await asyncio.to_thread(lab.api.delete, f"groups/{group['id']}")
+
+    for host in lab.get("hosts")["hosts"]:
+        assert lab.api.delete(f"hosts/{host['id']}").status_code == 204
+    for host in range(2):
+        lab.announce(host)
+    try:
+        asyncio.run(main())
+    finally:
+        for host in range(2):
+            lab.ask("quiet", interface=f"h{host}")
+
+
+def route_to(one: TestAgent, other: TestAgent) -> list[int] | None:
+    """The route in the newest plan of an agent."""
+    return next((list(route.ports) for route in one.plans[-1].routes if route.host == other.host), None)
