@@ -13,6 +13,7 @@ from wormcast import plan
 Point = tuple[float, float]
 SWITCH_COLOUR, HOST_COLOUR, LINK_COLOUR, TREE_COLOUR = "#3b6ea5", "#f2e3c2", "#b8b8b8", "#1f3d5c"
 HOST_DISTANCE = 0.55
+ARC_BEND = 0.15
 
 
 def place(topology: dict[str, Any]) -> tuple[dict[int, Point], dict[int, Point]]:
@@ -93,8 +94,8 @@ def _draw_topology(axes: Axes, topology: dict[str, Any], *, ports: bool) -> None
     _tidy(axes, [*at_switch.values(), *at_host.values()])
 
 
-def draw_groups(topology: dict[str, Any], schemes: list[str], source: int, path: Path) -> None:
-    """Who sends to whom under each scheme, a panel for each, into a PNG."""
+def draw_groups(topology: dict[str, Any], schemes: list[str], source: int, packets: int, path: Path) -> None:
+    """Who sends to whom under each scheme for a message of so many packets, into a PNG."""
     columns = min(3, len(schemes))
     rows = math.ceil(len(schemes) / columns)
     figure, panels = plt.subplots(
@@ -103,17 +104,20 @@ def draw_groups(topology: dict[str, Any], schemes: list[str], source: int, path:
     for index in range(rows * columns):
         axes = panels[index // columns][index % columns]
         if index < len(schemes):
-            _draw_group(axes, topology, schemes[index], source)
+            _draw_group(axes, topology, schemes[index], source, packets)
         else:
             axes.set_axis_off()
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
-def _draw_group(axes: Axes, topology: dict[str, Any], scheme: str, source: int) -> None:
+def _draw_group(axes: Axes, topology: dict[str, Any], scheme: str, source: int, packets: int) -> None:
     at_switch, at_host = place(topology)
     members = sorted(h["id"] for h in topology["hosts"])
-    group = plan.group(topology, {"scheme": scheme, "source": source, "members": members, "parameters": {}})
+    parameters = {"packets": packets} if scheme == "k-binomial" else {}
+    group = plan.group(
+        topology, {"scheme": scheme, "source": source, "members": members, "parameters": parameters}
+    )
     for link in topology["links"]:
         _line(axes, at_switch[link["a"]], at_switch[link["b"]], "#dddddd", 1.0)
     for host in topology["hosts"]:
@@ -138,12 +142,12 @@ def _draw_group(axes: Axes, topology: dict[str, Any], scheme: str, source: int) 
                 "color": TREE_COLOUR,
                 "shrinkA": 8,
                 "shrinkB": 8,
-                "connectionstyle": "arc3,rad=0" if group.get("tree") else "arc3,rad=0.15",
+                "connectionstyle": "arc3,rad=0" if group.get("tree") else f"arc3,rad={ARC_BEND}",
             },
         )
         if step is not None and len(arrows) <= 40:
             axes.text(
-                (start[0] + end[0]) / 2, (start[1] + end[1]) / 2, str(step), fontsize=7, color="#a53b3b"
+                *_beside_arc(start, end), str(step), fontsize=7, color="#a53b3b", ha="center", va="center"
             )
     for host, point in at_host.items():
         _host(axes, host, point, marked=host == source)
@@ -162,6 +166,14 @@ def _tree_arrows(
             arrows.append((at_switch[tree["switch"]], at_switch[branch["switch"]], None))
             arrows += _tree_arrows(branch, at_switch, at_host)
     return arrows
+
+
+def _beside_arc(start: Point, end: Point) -> Point:
+    """A place just outside the middle of the arc that arc3 with ARC_BEND draws."""
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    length = math.hypot(dx, dy) or 1.0
+    outward = ARC_BEND / 2 + 0.09 / length
+    return (start[0] + end[0]) / 2 + outward * dy, (start[1] + end[1]) / 2 - outward * dx
 
 
 def _line(axes: Axes, start: Point, end: Point, colour: str, width: float) -> None:

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 READY_SECONDS_MAX = 60.0
 PLAN_SECONDS_MAX = 20.0
+API_SECONDS_MAX = 10.0
 
 
 class FabricError(RuntimeError):
@@ -258,10 +259,22 @@ class Fabric:
         return self._request("DELETE", path)
 
     def _request(self, method: str, path: str, body: Any = None) -> Any:
-        response = self.api.request(method, path, json=body)
+        response = self._answer(method, path, body)
         if response.is_error:
             raise FabricError(f"{method} /v1/{path.lstrip('/')}: {response.status_code} {response.text}")
         return response.json() if response.content else None
+
+    def _answer(self, method: str, path: str, body: Any) -> httpx.Response:
+        """Ask the controller; one that is just starting gets time to open its socket."""
+        deadline = time.monotonic() + API_SECONDS_MAX
+        while True:
+            try:
+                return self.api.request(method, path, json=body)
+            except httpx.ConnectError as error:
+                if time.monotonic() > deadline or self.controller is None:
+                    raise FabricError(f"no controller at {self.api_address}: {error}") from None
+                self.check_alive()
+                time.sleep(0.1)
 
     def wait_ready(self, seconds_max: float = READY_SECONDS_MAX) -> dict[str, Any]:
         """Wait until the controller has found every switch, link and host; return the topology."""
@@ -360,6 +373,10 @@ class Fabric:
     def kill_switch(self, number: int) -> None:
         """End the process of a switch, as a crash would."""
         self.switches[number].halt()
+
+    def revive_switch(self, number: int) -> None:
+        """Start the process of a switch again; it comes back without a program."""
+        self.switches[number].start([])
 
     def counters(self) -> LinkCounters:
         """Bytes and frames over every link, in each direction, so far."""

@@ -13,6 +13,9 @@ import drawing
 from matplotlib import pyplot as plt
 from transfer import Result
 
+# About what a packet of a 1500-byte frame carries; only k-binomial's shape depends on it.
+PACKET_BYTES = 1400
+
 SCHEME_NOTES = {
     "repeat": "the source unicasts to each receiver",
     "circuit": "a Hamiltonian circuit in order of host id; every host forwards to the next (WORM §5)",
@@ -30,7 +33,9 @@ def write(out: Path, topology: dict[str, Any], facts: dict[str, Any], results: l
     (out / "report.json").write_text(json.dumps(document, indent=2) + "\n")
     drawing.draw_fabric(topology, out / "topology.png")
     schemes = [result.scheme for result in results]
-    drawing.draw_groups(topology, schemes, facts["source"], out / "groups.png")
+    drawing.draw_groups(
+        topology, schemes, facts["source"], max(1, facts["file_bytes"] // PACKET_BYTES), out / "groups.png"
+    )
     draw_chart(results, facts, out / "schemes.png")
     (out / "report.md").write_text(markdown(topology, facts, results))
 

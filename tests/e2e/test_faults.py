@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,20 +85,45 @@ def test_a_member_dies_and_the_others_finish(
             expect_failed=[4],
         )
     finally:
-        fabric.start_agent(4)
+        if 4 not in fabric.agents:
+            fabric.start_agent(4)
         fabric.wait_ready()
     assert result.intact
     assert set(result.failed) == {4}
 
 
+def test_a_switch_dies_and_the_rest_is_routed_around_it(
+    fabric: Fabric, random_file: Callable[[int], Path]
+) -> None:
+    """Hosts 2 and 3 hang on switch 1, which also lies on the way to others."""
+    try:
+        result = transfer(
+            fabric,
+            "circuit",
+            random_file(8 * MIB),
+            0,
+            RECEIVERS,
+            seconds_max=120,
+            midway=lambda: fabric.kill_switch(1),
+            expect_failed=[2, 3],
+        )
+    finally:
+        if fabric.switches[1].process is None:
+            fabric.revive_switch(1)
+        fabric.wait_ready()
+    assert result.intact
+    assert set(result.failed) == {2, 3}
+
+
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system with room for 1 MiB."""
+def small_disk(fabric: Fabric, tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for 1 MiB, on host 3 alone: hosts have mounts of their own."""
     path = tmp_path / "small"
     path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(path)], check=True)
+    host = fabric.hosts[3]
+    host.cmd(f"mount -t tmpfs -o size=1m tmpfs {path}")
     yield path
-    subprocess.run(["umount", str(path)], check=True)
+    host.cmd(f"umount {path}")
 
 
 def test_a_full_disk_is_reported_and_the_others_finish(
@@ -118,7 +142,8 @@ def test_a_full_disk_is_reported_and_the_others_finish(
     assert result.intact
     assert set(result.failed) == {3}
     assert "space" in result.failed[3]
-    assert not [path for path in small_disk.rglob("*") if path.is_file()], "a partial file was left behind"
+    left = fabric.hosts[3].cmd(f"find {small_disk} -type f").strip()
+    assert not left, "a partial file was left behind"
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

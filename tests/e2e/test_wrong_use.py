@@ -49,7 +49,7 @@ def test_send_to_a_group_that_is_not_there(fabric: Fabric, tmp_path: Path) -> No
     file = tmp_path / "x"
     file.write_bytes(b"x")
     result = fabric.run(0, ["wormcast", "send", str(file), "--group", "77"])
-    assert result.returncode not in (0, 1)
+    assert result.returncode == 1
     assert "77" in result.stderr
     assert "Traceback" not in result.stderr
 
@@ -59,7 +59,7 @@ def test_controller_down(fabric: Fabric) -> None:
     try:
         result = fabric.run(0, ["wormcast", "group", "list"])
         assert result.returncode != 0
-        assert "127.0.0.1:8080" in result.stderr
+        assert fabric.api_address in result.stderr
         assert "Traceback" not in result.stderr
         status = fabric.run(0, ["wormcast", "status", "--json"])
         assert status.returncode == 0, status.stderr
