@@ -51,11 +51,11 @@ const bit<16> MGID_GROUP_FIRST = 0x4000;
 const bit<16> MGID_GROUP_LAST = 0x7fff;
 
 // Why a frame, or a branch of one, went no further: index of the counter `drops`.
-// Where several hold, the first in this order is counted, and only that one.
+// Only one is counted: TRUNCATED where it holds, else the first in this order.
 enum bit<8> drop_reason_t {
     NONE = 0,                // not dropped; never counted
     NOT_A_WORM = 1,          // EtherType that the fabric does not carry
-    TRUNCATED = 2,           // the frame ends inside its headers or its route
+    TRUNCATED = 2,           // the frame ends inside its headers (IPv4 ones included) or its route
     VERSION_UNKNOWN = 3,     // version is not WORM_VERSION
     CHECKSUM = 4,            // checksum of header and route
     HOPS_EXCEEDED = 5,       // arrived with MAX_HOPS or more

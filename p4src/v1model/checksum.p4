@@ -10,19 +10,30 @@
 #ifndef WORMCAST_CHECKSUM_P4
 #define WORMCAST_CHECKSUM_P4
 
+// All of the header but the checksum itself.
+#define HEADER_FIELDS \
+    hdr.worm.version, hdr.worm.kind, hdr.worm.flags, hdr.worm.route_len, hdr.worm.hops, \
+    hdr.worm.source, hdr.worm.sequence, hdr.worm.next
+
 #define BRANCH_FIELDS(i) \
     hdr.branches[i].port, hdr.branches[i].length, hdr.sub_routes[i].bytes
 
 control WormVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
+        // Two lists, so that a worm without branches does not pay for sixteen.
         verify_checksum(
-            hdr.worm.isValid() && hdr.worm.version == WORM_VERSION,
+            hdr.worm.isValid() && hdr.worm.version == WORM_VERSION && hdr.worm.kind != KIND_TREE,
             {
-                hdr.worm.version, hdr.worm.kind, hdr.worm.flags,
-                hdr.worm.route_len, hdr.worm.hops,
-                hdr.worm.source, hdr.worm.sequence, hdr.worm.next,
+                HEADER_FIELDS,
                 hdr.group.number,
                 hdr.hop.port,
+                hdr.route.bytes
+            },
+            hdr.worm.checksum, HashAlgorithm.csum16);
+        verify_checksum(
+            hdr.worm.isValid() && hdr.worm.version == WORM_VERSION && hdr.worm.kind == KIND_TREE,
+            {
+                HEADER_FIELDS,
                 BRANCH_FIELDS(0), BRANCH_FIELDS(1), BRANCH_FIELDS(2), BRANCH_FIELDS(3),
                 BRANCH_FIELDS(4), BRANCH_FIELDS(5), BRANCH_FIELDS(6), BRANCH_FIELDS(7),
                 BRANCH_FIELDS(8), BRANCH_FIELDS(9), BRANCH_FIELDS(10), BRANCH_FIELDS(11),
@@ -39,9 +50,7 @@ control WormComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
         update_checksum(
             hdr.worm.isValid(),
             {
-                hdr.worm.version, hdr.worm.kind, hdr.worm.flags,
-                hdr.worm.route_len, hdr.worm.hops,
-                hdr.worm.source, hdr.worm.sequence, hdr.worm.next,
+                HEADER_FIELDS,
                 hdr.group.number,
                 hdr.route.bytes,
                 hdr.end.marker

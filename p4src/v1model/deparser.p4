@@ -1,5 +1,7 @@
 // Purpose: put the frame together again. Branches, sub-routes, the stripped port byte and
 //          the packet_out header are consumed by this switch and never emitted.
+// Reads:   hdr.*. Writes: nothing. Tables: none.
+// TNA:     no stage; the deparser also holds the checksum engine.
 
 #ifndef WORMCAST_DEPARSER_P4
 #define WORMCAST_DEPARSER_P4
