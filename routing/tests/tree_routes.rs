@@ -187,6 +187,28 @@ fn one_branch_more_than_fits_makes_one_route_more() {
 }
 
 #[test]
+fn branches_are_counted_for_each_switch_by_itself() {
+    // Two switches side by side behind the first, each with 16 hosts, fit into one route;
+    // a 17th host on either does not.
+    let route_count = |left: u8, right: u8| {
+        let paths: Vec<(HostId, Vec<u8>)> = (0..left)
+            .map(|port| vec![1, port])
+            .chain((0..right).map(|port| vec![2, port]))
+            .enumerate()
+            .map(|(at, path)| (HostId(at as u16), path))
+            .collect();
+        let routes = encode_tree(&paths).unwrap();
+        for route in &routes {
+            decode_tree(&route.bytes).unwrap();
+        }
+        routes.len()
+    };
+    assert_eq!(route_count(16, 16), 1);
+    assert_eq!(route_count(17, 16), 2);
+    assert_eq!(route_count(16, 17), 2);
+}
+
+#[test]
 fn nobody_to_reach_needs_no_route() {
     assert_eq!(encode_tree::<Vec<u8>>(&[]).unwrap(), []);
 }

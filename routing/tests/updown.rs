@@ -218,19 +218,45 @@ fn equal_paths_share_the_load() {
         .collect();
     let topology = Topology::new(wire(9, 2, &links)).unwrap();
     let routes = Routes::plan(&topology, Algorithm::Osud, Some(SwitchId(0))).unwrap();
-    let mut load: BTreeMap<SwitchId, u32> = BTreeMap::new();
+    let mut load: BTreeMap<(u16, u16), u32> = BTreeMap::new();
     for route in routes.iter() {
-        let (from, to) = (route.switches[0].0, route.switches.last().unwrap().0);
-        if from > 4 && to > 4 && from != to {
-            assert_eq!(route.switches.len(), 3);
-            *load.entry(route.switches[1]).or_default() += 1;
+        for pair in route.switches.windows(2) {
+            *load.entry((pair[0].0, pair[1].0)).or_default() += 1;
         }
     }
-    // 12 pairs of switches, 4 routes each.
-    assert_eq!(load.values().sum::<u32>(), 48);
-    assert_eq!(load.len(), 4);
-    assert!(
-        load.values().all(|load| (8..=16).contains(load)),
-        "{load:?}"
-    );
+    // A switch at the bottom sends 4 routes to each of 8 others, over four links: 8 each,
+    // give or take one pair of switches.
+    for bottom in 5..9 {
+        for middle in 1..5 {
+            assert!((4..=12).contains(&load[&(bottom, middle)]), "{load:?}");
+            assert!((4..=12).contains(&load[&(middle, bottom)]), "{load:?}");
+        }
+    }
+}
+
+#[test]
+fn the_busiest_link_is_not_much_busier_than_need_be() {
+    // In a fat tree, every link can carry the same: the pairs divided by the links. In
+    // an 8x8 torus, up*/down* itself crowds the root.
+    for (spec, busiest_most) in [
+        ("fat-tree:8", 192),
+        ("torus:8", 300),
+        ("irregular:64:1", 6300),
+    ] {
+        let topology = from_spec(spec).unwrap();
+        let routes = Routes::plan(&topology, Algorithm::Osud, None).unwrap();
+        let mut load: BTreeMap<(SwitchId, u8), u32> = BTreeMap::new();
+        for route in routes.iter() {
+            for hop in route
+                .switches
+                .iter()
+                .zip(&route.ports)
+                .take(route.ports.len() - 1)
+            {
+                *load.entry((*hop.0, *hop.1)).or_default() += 1;
+            }
+        }
+        let busiest = load.into_values().max().unwrap();
+        assert!(busiest <= busiest_most, "{spec}: {busiest}");
+    }
 }

@@ -10,7 +10,7 @@ use std::fmt::Display;
 use ::wormcast_routing::deadlock::{Branching, ChannelGraph};
 use ::wormcast_routing::generate;
 use ::wormcast_routing::group::{self, GroupRequest, Order};
-use ::wormcast_routing::ids::{HostId, PortId, SwitchId};
+use ::wormcast_routing::ids::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
 use ::wormcast_routing::routes::{Algorithm, Routes, read_routes};
 use ::wormcast_routing::structure::{buffers, k_binomial};
 use ::wormcast_routing::topology::{Damage, Topology};
@@ -43,30 +43,38 @@ fn read_topology(topology: &str) -> Answer<Topology> {
     Topology::from_json_split(topology).map_err(text)
 }
 
-fn host_ids(hosts: &[u32]) -> Answer<Vec<HostId>> {
+fn host_ids(hosts: &[i64]) -> Answer<Vec<HostId>> {
     hosts.iter().map(|&host| host_id(host)).collect()
 }
 
-fn host_id(host: u32) -> Answer<HostId> {
-    u16::try_from(host)
-        .map(HostId)
-        .map_err(|_| format!("host {host} is outside 0 to 65534"))
+fn host_id(host: i64) -> Answer<HostId> {
+    bounded("host", host, 0, HOST_ID_MAX.into()).map(|host| HostId(host as u16))
 }
 
-fn switch_id(switch: u32) -> Answer<SwitchId> {
-    u16::try_from(switch)
-        .map(SwitchId)
-        .map_err(|_| format!("switch {switch} is outside 0 to 65534"))
+fn switch_id(switch: i64) -> Answer<SwitchId> {
+    bounded("switch", switch, 0, SWITCH_ID_MAX.into()).map(|switch| SwitchId(switch as u16))
 }
 
-fn plan_updown(topology: &Topology, root: Option<u32>) -> Answer<UpDown> {
+fn port_id(port: i64) -> Answer<PortId> {
+    let port = bounded("port", port, 0, PORT_ID_MAX.into())?;
+    Ok(PortId::new(port as u8).expect("bounded"))
+}
+
+fn bounded(what: &str, value: i64, least: i64, most: i64) -> Answer<i64> {
+    match (least..=most).contains(&value) {
+        true => Ok(value),
+        false => Err(format!("{what} {value} is outside {least} to {most}")),
+    }
+}
+
+fn plan_updown(topology: &Topology, root: Option<i64>) -> Answer<UpDown> {
     UpDown::new(topology, root.map(switch_id).transpose()?).map_err(text)
 }
 
 fn plan_routes<'t>(
     topology: &'t Topology,
     algorithm: &str,
-    root: Option<u32>,
+    root: Option<i64>,
 ) -> Answer<Routes<'t>> {
     let algorithm: Algorithm = algorithm.parse().map_err(text)?;
     Routes::plan_along(topology, algorithm, plan_updown(topology, root)?).map_err(text)
@@ -119,16 +127,12 @@ fn check_topology(py: Python<'_>, topology: &str, allow_split: bool) -> PyResult
 fn damage_topology(
     py: Python<'_>,
     topology: &str,
-    links: Vec<(u32, u32)>,
-    switches: Vec<u32>,
-    hosts: Vec<u32>,
+    links: Vec<(i64, i64)>,
+    switches: Vec<i64>,
+    hosts: Vec<i64>,
 ) -> PyResult<String> {
     run(py, || {
-        let link = |(switch, port): (u32, u32)| {
-            let id = u8::try_from(port).ok().and_then(PortId::new);
-            let id = id.ok_or_else(|| format!("port {port} is outside 0 to 253"))?;
-            Ok((switch_id(switch)?, id))
-        };
+        let link = |(switch, port)| Ok((switch_id(switch)?, port_id(port)?));
         let damage = Damage {
             links: links
                 .into_iter()
@@ -157,7 +161,7 @@ fn plan_all_routes(
     py: Python<'_>,
     topology: &str,
     algorithm: &str,
-    root: Option<u32>,
+    root: Option<i64>,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
@@ -171,10 +175,10 @@ fn plan_all_routes(
 fn plan_route(
     py: Python<'_>,
     topology: &str,
-    src: u32,
-    dst: u32,
+    src: i64,
+    dst: i64,
     algorithm: &str,
-    root: Option<u32>,
+    root: Option<i64>,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
@@ -188,7 +192,7 @@ fn plan_route(
 /// "levels": [{"switch", "level"}]}; `a` is the parent's side.
 #[pyfunction]
 #[pyo3(signature = (topology, root = None))]
-fn spanning_tree(py: Python<'_>, topology: &str, root: Option<u32>) -> PyResult<String> {
+fn spanning_tree(py: Python<'_>, topology: &str, root: Option<i64>) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
         let updown = plan_updown(&topology, root)?;
@@ -218,7 +222,7 @@ fn plan_group(
     py: Python<'_>,
     topology: &str,
     request: &str,
-    root: Option<u32>,
+    root: Option<i64>,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
@@ -236,9 +240,9 @@ fn plan_group(
 fn order_members(
     py: Python<'_>,
     topology: &str,
-    members: Vec<u32>,
+    members: Vec<i64>,
     kind: &str,
-    root: Option<u32>,
+    root: Option<i64>,
 ) -> PyResult<Vec<u16>> {
     run(py, || {
         let topology = read_topology(topology)?;
@@ -257,13 +261,14 @@ fn order_members(
 fn tree_edges(
     py: Python<'_>,
     topology: &str,
-    members: Vec<u32>,
-    fan_out: u32,
-    root: Option<u32>,
+    members: Vec<i64>,
+    fan_out: i64,
+    root: Option<i64>,
 ) -> PyResult<Vec<(u16, u16)>> {
     run(py, || {
         let topology = read_topology(topology)?;
         let routes = plan_routes(&topology, Algorithm::Osud.name(), root)?;
+        let fan_out = bounded("fan_out", fan_out, 1, HOST_ID_MAX.into())? as u32;
         let tree = group::plan_tree(&routes, &host_ids(&members)?, fan_out).map_err(text)?;
         Ok(tree
             .edges()
@@ -275,13 +280,10 @@ fn tree_edges(
 /// (k, steps) of the k-binomial tree that is best for so many hosts, source included,
 /// and packets.
 #[pyfunction]
-fn optimal_k(py: Python<'_>, hosts: usize, packets: u32) -> PyResult<(u32, u64)> {
+fn optimal_k(py: Python<'_>, hosts: i64, packets: i64) -> PyResult<(u32, u64)> {
     run(py, || {
-        if hosts == 0 || hosts > 65_535 || packets == 0 {
-            return Err(format!(
-                "{hosts} hosts and {packets} packets; hosts are 1 to 65535, packets 1 or more"
-            ));
-        }
+        let hosts = bounded("hosts", hosts, 1, 65_535)? as usize;
+        let packets = bounded("packets", packets, 1, u32::MAX.into())? as u32;
         let k = k_binomial::optimal_k(hosts, packets);
         Ok((k, k_binomial::steps(hosts, packets, k)))
     })
@@ -289,7 +291,7 @@ fn optimal_k(py: Python<'_>, hosts: usize, packets: u32) -> PyResult<(u32, u64)>
 
 /// TREE routes that reach each host by its path: [(route, hosts reached)].
 #[pyfunction]
-fn encode_tree(py: Python<'_>, paths: Vec<(u32, Vec<u8>)>) -> PyResult<Vec<(Vec<u8>, Vec<u16>)>> {
+fn encode_tree(py: Python<'_>, paths: Vec<(i64, Vec<u8>)>) -> PyResult<Vec<(Vec<u8>, Vec<u16>)>> {
     run(py, || {
         let paths = paths
             .into_iter()
@@ -312,7 +314,7 @@ fn decode_tree(py: Python<'_>, route: Vec<u8>) -> PyResult<Vec<Vec<u8>>> {
 /// Hosts that copies of a TREE worm reach, and copies that are lost: {"deliveries":
 /// [{"host", "hops"}], "losses": [{"switch", "reason"}]}.
 #[pyfunction]
-fn walk_tree(py: Python<'_>, topology: &str, src: u32, route: Vec<u8>) -> PyResult<String> {
+fn walk_tree(py: Python<'_>, topology: &str, src: i64, route: Vec<u8>) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
         let walk = tree_route::walk_tree(&topology, host_id(src)?, &route).map_err(text)?;
@@ -340,9 +342,9 @@ fn verify(
     topology: &str,
     routes: Option<&str>,
     algorithm: Option<&str>,
-    trees: Vec<(u32, Vec<u8>)>,
+    trees: Vec<(i64, Vec<u8>)>,
     branching: &str,
-    root: Option<u32>,
+    root: Option<i64>,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
@@ -371,7 +373,7 @@ fn find_buffer_cycle(
     py: Python<'_>,
     topology: &str,
     requests: Vec<String>,
-    root: Option<u32>,
+    root: Option<i64>,
 ) -> PyResult<Option<Vec<(u16, u8)>>> {
     run(py, || {
         let topology = read_topology(topology)?;

@@ -10,16 +10,25 @@
 //! another tree twice. It could then be cut short at that tree, and a shorter one would
 //! have been found, unless the two waits exclude each other; whether there is another
 //! cycle where they do not is left open, and reported as not proven.
+//!
+//! Worms of one source along one tree follow each other through every channel they
+//! share, so that the one ahead never waits for one behind. Take a cycle that passes
+//! several of them: the one ahead of all waits for y, and others between it and the next
+//! of them, which holds z, are of other sources. z is not behind y, which that one has
+//! not passed either. So all of them together act like one worm that holds z and waits
+//! for y, and are taken for one ([`Tree::absorb`]); a cycle where no single one has both
+//! channels is reported as not proven.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The channels of one worm that branches; a channel comes after its parent.
+/// The channels of one worm that branches, or of several that follow each other along
+/// one tree; a channel comes after its parent.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// Number of the worm.
-    pub(super) worm: u32,
     channels: Vec<u32>,
     parents: Vec<u32>,
+    /// Numbers of the worms that take each channel.
+    worms: Vec<Vec<u32>>,
     places: BTreeMap<u32, u32>,
 }
 
@@ -32,10 +41,43 @@ pub(super) struct Found {
 impl Tree {
     pub(super) fn new(injection: u32) -> Tree {
         Tree {
-            worm: 0,
             channels: vec![injection],
             parents: vec![0],
+            worms: vec![Vec::new()],
             places: BTreeMap::from([(injection, 0)]),
+        }
+    }
+
+    /// Says whose channels these are.
+    pub(super) fn belong_to(&mut self, worm: u32) {
+        self.worms.fill(vec![worm]);
+    }
+
+    /// Takes in the channels of another tree if both are parts of one tree.
+    pub(super) fn absorb(&mut self, other: &Tree) -> bool {
+        let fits = other.channels[0] == self.channels[0]
+            && other.steps().all(|(held, needed)| {
+                !self.places.contains_key(&needed) || self.has_step(held, needed)
+            });
+        if fits {
+            for (place, &channel) in other.channels.iter().enumerate() {
+                let above = self.places[&other.channels[other.parents[place] as usize]];
+                let here = self.places.get(&channel).copied();
+                let here = here
+                    .or_else(|| self.grow(above, channel))
+                    .expect("new or known");
+                self.worms[here as usize].extend(&other.worms[place]);
+            }
+        }
+        fits
+    }
+
+    /// A worm that takes this channel, and if one does, both channels.
+    pub(super) fn worm_with(&self, held: u32, needed: u32) -> (u32, bool) {
+        let of = |channel| &self.worms[self.places[&channel] as usize];
+        match of(held).iter().find(|worm| of(needed).contains(worm)) {
+            Some(&worm) => (worm, true),
+            None => (of(held)[0], false),
         }
     }
 
@@ -48,6 +90,7 @@ impl Tree {
         }
         self.channels.push(channel);
         self.parents.push(parent);
+        self.worms.push(Vec::new());
         Some(place)
     }
 
@@ -92,14 +135,23 @@ struct State {
     tree: Option<u32>,
 }
 
-/// How a state was reached: from which, and by the worm that holds its channel.
-type Reached = BTreeMap<State, Option<(State, u32)>>;
+/// Who holds a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    /// The worm of this number.
+    Unicast(u32),
+    /// The tree of this number.
+    Tree(u32),
+}
+
+/// How a state was reached: from which, and by whom that holds its channel.
+type Reached = BTreeMap<State, Option<(State, Holder)>>;
 
 /// `next` are the dependencies of unicast worms; together with the steps of the trees
 /// they have no cycle.
 pub(super) fn find_cycle(next: &[Vec<(u32, u32)>], trees: &[Tree]) -> Option<Found> {
     let search = Search::new(next, trees);
-    let mut best: Option<Vec<(u32, u32)>> = None;
+    let mut best: Option<Vec<(u32, Holder)>> = None;
     for (number, tree) in trees.iter().enumerate().filter(|(_, tree)| tree.branches()) {
         for place in 1..tree.channels.len() as u32 {
             let limit = best.as_ref().map_or(usize::MAX, Vec::len);
@@ -108,13 +160,26 @@ pub(super) fn find_cycle(next: &[Vec<(u32, u32)>], trees: &[Tree]) -> Option<Fou
             }
         }
     }
-    let waits = best?;
+    best.map(|chain| name_worms(&chain, trees))
+}
+
+fn name_worms(chain: &[(u32, Holder)], trees: &[Tree]) -> Found {
+    let mut proven = true;
     let mut passed = BTreeSet::new();
-    let proven = waits
+    let waits = chain
         .iter()
-        .filter(|(_, worm)| trees.iter().any(|tree| tree.worm == *worm))
-        .all(|(_, worm)| passed.insert(*worm));
-    Some(Found { waits, proven })
+        .enumerate()
+        .map(|(place, &(held, holder))| match holder {
+            Holder::Unicast(worm) => (held, worm),
+            Holder::Tree(number) => {
+                let needed = chain[(place + 1) % chain.len()].0;
+                let (worm, takes_both) = trees[number as usize].worm_with(held, needed);
+                proven &= takes_both && passed.insert(number);
+                (held, worm)
+            }
+        })
+        .collect();
+    Found { waits, proven }
 }
 
 struct Search<'a> {
@@ -150,7 +215,7 @@ impl<'a> Search<'a> {
 
     /// A shortest cycle, of fewer channels than `limit`, in which the tree `start` waits
     /// for its channel at `place`.
-    fn cycle_from(&self, start: u32, place: u32, limit: usize) -> Option<Vec<(u32, u32)>> {
+    fn cycle_from(&self, start: u32, place: u32, limit: usize) -> Option<Vec<(u32, Holder)>> {
         let home = &self.trees[start as usize];
         let first = State {
             channel: home.channels[place as usize],
@@ -169,7 +234,7 @@ impl<'a> Search<'a> {
                     && let Some(&here) = home.places.get(&state.channel)
                     && !home.leads_to(place, here)
                 {
-                    return Some(trace(&seen.reached, state, home.worm));
+                    return Some(trace(&seen.reached, state, Holder::Tree(start)));
                 }
                 self.step(state, start, &mut seen);
             }
@@ -185,10 +250,10 @@ impl<'a> Search<'a> {
             left,
             after,
         } = seen;
-        let mut reach = |to: State, worm: u32| {
+        let mut reach = |to: State, holder: Holder| {
             reached.entry(to).or_insert_with(|| {
                 after.push(to);
-                Some((state, worm))
+                Some((state, holder))
             });
         };
         for &(needed, worm) in &self.next[state.channel as usize] {
@@ -197,7 +262,7 @@ impl<'a> Search<'a> {
                     channel: needed,
                     tree: None,
                 },
-                worm,
+                Holder::Unicast(worm),
             );
         }
         for &number in self.holders.get(&state.channel).into_iter().flatten() {
@@ -218,7 +283,7 @@ impl<'a> Search<'a> {
                             channel,
                             tree: Some(number),
                         },
-                        tree.worm,
+                        Holder::Tree(number),
                     );
                 }
                 leads_here
@@ -227,14 +292,14 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The chain from the first state to this one, whose channel `worm` holds.
-fn trace(reached: &Reached, last: State, worm: u32) -> Vec<(u32, u32)> {
-    let mut waits = vec![(last.channel, worm)];
+/// The chain from the first state to this one, whose channel `holder` holds.
+fn trace(reached: &Reached, last: State, holder: Holder) -> Vec<(u32, Holder)> {
+    let mut chain = vec![(last.channel, holder)];
     let mut at = last;
-    while let Some((before, worm)) = reached[&at] {
-        waits.push((before.channel, worm));
+    while let Some((before, holder)) = reached[&at] {
+        chain.push((before.channel, holder));
         at = before;
     }
-    waits.reverse();
-    waits
+    chain.reverse();
+    chain
 }

@@ -237,8 +237,10 @@ impl<'t> ChannelGraph<'t> {
         }
         hosts.sort_unstable();
         let worm = Worm::Tree { src, hosts };
-        tree.worm = self.number(&worm);
-        self.trees.push(tree);
+        tree.belong_to(self.number(&worm));
+        if !self.trees.iter_mut().any(|known| known.absorb(&tree)) {
+            self.trees.push(tree);
+        }
         Ok(())
     }
 
@@ -447,7 +449,7 @@ impl<'t> ChannelGraph<'t> {
                     .find(|(known, _)| *known == needed);
                 let worm = unicast.map(|(_, worm)| *worm).or_else(|| {
                     let tree = self.trees.iter().find(|tree| tree.has_step(held, needed));
-                    tree.map(|tree| tree.worm)
+                    tree.map(|tree| tree.worm_with(held, needed).0)
                 });
                 self.name_wait(held, worm.expect("somebody makes every dependency"))
             })
