@@ -62,7 +62,12 @@ impl EngineConfig {
             if (least..=most).contains(&value) {
                 Ok(())
             } else {
-                Err(ConfigError { name, value, least, most })
+                Err(ConfigError {
+                    name,
+                    value,
+                    least,
+                    most,
+                })
             }
         };
         between("host", self.host.0.into(), 0, 65_534)?;
@@ -77,16 +82,51 @@ impl EngineConfig {
             WINDOW_PACKETS_MAX.into(),
         )?;
         let pool_least = 16 * self.mtu as u64;
-        between("pool_class1_bytes", limits.pool_class1_bytes as u64, pool_least, 1 << 40)?;
-        between("pool_class2_bytes", limits.pool_class2_bytes as u64, pool_least, 1 << 40)?;
-        between("in_transit_bytes", limits.in_transit_bytes as u64, 0, 1 << 40)?;
+        between(
+            "pool_class1_bytes",
+            limits.pool_class1_bytes as u64,
+            pool_least,
+            1 << 40,
+        )?;
+        between(
+            "pool_class2_bytes",
+            limits.pool_class2_bytes as u64,
+            pool_least,
+            1 << 40,
+        )?;
+        between(
+            "in_transit_bytes",
+            limits.in_transit_bytes as u64,
+            0,
+            1 << 40,
+        )?;
         between("events", limits.events as u64, 16, 1 << 20)?;
-        between("route_reserve_bytes", limits.route_reserve_bytes as u64, 1, self.mtu as u64 / 4)?;
+        between(
+            "route_reserve_bytes",
+            limits.route_reserve_bytes as u64,
+            1,
+            self.mtu as u64 / 4,
+        )?;
         between("ack_every_packets", timing.ack_every_packets.into(), 1, 256)?;
         between("ack_delay_us", timing.ack_delay_us, 100, 50_000)?;
-        between("queue_delay_target_us", timing.queue_delay_target_us, 200, 100_000)?;
-        between("probe_interval_us_max", timing.probe_interval_us_max, 10_000, 10_000_000)?;
-        between("member_timeout_us", timing.member_timeout_us, 100_000, 600_000_000)?;
+        between(
+            "queue_delay_target_us",
+            timing.queue_delay_target_us,
+            200,
+            100_000,
+        )?;
+        between(
+            "probe_interval_us_max",
+            timing.probe_interval_us_max,
+            10_000,
+            10_000_000,
+        )?;
+        between(
+            "member_timeout_us",
+            timing.member_timeout_us,
+            100_000,
+            600_000_000,
+        )?;
         between(
             "member_exclude_us",
             timing.member_exclude_us,
@@ -190,7 +230,12 @@ pub struct ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ConfigError { name, value, least, most } = self;
+        let ConfigError {
+            name,
+            value,
+            least,
+            most,
+        } = self;
         write!(f, "{name} is {value}; it must be {least} to {most}")
     }
 }

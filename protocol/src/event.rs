@@ -49,7 +49,9 @@ impl FailReason {
 
     /// The reason with that code on the wire.
     pub fn from_code(code: u8) -> Option<FailReason> {
-        FailReason::ALL.into_iter().find(|reason| *reason as u8 == code)
+        FailReason::ALL
+            .into_iter()
+            .find(|reason| *reason as u8 == code)
     }
 
     /// True if the member itself is gone, false if its application gave up.
@@ -225,13 +227,22 @@ impl fmt::Display for UseError {
                 write!(f, "{limit} streams are in use, the most this host takes")
             }
             UseError::NotConfirmed => {
-                write!(f, "the end of a message has been read; confirm or abort it first")
+                write!(
+                    f,
+                    "the end of a message has been read; confirm or abort it first"
+                )
             }
             UseError::NothingToConfirm => {
-                write!(f, "no end of a message has been read since the last confirmation")
+                write!(
+                    f,
+                    "no end of a message has been read since the last confirmation"
+                )
             }
             UseError::NoStructure { group } => {
-                write!(f, "the plan of {group} has no structure with this host as origin")
+                write!(
+                    f,
+                    "the plan of {group} has no structure with this host as origin"
+                )
             }
         }
     }

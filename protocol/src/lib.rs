@@ -15,9 +15,7 @@ mod statistics;
 mod time;
 pub mod wire;
 
-pub use config::{
-    ConfigError, EngineConfig, Limits, MTU_MAX, MTU_MIN, Timing, WINDOW_PACKETS_MAX,
-};
+pub use config::{ConfigError, EngineConfig, Limits, MTU_MAX, MTU_MIN, Timing, WINDOW_PACKETS_MAX};
 pub use engine::Engine;
 pub use event::{Event, FailReason, LossReason, Read, Transmit, UseError};
 pub use ids::{BufferClass, GroupId, HostId, Seq};

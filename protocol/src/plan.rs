@@ -22,8 +22,13 @@ pub enum Scheme {
 
 impl Scheme {
     /// All schemes, in the order of their names in plans.
-    pub const ALL: [Scheme; 5] =
-        [Scheme::Repeat, Scheme::Circuit, Scheme::Tree, Scheme::KBinomial, Scheme::Switch];
+    pub const ALL: [Scheme; 5] = [
+        Scheme::Repeat,
+        Scheme::Circuit,
+        Scheme::Tree,
+        Scheme::KBinomial,
+        Scheme::Switch,
+    ];
 
     /// The name plans and the API use.
     pub fn name(self) -> &'static str {
@@ -78,7 +83,12 @@ impl Role {
     /// schedule order. None if `host` is neither the origin nor reached, or if the
     /// edges are no tree rooted at the origin.
     pub fn from_edges(host: HostId, origin: HostId, edges: &[Edge]) -> Option<Role> {
-        let parent_of = |of: HostId| edges.iter().find(|edge| edge.to == of).map(|edge| edge.from);
+        let parent_of = |of: HostId| {
+            edges
+                .iter()
+                .find(|edge| edge.to == of)
+                .map(|edge| edge.from)
+        };
         let parent = parent_of(host);
         if (host == origin) == parent.is_some() || parent_of(origin).is_some() {
             return None;
@@ -86,7 +96,11 @@ impl Role {
         let mut children: Vec<ChildRole> = edges
             .iter()
             .filter(|edge| edge.from == host)
-            .map(|edge| ChildRole { host: edge.to, class: edge.class, below: Vec::new() })
+            .map(|edge| ChildRole {
+                host: edge.to,
+                class: edge.class,
+                below: Vec::new(),
+            })
             .collect();
         for edge in edges {
             // Climb from every host; one that passes through a child is below it.
@@ -189,16 +203,25 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlanError::GroupReserved => {
-                write!(f, "group 255 is broadcast; groups are 0 to 65535 without 255")
+                write!(
+                    f,
+                    "group 255 is broadcast; groups are 0 to 65535 without 255"
+                )
             }
             PlanError::GroupsFull { limit } => {
-                write!(f, "this host is in {limit} groups already, the most it takes")
+                write!(
+                    f,
+                    "this host is in {limit} groups already, the most it takes"
+                )
             }
             PlanError::NotMember { group, host } => {
                 write!(f, "{host} is not among the members of {group}")
             }
             PlanError::RouteLength { host, length, most } => {
-                write!(f, "the route to {host} has {length} bytes; it must have 1 to {most}")
+                write!(
+                    f,
+                    "the route to {host} has {length} bytes; it must have 1 to {most}"
+                )
             }
             PlanError::RoutePort { host, port } => {
                 write!(f, "the route to {host} has byte {port}; ports are 0 to 253")
@@ -214,7 +237,11 @@ mod tests {
     use super::*;
 
     fn edge(from: u16, to: u16) -> Edge {
-        Edge { from: HostId(from), to: HostId(to), class: BufferClass::One }
+        Edge {
+            from: HostId(from),
+            to: HostId(to),
+            class: BufferClass::One,
+        }
     }
 
     #[test]
@@ -227,7 +254,11 @@ mod tests {
         let inner = Role::from_edges(HostId(3), HostId(1), &edges).expect("reached");
         assert_eq!(inner.parent, Some(HostId(2)));
         assert_eq!(inner.children.len(), 1);
-        assert_eq!(Role::from_edges(HostId(9), HostId(1), &edges), None, "not reached");
+        assert_eq!(
+            Role::from_edges(HostId(9), HostId(1), &edges),
+            None,
+            "not reached"
+        );
     }
 
     #[test]

@@ -21,7 +21,11 @@ struct Bounded<T: Copy, const N: usize> {
 
 impl<T: Copy, const N: usize> Bounded<T, N> {
     fn new(fill: T) -> Self {
-        Bounded { items: [fill; N], length: 0, more: false }
+        Bounded {
+            items: [fill; N],
+            length: 0,
+            more: false,
+        }
     }
 
     fn push(&mut self, item: T) {
@@ -76,20 +80,32 @@ impl Session {
 
     /// The run that grew last, then the lowest ones: those a sender acts on first.
     fn received_runs(&self) -> Bounded<SeqRange, RANGES_MAX> {
-        let mut ranges = Bounded::new(SeqRange { start: Seq(0), end: Seq(0) });
-        let recent = self.reception.as_ref().and_then(|reception| reception.recent);
+        let mut ranges = Bounded::new(SeqRange {
+            start: Seq(0),
+            end: Seq(0),
+        });
+        let recent = self
+            .reception
+            .as_ref()
+            .and_then(|reception| reception.recent);
         if let Some(recent) = recent.filter(|recent| *recent >= self.cumulative) {
             let mut start = recent;
             while start > self.cumulative && self.store.has(start - 1) {
                 start -= 1;
             }
             if let Some((_, end)) = self.store.runs(recent).next() {
-                ranges.push(SeqRange { start: Seq::of(start), end: Seq::of(end) });
+                ranges.push(SeqRange {
+                    start: Seq::of(start),
+                    end: Seq::of(end),
+                });
             }
         }
         for (start, end) in self.store.runs(self.cumulative).take(RANGES_MAX) {
             if !recent.is_some_and(|recent| (start..end).contains(&recent)) {
-                ranges.push(SeqRange { start: Seq::of(start), end: Seq::of(end) });
+                ranges.push(SeqRange {
+                    start: Seq::of(start),
+                    end: Seq::of(end),
+                });
             }
         }
         ranges
@@ -97,19 +113,33 @@ impl Session {
 
     /// All members at and below this host that miss a message.
     fn failed_members(&self, host: HostId) -> Bounded<FailedMember, FAILED_MAX> {
-        let fill = FailedMember { host, reason: FailReason::Late, at: Seq(0) };
+        let fill = FailedMember {
+            host,
+            reason: FailReason::Late,
+            at: Seq(0),
+        };
         let mut failed = Bounded::new(fill);
         if let Some(reception) = &self.reception {
-            reception.missed(host).for_each(|member| failed.push(member));
+            reception
+                .missed(host)
+                .for_each(|member| failed.push(member));
         }
         for child in &self.children {
             if child.excluded {
                 let at = Seq::of(child.stable);
                 let reason = child.reported.unwrap_or(FailReason::Silent);
-                failed.push(FailedMember { host: child.host, reason, at });
+                failed.push(FailedMember {
+                    host: child.host,
+                    reason,
+                    at,
+                });
                 for host in &child.below {
                     let reason = FailReason::Orphaned;
-                    failed.push(FailedMember { host: *host, reason, at });
+                    failed.push(FailedMember {
+                        host: *host,
+                        reason,
+                        at,
+                    });
                 }
             } else {
                 child.failed.iter().for_each(|member| failed.push(*member));
@@ -180,16 +210,18 @@ impl Session {
         child.failed.extend(ack.failed());
         child.failed_more = ack.failed_more;
         child.below_retransmissions = ack.retransmissions;
-        let progress =
-            acked.packets > 0 || (child.cumulative, child.stable) != progress_before;
+        let progress = acked.packets > 0 || (child.cumulative, child.stable) != progress_before;
         child.note_heard(progress, now);
         self.measure(index, ack, &acked, now);
         if first_answer && self.broadcast.is_some() {
             let child = &mut self.children[index];
             child.release_waiting(&self.store);
         }
-        self.statistics.retransmissions_below =
-            self.children.iter().map(|child| u64::from(child.below_retransmissions)).sum();
+        self.statistics.retransmissions_below = self
+            .children
+            .iter()
+            .map(|child| u64::from(child.below_retransmissions))
+            .sum();
         self.end_round(index, shared, now);
         self.gather_repairs(index, now);
         self.note_failed(index, shared);
@@ -211,7 +243,9 @@ impl Session {
             // Half the range: such an echo is no echo of this host's clock.
             if rtt_us < 1 << 31 {
                 let settled = settled_at.plus_us(age_us.into()) <= now;
-                child.path.add(rtt_us.max(1), echo.forward_delay_us, settled, now);
+                child
+                    .path
+                    .add(rtt_us.max(1), echo.forward_delay_us, settled, now);
             }
         }
         child.note_duplicates(ack.duplicates);
@@ -239,7 +273,10 @@ impl Session {
             Some(broadcast) => {
                 // One that is silent does not hold up the others for long.
                 let rtt_us = self.children[index].path.rtt_us();
-                let patience = broadcast.congestion.settled_at().plus_us(2 * rtt_us + 10_000);
+                let patience = broadcast
+                    .congestion
+                    .settled_at()
+                    .plus_us(2 * rtt_us + 10_000);
                 let ready = |child: &Child| child.path.has_round() || child.excluded;
                 if !self.children.iter().all(ready) && now < patience {
                     return;
@@ -263,12 +300,20 @@ impl Session {
                 child.path.end_round()
             }
         };
-        let Some((queue_delay_us, rtt_us)) = round else { return };
+        let Some((queue_delay_us, rtt_us)) = round else {
+            return;
+        };
         let congestion = match &mut self.broadcast {
             Some(broadcast) => &mut broadcast.congestion,
             None => &mut self.children[index].congestion,
         };
-        congestion.end_round(Round { queue_delay_us, rtt_us }, now);
+        congestion.end_round(
+            Round {
+                queue_delay_us,
+                rtt_us,
+            },
+            now,
+        );
         if congestion.keeps_queue() {
             shared.note_queue(queue_delay_us, now);
         }

@@ -95,7 +95,9 @@ impl Session {
     }
 
     fn refresh_branchings(&mut self, shared: &Shared) {
-        let Some(broadcast) = &self.broadcast else { return };
+        let Some(broadcast) = &self.broadcast else {
+            return;
+        };
         let excluded: Vec<bool> = self.children.iter().map(|child| child.excluded).collect();
         let fresh = broadcast
             .made_for
@@ -104,12 +106,16 @@ impl Session {
         if fresh {
             return;
         }
-        let children: Vec<usize> =
-            (0..self.children.len()).filter(|index| !excluded[*index]).collect();
+        let children: Vec<usize> = (0..self.children.len())
+            .filter(|index| !excluded[*index])
+            .collect();
         // Packets in the store were cut for the routes of their time; a longer route
         // must not push them past the MTU.
-        let payload =
-            self.store.runs(self.stable).next().and_then(|(start, _)| self.store.get(start));
+        let payload = self
+            .store
+            .runs(self.stable)
+            .next()
+            .and_then(|(start, _)| self.store.get(start));
         let fits = payload.map_or(ROUTE_LENGTH_MAX, |packet| {
             let room = shared.payload_max(0, false);
             room.saturating_sub(packet.payload.len()).max(16)
@@ -126,15 +132,26 @@ impl Session {
     /// Bytes of the longest route of the worms that reach all children.
     pub(super) fn tree_route_length(&mut self, shared: &Shared) -> usize {
         self.refresh_branchings(shared);
-        let branchings = self.broadcast.iter().flat_map(|broadcast| &broadcast.branchings);
-        branchings.map(|branching| branching.route.len()).max().unwrap_or(0)
+        let branchings = self
+            .broadcast
+            .iter()
+            .flat_map(|broadcast| &broadcast.branchings);
+        branchings
+            .map(|branching| branching.route.len())
+            .max()
+            .unwrap_or(0)
     }
 
     /// Notes what the child misses, to be sent again to all that miss it.
     pub(super) fn gather_repairs(&mut self, index: usize, now: Instant) {
-        let Some(broadcast) = &mut self.broadcast else { return };
+        let Some(broadcast) = &mut self.broadcast else {
+            return;
+        };
         for position in self.children[index].pending() {
-            broadcast.repairs.entry(position).or_insert(now.plus_us(GATHER_US));
+            broadcast
+                .repairs
+                .entry(position)
+                .or_insert(now.plus_us(GATHER_US));
         }
     }
 
@@ -154,12 +171,7 @@ impl Session {
         self.send_new(shared, now, buf)
     }
 
-    fn send_new(
-        &mut self,
-        shared: &mut Shared,
-        now: Instant,
-        buf: &mut [u8],
-    ) -> Option<Transmit> {
+    fn send_new(&mut self, shared: &mut Shared, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         let in_flight = self.most_in_flight(|_| true);
         let broadcast = self.broadcast.as_mut()?;
         let position = broadcast.next;
@@ -226,7 +238,10 @@ impl Session {
                 continue;
             }
             let room = shared.payload_max(0, false);
-            let payload = self.store.get(position).map_or(0, |packet| packet.payload.len());
+            let payload = self
+                .store
+                .get(position)
+                .map_or(0, |packet| packet.payload.len());
             let length_max = room.saturating_sub(payload).min(ROUTE_LENGTH_MAX);
             let branchings = self.branch_out(&targets, length_max, shared);
             let Some(branching) = branchings.into_iter().next() else {
@@ -255,7 +270,10 @@ impl Session {
     ) -> Option<Transmit> {
         let common = self.common();
         let data = self.data_of(position, BufferClass::One, false, now)?;
-        let way = Way { kind: Kind::Tree, route: &branching.route };
+        let way = Way {
+            kind: Kind::Tree,
+            route: &branching.route,
+        };
         let sent = shared.encode(buf, way, BufferClass::One, &common, &Body::Data(data));
         for index in &branching.targets {
             let child = &mut self.children[*index];
@@ -282,9 +300,22 @@ impl Session {
     }
 
     /// When the TREE stream may send.
-    pub(super) fn broadcast_deadline(&self, broadcast: &Broadcast) -> Option<Instant> {
+    pub(super) fn broadcast_deadline(
+        &self,
+        broadcast: &Broadcast,
+        now: Instant,
+    ) -> Option<Instant> {
         let next_send = broadcast.congestion.next_send();
-        let repair = broadcast.repairs.values().min().map(|due| (*due).max(next_send));
+        let repair = match broadcast.repairs.iter().find(|(_, due)| **due <= now) {
+            // One that is due and has no room waits for an ACK, not for a time.
+            Some((position, due)) => {
+                let misses = |index: usize| self.children[index].is_pending(*position);
+                let room = self.most_in_flight(misses) < broadcast.congestion.window();
+                room.then_some(*due)
+            }
+            None => broadcast.repairs.values().min().copied(),
+        };
+        let repair = repair.map(|due| due.max(next_send));
         let room = self.most_in_flight(|_| true) < broadcast.congestion.window();
         let new = (self.store.has(broadcast.next) && room && !broadcast.branchings.is_empty())
             .then_some(next_send);
@@ -297,8 +328,9 @@ impl Session {
     /// A child that came later, or a scheme that was changed: everything not yet
     /// acknowledged and sent before counts as missed.
     pub(super) fn join_broadcast(&mut self, start: u64, timing: &Timing, now: Instant) {
-        let broadcast =
-            self.broadcast.get_or_insert_with(|| Broadcast::new(start, timing));
+        let broadcast = self
+            .broadcast
+            .get_or_insert_with(|| Broadcast::new(start, timing));
         broadcast.forget_branchings();
         let next = broadcast.next;
         for child in &mut self.children {

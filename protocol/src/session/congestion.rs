@@ -120,7 +120,10 @@ impl Congestion {
 
     /// Ends a round and sets the window anew.
     pub fn end_round(&mut self, round: Round, now: Instant) {
-        let Round { queue_delay_us, rtt_us } = round;
+        let Round {
+            queue_delay_us,
+            rtt_us,
+        } = round;
         self.settled_at = now.plus_us(rtt_us);
         let limited = core::mem::take(&mut self.limited);
         self.heed_marks();
@@ -183,5 +186,136 @@ impl Congestion {
 
     fn set_window(&mut self, window: f64) {
         self.window = window.clamp(WINDOW_LEAST, WINDOW_MOST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET_US: u64 = 5_000;
+    const BASE_US: u64 = 400;
+
+    /// Flows that share one queue, in a fluid model: windows give the queue, the queue
+    /// gives the delay.
+    fn settle(flows: &mut [Congestion], packets_per_ms: f64, rounds: u32) -> f64 {
+        let mut delay_us = 0.0;
+        let mut now = Instant::from_micros(1);
+        for _ in 0..rounds {
+            let total: f64 = flows.iter().map(|flow| flow.window).sum();
+            delay_us = (total / packets_per_ms * 1_000.0 - BASE_US as f64).max(0.0);
+            for flow in flows.iter_mut() {
+                assert!(!flow.has_room(flow.window()));
+                let queue_delay_us = delay_us as u64;
+                let round = Round {
+                    queue_delay_us,
+                    rtt_us: BASE_US + queue_delay_us,
+                };
+                now = now.plus_us(BASE_US);
+                flow.end_round(round, now);
+            }
+        }
+        delay_us
+    }
+
+    #[test]
+    fn the_queue_comes_near_its_target_at_any_rate() {
+        for packets_per_ms in [0.8, 8.0, 80.0, 800.0] {
+            let mut flows = [Congestion::new(TARGET_US)];
+            let delay_us = settle(&mut flows, packets_per_ms, 200);
+            let most = TARGET_US as f64 * if packets_per_ms < 2.0 { 3.0 } else { 1.5 };
+            assert!(
+                delay_us > 2_000.0 && delay_us < most,
+                "{packets_per_ms}: {delay_us}"
+            );
+        }
+    }
+
+    #[test]
+    fn flows_that_share_a_queue_become_equal() {
+        let mut flows = [Congestion::new(TARGET_US), Congestion::new(TARGET_US)];
+        flows[0].window = 60.0;
+        flows[0].starting = false;
+        flows[1].starting = false;
+        settle(&mut flows, 8.0, 60);
+        let ratio = flows[0].window / flows[1].window;
+        assert!((0.8..1.25).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn a_window_not_used_does_not_grow() {
+        let mut flow = Congestion::new(TARGET_US);
+        for _ in 0..50 {
+            assert!(flow.has_room(3));
+            let round = Round {
+                queue_delay_us: 0,
+                rtt_us: BASE_US,
+            };
+            flow.end_round(round, Instant::from_micros(1));
+        }
+        assert_eq!(flow.window(), WINDOW_INITIAL as u32);
+    }
+
+    #[test]
+    fn loss_slows_a_flow_only_when_it_is_heavy() {
+        let run = |lost: u32| {
+            let mut flow = Congestion::new(TARGET_US);
+            flow.starting = false;
+            flow.window = 100.0;
+            for _ in 0..20 {
+                for _ in 0..100 {
+                    flow.note_sent(1_000, Instant::from_micros(1));
+                }
+                flow.note_lost(lost);
+                let round = Round {
+                    queue_delay_us: TARGET_US,
+                    rtt_us: BASE_US + TARGET_US,
+                };
+                flow.end_round(round, Instant::from_micros(1));
+            }
+            flow.window()
+        };
+        assert!(run(8) >= 100, "random loss on several links");
+        assert!(run(30) < 30, "a queue shorter than the target overflows");
+    }
+
+    #[test]
+    fn marks_cut_the_window_in_proportion() {
+        let run = |marked: u32| {
+            let mut flow = Congestion::new(TARGET_US);
+            flow.starting = false;
+            flow.window = 200.0;
+            for _ in 0..100 {
+                assert!(!flow.has_room(flow.window()));
+                flow.note_ack(100, marked);
+                let round = Round {
+                    queue_delay_us: TARGET_US,
+                    rtt_us: BASE_US + TARGET_US,
+                };
+                flow.end_round(round, Instant::from_micros(1));
+            }
+            flow.window()
+        };
+        assert!(run(0) > run(10) && run(10) > run(50) && run(50) > run(100));
+    }
+
+    #[test]
+    fn sends_are_spread_over_the_round_trip() {
+        let mut flow = Congestion::new(TARGET_US);
+        flow.starting = false;
+        flow.window = 50.0;
+        let rtt_us = 10_000;
+        let mut now = Instant::from_micros(1_000_000);
+        let mut sent = 0;
+        for _ in 0..rtt_us {
+            now = now.plus_us(1);
+            while flow.next_send() <= now {
+                flow.note_sent(rtt_us, now);
+                sent += 1;
+            }
+        }
+        // A quarter more than the window, so that it is the window that limits, and a
+        // burst at the start.
+        assert!((60..70).contains(&sent), "{sent}");
     }
 }

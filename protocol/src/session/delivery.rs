@@ -16,21 +16,31 @@ impl Session {
         self.touched = now;
         let (group, origin) = (self.group, self.origin);
         let unknown = UseError::UnknownOrigin { group, origin };
-        let Some(reception) = &mut self.reception else { return Err(unknown) };
+        let Some(reception) = &mut self.reception else {
+            return Err(unknown);
+        };
         if reception.awaiting_confirm {
             return Err(UseError::NotConfirmed);
         }
         let mut read = Read::default();
         let before = reception.consumed();
         while reception.discard(&self.store, self.cumulative) {
-            let Some(packet) = self.store.get(reception.consumed()) else { break };
+            let Some(packet) = self.store.get(reception.consumed()) else {
+                break;
+            };
             if packet.cancel {
                 reception.finish_packet(true);
                 let reason = LossReason::Cancelled;
-                shared.emit(Event::MessageLost { group, origin, reason });
-                // What this call has put into the buffer is void with the rest.
-                read.length = 0;
-                break;
+                shared.emit(Event::MessageLost {
+                    group,
+                    origin,
+                    reason,
+                });
+                // What this call has put into the buffer is void with the rest. The
+                // next message is announced anew, after the loss.
+                self.announce_more(shared);
+                self.after_consuming(shared, now);
+                return Ok(Read::default());
             }
             reception.begin_packet(packet.first);
             let rest = &packet.payload[reception.read_offset..];
@@ -86,10 +96,15 @@ impl Session {
 
     /// More can be read, of another message.
     fn announce_more(&mut self, shared: &mut Shared) {
-        let Some(reception) = &mut self.reception else { return };
+        let Some(reception) = &mut self.reception else {
+            return;
+        };
         reception.readable_told = reception.consumed() < self.cumulative;
         if reception.readable_told {
-            shared.emit(Event::Readable { group: self.group, origin: self.origin });
+            shared.emit(Event::Readable {
+                group: self.group,
+                origin: self.origin,
+            });
         }
     }
 

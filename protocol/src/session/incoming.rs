@@ -38,7 +38,9 @@ impl Session {
         let from_parent = Some(sender) == self.parent;
         let timing = &shared.config.timing;
         let (every, delay_us) = (timing.ack_every_packets, timing.ack_delay_us);
-        let Some(reception) = &mut self.reception else { return Err(Reject::OwnStream) };
+        let Some(reception) = &mut self.reception else {
+            return Err(Reject::OwnStream);
+        };
         if from_parent {
             reception.note_parent_arrival(data.tx_time, now);
         }
@@ -101,7 +103,10 @@ impl Session {
                 && now.since_us(reception.nack_at) >= NACK_INTERVAL_US
             {
                 reception.nack_at = now;
-                reception.nack = Some(Nack { seq: data.seq, class: data.class });
+                reception.nack = Some(Nack {
+                    seq: data.seq,
+                    class: data.class,
+                });
             }
             return Err(Reject::NoBuffer);
         }
@@ -109,7 +114,9 @@ impl Session {
     }
 
     fn advance_cumulative(&mut self, shared: &mut Shared, now: Instant) {
-        let Some(reception) = &mut self.reception else { return };
+        let Some(reception) = &mut self.reception else {
+            return;
+        };
         let before = self.cumulative;
         while let Some(packet) = self.store.get(self.cumulative) {
             self.cumulative += 1;
@@ -123,7 +130,10 @@ impl Session {
         let readable = reception.discard(&self.store, self.cumulative);
         if readable && !reception.readable_told {
             reception.readable_told = true;
-            shared.emit(Event::Readable { group: self.group, origin: self.origin });
+            shared.emit(Event::Readable {
+                group: self.group,
+                origin: self.origin,
+            });
         }
         self.note_stability(shared, now);
     }
@@ -143,12 +153,19 @@ impl Session {
     /// All others are past `stable`: this host was taken for dead, or it lost its
     /// memory. What it misses will not come.
     fn fall_behind(&mut self, stable: u64, shared: &mut Shared) {
-        let Some(reception) = &mut self.reception else { return };
+        let Some(reception) = &mut self.reception else {
+            return;
+        };
         if reception.skip_to(stable) {
             let (group, origin) = (self.group, self.origin);
-            shared.emit(Event::MessageLost { group, origin, reason: LossReason::LeftBehind });
+            shared.emit(Event::MessageLost {
+                group,
+                origin,
+                reason: LossReason::LeftBehind,
+            });
         }
-        self.store.advance(stable, |packet| shared.pools.release(packet));
+        self.store
+            .advance(stable, |packet| shared.pools.release(packet));
         self.cumulative = stable;
     }
 
@@ -174,7 +191,9 @@ impl Session {
     /// A parent asks the origin to serve a child.
     pub fn handle_repair(&mut self, repair: &Repair, now: Instant) -> Result<(), Reject> {
         self.touched = now;
-        let Some(outlet) = &mut self.outlet else { return Err(Reject::NotMember) };
+        let Some(outlet) = &mut self.outlet else {
+            return Err(Reject::NotMember);
+        };
         if !outlet.members.contains(&repair.child) {
             return Err(Reject::NotMember);
         }

@@ -22,12 +22,22 @@ use crate::statistics::SessionStatistics;
 use crate::time::Instant;
 use crate::wire::pdu::Common;
 use broadcast::Broadcast;
-use child::Child;
-pub use outlet::Progress;
+use child::{Acked, Child};
 use outlet::Outlet;
+pub use outlet::Progress;
 use reception::Reception;
 use shared::Shared;
 use store::Store;
+
+/// Which stream a session is about, and where it starts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    pub origin: HostId,
+    /// Which life of the stream.
+    pub number: u32,
+    /// The first packet that matters to this host.
+    pub start: Seq,
+}
 
 /// A host's part in one stream.
 pub(crate) struct Session {
@@ -59,55 +69,43 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The stream this host originates, starting at `first`.
+    /// The stream this host originates, from its first packet on.
     pub fn new_origin(
         plan: &GroupPlan,
-        origin: HostId,
-        stream: u32,
-        first: Seq,
+        stream: Stream,
         role: Role,
         timing: &Timing,
         now: Instant,
     ) -> Session {
-        let start = first.first_position();
-        let mut session = Session::new(plan, origin, stream, start, role, timing, now);
+        let mut session = Session::new(plan, stream, role, timing, now);
         session.outlet = Some(Outlet::new(plan.members.clone()));
         if plan.scheme == Scheme::Switch {
-            session.broadcast = Some(Broadcast::new(start, timing));
+            session.broadcast = Some(Broadcast::new(session.cumulative, timing));
         }
         session
     }
 
-    /// The stream of another host, everything before `stable` being stable.
+    /// The stream of another host, from what is stable on. `identity` tells this memory
+    /// of it from others.
     pub fn new_member(
         plan: &GroupPlan,
-        origin: HostId,
-        stream: u32,
-        stable: Seq,
+        stream: Stream,
         role: Role,
         identity: u32,
         timing: &Timing,
         now: Instant,
     ) -> Session {
-        let start = stable.first_position();
-        let mut session = Session::new(plan, origin, stream, start, role, timing, now);
-        session.reception = Some(Reception::new(start, identity));
+        let mut session = Session::new(plan, stream, role, timing, now);
+        session.reception = Some(Reception::new(session.cumulative, identity));
         session
     }
 
-    fn new(
-        plan: &GroupPlan,
-        origin: HostId,
-        stream: u32,
-        start: u64,
-        role: Role,
-        timing: &Timing,
-        now: Instant,
-    ) -> Session {
+    fn new(plan: &GroupPlan, stream: Stream, role: Role, timing: &Timing, now: Instant) -> Session {
+        let start = stream.start.first_position();
         Session {
             group: plan.id,
-            origin,
-            stream,
+            origin: stream.origin,
+            stream: stream.number,
             scheme: plan.scheme,
             epoch: plan.epoch,
             parent: role.parent,
@@ -130,13 +128,19 @@ impl Session {
     }
 
     fn common(&self) -> Common {
-        Common { group: self.group, origin: self.origin, stream: self.stream }
+        Common {
+            group: self.group,
+            origin: self.origin,
+            stream: self.stream,
+        }
     }
 
     /// Whether nothing is lost when this member forgets the stream: all is read,
     /// confirmed, and stable.
     pub fn is_idle(&self) -> bool {
-        self.reception.as_ref().is_some_and(|reception| reception.is_drained(self.cumulative))
+        self.reception
+            .as_ref()
+            .is_some_and(|reception| reception.is_drained(self.cumulative))
             && (self.stable == self.cumulative || self.detached)
             && self.store.end() <= self.cumulative
     }
@@ -150,7 +154,13 @@ impl Session {
         self.children
             .iter()
             .filter(|child| !child.excluded)
-            .map(|child| if child.stable_current { child.stable } else { self.stable })
+            .map(|child| {
+                if child.stable_current {
+                    child.stable
+                } else {
+                    self.stable
+                }
+            })
             .fold(own, u64::min)
             .max(self.stable)
     }
@@ -182,6 +192,8 @@ impl Session {
         self.release_before(keep_from, shared);
         for child in &mut self.children {
             child.status_due = true;
+            // What is stable nobody gets any more, not even one taken for dead.
+            child.acknowledge_before(stable, &mut Acked::default());
         }
         self.settle_messages(shared);
         self.write_pending_end(shared, now);
@@ -200,13 +212,16 @@ impl Session {
     /// Gives all memory back.
     pub fn release_all(&mut self, shared: &mut Shared) {
         let end = self.store.end();
-        self.store.advance(end, |packet| shared.pools.release(packet));
+        self.store
+            .advance(end, |packet| shared.pools.release(packet));
     }
 
     /// Gives up the oldest packet that is read here and acknowledged by all
     /// children, though not stable; true if there was one.
     pub fn evict(&mut self, class: crate::ids::BufferClass, shared: &mut Shared) -> bool {
-        let Some(reception) = &self.reception else { return false };
+        let Some(reception) = &self.reception else {
+            return false;
+        };
         let until = self
             .children
             .iter()
@@ -220,7 +235,8 @@ impl Session {
         // Several at a time, so that not every packet has to look for room.
         let until = until.min(base + 16);
         self.statistics.evicted_packets += until - base;
-        self.store.advance(until, |packet| shared.pools.release(packet));
+        self.store
+            .advance(until, |packet| shared.pools.release(packet));
         true
     }
 }

@@ -4,7 +4,7 @@ use super::Session;
 use super::child::REPAIR_INTERVAL_US;
 use super::shared::Shared;
 use crate::event::{Event, FailReason, Transmit};
-use crate::ids::{BufferClass, HostId, Seq};
+use crate::ids::{BufferClass, Seq};
 use crate::time::Instant;
 use crate::wire::pdu::{Body, Data, Repair, Status};
 
@@ -25,7 +25,10 @@ impl Session {
         buf: &mut [u8],
     ) -> Option<Transmit> {
         let common = self.common();
-        if let Some(nack) = self.reception.as_mut().and_then(|reception| reception.nack.take())
+        if let Some(nack) = self
+            .reception
+            .as_mut()
+            .and_then(|reception| reception.nack.take())
             && let Some(parent) = self.parent
         {
             self.statistics.nacks_sent += 1;
@@ -63,7 +66,10 @@ impl Session {
             let sent = match probe.filter(|position| self.store.has(*position)) {
                 Some(position) => self.send_to_child(index, position, true, shared, now, buf),
                 None => {
-                    let body = Body::Status(Status { stable, ack_now: true });
+                    let body = Body::Status(Status {
+                        stable,
+                        ack_now: true,
+                    });
                     child.told_stable = self.stable;
                     shared.encode_to(buf, host, BufferClass::One, &common, &body)
                 }
@@ -81,7 +87,12 @@ impl Session {
             {
                 self.statistics.repairs_requested += 1;
                 let (from, to) = (Seq::of(from), Seq::of(to));
-                let body = Body::Repair(Repair { child: host, class, from, to });
+                let body = Body::Repair(Repair {
+                    child: host,
+                    class,
+                    from,
+                    to,
+                });
                 let origin = self.origin;
                 let sent = shared.encode_to(buf, origin, BufferClass::One, &common, &body);
                 if sent.is_some() {
@@ -94,7 +105,10 @@ impl Session {
         if child.status_due && is_idle && child.told_stable < self.stable && !child.excluded {
             child.status_due = false;
             child.told_stable = self.stable;
-            let body = Body::Status(Status { stable, ack_now: false });
+            let body = Body::Status(Status {
+                stable,
+                ack_now: false,
+            });
             return shared.encode_to(buf, host, BufferClass::One, &common, &body);
         }
         None
@@ -129,7 +143,9 @@ impl Session {
             if child.congestion.next_send() > now || !child.congestion.has_room(in_flight) {
                 continue;
             }
-            let Some((position, _)) = child.next_position(&self.store, now) else { continue };
+            let Some((position, _)) = child.next_position(&self.store, now) else {
+                continue;
+            };
             if let Some(sent) = self.send_to_child(index, position, false, shared, now, buf) {
                 self.rotation = index + 1;
                 return Some(sent);
@@ -140,8 +156,14 @@ impl Session {
 
     /// Where new packets end for now, so that no child runs far ahead of its siblings.
     fn lead_end(&self) -> u64 {
-        let behind = self.children.iter().filter(|child| child.keeps_up(&self.store));
-        behind.map(|child| child.next + LEAD_PACKETS).min().unwrap_or(u64::MAX)
+        let behind = self
+            .children
+            .iter()
+            .filter(|child| child.keeps_up(&self.store));
+        behind
+            .map(|child| child.next + LEAD_PACKETS)
+            .min()
+            .unwrap_or(u64::MAX)
     }
 
     /// Sends one packet to one child by its unicast route.
@@ -158,7 +180,9 @@ impl Session {
         let (host, class) = (child.host, child.class);
         // A window smaller than the receiver's ACK interval must not wait for it.
         let ack_now = probe || child.congestion.window() <= 4;
-        let sent = self.encode_data(position, host, class, ack_now, shared, now, buf);
+        let common = self.common();
+        let data = self.data_of(position, class, ack_now, now)?;
+        let sent = shared.encode_to(buf, host, class, &common, &Body::Data(data));
         if sent.is_none() {
             self.report_unroutable(index, shared);
             self.children[index].congestion.note_sent(100_000, now);
@@ -174,7 +198,10 @@ impl Session {
     }
 
     pub(super) fn count_sent(&mut self, position: u64, again: bool) {
-        let bytes = self.store.get(position).map_or(0, |packet| packet.payload.len()) as u64;
+        let bytes = self
+            .store
+            .get(position)
+            .map_or(0, |packet| packet.payload.len()) as u64;
         if again {
             self.statistics.retransmissions += 1;
             self.statistics.retransmitted_bytes += bytes;
@@ -182,21 +209,6 @@ impl Session {
             self.statistics.data_sent_packets += 1;
             self.statistics.data_sent_bytes += bytes;
         }
-    }
-
-    fn encode_data(
-        &mut self,
-        position: u64,
-        to: HostId,
-        class: BufferClass,
-        ack_now: bool,
-        shared: &mut Shared,
-        now: Instant,
-        buf: &mut [u8],
-    ) -> Option<Transmit> {
-        let common = self.common();
-        let data = self.data_of(position, class, ack_now, now)?;
-        shared.encode_to(buf, to, class, &common, &Body::Data(data))
     }
 
     pub(super) fn data_of(
@@ -207,7 +219,9 @@ impl Session {
         now: Instant,
     ) -> Option<Data<'_>> {
         let packet = self.store.get(position)?;
-        let offset = position.saturating_sub(self.stable).min(u64::from(u16::MAX)) as u16;
+        let offset = position
+            .saturating_sub(self.stable)
+            .min(u64::from(u16::MAX)) as u16;
         Some(Data {
             seq: Seq::of(position),
             stable_offset: offset,
@@ -227,7 +241,13 @@ impl Session {
         if child.reported.is_none() {
             child.reported = Some(FailReason::NoRoute);
             let (host, reason) = (child.host, FailReason::NoRoute);
-            shared.emit(Event::MemberFailed { group, origin, host, reason, silent_ms: 0 });
+            shared.emit(Event::MemberFailed {
+                group,
+                origin,
+                host,
+                reason,
+                silent_ms: 0,
+            });
         }
     }
 
@@ -248,7 +268,9 @@ impl Session {
                 continue;
             }
             outlet.repair_next = now.plus_us(REPAIR_PACE_US);
-            if let Some(sent) = self.encode_data(position, host, class, false, shared, now, buf) {
+            let common = self.common();
+            let data = self.data_of(position, class, false, now)?;
+            if let Some(sent) = shared.encode_to(buf, host, class, &common, &Body::Data(data)) {
                 self.statistics.repairs_sent += 1;
                 self.count_sent(position, true);
                 return Some(sent);
@@ -325,7 +347,9 @@ impl Session {
         }
         let drained = shared.drain_until;
         if let Some(broadcast) = &self.broadcast {
-            add(self.broadcast_deadline(broadcast).map(|time| time.max(drained)));
+            add(self
+                .broadcast_deadline(broadcast, now)
+                .map(|time| time.max(drained)));
         }
         let lead_end = self.lead_end();
         for child in &self.children {

@@ -83,8 +83,12 @@ impl Outlet {
 
     /// Members no longer in the plan miss what is not stable.
     pub fn change_members(&mut self, members: &[HostId]) {
-        let gone: Vec<HostId> =
-            self.members.iter().copied().filter(|host| !members.contains(host)).collect();
+        let gone: Vec<HostId> = self
+            .members
+            .iter()
+            .copied()
+            .filter(|host| !members.contains(host))
+            .collect();
         for message in &mut self.messages {
             for host in &gone {
                 message.failed.entry(*host).or_insert(FailReason::Removed);
@@ -142,7 +146,9 @@ impl Session {
         loop {
             let left = bytes.len() - accepted;
             let room = self.has_window(shared);
-            let Some(outlet) = &mut self.outlet else { return 0 };
+            let Some(outlet) = &mut self.outlet else {
+                return 0;
+            };
             if outlet.end_waits {
                 outlet.blocked = true;
                 return 0;
@@ -156,7 +162,9 @@ impl Session {
                 continue;
             }
             let take = left.min(payload_max.saturating_sub(outlet.draft.len()));
-            outlet.draft.extend_from_slice(&bytes[accepted..accepted + take]);
+            outlet
+                .draft
+                .extend_from_slice(&bytes[accepted..accepted + take]);
             accepted += take;
             outlet.accepted_bytes += take as u64;
             if accepted == bytes.len() {
@@ -197,7 +205,9 @@ impl Session {
 
     /// Gives up the message being written.
     pub fn cancel(&mut self, shared: &mut Shared, now: Instant) {
-        let Some(outlet) = &mut self.outlet else { return };
+        let Some(outlet) = &mut self.outlet else {
+            return;
+        };
         outlet.draft.clear();
         if outlet.in_message {
             outlet.end_waits = true;
@@ -212,7 +222,9 @@ impl Session {
     /// application go on.
     pub(super) fn write_pending_end(&mut self, shared: &mut Shared, now: Instant) {
         let room = self.has_window(shared);
-        let Some(outlet) = &mut self.outlet else { return };
+        let Some(outlet) = &mut self.outlet else {
+            return;
+        };
         if !room {
             return;
         }
@@ -230,7 +242,9 @@ impl Session {
     }
 
     fn emit_packet(&mut self, last: bool, cancel: bool, shared: &mut Shared, now: Instant) {
-        let Some(outlet) = &mut self.outlet else { return };
+        let Some(outlet) = &mut self.outlet else {
+            return;
+        };
         let first = !outlet.in_message;
         outlet.in_message = !last;
         if first {
@@ -245,7 +259,16 @@ impl Session {
         }
         let payload = shared.pools.take(&outlet.draft, None);
         outlet.draft.clear();
-        self.store.insert(self.cumulative, Packet { payload, first, last, cancel, pool: None });
+        self.store.insert(
+            self.cumulative,
+            Packet {
+                payload,
+                first,
+                last,
+                cancel,
+                pool: None,
+            },
+        );
         self.cumulative += 1;
         if last && let Some(message) = outlet.messages.back_mut() {
             message.end = Some(self.cumulative);
@@ -260,7 +283,9 @@ impl Session {
 
     /// Tells of messages that have become stable.
     pub(super) fn settle_messages(&mut self, shared: &mut Shared) {
-        let Some(outlet) = &mut self.outlet else { return };
+        let Some(outlet) = &mut self.outlet else {
+            return;
+        };
         let group = self.group;
         while let Some(message) = outlet.messages.front()
             && message.end.is_some_and(|end| end <= self.stable)
@@ -269,7 +294,11 @@ impl Session {
                 outlet.messages_stable += 1;
                 if !message.cancelled {
                     let failed = message.failed.into_iter().collect();
-                    shared.emit(Event::Stable { group, message: message.number, failed });
+                    shared.emit(Event::Stable {
+                        group,
+                        message: message.number,
+                        failed,
+                    });
                 }
             }
         }
@@ -286,7 +315,9 @@ impl Session {
         let group = self.group;
         let near = self.stable;
         let child = &self.children[index];
-        let Some(outlet) = &mut self.outlet else { return };
+        let Some(outlet) = &mut self.outlet else {
+            return;
+        };
         if child.failed.is_empty() && !child.excluded {
             return;
         }
@@ -307,7 +338,12 @@ impl Session {
         for (host, reason, at) in failed {
             for message in outlet.note_failed(host, reason, at) {
                 if !reason.is_host_dead() {
-                    shared.emit(Event::MemberAborted { group, message, host, reason });
+                    shared.emit(Event::MemberAborted {
+                        group,
+                        message,
+                        host,
+                        reason,
+                    });
                 }
             }
         }

@@ -87,7 +87,10 @@ impl Path {
             return;
         }
         self.round_samples += 1;
-        self.round_forward = Some(self.round_forward.map_or(forward, |least| least.min(forward)));
+        self.round_forward = Some(
+            self.round_forward
+                .map_or(forward, |least| least.min(forward)),
+        );
         self.round_rtt_us = Some(self.round_rtt_us.map_or(rtt_us, |least| least.min(rtt_us)));
     }
 
@@ -150,14 +153,22 @@ mod tests {
         assert_eq!(path.rtt_least_us(), 1_000);
         path.end_round();
         path.add(3_000, 2_500, true, now);
-        assert_eq!(path.end_round(), Some((2_000, 3_000)), "two ms seem to be queueing");
+        assert_eq!(
+            path.end_round(),
+            Some((2_000, 3_000)),
+            "two ms seem to be queueing"
+        );
         for _ in 0..120 {
             now = now.plus_us(100_000);
             path.add(3_000, 2_500, true, now);
         }
         path.end_round();
         path.add(3_000, 2_500, true, now);
-        assert_eq!(path.end_round(), Some((0, 3_000)), "they belong to the route");
+        assert_eq!(
+            path.end_round(),
+            Some((0, 3_000)),
+            "they belong to the route"
+        );
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The receiving side at a member: delivery in order, message boundaries,
 //! confirmation, and when to acknowledge.
 
+use super::store::Store;
 use crate::event::FailReason;
 use crate::ids::HostId;
+use crate::ids::Seq;
 use crate::time::Instant;
 use crate::wire::ack::Echo;
-use crate::ids::Seq;
 use crate::wire::ack::FailedMember;
 use crate::wire::pdu::Nack;
-use super::store::Store;
 
 /// What happens to packets that come in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,11 @@ impl Reception {
     /// The application gives the message up.
     pub fn abort(&mut self, reason: FailReason) {
         let at = self.message_start.unwrap_or(self.consumed);
-        self.add_missed(Missed { at, reason, end: None });
+        self.add_missed(Missed {
+            at,
+            reason,
+            end: None,
+        });
         self.discard = Discard::ToEnd;
         self.read_offset = 0;
         self.awaiting_confirm = false;
@@ -134,7 +138,9 @@ impl Reception {
     /// Throws away what nobody will read; true if anything can be read now.
     pub fn discard(&mut self, store: &Store, cumulative: u64) -> bool {
         while self.consumed < cumulative && self.discard != Discard::No {
-            let Some(packet) = store.get(self.consumed) else { break };
+            let Some(packet) = store.get(self.consumed) else {
+                break;
+            };
             match self.discard {
                 Discard::No => {}
                 Discard::UntilFirst if packet.first => {
@@ -163,11 +169,17 @@ impl Reception {
     /// A late start: nothing before `consumed` was delivered.
     fn note_late(&mut self) {
         let at = self.consumed;
-        match self.missed.iter_mut().find(|missed| {
-            missed.reason == FailReason::Late && missed.end.is_none()
-        }) {
+        match self
+            .missed
+            .iter_mut()
+            .find(|missed| missed.reason == FailReason::Late && missed.end.is_none())
+        {
             Some(missed) => missed.at = at,
-            None => self.add_missed(Missed { at, reason: FailReason::Late, end: None }),
+            None => self.add_missed(Missed {
+                at,
+                reason: FailReason::Late,
+                end: None,
+            }),
         }
     }
 
@@ -202,7 +214,8 @@ impl Reception {
 
     /// Reports on messages that all know of are dropped.
     pub fn forget_settled(&mut self, stable: u64) {
-        self.missed.retain(|missed| missed.end.is_none_or(|end| end > stable));
+        self.missed
+            .retain(|missed| missed.end.is_none_or(|end| end > stable));
     }
 
     /// What this member does not have.
@@ -280,6 +293,10 @@ impl Reception {
         let (tx_time, arrived) = self.last_arrival.take()?;
         let forward_delay_us = self.forward_least_us.take()?;
         let delay_us = now.since_us(arrived).min(u64::from(u32::MAX)) as u32;
-        Some(Echo { tx_time, delay_us, forward_delay_us })
+        Some(Echo {
+            tx_time,
+            delay_us,
+            forward_delay_us,
+        })
     }
 }

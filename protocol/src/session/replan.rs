@@ -19,7 +19,9 @@ impl Session {
         let timing = shared.config.timing.clone();
         let mut before = core::mem::take(&mut self.children);
         for child_role in &role.children {
-            let known = before.iter().position(|child| child.host == child_role.host);
+            let known = before
+                .iter()
+                .position(|child| child.host == child_role.host);
             let child = match known {
                 Some(index) => {
                     let mut child = before.swap_remove(index);
@@ -39,8 +41,11 @@ impl Session {
             self.children.push(child);
         }
         self.rotation = 0;
-        self.statistics.retransmissions_below =
-            self.children.iter().map(|child| u64::from(child.below_retransmissions)).sum();
+        self.statistics.retransmissions_below = self
+            .children
+            .iter()
+            .map(|child| u64::from(child.below_retransmissions))
+            .sum();
         if let Some(outlet) = &mut self.outlet {
             outlet.change_members(&plan.members);
             if plan.scheme == Scheme::Switch {
@@ -85,7 +90,9 @@ impl Session {
         self.parent = None;
         self.children.clear();
         self.broadcast = None;
-        let Some(reception) = &mut self.reception else { return };
+        let Some(reception) = &mut self.reception else {
+            return;
+        };
         let mut end = reception.consumed();
         for position in reception.consumed()..self.cumulative {
             if self.store.get(position).is_some_and(|packet| packet.last) {
@@ -94,10 +101,15 @@ impl Session {
         }
         let broke = end == reception.consumed() && reception.break_off();
         self.cumulative = end;
-        self.store.truncate(end, |packet| shared.pools.release(packet));
+        self.store
+            .truncate(end, |packet| shared.pools.release(packet));
         if broke {
             let (group, origin) = (self.group, self.origin);
-            shared.emit(Event::MessageLost { group, origin, reason: LossReason::GroupChanged });
+            shared.emit(Event::MessageLost {
+                group,
+                origin,
+                reason: LossReason::GroupChanged,
+            });
         }
     }
 }

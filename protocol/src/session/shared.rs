@@ -41,7 +41,10 @@ pub(crate) struct Shared {
 impl Shared {
     pub fn new(config: EngineConfig) -> Shared {
         let limits = &config.limits;
-        let pools = Pools::new([limits.pool_class1_bytes, limits.pool_class2_bytes], config.mtu);
+        let pools = Pools::new(
+            [limits.pool_class1_bytes, limits.pool_class2_bytes],
+            config.mtu,
+        );
         Shared {
             pools,
             counters: Counters::default(),
@@ -99,7 +102,11 @@ impl Shared {
             self.counters.route_too_long += 1;
             return None;
         }
-        let class_flag = if class == BufferClass::Two { flags::CLASS2 } else { 0 };
+        let class_flag = if class == BufferClass::Two {
+            flags::CLASS2
+        } else {
+            0
+        };
         let header = Header {
             kind: way.kind,
             flags: flags::HEAD | flags::TAIL | class_flag,
@@ -132,7 +139,10 @@ impl Shared {
             self.counters.no_route += 1;
             return None;
         };
-        let way = Way { kind: Kind::Unicast, route: &route };
+        let way = Way {
+            kind: Kind::Unicast,
+            route: &route,
+        };
         let transmit = self.encode(buf, way, class, common, body);
         if let Some(place) = self.unicast.get_mut(&to) {
             *place = route;

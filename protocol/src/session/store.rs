@@ -26,7 +26,11 @@ pub(crate) struct Store {
 
 impl Store {
     pub fn new(base: u64) -> Store {
-        Store { base, slots: VecDeque::new(), held: 0 }
+        Store {
+            base,
+            slots: VecDeque::new(),
+            held: 0,
+        }
     }
 
     pub fn base(&self) -> u64 {
@@ -159,14 +163,20 @@ impl Pools {
     /// Whether another packet of the class may be taken.
     pub fn admits(&self, class: BufferClass, in_order: bool) -> bool {
         let limit = self.limit[class.index()];
-        let limit = if in_order { limit } else { limit - limit / IN_ORDER_SHARE };
+        let limit = if in_order {
+            limit
+        } else {
+            limit - limit / IN_ORDER_SHARE
+        };
         self.used[class.index()] + self.packet_bytes() <= limit
     }
 
     /// A buffer with a copy of `payload`, counted against `pool`.
     pub fn take(&mut self, payload: &[u8], pool: Option<BufferClass>) -> Vec<u8> {
-        let mut buffer =
-            self.free.pop().unwrap_or_else(|| Vec::with_capacity(self.capacity));
+        let mut buffer = self
+            .free
+            .pop()
+            .unwrap_or_else(|| Vec::with_capacity(self.capacity));
         buffer.extend_from_slice(payload);
         if let Some(class) = pool {
             let index = class.index();
@@ -195,7 +205,13 @@ mod tests {
 
     fn packet(pools: &mut Pools) -> Packet {
         let payload = pools.take(&[1, 2, 3], Some(BufferClass::One));
-        Packet { payload, first: false, last: false, cancel: false, pool: Some(BufferClass::One) }
+        Packet {
+            payload,
+            first: false,
+            last: false,
+            cancel: false,
+            pool: Some(BufferClass::One),
+        }
     }
 
     #[test]
@@ -205,7 +221,10 @@ mod tests {
         for position in [10, 11, 14, 16, 17] {
             store.insert(position, packet(&mut pools));
         }
-        assert_eq!(store.runs(10).collect::<Vec<_>>(), [(10, 12), (14, 15), (16, 18)]);
+        assert_eq!(
+            store.runs(10).collect::<Vec<_>>(),
+            [(10, 12), (14, 15), (16, 18)]
+        );
         assert_eq!(store.runs(11).next(), Some((11, 12)));
         assert_eq!(store.next_held(12), Some(14));
         store.advance(15, |packet| pools.release(packet));
@@ -214,7 +233,10 @@ mod tests {
         assert_eq!(store.end(), 17);
         assert_eq!(pools.used(BufferClass::One), pools.packet_bytes());
         store.advance(40, |packet| pools.release(packet));
-        assert_eq!((store.base(), store.end(), pools.used(BufferClass::One)), (40, 40, 0));
+        assert_eq!(
+            (store.base(), store.end(), pools.used(BufferClass::One)),
+            (40, 40, 0)
+        );
     }
 
     #[test]

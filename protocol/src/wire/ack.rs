@@ -93,7 +93,10 @@ impl<'a> Ack<'a> {
         };
         encoded
             .chunks_exact(RANGE_LENGTH)
-            .map(|at| SeqRange { start: Seq(u32_at(at, 0)), end: Seq(u32_at(at, 4)) })
+            .map(|at| SeqRange {
+                start: Seq(u32_at(at, 0)),
+                end: Seq(u32_at(at, 4)),
+            })
             .chain(values.iter().copied())
     }
 
@@ -119,7 +122,11 @@ impl<'a> Ack<'a> {
     }
 
     pub(super) fn encode(&self, out: &mut [u8]) -> usize {
-        let echo = self.echo.unwrap_or(Echo { tx_time: 0, delay_us: 0, forward_delay_us: 0 });
+        let echo = self.echo.unwrap_or(Echo {
+            tx_time: 0,
+            delay_us: 0,
+            forward_delay_us: 0,
+        });
         let fields = [
             self.epoch,
             self.receiver,
@@ -163,8 +170,20 @@ impl PartialEq for Ack<'_> {
     fn eq(&self, other: &Self) -> bool {
         let fields = |ack: &Self| {
             (
-                (ack.epoch, ack.receiver, ack.cumulative, ack.stable, ack.echo),
-                (ack.packets, ack.duplicates, ack.congestion, ack.retransmissions, ack.failed_more),
+                (
+                    ack.epoch,
+                    ack.receiver,
+                    ack.cumulative,
+                    ack.stable,
+                    ack.echo,
+                ),
+                (
+                    ack.packets,
+                    ack.duplicates,
+                    ack.congestion,
+                    ack.retransmissions,
+                    ack.failed_more,
+                ),
             )
         };
         fields(self) == fields(other)

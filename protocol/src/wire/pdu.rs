@@ -181,12 +181,23 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, Reject> {
         source
     };
     let body = bytes.get(start..end).ok_or(Reject::PduMalformed)?;
-    let common = Common { group: GroupId(u16_at(bytes, 2)), origin, stream: u32_at(bytes, 8) };
-    let exactly = |length: usize| {
-        if body.len() == length { Ok(()) } else { Err(Reject::PduMalformed) }
+    let common = Common {
+        group: GroupId(u16_at(bytes, 2)),
+        origin,
+        stream: u32_at(bytes, 8),
     };
-    let class =
-        if flags & flags::CLASS2 != 0 { BufferClass::Two } else { BufferClass::One };
+    let exactly = |length: usize| {
+        if body.len() == length {
+            Ok(())
+        } else {
+            Err(Reject::PduMalformed)
+        }
+    };
+    let class = if flags & flags::CLASS2 != 0 {
+        BufferClass::Two
+    } else {
+        BufferClass::One
+    };
     let body = match bytes[0] & 0xF {
         code if code == Type::Data as u8 => {
             if body.len() < DATA_LENGTH {
@@ -212,7 +223,10 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, Reject> {
         code if code == Type::Ack as u8 => Body::Ack(ack::decode(flags, body)?),
         code if code == Type::Nack as u8 => {
             exactly(4)?;
-            Body::Nack(Nack { seq: Seq(u32_at(body, 0)), class })
+            Body::Nack(Nack {
+                seq: Seq(u32_at(body, 0)),
+                class,
+            })
         }
         code if code == Type::Repair as u8 => {
             exactly(10)?;
@@ -318,4 +332,53 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
     let sum = crc(source, &out[..at]);
     put_u32(out, 4, sum);
     at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn data_of_every_kind_is_decoded_as_it_was_encoded(
+            numbers in any::<(u32, u16, u32, u32)>(),
+            flags in any::<(bool, bool, bool, bool, bool)>(),
+            hosts in (0u16..4, 0u16..4),
+            payload in proptest::collection::vec(any::<u8>(), 0..1_400),
+        ) {
+            let (seq, stable_offset, tx_time, stream) = numbers;
+            let (first, last, cancel, class2, ack_now) = flags;
+            let common = Common { group: GroupId(7), origin: HostId(hosts.0), stream };
+            let body = Body::Data(Data {
+                seq: Seq(seq),
+                stable_offset,
+                tx_time,
+                first,
+                last,
+                cancel: cancel && last,
+                class: if class2 { BufferClass::Two } else { BufferClass::One },
+                ack_now,
+                payload: &payload,
+            });
+            let source = HostId(hosts.1);
+            let mut bytes = vec![0xAA; length_of(&common, source, &body)];
+            prop_assert_eq!(encode(&mut bytes, source, &common, &body), bytes.len());
+            prop_assert_eq!(decode(source, &bytes), Ok(Pdu { common, body }));
+        }
+
+        #[test]
+        fn random_bytes_never_panic_even_with_a_right_checksum(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let source = HostId(1);
+            let _ = decode(source, &bytes);
+            if bytes.len() >= LENGTH_MIN {
+                bytes[0] = VERSION << 4 | bytes[0] & 0xF;
+                let sum = crc(source, &bytes);
+                put_u32(&mut bytes, 4, sum);
+                let _ = decode(source, &bytes);
+            }
+        }
+    }
 }

@@ -61,7 +61,10 @@ fn encode_branches(
         if port >= PORT_RECIRCULATE {
             return Err(TreeRouteError::NotPort);
         }
-        let same = rest.iter().take_while(|path| path.get(depth) == Some(&port)).count();
+        let same = rest
+            .iter()
+            .take_while(|path| path.get(depth) == Some(&port))
+            .count();
         let (branch, others) = rest.split_at(same);
         branches += 1;
         if branches > BRANCHES_MAX {
@@ -152,7 +155,9 @@ mod tests {
         let many: Vec<Vec<u8>> = (0..17).map(|port| vec![port]).collect();
         let many: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
         assert_eq!(refuse(&many, 255), TreeRouteError::TooManyBranches);
-        let deep: Vec<Vec<u8>> = (0..9).map(|port| [&[port][..], &[1; 14]].concat()).collect();
+        let deep: Vec<Vec<u8>> = (0..9)
+            .map(|port| [&[port][..], &[1; 14]].concat())
+            .collect();
         let deep: Vec<&[u8]> = deep.iter().map(Vec::as_slice).collect();
         assert_eq!(refuse(&deep, 255), TreeRouteError::TooLong);
     }

@@ -1,8 +1,6 @@
 //! The worm header (SPEC §1–§3): encoding in place, decoding, checksum.
 
-use super::{
-    ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC, put_u16, reject::Reject, u16_at,
-};
+use super::{ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC, put_u16, reject::Reject, u16_at};
 use crate::ids::HostId;
 
 /// Bytes of a worm header without route.
@@ -35,8 +33,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 5] =
-        [Kind::Unicast, Kind::Tree, Kind::Broadcast, Kind::Group, Kind::Control];
+    pub const ALL: [Kind; 5] = [
+        Kind::Unicast,
+        Kind::Tree,
+        Kind::Broadcast,
+        Kind::Group,
+        Kind::Control,
+    ];
 
     fn from_code(code: u8) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| *kind as u8 == code)
@@ -147,7 +150,10 @@ pub fn decode_worm(bytes: &[u8]) -> Result<Worm<'_>, Reject> {
 /// payload starts at the offset returned. `frame` must have room and `route` at
 /// most [`ROUTE_LENGTH_MAX`] bytes.
 pub fn encode(frame: &mut [u8], mac: [u8; 6], header: &Header, route: &[u8]) -> usize {
-    assert!(route.len() <= ROUTE_LENGTH_MAX, "a route has at most 255 bytes");
+    assert!(
+        route.len() <= ROUTE_LENGTH_MAX,
+        "a route has at most 255 bytes"
+    );
     frame[..6].copy_from_slice(&WORM_MAC);
     frame[6..12].copy_from_slice(&mac);
     put_u16(frame, 12, ETHERTYPE_WORM);
@@ -176,16 +182,22 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_header() -> impl Strategy<Value = Header> {
-        (0usize..5, 0u8..32, any::<u8>(), any::<u16>(), any::<u16>(), any::<u16>()).prop_map(
-            |(kind, flags, hops, source, sequence, next)| Header {
+        (
+            0usize..5,
+            0u8..32,
+            any::<u8>(),
+            any::<u16>(),
+            any::<u16>(),
+            any::<u16>(),
+        )
+            .prop_map(|(kind, flags, hops, source, sequence, next)| Header {
                 kind: Kind::ALL[kind],
                 flags,
                 hops,
                 source: HostId(source),
                 sequence,
                 next,
-            },
-        )
+            })
     }
 
     proptest! {

@@ -51,7 +51,10 @@ pub struct Writer {
 impl Writer {
     /// Writes messages of these sizes, then finishes.
     pub fn new(sizes: impl IntoIterator<Item = u64>) -> Writer {
-        Writer { sizes: sizes.into_iter().collect(), ..Writer::default() }
+        Writer {
+            sizes: sizes.into_iter().collect(),
+            ..Writer::default()
+        }
     }
 
     /// Goes on as an application whose agent has started anew: the message it was
@@ -65,9 +68,19 @@ impl Writer {
     pub fn run(&mut self, engine: &mut Engine, group: u16, host: u16, now: Instant) {
         let mut chunk = [0; 16_384];
         while let Some(&size) = self.sizes.front() {
-            assert!(size >= HEADER_BYTES as u64, "a message says what it is in 16 bytes");
+            assert!(
+                size >= HEADER_BYTES as u64,
+                "a message says what it is in 16 bytes"
+            );
             let take = (size - self.offset).min(chunk.len() as u64) as usize;
-            content(group, host, self.number, size, self.offset, &mut chunk[..take]);
+            content(
+                group,
+                host,
+                self.number,
+                size,
+                self.offset,
+                &mut chunk[..take],
+            );
             let last = self.offset + take as u64 == size;
             let Ok(accepted) = engine.write(GroupId(group), &chunk[..take], last, now) else {
                 return;
@@ -156,7 +169,9 @@ impl Reader {
             self.check(group, origin, &buf[..read.length]);
             if policy.disk_bytes.is_some_and(|disk| self.offset > disk) {
                 let reason = FailReason::NoSpace;
-                engine.abort(GroupId(group), HostId(origin), reason, now).expect("being read");
+                engine
+                    .abort(GroupId(group), HostId(origin), reason, now)
+                    .expect("being read");
                 self.aborted += 1;
                 self.offset = 0;
                 self.current.clear();
@@ -164,7 +179,9 @@ impl Reader {
             }
             if read.end_of_message {
                 self.finish(now_us);
-                engine.confirm(GroupId(group), HostId(origin), now).expect("its end was read");
+                engine
+                    .confirm(GroupId(group), HostId(origin), now)
+                    .expect("its end was read");
             } else if read.length == 0 {
                 return None;
             }
@@ -185,26 +202,47 @@ impl Reader {
         if bytes.is_empty() {
             return;
         }
-        let missing = HEADER_BYTES.saturating_sub(self.current.len()).min(bytes.len());
+        let missing = HEADER_BYTES
+            .saturating_sub(self.current.len())
+            .min(bytes.len());
         self.current.extend_from_slice(&bytes[..missing]);
         if self.current.len() == HEADER_BYTES {
             let (named_group, named_origin, number, size) = self.header();
-            assert_eq!((named_group, named_origin), (group, origin), "a message gone astray");
+            assert_eq!(
+                (named_group, named_origin),
+                (group, origin),
+                "a message gone astray"
+            );
             let mut expected = vec![0; bytes.len()];
             content(group, origin, number, size, self.offset, &mut expected);
-            assert!(bytes == expected, "message {number} of host {origin} differs near byte {}", self.offset);
+            assert!(
+                bytes == expected,
+                "message {number} of host {origin} differs near byte {}",
+                self.offset
+            );
         }
         self.offset += bytes.len() as u64;
     }
 
     fn finish(&mut self, at_us: u64) {
-        assert!(self.current.len() == HEADER_BYTES, "a message without its header");
+        assert!(
+            self.current.len() == HEADER_BYTES,
+            "a message without its header"
+        );
         let (.., number, size) = self.header();
         assert_eq!(self.offset, size, "message {number} has another length");
         if let Some(before) = self.messages.last() {
-            assert!(number > before.number, "message {number} after {}", before.number);
+            assert!(
+                number > before.number,
+                "message {number} after {}",
+                before.number
+            );
         }
-        self.messages.push(Message { number, size, at_us });
+        self.messages.push(Message {
+            number,
+            size,
+            at_us,
+        });
         self.current.clear();
         self.offset = 0;
     }

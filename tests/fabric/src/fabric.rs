@@ -3,13 +3,19 @@
 use crate::host::Host;
 use crate::link::{Link, LinkConfig};
 use crate::planner::HostPlan;
+use crate::program_switch::ProgramSwitch;
 use crate::random::Random;
 use crate::switch_model;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use wormcast_protocol::wire::pdu::{self, Body};
+use wormcast_protocol::wire::worm;
 use wormcast_protocol::{EngineConfig, HostId, Instant};
 use wormcast_routing::ids::{PortId, SwitchId};
 use wormcast_routing::topology::{Attachment, Topology};
+
+/// A full frame, for queue depths in frames.
+const FRAME_BYTES: u64 = 1_514;
 
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +67,12 @@ pub struct Fabric {
     pub engine_config: EngineConfig,
     /// The time.
     pub now_ns: u64,
+    /// How often each link carried each DATA packet, by sequence number.
+    copies: Option<BTreeMap<Place, BTreeMap<u32, u64>>>,
+    /// Switches that run the P4 program; the others follow the model.
+    programs: BTreeMap<u16, ProgramSwitch>,
+    /// Times a host woke by its own timer: a loop that finds nothing to do shows here.
+    pub wakes: u64,
     random: Random,
     heap: BinaryHeap<Reverse<Scheduled>>,
     order: u64,
@@ -68,12 +80,20 @@ pub struct Fabric {
 
 impl Fabric {
     /// A fabric of that shape, all links alike, agents started.
-    pub fn new(topology: Topology, link: LinkConfig, engine_config: EngineConfig, seed: u64) -> Fabric {
+    pub fn new(
+        topology: Topology,
+        link: LinkConfig,
+        engine_config: EngineConfig,
+        seed: u64,
+    ) -> Fabric {
         let mut links = BTreeMap::new();
         let mut hosts = BTreeMap::new();
         for host in topology.hosts() {
             links.insert(Place::Host(host.id.0), Link::new(link));
-            links.insert(Place::Switch(host.switch.0, host.port.get()), Link::new(link));
+            links.insert(
+                Place::Switch(host.switch.0, host.port.get()),
+                Link::new(link),
+            );
             hosts.insert(host.id.0, Host::new(host.id.0, engine_config.mtu));
         }
         for wire in topology.links() {
@@ -86,6 +106,9 @@ impl Fabric {
             links,
             engine_config,
             now_ns: 1_000_000,
+            copies: None,
+            programs: BTreeMap::new(),
+            wakes: 0,
             random: Random::new(seed),
             heap: BinaryHeap::new(),
             order: 0,
@@ -95,6 +118,35 @@ impl Fabric {
             fabric.start_agent(id);
         }
         fabric
+    }
+
+    /// Counts from now on how often each link carries each DATA packet.
+    pub fn count_copies(&mut self) {
+        self.copies = Some(BTreeMap::new());
+    }
+
+    /// For each link that carried DATA, the most copies of one packet it carried.
+    pub fn data_copies(&self) -> impl Iterator<Item = (Place, u64)> + '_ {
+        self.copies
+            .iter()
+            .flatten()
+            .map(|(place, copies)| (*place, copies.values().max().copied().unwrap_or(0)))
+    }
+
+    /// All switches run the P4 program from now on.
+    pub fn use_program(&mut self) {
+        for switch in self.topology.switches() {
+            let ports: Vec<u8> = self
+                .links
+                .keys()
+                .filter_map(|place| match place {
+                    Place::Switch(id, port) if *id == switch.id.0 => Some(*port),
+                    _ => None,
+                })
+                .collect();
+            self.programs
+                .insert(switch.id.0, ProgramSwitch::new(&ports, switch.id.0.into()));
+        }
     }
 
     /// The time, as engines see it.
@@ -156,7 +208,10 @@ impl Fabric {
                 Some(Place::Switch(host.switch.0, host.port.get()))
             }
             Place::Switch(switch, port) => {
-                match self.topology.attachment(SwitchId(switch), PortId::new(port)?)? {
+                match self
+                    .topology
+                    .attachment(SwitchId(switch), PortId::new(port)?)?
+                {
                     Attachment::Host(host) => Some(Place::Host(host.0)),
                     Attachment::Switch(other, port) => Some(Place::Switch(other.0, port.get())),
                 }
@@ -166,19 +221,48 @@ impl Fabric {
 
     fn schedule(&mut self, at_ns: u64, happening: Happening) {
         self.order += 1;
-        self.heap.push(Reverse(Scheduled { at_ns, order: self.order, happening }));
+        self.heap.push(Reverse(Scheduled {
+            at_ns,
+            order: self.order,
+            happening,
+        }));
     }
 
     fn send(&mut self, from: Place, mut frame: Vec<u8>) {
         let Some(to) = self.far_end(from) else { return };
         let now_ns = self.now_ns;
-        let Some(link) = self.links.get_mut(&from) else { return };
-        if matches!(from, Place::Switch(..)) && link.marks(now_ns) {
+        let Some(link) = self.links.get_mut(&from) else {
+            return;
+        };
+        // The program marks by itself.
+        let by_model = match from {
+            Place::Switch(switch, _) => !self.programs.contains_key(&switch),
+            Place::Host(_) => false,
+        };
+        if by_model && link.marks(now_ns) {
             switch_model::mark(&mut frame);
+        }
+        if let Some(copies) = &mut self.copies
+            && let Some(seq) = data_seq(&frame)
+        {
+            *copies.entry(from).or_default().entry(seq).or_default() += 1;
         }
         for arrival in link.send(frame, now_ns, &mut self.random) {
             self.schedule(arrival.at_ns, Happening::Arrives(to, arrival.frame));
         }
+    }
+
+    fn forward(&mut self, switch: u16, port: u8, frame: &[u8]) -> Vec<switch_model::Copy> {
+        let now_ns = self.now_ns;
+        let Some(program) = self.programs.get_mut(&switch) else {
+            return switch_model::forward(frame);
+        };
+        let links = &self.links;
+        program.forward(frame, port, now_ns / 1_000, |port| {
+            let link = links.get(&Place::Switch(switch, port));
+            let marks = link.filter(|link| link.config.mark_bytes.is_some());
+            marks.map_or(0, |link| (link.backlog_bytes(now_ns) / FRAME_BYTES) as u32)
+        })
     }
 
     /// Lets a host act now.
@@ -201,7 +285,11 @@ impl Fabric {
 
     /// Runs until nothing happens, `stop` says so, or the time is over. True if `stop`
     /// did. `stop` is asked every millisecond.
-    pub fn run_until(&mut self, deadline_us: u64, mut stop: impl FnMut(&mut Fabric) -> bool) -> bool {
+    pub fn run_until(
+        &mut self,
+        deadline_us: u64,
+        mut stop: impl FnMut(&mut Fabric) -> bool,
+    ) -> bool {
         let mut ask_ns = self.now_ns;
         while let Some(Reverse(next)) = self.heap.peek() {
             if next.at_ns > deadline_us * 1_000 {
@@ -213,7 +301,9 @@ impl Fabric {
                 }
                 ask_ns = next_ms(self.heap.peek().map_or(ask_ns, |next| next.0.at_ns));
             }
-            let Some(Reverse(next)) = self.heap.pop() else { break };
+            let Some(Reverse(next)) = self.heap.pop() else {
+                break;
+            };
             self.now_ns = self.now_ns.max(next.at_ns);
             match next.happening {
                 Happening::Arrives(Place::Host(id), frame) => {
@@ -221,14 +311,18 @@ impl Fabric {
                     self.host(id).receive(&frame, now);
                     self.run_host(id);
                 }
-                Happening::Arrives(Place::Switch(switch, _), frame) => {
-                    for copy in switch_model::forward(&frame) {
+                Happening::Arrives(Place::Switch(switch, port), frame) => {
+                    for copy in self.forward(switch, port, &frame) {
                         self.send(Place::Switch(switch, copy.port), copy.frame);
                     }
                 }
                 Happening::Wakes(id) => {
-                    let due = self.host(id).wake_us.is_some_and(|at| at * 1_000 <= self.now_ns);
+                    let due = self
+                        .host(id)
+                        .wake_us
+                        .is_some_and(|at| at * 1_000 <= self.now_ns);
                     if due {
+                        self.wakes += 1;
                         self.run_host(id);
                     }
                 }
@@ -241,4 +335,12 @@ impl Fabric {
 
 fn next_ms(now_ns: u64) -> u64 {
     (now_ns / 1_000_000 + 1) * 1_000_000
+}
+
+fn data_seq(frame: &[u8]) -> Option<u32> {
+    let worm = worm::decode(frame).ok()?;
+    match pdu::decode(worm.header.source, worm.payload).ok()?.body {
+        Body::Data(data) => Some(data.seq.0),
+        _ => None,
+    }
 }

@@ -58,7 +58,9 @@ impl Host {
     pub fn apply(&mut self, plan: HostPlan, now: Instant) {
         if let Some(engine) = &mut self.engine {
             engine.set_routes(plan.routes.clone(), now).expect("routes");
-            engine.set_tree_routes(plan.tree_routes.clone(), now).expect("tree routes");
+            engine
+                .set_tree_routes(plan.tree_routes.clone(), now)
+                .expect("tree routes");
             let gone: Vec<_> = engine
                 .groups()
                 .map(|group| group.id)
@@ -81,7 +83,10 @@ impl Host {
 
     /// How often this host, as an origin, has finished.
     pub fn finished_count(&self) -> usize {
-        self.events.iter().filter(|(_, event)| matches!(event, Event::Finished { .. })).count()
+        self.events
+            .iter()
+            .filter(|(_, event)| matches!(event, Event::Finished { .. }))
+            .count()
     }
 
     /// Takes a frame; rejects are counted by the engine.
@@ -108,7 +113,10 @@ impl Host {
             while let Some(event) = engine.poll_event() {
                 match event {
                     Event::Readable { group, origin } => {
-                        self.applications.readers.entry((group.0, origin.0)).or_default();
+                        self.applications
+                            .readers
+                            .entry((group.0, origin.0))
+                            .or_default();
                     }
                     Event::MessageLost { group, origin, .. } => {
                         let readers = &mut self.applications.readers;
@@ -121,8 +129,7 @@ impl Host {
             }
             read_again_us = None;
             for ((group, origin), reader) in &mut self.applications.readers {
-                let again =
-                    reader.run(engine, *group, *origin, &self.applications.policy, now);
+                let again = reader.run(engine, *group, *origin, &self.applications.policy, now);
                 read_again_us = [read_again_us, again].into_iter().flatten().min();
             }
             let mut sent = false;

@@ -7,6 +7,7 @@ pub mod fabric;
 pub mod host;
 pub mod link;
 pub mod planner;
+pub mod program_switch;
 pub mod random;
 pub mod scenario;
 pub mod switch_model;

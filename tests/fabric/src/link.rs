@@ -84,7 +84,12 @@ pub struct Arrival {
 impl Link {
     /// An idle link.
     pub fn new(config: LinkConfig) -> Link {
-        Link { config, statistics: LinkStatistics::default(), down: false, free_at_ns: 0 }
+        Link {
+            config,
+            statistics: LinkStatistics::default(),
+            down: false,
+            free_at_ns: 0,
+        }
     }
 
     /// Bytes that wait or are being sent.
@@ -95,7 +100,9 @@ impl Link {
 
     /// Whether a frame sent now is marked.
     pub fn marks(&self, now_ns: u64) -> bool {
-        self.config.mark_bytes.is_some_and(|bytes| self.backlog_bytes(now_ns) > bytes)
+        self.config
+            .mark_bytes
+            .is_some_and(|bytes| self.backlog_bytes(now_ns) > bytes)
     }
 
     /// Puts a frame onto the link; gives what arrives at the other end.
@@ -127,7 +134,10 @@ impl Link {
         let mut arrivals = Vec::with_capacity(1);
         if random.chance(damage.duplication) {
             let copy_at_ns = at_ns + random.below(damage.reorder_ns.max(1_000));
-            arrivals.push(Arrival { at_ns: copy_at_ns, frame: frame.clone() });
+            arrivals.push(Arrival {
+                at_ns: copy_at_ns,
+                frame: frame.clone(),
+            });
         }
         arrivals.push(Arrival { at_ns, frame });
         arrivals

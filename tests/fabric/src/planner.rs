@@ -28,7 +28,12 @@ pub struct GroupWish {
 impl GroupWish {
     /// A group of these members, k = 2.
     pub fn new(id: u16, scheme: Scheme, members: impl IntoIterator<Item = u16>) -> GroupWish {
-        GroupWish { id, scheme, k: 2, members: members.into_iter().collect() }
+        GroupWish {
+            id,
+            scheme,
+            k: 2,
+            members: members.into_iter().collect(),
+        }
     }
 }
 
@@ -98,8 +103,11 @@ pub fn plan(topology: &Topology, groups: &[GroupWish], epoch: u32) -> BTreeMap<u
             .filter(|wish| wish.members.contains(&host.id.0))
             .map(|wish| plan_group(host.id, &unicast, wish, epoch))
             .collect();
-        let plan =
-            HostPlan { routes: table(&unicast), tree_routes: table(&along_tree), groups };
+        let plan = HostPlan {
+            routes: table(&unicast),
+            tree_routes: table(&along_tree),
+            groups,
+        };
         plans.insert(host.id.0, plan);
     }
     plans
@@ -108,11 +116,12 @@ pub fn plan(topology: &Topology, groups: &[GroupWish], epoch: u32) -> BTreeMap<u
 fn plan_group(host: HostId, routes: &Routes<'_>, wish: &GroupWish, epoch: u32) -> GroupPlan {
     let members: Vec<HostId> = wish.members.iter().copied().map(HostId).collect();
     let order = match wish.scheme {
-        Scheme::KBinomial => ordering::cco(routes.topology(), routes.updown(), &members).expect("members are hosts"),
+        Scheme::KBinomial => {
+            ordering::cco(routes.topology(), routes.updown(), &members).expect("members are hosts")
+        }
         _ => ordering::by_id(&members),
     };
-    let tree = (wish.scheme == Scheme::Tree)
-        .then(|| {
+    let tree = (wish.scheme == Scheme::Tree).then(|| {
         let hops = |a, b| routes.distance(a, b).ok().flatten();
         Arc::new(RootedTree::build(&members, 3, hops).expect("members are hosts"))
     });

@@ -20,6 +20,10 @@ impl Random {
 
     /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.0.next_u64() % bound }
+        if bound == 0 {
+            0
+        } else {
+            self.0.next_u64() % bound
+        }
     }
 }

@@ -49,7 +49,13 @@ impl Scenario {
         let topology = generate::from_spec(shape).expect("a known shape");
         let members: Vec<u16> = topology.hosts().iter().map(|host| host.id.0).collect();
         let wish = GroupWish::new(GROUP, scheme, members);
-        Scenario::with(topology, vec![wish], link(damage), engine_config(seed), seed)
+        Scenario::with(
+            topology,
+            vec![wish],
+            link(damage),
+            engine_config(seed),
+            seed,
+        )
     }
 
     /// A fabric as given.
@@ -75,10 +81,16 @@ impl Scenario {
     /// The controller plans anew, from what is left, and tells every agent.
     pub fn replan(&mut self) {
         self.epoch += 1;
-        let topology = self.fabric.topology.without(&self.damage).expect("something is left");
+        let topology = self
+            .fabric
+            .topology
+            .without(&self.damage)
+            .expect("something is left");
         let mut groups = self.groups.clone();
         for group in &mut groups {
-            group.members.retain(|member| topology.hosts().iter().any(|host| host.id.0 == *member));
+            group
+                .members
+                .retain(|member| topology.hosts().iter().any(|host| host.id.0 == *member));
         }
         let plans = planner::plan(&topology, &groups, self.epoch);
         self.fabric.apply(&plans);
@@ -87,7 +99,11 @@ impl Scenario {
     /// `origin` writes messages of these sizes to [`GROUP`].
     pub fn write(&mut self, origin: u16, sizes: &[u64]) {
         let writer = Writer::new(sizes.iter().copied());
-        self.fabric.host(origin).applications.writers.insert(GROUP, writer);
+        self.fabric
+            .host(origin)
+            .applications
+            .writers
+            .insert(GROUP, writer);
         self.fabric.run_host(origin);
     }
 
@@ -95,19 +111,36 @@ impl Scenario {
     pub fn finish(&mut self, origin: u16, within_us: u64) -> u64 {
         let start_us = self.fabric.now_ns / 1_000;
         let seen = self.finish_events(origin);
+        let wakes_before = self.fabric.wakes;
         let done = self.fabric.run_until(start_us + within_us, |fabric| {
             fabric.host(origin).finished_count() > seen
         });
         if !done {
-            panic!("seed {}: origin {origin} has not finished after {within_us} µs\n{}", self.seed, self.report());
+            panic!(
+                "seed {}: origin {origin} has not finished after {within_us} µs\n{}",
+                self.seed,
+                self.report()
+            );
         }
+        // A timer that finds nothing to do, again and again, would show here.
+        let wakes = self.fabric.wakes - wakes_before;
+        let hosts_ms = (self.fabric.now_ns / 1_000_000 - start_us / 1_000 + 1)
+            * self.fabric.hosts.len() as u64;
+        assert!(
+            wakes < 30 * hosts_ms,
+            "seed {}: {wakes} wakes in {hosts_ms} host ms",
+            self.seed
+        );
         self.finish_time_us(origin) - start_us
     }
 
     /// When the origin finished last, µs.
     pub fn finish_time_us(&mut self, origin: u16) -> u64 {
         let events = &self.fabric.host(origin).events;
-        let last = events.iter().rev().find(|(_, event)| matches!(event, Event::Finished { .. }));
+        let last = events
+            .iter()
+            .rev()
+            .find(|(_, event)| matches!(event, Event::Finished { .. }));
         last.expect("it has finished").0
     }
 
@@ -125,8 +158,14 @@ impl Scenario {
     /// Messages of `origin` that `member` has read: their numbers.
     pub fn delivered(&mut self, member: u16, origin: u16) -> Vec<u32> {
         let readers = &self.fabric.host(member).applications.readers;
-        let messages = readers.get(&(GROUP, origin)).map(|reader| &reader.messages[..]);
-        messages.unwrap_or_default().iter().map(|message| message.number).collect()
+        let messages = readers
+            .get(&(GROUP, origin))
+            .map(|reader| &reader.messages[..]);
+        messages
+            .unwrap_or_default()
+            .iter()
+            .map(|message| message.number)
+            .collect()
     }
 
     /// Every member but `except` has read exactly messages 0 to `count`.
@@ -138,7 +177,13 @@ impl Scenario {
             }
             let numbers = self.delivered(member, origin);
             let expected: Vec<u32> = (0..count).collect();
-            assert_eq!(numbers, expected, "seed {}: member {member}\n{}", self.seed, self.report());
+            assert_eq!(
+                numbers,
+                expected,
+                "seed {}: member {member}\n{}",
+                self.seed,
+                self.report()
+            );
         }
     }
 
@@ -148,8 +193,13 @@ impl Scenario {
         events
             .iter()
             .filter_map(|(_, event)| match event {
-                Event::Stable { message, failed, .. } => {
-                    let failed = failed.iter().map(|(host, reason)| (host.0, *reason)).collect();
+                Event::Stable {
+                    message, failed, ..
+                } => {
+                    let failed = failed
+                        .iter()
+                        .map(|(host, reason)| (host.0, *reason))
+                        .collect();
                     Some((*message, failed))
                 }
                 _ => None,
@@ -164,13 +214,23 @@ impl Scenario {
             let Some(engine) = &host.engine else { continue };
             let limits = &engine.config().limits;
             for (class, limit) in [
-                (wormcast_protocol::BufferClass::One, limits.pool_class1_bytes),
-                (wormcast_protocol::BufferClass::Two, limits.pool_class2_bytes),
+                (
+                    wormcast_protocol::BufferClass::One,
+                    limits.pool_class1_bytes,
+                ),
+                (
+                    wormcast_protocol::BufferClass::Two,
+                    limits.pool_class2_bytes,
+                ),
             ] {
                 // Each stream may hold a few packets beyond, so that none starves another.
                 let beyond = limits.sessions * 4 * (engine.config().mtu + 64);
                 let peak = engine.pool_peak_bytes(class);
-                assert!(peak <= limit + beyond, "seed {seed}: host {} used {peak}", host.id);
+                assert!(
+                    peak <= limit + beyond,
+                    "seed {seed}: host {} used {peak}",
+                    host.id
+                );
             }
         }
     }
@@ -197,7 +257,11 @@ impl Scenario {
                 .map(|(name, value)| format!("{name}={value}"))
                 .collect();
             text += &format!("host {}: {}\n", host.id, drops.join(" "));
-            text += &format!("host {} events: {:?}\n", host.id, host.events.iter().rev().take(8).collect::<Vec<_>>());
+            text += &format!(
+                "host {} events: {:?}\n",
+                host.id,
+                host.events.iter().rev().take(8).collect::<Vec<_>>()
+            );
         }
         for (place, link) in &self.fabric.links {
             let statistics = link.statistics;

@@ -16,21 +16,33 @@ pub struct Copy {
 
 /// What the switch makes of a frame; empty if it drops it.
 pub fn forward(frame: &[u8]) -> Vec<Copy> {
-    let Ok(worm) = worm::decode(frame) else { return Vec::new() };
+    let Ok(worm) = worm::decode(frame) else {
+        return Vec::new();
+    };
     if worm.header.hops >= HOPS_MAX {
         return Vec::new();
     }
-    let header = Header { hops: worm.header.hops + 1, ..worm.header };
+    let header = Header {
+        hops: worm.header.hops + 1,
+        ..worm.header
+    };
     match header.kind {
         Kind::Unicast => match worm.route.split_first() {
             Some((&port, rest)) if port < PORT_RECIRCULATE => {
-                vec![Copy { port, frame: rebuild(frame, &header, rest, worm.payload) }]
+                vec![Copy {
+                    port,
+                    frame: rebuild(frame, &header, rest, worm.payload),
+                }]
             }
-            Some((&PORT_RECIRCULATE, rest)) => forward(&rebuild(frame, &header, rest, worm.payload)),
+            Some((&PORT_RECIRCULATE, rest)) => {
+                forward(&rebuild(frame, &header, rest, worm.payload))
+            }
             _ => Vec::new(),
         },
         Kind::Tree => {
-            let Some(branches) = tree_route::decode(worm.route) else { return Vec::new() };
+            let Some(branches) = tree_route::decode(worm.route) else {
+                return Vec::new();
+            };
             branches
                 .into_iter()
                 .map(|(port, sub_route)| {
@@ -38,7 +50,10 @@ pub fn forward(frame: &[u8]) -> Vec<Copy> {
                     if !route.is_empty() {
                         route.push(MARKER_END);
                     }
-                    Copy { port, frame: rebuild(frame, &header, &route, worm.payload) }
+                    Copy {
+                        port,
+                        frame: rebuild(frame, &header, &route, worm.payload),
+                    }
                 })
                 .collect()
         }
@@ -57,7 +72,10 @@ fn rebuild(frame: &[u8], header: &Header, route: &[u8], payload: &[u8]) -> Vec<u
 /// Sets the CE flag of a worm that is about to wait in a long queue.
 pub fn mark(frame: &mut [u8]) {
     if let Ok(worm) = worm::decode(frame) {
-        let header = Header { flags: worm.header.flags | flags::CE, ..worm.header };
+        let header = Header {
+            flags: worm.header.flags | flags::CE,
+            ..worm.header
+        };
         let route = worm.route.to_vec();
         worm::encode_worm(&mut frame[ETHERNET_LENGTH..], &header, &route);
     }

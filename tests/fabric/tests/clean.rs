@@ -1,26 +1,188 @@
-//! Transfers on a clean fabric: what each scheme costs, exactly.
+//! Transfers on a clean fabric: what each scheme costs. Virtual time, so exact.
 
+use std::collections::BTreeMap;
 use wormcast_fabric_tests::fabric::Place;
 use wormcast_fabric_tests::link::Damage;
-use wormcast_fabric_tests::scenario::{GROUP, RATE_BPS, Scenario};
+use wormcast_fabric_tests::planner::GroupWish;
+use wormcast_fabric_tests::scenario::{GROUP, RATE_BPS, Scenario, engine_config, link};
 use wormcast_protocol::Scheme;
+use wormcast_routing::generate;
 
-const SIZE: u64 = 4_000_000;
+const SIZE: u64 = 10_000_000;
+const SECOND_US: u64 = 1_000_000;
 
-fn ideal_us(size: u64) -> u64 {
-    size * 8 * 1_000_000 / RATE_BPS
+/// Time for so many bytes at the link rate, without any header, µs.
+fn ideal_us(bytes: u64) -> u64 {
+    bytes * 8 * 1_000_000 / RATE_BPS
+}
+
+fn transfer(scheme: Scheme, members: u16) -> (Scenario, u64) {
+    let topology = generate::from_spec("testbed").expect("known");
+    let groups = vec![GroupWish::new(GROUP, scheme, 0..members)];
+    let mut scenario = Scenario::with(
+        topology,
+        groups,
+        link(Damage::default()),
+        engine_config(1),
+        1,
+    );
+    scenario.fabric.count_copies();
+    scenario.write(0, &[SIZE]);
+    let took_us = scenario.finish(0, 60 * SECOND_US);
+    scenario.check_delivered(0, 1, &[]);
+    scenario.check_pools();
+    println!("{} to {}: {took_us} µs", scheme.name(), members - 1);
+    (scenario, took_us)
+}
+
+fn retransmissions(scenario: &Scenario) -> u64 {
+    let engines = scenario
+        .fabric
+        .hosts
+        .values()
+        .filter_map(|host| host.engine.as_ref());
+    engines
+        .flat_map(|engine| engine.statistics().map(|(_, _, s)| s.retransmissions))
+        .sum()
 }
 
 #[test]
-fn every_scheme_delivers_every_message() {
+fn every_scheme_delivers_messages_of_every_size() {
     for scheme in Scheme::ALL {
         let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 1);
-        scenario.write(0, &[SIZE, 16, 100_000, 1_444, 1_445, 17]);
-        let took_us = scenario.finish(0, 60_000_000);
-        println!("{}: {} ms", scheme.name(), took_us / 1000);
-        println!("{}", scenario.report());
-        scenario.check_delivered(0, 6, &[]);
-        scenario.check_pools();
-        let _ = (GROUP, Place::Host(0), ideal_us(SIZE));
+        scenario.write(
+            3,
+            &[100_000, 16, 1_443, 1_444, 1_445, 1_446, 17, 2_888, 50_000],
+        );
+        scenario.finish(3, 60 * SECOND_US);
+        scenario.check_delivered(3, 9, &[]);
+        assert!(
+            scenario
+                .outcomes(3)
+                .iter()
+                .all(|(_, failed)| failed.is_empty())
+        );
+        assert_eq!(retransmissions(&scenario), 0, "{scheme:?}");
+    }
+}
+
+#[test]
+fn one_flow_fills_its_link() {
+    for scheme in Scheme::ALL {
+        let (scenario, took_us) = transfer(scheme, 2);
+        // 14 + 12 + route + 24 bytes of headers for 1444 of payload, and the start.
+        let share = ideal_us(SIZE * 1_497 / 1_444) as f64 / took_us as f64;
+        println!("{}: {share:.3} of the link", scheme.name());
+        assert!(share > 0.95, "{scheme:?}: {share}");
+        assert_eq!(retransmissions(&scenario), 0, "{scheme:?}");
+    }
+}
+
+#[test]
+fn scheme_switch_sends_the_file_once_and_no_link_carries_a_byte_twice() {
+    let (_, alone_us) = transfer(Scheme::Switch, 2);
+    let (scenario, took_us) = transfer(Scheme::Switch, 8);
+    assert!(took_us < ideal_us(SIZE) * 115 / 100, "{took_us} µs");
+    assert!(
+        took_us < alone_us * 110 / 100,
+        "{took_us} µs to 7, {alone_us} µs to 1"
+    );
+    assert_eq!(retransmissions(&scenario), 0);
+    let at_source = scenario.fabric.links[&Place::Host(0)].statistics.bytes;
+    println!(
+        "bytes at the source: {:.4} of the file",
+        at_source as f64 / SIZE as f64
+    );
+    assert!(at_source <= SIZE * 105 / 100, "{at_source} bytes");
+    for (place, link) in &scenario.fabric.links {
+        let bytes = link.statistics.bytes;
+        assert!(bytes <= SIZE * 105 / 100, "{place:?} carried {bytes} bytes");
+    }
+    let mut carried: BTreeMap<Place, u64> = BTreeMap::new();
+    for (place, count) in scenario.fabric.data_copies() {
+        carried.insert(place, count);
+    }
+    assert!(
+        carried.len() >= 8,
+        "the source and seven receivers: {carried:?}"
+    );
+    for (place, most) in carried {
+        assert_eq!(most, 1, "{place:?} carried a packet {most} times");
+    }
+}
+
+#[test]
+fn each_scheme_costs_what_its_structure_says() {
+    let (_, alone_us) = transfer(Scheme::Repeat, 2);
+    // Copies that leave the busiest host, to seven receivers.
+    for (scheme, copies) in [
+        (Scheme::Repeat, 7.0),
+        (Scheme::Circuit, 1.0),
+        (Scheme::Tree, 3.0),
+        (Scheme::KBinomial, 2.0),
+        (Scheme::Switch, 1.0),
+    ] {
+        let (_, took_us) = transfer(scheme, 8);
+        let ratio = took_us as f64 / alone_us as f64;
+        println!("{}: {ratio:.2} times one receiver", scheme.name());
+        assert!(
+            ratio > copies * 0.95 && ratio < copies * 1.1,
+            "{scheme:?}: {ratio}"
+        );
+    }
+}
+
+#[test]
+fn queues_stay_short_however_long_the_transfer() {
+    let topology = generate::from_spec("testbed").expect("known");
+    let groups = vec![GroupWish::new(GROUP, Scheme::Circuit, 0..3)];
+    let mut config = link(Damage::default());
+    config.rate_bps = 10_000_000;
+    config.queue_bytes = 10_000_000 / 8 / 10;
+    let mut scenario = Scenario::with(topology, groups, config, engine_config(1), 1);
+    scenario.write(0, &[60_000_000]);
+    // Long enough for the least delay seen to be forgotten several times.
+    scenario.run_for(40 * SECOND_US);
+    let backlog = scenario.fabric.links[&Place::Host(0)].backlog_bytes(scenario.fabric.now_ns);
+    assert!(
+        backlog < 10_000_000 / 8 * 15 / 1_000,
+        "{backlog} bytes wait, 15 ms are 18750"
+    );
+    scenario.finish(0, 60 * SECOND_US);
+    assert_eq!(retransmissions(&scenario), 0);
+    scenario.check_delivered(0, 1, &[]);
+}
+
+#[test]
+fn an_idle_fabric_is_silent() {
+    let (mut scenario, _) = transfer(Scheme::Tree, 8);
+    scenario.run_for(SECOND_US);
+    let before: u64 = scenario
+        .fabric
+        .links
+        .values()
+        .map(|link| link.statistics.frames)
+        .sum();
+    scenario.run_for(60 * SECOND_US);
+    let after: u64 = scenario
+        .fabric
+        .links
+        .values()
+        .map(|link| link.statistics.frames)
+        .sum();
+    assert_eq!(before, after);
+    for host in scenario.fabric.hosts.values() {
+        let engine = host.engine.as_ref().expect("runs");
+        for class in [
+            wormcast_protocol::BufferClass::One,
+            wormcast_protocol::BufferClass::Two,
+        ] {
+            assert_eq!(
+                engine.pool_bytes(class),
+                0,
+                "host {} holds what is stable",
+                host.id
+            );
+        }
     }
 }

@@ -25,13 +25,26 @@ fn a_cut_link_and_a_new_plan_lose_and_repeat_nothing() {
         // A link of the ring: the routes go the other way round now.
         scenario.fabric.set_link_down(0, 4, true);
         scenario.run_for(400_000);
-        scenario.damage.links.insert((SwitchId(0), PortId::new(4).expect("a port")));
+        scenario
+            .damage
+            .links
+            .insert((SwitchId(0), PortId::new(4).expect("a port")));
         scenario.replan();
         let took_us = scenario.finish(1, 60 * SECOND_US);
-        println!("{:?} seed {}: {} ms", scenario.groups[0].scheme, scenario.seed, took_us / 1000);
+        println!(
+            "{:?} seed {}: {} ms",
+            scenario.groups[0].scheme,
+            scenario.seed,
+            took_us / 1000
+        );
         scenario.check_delivered(1, 3, &[]);
         scenario.check_pools();
-        assert!(scenario.outcomes(1).iter().all(|(_, failed)| failed.is_empty()));
+        assert!(
+            scenario
+                .outcomes(1)
+                .iter()
+                .all(|(_, failed)| failed.is_empty())
+        );
     }
 }
 
@@ -48,7 +61,10 @@ fn a_link_that_heals_lets_the_transfer_go_on_without_any_controller() {
         println!("{:?}: {} ms", scenario.groups[0].scheme, took_us / 1000);
         scenario.check_delivered(1, 1, &[]);
         let progress_us = scenario.fabric.now_ns / 1_000 - before;
-        assert!(progress_us < 5 * SECOND_US, "resumed too slowly: {progress_us} µs");
+        assert!(
+            progress_us < 5 * SECOND_US,
+            "resumed too slowly: {progress_us} µs"
+        );
     }
 }
 
@@ -61,14 +77,20 @@ fn a_dead_member_is_reported_and_the_others_finish_by_the_new_plan() {
         let victim = 4;
         scenario.fabric.stop_agent(victim);
         let start_us = scenario.fabric.now_ns / 1_000;
-        let reported = scenario.fabric.run_until(start_us + 10 * SECOND_US, |fabric| {
-            fabric.hosts.values().any(|host| {
-                host.events.iter().any(|(_, event)| {
+        let reported = scenario
+            .fabric
+            .run_until(start_us + 10 * SECOND_US, |fabric| {
+                fabric.hosts.values().any(|host| {
+                    host.events.iter().any(|(_, event)| {
                     matches!(event, Event::MemberFailed { host, .. } if host.0 == victim)
                 })
-            })
-        });
-        assert!(reported, "{scheme:?} seed {}: nobody noticed", scenario.seed);
+                })
+            });
+        assert!(
+            reported,
+            "{scheme:?} seed {}: nobody noticed",
+            scenario.seed
+        );
         let wrong: BTreeSet<u16> = scenario
             .fabric
             .hosts
@@ -79,15 +101,27 @@ fn a_dead_member_is_reported_and_the_others_finish_by_the_new_plan() {
                 _ => None,
             })
             .collect();
-        assert!(wrong.is_empty(), "{scheme:?}: {wrong:?} taken for dead\n{}", scenario.report());
+        assert!(
+            wrong.is_empty(),
+            "{scheme:?}: {wrong:?} taken for dead\n{}",
+            scenario.report()
+        );
         scenario.damage.hosts.insert(HostId(victim));
         scenario.replan();
         let took_us = scenario.finish(0, 60 * SECOND_US);
-        println!("{scheme:?} seed {}: {} ms after the plan", scenario.seed, took_us / 1000);
+        println!(
+            "{scheme:?} seed {}: {} ms after the plan",
+            scenario.seed,
+            took_us / 1000
+        );
         scenario.check_delivered(0, 2, &[victim]);
         for (message, failed) in scenario.outcomes(0) {
             let hosts: Vec<u16> = failed.iter().map(|(host, _)| *host).collect();
-            let expected = if message == 0 || !failed.is_empty() { vec![victim] } else { vec![] };
+            let expected = if message == 0 || !failed.is_empty() {
+                vec![victim]
+            } else {
+                vec![]
+            };
             assert_eq!(hosts, expected, "{scheme:?}: message {message}");
         }
     }
@@ -128,7 +162,10 @@ fn a_dead_inner_member_takes_only_those_below_it_along_when_no_plan_comes() {
 #[test]
 fn a_full_disk_fails_one_member_and_no_other() {
     for mut scenario in scenarios(Damage::default()).chain(scenarios(Damage::rough())) {
-        let policy = ReaderPolicy { disk_bytes: Some(1_000_000), ..ReaderPolicy::default() };
+        let policy = ReaderPolicy {
+            disk_bytes: Some(1_000_000),
+            ..ReaderPolicy::default()
+        };
         scenario.fabric.host(2).applications.policy = policy;
         scenario.write(0, &[SIZE, 200_000, SIZE]);
         scenario.finish(0, 60 * SECOND_US);
@@ -137,9 +174,10 @@ fn a_full_disk_fails_one_member_and_no_other() {
         let no_space = vec![(2, FailReason::NoSpace)];
         let expected = vec![(0, no_space.clone()), (1, vec![]), (2, no_space)];
         assert_eq!(scenario.outcomes(0), expected, "{}", scenario.report());
-        let told = scenario.fabric.host(0).events.iter().filter(|(_, event)| {
-            matches!(event, Event::MemberAborted { host, .. } if host.0 == 2)
-        });
+        let told =
+            scenario.fabric.host(0).events.iter().filter(
+                |(_, event)| matches!(event, Event::MemberAborted { host, .. } if host.0 == 2),
+            );
         assert_eq!(told.count(), 2);
     }
 }
@@ -155,9 +193,18 @@ fn a_member_whose_agent_starts_anew_gets_the_next_message() {
         scenario.fabric.start_agent(2);
         scenario.finish(0, 60 * SECOND_US);
         scenario.check_delivered(0, 3, &[2]);
-        assert_eq!(scenario.delivered(2, 0), vec![1, 2], "{scheme:?}\n{}", scenario.report());
+        assert_eq!(
+            scenario.delivered(2, 0),
+            vec![1, 2],
+            "{scheme:?}\n{}",
+            scenario.report()
+        );
         let late = vec![(2, FailReason::Late)];
-        assert_eq!(scenario.outcomes(0), vec![(0, late), (1, vec![]), (2, vec![])], "{scheme:?}");
+        assert_eq!(
+            scenario.outcomes(0),
+            vec![(0, late), (1, vec![]), (2, vec![])],
+            "{scheme:?}"
+        );
     }
 }
 
@@ -176,7 +223,11 @@ fn an_origin_whose_agent_starts_anew_begins_its_message_again() {
         scenario.check_delivered(0, 2, &[]);
         for member in 1..8 {
             let lost = scenario.fabric.host(member).applications.readers[&(GROUP, 0)].lost;
-            assert_eq!(lost, 1, "{:?}: the first try broke off", scenario.groups[0].scheme);
+            assert_eq!(
+                lost, 1,
+                "{:?}: the first try broke off",
+                scenario.groups[0].scheme
+            );
         }
     }
 }

@@ -31,8 +31,16 @@ fn goodput_stays_high_with_damage_on_every_link() {
             scenario.check_delivered(0, 1, &[]);
             scenario.check_pools();
             let share = ideal_us(copies(scheme)) as f64 / took_us as f64;
-            println!("{} seed {seed}: {took_us} µs, {share:.2} of the link", scheme.name());
-            assert!(share > 0.7, "{} seed {seed}: {share}\n{}", scheme.name(), scenario.report());
+            println!(
+                "{} seed {seed}: {took_us} µs, {share:.2} of the link",
+                scheme.name()
+            );
+            assert!(
+                share > 0.7,
+                "{} seed {seed}: {share}\n{}",
+                scheme.name(),
+                scenario.report()
+            );
         }
     }
 }

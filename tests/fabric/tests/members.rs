@@ -19,7 +19,10 @@ fn a_member_without_buffer_refuses_and_is_served_later() {
             config.limits.pool_class1_bytes = 150_000;
             config.limits.pool_class2_bytes = 150_000;
             let mut scenario = Scenario::with(topology, groups, link(damage), config, 3);
-            let sleeps = ReaderPolicy { asleep_until_us: 700_000, ..ReaderPolicy::default() };
+            let sleeps = ReaderPolicy {
+                asleep_until_us: 700_000,
+                ..ReaderPolicy::default()
+            };
             scenario.fabric.host(3).applications.policy = sleeps;
             scenario.write(0, &[2_000_000, 100_000]);
             scenario.finish(0, 60 * SECOND_US);
@@ -27,25 +30,39 @@ fn a_member_without_buffer_refuses_and_is_served_later() {
             scenario.check_pools();
             let nacks: u64 = nacks_sent(&mut scenario, 3);
             assert!(nacks > 0, "{scheme:?}: host 3 had a full pool");
-            assert!(scenario.outcomes(0).iter().all(|(_, failed)| failed.is_empty()));
+            assert!(
+                scenario
+                    .outcomes(0)
+                    .iter()
+                    .all(|(_, failed)| failed.is_empty())
+            );
         }
     }
 }
 
 fn nacks_sent(scenario: &mut Scenario, host: u16) -> u64 {
     let engine = scenario.fabric.host(host).engine.as_ref().expect("runs");
-    engine.statistics().map(|(_, _, statistics)| statistics.nacks_sent).sum()
+    engine
+        .statistics()
+        .map(|(_, _, statistics)| statistics.nacks_sent)
+        .sum()
 }
 
 #[test]
 fn a_slow_member_slows_the_group_and_loses_nothing() {
     for scheme in Scheme::ALL {
         let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 5);
-        let slow = ReaderPolicy { bytes_per_ms: Some(1_000), ..ReaderPolicy::default() };
+        let slow = ReaderPolicy {
+            bytes_per_ms: Some(1_000),
+            ..ReaderPolicy::default()
+        };
         scenario.fabric.host(6).applications.policy = slow;
         scenario.write(0, &[2_000_000]);
         let took_us = scenario.finish(0, 60 * SECOND_US);
-        assert!(took_us >= 2 * SECOND_US - 10_000, "a member reads 1 MB/s: {took_us} µs");
+        assert!(
+            took_us >= 2 * SECOND_US - 10_000,
+            "a member reads 1 MB/s: {took_us} µs"
+        );
         assert!(took_us <= 3 * SECOND_US, "{scheme:?}: {took_us} µs");
         scenario.check_delivered(0, 1, &[]);
     }
@@ -94,7 +111,12 @@ fn two_origins_share_the_fabric_fairly() {
 #[test]
 fn groups_whose_structures_cross_do_not_lock_each_other_up() {
     let topology = generate::from_spec("testbed").expect("known");
-    let schemes = [Scheme::Tree, Scheme::Circuit, Scheme::KBinomial, Scheme::Circuit];
+    let schemes = [
+        Scheme::Tree,
+        Scheme::Circuit,
+        Scheme::KBinomial,
+        Scheme::Circuit,
+    ];
     let groups: Vec<GroupWish> = (0..4)
         .map(|index| GroupWish::new(GROUP + index, schemes[usize::from(index)], 0..8))
         .collect();
@@ -114,14 +136,19 @@ fn groups_whose_structures_cross_do_not_lock_each_other_up() {
     }
     for origin in [0, 7, 3] {
         let until_us = scenario.fabric.now_ns / 1_000 + 120 * SECOND_US;
-        let done = scenario
-            .fabric
-            .run_until(until_us, |fabric| fabric.hosts[&origin].finished_count() == 4);
+        let done = scenario.fabric.run_until(until_us, |fabric| {
+            fabric.hosts[&origin].finished_count() == 4
+        });
         assert!(done, "origin {origin} is stuck\n{}", scenario.report());
     }
     for host in scenario.fabric.hosts.values() {
         for ((group, origin), reader) in &host.applications.readers {
-            assert_eq!(reader.messages.len(), 1, "host {} group {group} of {origin}", host.id);
+            assert_eq!(
+                reader.messages.len(),
+                1,
+                "host {} group {group} of {origin}",
+                host.id
+            );
         }
     }
     scenario.check_pools();
@@ -142,7 +169,10 @@ fn a_member_that_joins_late_starts_at_the_next_message() {
             scenario.check_delivered(0, 3, &[3]);
             assert_eq!(scenario.delivered(3, 0), vec![1, 2], "{scheme:?}");
             let late = vec![(3, FailReason::Late)];
-            assert_eq!(scenario.outcomes(0), vec![(0, late), (1, vec![]), (2, vec![])]);
+            assert_eq!(
+                scenario.outcomes(0),
+                vec![(0, late), (1, vec![]), (2, vec![])]
+            );
         }
     }
 }
@@ -173,6 +203,11 @@ fn an_agent_that_gets_its_plan_late_misses_nothing() {
         scenario.replan();
         scenario.finish(0, 60 * SECOND_US);
         scenario.check_delivered(0, 2, &[]);
-        assert!(scenario.outcomes(0).iter().all(|(_, failed)| failed.is_empty()));
+        assert!(
+            scenario
+                .outcomes(0)
+                .iter()
+                .all(|(_, failed)| failed.is_empty())
+        );
     }
 }

@@ -1,18 +1,22 @@
 //! The engine of one host: all its groups and streams, frames in, frames out.
 
+mod application;
+mod roles;
+
 use crate::config::{ConfigError, EngineConfig};
-use crate::event::{Event, FailReason, LossReason, Read, Transmit, UseError};
+use crate::event::{Event, LossReason, Transmit};
 use crate::ids::{BufferClass, GroupId, HostId, Seq};
-use crate::plan::{GroupPlan, PlanError, Role};
+use crate::plan::{GroupPlan, PlanError};
 use crate::session::shared::Shared;
-use crate::session::{Progress, Session};
+use crate::session::{Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
 use crate::wire::ETHERNET_LENGTH;
 use crate::wire::ETHERTYPE_HOST_PDU;
 use crate::wire::pdu::{self, Body, Common, Data};
 use crate::wire::reject::Reject;
-use crate::wire::worm::{self, Kind, ROUTE_LENGTH_MAX};
+use crate::wire::worm::{self, Kind};
+use roles::check_routes;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
@@ -124,7 +128,10 @@ impl Engine {
             return Err(PlanError::GroupReserved);
         }
         if !plan.members.contains(&host) {
-            return Err(PlanError::NotMember { group: plan.id, host });
+            return Err(PlanError::NotMember {
+                group: plan.id,
+                host,
+            });
         }
         if self.groups.len() >= limit && !self.groups.contains_key(&plan.id) {
             return Err(PlanError::GroupsFull { limit });
@@ -133,7 +140,9 @@ impl Engine {
         let keys: Vec<SessionKey> = self.keys_of(group).collect();
         for key in keys {
             let role = self.shared.usable_role(&plan, key.1);
-            let Some(session) = self.sessions.get_mut(&key) else { continue };
+            let Some(session) = self.sessions.get_mut(&key) else {
+                continue;
+            };
             match role {
                 Ok(role) => session.apply_plan(&plan, role, &mut self.shared, now),
                 Err(_) => session.detach(&mut self.shared),
@@ -305,7 +314,11 @@ impl Engine {
             if old.break_off() {
                 let (group, origin) = key;
                 let reason = LossReason::OriginRestarted;
-                self.shared.emit(Event::MessageLost { group, origin, reason });
+                self.shared.emit(Event::MessageLost {
+                    group,
+                    origin,
+                    reason,
+                });
             }
             old.release_all(&mut self.shared);
         }
@@ -315,16 +328,12 @@ impl Engine {
         let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
         let identity = self.shared.take_identity();
         let timing = &self.shared.config.timing;
-        let session = Session::new_member(
-            plan,
-            common.origin,
-            common.stream,
-            stable,
-            role,
-            identity,
-            timing,
-            now,
-        );
+        let stream = Stream {
+            origin: common.origin,
+            number: common.stream,
+            start: stable,
+        };
+        let session = Session::new_member(plan, stream, role, identity, timing, now);
         self.sessions.insert(key, session);
         Ok(())
     }
@@ -361,12 +370,18 @@ impl Engine {
     /// [`Engine::poll_timeout`] says when to ask again.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         let now = self.advance(now);
-        assert!(buf.len() >= self.frame_length_max(), "the buffer must hold the longest frame");
+        assert!(
+            buf.len() >= self.frame_length_max(),
+            "the buffer must hold the longest frame"
+        );
         if let Some(frame) = self.in_transit.pop_front() {
             self.in_transit_bytes -= frame.len();
             self.shared.counters.in_transit_frames += 1;
             buf[..frame.len()].copy_from_slice(&frame);
-            return Some(Transmit { length: frame.len(), class: class_of(&frame) });
+            return Some(Transmit {
+                length: frame.len(),
+                class: class_of(&frame),
+            });
         }
         for session in self.sessions.values_mut() {
             if let Some(sent) = session.poll_control(&mut self.shared, now, buf) {
@@ -375,8 +390,10 @@ impl Engine {
         }
         // One packet of each stream in turn.
         let start = self.turn;
-        for part in [(Bound::Included(start), Bound::Unbounded), (Bound::Unbounded, Bound::Excluded(start))]
-        {
+        for part in [
+            (Bound::Included(start), Bound::Unbounded),
+            (Bound::Unbounded, Bound::Excluded(start)),
+        ] {
             for (key, session) in self.sessions.range_mut(part) {
                 if let Some(sent) = session.poll_data(&mut self.shared, now, buf) {
                     self.turn = (key.0, HostId(key.1.0.saturating_add(1)));
@@ -395,181 +412,15 @@ impl Engine {
         }
         let now = self.now;
         let shared = &self.shared;
-        self.sessions.values().filter_map(|session| session.deadline(shared, now)).min()
+        self.sessions
+            .values()
+            .filter_map(|session| session.deadline(shared, now))
+            .min()
     }
 
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.shared.take_event()
-    }
-
-    fn own_session(
-        &mut self,
-        group: GroupId,
-        now: Instant,
-    ) -> Result<(&mut Session, &mut Shared), UseError> {
-        let host = self.shared.config.host;
-        let key = (group, host);
-        if !self.sessions.contains_key(&key) {
-            let plan = self.groups.get(&group).ok_or(UseError::UnknownGroup { group })?;
-            let role = self
-                .shared
-                .usable_role(plan, host)
-                .map_err(|_| UseError::NoStructure { group })?;
-            let limit = self.shared.config.limits.sessions;
-            if self.sessions.len() >= limit && self.reclaim_session().is_none() {
-                return Err(UseError::SessionsFull { limit });
-            }
-            let stream = self.shared.take_identity();
-            let first = self.shared.first_seq(stream);
-            let plan = self.groups.get(&group).ok_or(UseError::UnknownGroup { group })?;
-            let timing = &self.shared.config.timing;
-            let session = Session::new_origin(plan, host, stream, first, role, timing, now);
-            self.sessions.insert(key, session);
-        }
-        match self.sessions.get_mut(&key) {
-            Some(session) => Ok((session, &mut self.shared)),
-            None => Err(UseError::UnknownGroup { group }),
-        }
-    }
-
-    /// Origin: appends to the message being written, or begins one. Gives the bytes
-    /// accepted, fewer than given when the window is full; [`Event::Writable`] tells
-    /// when to go on. `end_of_message` takes effect only if all bytes are accepted.
-    ///
-    /// # Errors
-    /// See [`UseError`].
-    pub fn write(
-        &mut self,
-        group: GroupId,
-        bytes: &[u8],
-        end_of_message: bool,
-        now: Instant,
-    ) -> Result<usize, UseError> {
-        let now = self.advance(now);
-        let (session, shared) = self.own_session(group, now)?;
-        Ok(session.write(bytes, end_of_message, shared, now))
-    }
-
-    /// Origin: sends what has been written so far, though it fills no packet.
-    ///
-    /// # Errors
-    /// See [`UseError`].
-    pub fn flush(&mut self, group: GroupId, now: Instant) -> Result<(), UseError> {
-        let now = self.advance(now);
-        let (session, shared) = self.own_session(group, now)?;
-        session.flush(shared, now);
-        Ok(())
-    }
-
-    /// Origin: ends the message if one is begun; [`Event::Finished`] follows when
-    /// all that was written is stable. More may be written afterwards.
-    ///
-    /// # Errors
-    /// See [`UseError`].
-    pub fn finish(&mut self, group: GroupId, now: Instant) -> Result<(), UseError> {
-        let now = self.advance(now);
-        let (session, shared) = self.own_session(group, now)?;
-        session.finish(shared, now);
-        Ok(())
-    }
-
-    /// Origin: gives up the message being written; members get
-    /// [`Event::MessageLost`]. Without one, nothing happens.
-    ///
-    /// # Errors
-    /// See [`UseError`].
-    pub fn cancel(&mut self, group: GroupId, now: Instant) -> Result<(), UseError> {
-        let now = self.advance(now);
-        let (session, shared) = self.own_session(group, now)?;
-        session.cancel(shared, now);
-        Ok(())
-    }
-
-    /// Origin: what has been done so far; none before the first write.
-    pub fn progress(&self, group: GroupId) -> Option<Progress> {
-        self.sessions.get(&(group, self.shared.config.host))?.progress()
-    }
-
-    fn member_session(
-        &mut self,
-        group: GroupId,
-        origin: HostId,
-    ) -> Result<(&mut Session, &mut Shared), UseError> {
-        let known = self.groups.contains_key(&group);
-        match self.sessions.get_mut(&(group, origin)) {
-            Some(session) if origin != self.shared.config.host => {
-                Ok((session, &mut self.shared))
-            }
-            _ if known => Err(UseError::UnknownOrigin { group, origin }),
-            _ => Err(UseError::UnknownGroup { group }),
-        }
-    }
-
-    /// Member: reads the next bytes of the origin's stream, in order, of one message
-    /// at a time. A length of 0 without `end_of_message`: nothing now.
-    ///
-    /// What is not read stays in the buffer pool: a member that stops reading stops
-    /// the group.
-    ///
-    /// # Errors
-    /// See [`UseError`].
-    pub fn read(
-        &mut self,
-        group: GroupId,
-        origin: HostId,
-        buf: &mut [u8],
-        now: Instant,
-    ) -> Result<Read, UseError> {
-        let now = self.advance(now);
-        let (session, shared) = self.member_session(group, origin)?;
-        let read = session.read(buf, shared, now)?;
-        self.after_reading(group, origin);
-        Ok(read)
-    }
-
-    /// Member: the message whose end has been read is safe. Only now does it count
-    /// as held by this member.
-    ///
-    /// # Errors
-    /// See [`UseError`].
-    pub fn confirm(
-        &mut self,
-        group: GroupId,
-        origin: HostId,
-        now: Instant,
-    ) -> Result<(), UseError> {
-        let now = self.advance(now);
-        let (session, shared) = self.member_session(group, origin)?;
-        session.confirm(shared, now)?;
-        self.after_reading(group, origin);
-        Ok(())
-    }
-
-    /// Member: gives up the message being read (or whose end has been read, or the
-    /// next one). The rest of it is thrown away; this host goes on forwarding it, and
-    /// the origin learns the reason.
-    ///
-    /// # Errors
-    /// See [`UseError`].
-    pub fn abort(
-        &mut self,
-        group: GroupId,
-        origin: HostId,
-        reason: FailReason,
-        now: Instant,
-    ) -> Result<(), UseError> {
-        let now = self.advance(now);
-        let (session, shared) = self.member_session(group, origin)?;
-        session.abort(reason, shared, now);
-        self.after_reading(group, origin);
-        Ok(())
-    }
-
-    fn after_reading(&mut self, group: GroupId, origin: HostId) {
-        if self.sessions.get(&(group, origin)).is_some_and(|session| session.detached) {
-            self.drop_drained(group);
-        }
     }
 
     /// Counters since the start.
@@ -579,7 +430,9 @@ impl Engine {
 
     /// Counters of each stream, by group and origin.
     pub fn statistics(&self) -> impl Iterator<Item = (GroupId, HostId, &SessionStatistics)> {
-        self.sessions.iter().map(|((group, origin), session)| (*group, *origin, &session.statistics))
+        self.sessions
+            .iter()
+            .map(|((group, origin), session)| (*group, *origin, &session.statistics))
     }
 
     /// Bytes in a buffer pool.
@@ -598,53 +451,5 @@ fn class_of(frame: &[u8]) -> BufferClass {
         BufferClass::Two
     } else {
         BufferClass::One
-    }
-}
-
-fn check_routes(routes: &BTreeMap<HostId, Vec<u8>>, port_max: u8) -> Result<(), PlanError> {
-    for (host, route) in routes {
-        let host = *host;
-        if route.is_empty() || route.len() > ROUTE_LENGTH_MAX {
-            let most = ROUTE_LENGTH_MAX;
-            return Err(PlanError::RouteLength { host, length: route.len(), most });
-        }
-        if let Some(port) = route.iter().find(|port| **port > port_max) {
-            return Err(PlanError::RoutePort { host, port: *port });
-        }
-    }
-    Ok(())
-}
-
-impl Shared {
-    /// The role of this host for an origin, if this host can play it.
-    fn usable_role(&mut self, plan: &GroupPlan, origin: HostId) -> Result<Role, Reject> {
-        if !plan.members.contains(&origin) {
-            return Err(Reject::NotMember);
-        }
-        let role = plan.structures.role(origin).ok_or(Reject::NotMember)?;
-        let is_origin = origin == self.config.host;
-        if role.parent.is_some() == is_origin {
-            return Err(Reject::NotMember);
-        }
-        let limit = self.config.limits.children;
-        let children = role.children.len();
-        if children > limit {
-            let group = plan.id;
-            self.emit(Event::StructureRejected { group, origin, children, limit });
-            return Err(Reject::Structure);
-        }
-        Ok(role)
-    }
-
-    /// Where a stream starts: anywhere, so that old packets fit no new stream.
-    fn first_seq(&self, stream: u32) -> Seq {
-        if let Some(first) = self.config.first_seq {
-            return first;
-        }
-        let mix = self.config.seed ^ (u64::from(stream) << 32 | u64::from(self.config.host.0));
-        // The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-        let mix = (mix ^ (mix >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mix = (mix ^ (mix >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        Seq((mix ^ (mix >> 31)) as u32)
     }
 }

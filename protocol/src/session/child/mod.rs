@@ -1,6 +1,9 @@
 //! What a sender knows of one child: which packets it has, which are on the way,
 //! which are taken for lost (RACK, RFC 8985), and when to probe it.
 
+mod loss;
+mod silence;
+
 use super::congestion::Congestion;
 use super::path::Path;
 use super::store::Store;
@@ -15,18 +18,8 @@ use std::collections::{BTreeSet, VecDeque};
 /// Pause after the first NACK; doubles up to [`NACK_PAUSE_US_MAX`] while no packet
 /// gets through.
 const NACK_PAUSE_US: u64 = 5_000;
-const NACK_PAUSE_US_MAX: u64 = 100_000;
-/// Least time between two probes.
-const PROBE_US_LEAST: u64 = 5_000;
-/// Probes without an answer after which the path is taken for dark.
-const DARK_PROBES: u32 = 3;
 /// Time between two REPAIR requests for one child.
 pub(crate) const REPAIR_INTERVAL_US: u64 = 30_000;
-/// Largest multiple of a quarter round trip by which packets may be reordered
-/// before they count as lost.
-const REORDER_STEPS_MAX: u64 = 16;
-/// Least reordering allowed for, µs: the jitter of a software switch.
-const REORDER_US_LEAST: u64 = 500;
 
 /// Where a packet stands with this child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,11 +178,19 @@ impl Child {
     /// or for what the store has given up, by the origin.
     fn pass_over(&mut self, until: u64, store: &Store, now: Instant) {
         while self.next < until {
-            let state = if self.next < store.base() { State::Remote } else { State::Waiting };
+            let state = if self.next < store.base() {
+                State::Remote
+            } else {
+                State::Waiting
+            };
             if state == State::Remote && self.repair_at.is_none() {
                 self.repair_at = Some(now);
             }
-            self.records.push_back(Record { sent: Instant::ZERO, state, again: false });
+            self.records.push_back(Record {
+                sent: Instant::ZERO,
+                state,
+                again: false,
+            });
             self.next += 1;
         }
     }
@@ -249,19 +250,29 @@ impl Child {
         }
         if position >= self.next {
             self.pass_over(position, store, now);
-            self.records.push_back(Record { sent: now, state: State::InFlight, again: false });
+            self.records.push_back(Record {
+                sent: now,
+                state: State::InFlight,
+                again: false,
+            });
             self.next = position + 1;
             self.in_flight += 1;
             return false;
         }
         self.pending.remove(&position);
-        let Some(index) = self.index(position) else { return true };
+        let Some(index) = self.index(position) else {
+            return true;
+        };
         let record = &mut self.records[index];
         if record.state != State::InFlight {
             self.in_flight += 1;
         }
         let again = record.sent != Instant::ZERO;
-        *record = Record { sent: now, state: State::InFlight, again };
+        *record = Record {
+            sent: now,
+            state: State::InFlight,
+            again,
+        };
         again
     }
 
@@ -299,10 +310,12 @@ impl Child {
     /// The child has everything before `cumulative`.
     pub fn acknowledge_before(&mut self, cumulative: u64, acked: &mut Acked) {
         while self.cumulative < cumulative {
-            if let Some(record) = self.records.pop_front() {
-                let position = self.cumulative;
-                self.settle(position, record, acked);
-            }
+            let Some(record) = self.records.pop_front() else {
+                self.cumulative = cumulative;
+                break;
+            };
+            let position = self.cumulative;
+            self.settle(position, record, acked);
             self.cumulative += 1;
         }
         self.next = self.next.max(cumulative);
@@ -323,7 +336,9 @@ impl Child {
             self.release_waiting(store);
         }
         for position in start.max(self.cumulative)..end {
-            let Some(index) = self.index(position) else { continue };
+            let Some(index) = self.index(position) else {
+                continue;
+            };
             let record = self.records[index];
             if record.state != State::Acked {
                 self.records[index].state = State::Acked;
@@ -343,189 +358,20 @@ impl Child {
         }
         acked.packets += 1;
         if record.sent != Instant::ZERO
-            && acked.latest.is_none_or(|(sent, at, _)| (record.sent, position) > (sent, at))
+            && acked
+                .latest
+                .is_none_or(|(sent, at, _)| (record.sent, position) > (sent, at))
         {
             acked.latest = Some((record.sent, position, record.again));
         }
     }
 
-    /// After an ACK: finds what must be lost, given that something sent later has
-    /// arrived (RFC 8985 §6.2). Gives the packets newly taken for lost.
-    pub fn detect_loss(&mut self, acked: &Acked, now: Instant) -> u32 {
-        if let Some((sent, position, again)) = acked.latest {
-            let rtt_us = now.since_us(sent);
-            // An answer too early for the second copy is one to the first.
-            let plausible = !again || rtt_us >= self.path.rtt_least_us();
-            if plausible && (sent, position) >= self.rack_sent {
-                self.rack_sent = (sent, position);
-                self.rack_rtt_us = rtt_us;
-            }
-        }
-        self.mark_lost(now)
-    }
-
-    fn reorder_us(&self) -> u64 {
-        let quarter = (self.path.rtt_least_us() / 4).max(REORDER_US_LEAST);
-        (quarter * self.reorder_steps).min(self.path.rtt_us().max(20_000))
-    }
-
-    fn mark_lost(&mut self, now: Instant) -> u32 {
-        self.reorder_deadline = None;
-        let wait_us = self.rack_rtt_us.max(self.path.rtt_least_us()) + self.reorder_us();
-        let mut lost = 0;
-        for (offset, record) in self.records.iter_mut().enumerate() {
-            let position = self.cumulative + offset as u64;
-            if record.state != State::InFlight || (record.sent, position) >= self.rack_sent {
-                continue;
-            }
-            let deadline = record.sent.plus_us(wait_us);
-            if deadline <= now {
-                record.state = State::Lost;
-                self.pending.insert(position);
-                self.in_flight -= 1;
-                lost += 1;
-            } else if self.reorder_deadline.is_none_or(|other| deadline < other) {
-                self.reorder_deadline = Some(deadline);
-            }
-        }
-        lost
-    }
-
-    /// The child says how many duplicates it saw: loss was assumed too early.
-    pub fn note_duplicates(&mut self, duplicates: u32) {
-        let new = duplicates.wrapping_sub(self.seen_duplicates);
-        self.seen_duplicates = duplicates;
-        if new > 0 && new < u32::MAX / 2 {
-            self.reorder_steps = (self.reorder_steps + 1).min(REORDER_STEPS_MAX);
-            self.reorder_calm = 0;
-        }
-    }
-
-    /// A round trip has passed; without duplicates for long, allow less reordering.
-    pub fn note_round(&mut self) {
-        self.reorder_calm += 1;
-        if self.reorder_calm >= 64 {
-            self.reorder_calm = 0;
-            self.reorder_steps = (self.reorder_steps - 1).max(1);
-        }
-    }
-
-    /// Something was heard from the child; `progress` if it has more than before.
-    pub fn note_heard(&mut self, progress: bool, now: Instant) {
-        self.last_heard = now;
-        self.excluded = false;
-        if progress {
-            self.probes = 0;
-            self.last_probe_basis = now;
-            self.nack_pause_us = NACK_PAUSE_US;
-        }
-    }
-
-    /// The child has no buffer: stop for a while, then send again what it refused
-    /// (WORM §4).
-    pub fn note_nack(&mut self, now: Instant) {
-        self.last_heard = now;
-        if self.paused_until.is_none() {
-            self.paused_until = Some(now.plus_us(self.nack_pause_us));
-            self.nack_pause_us = (2 * self.nack_pause_us).min(NACK_PAUSE_US_MAX);
-        }
-    }
-
-    /// Whether the child owes an answer. `end` is what this host has in order.
-    pub fn set_owing(&mut self, end: u64, now: Instant) -> bool {
-        let owes = self.in_flight > 0
-            || !self.pending.is_empty()
-            || self.stable < end
-            || self.next > self.cumulative;
-        if !owes {
-            self.owed_since = None;
-            self.probes = 0;
-        } else if self.owed_since.is_none() {
-            self.owed_since = Some(now);
-            self.last_probe_basis = now;
-        }
-        owes
-    }
-
-    /// Time of silence while an answer is owed, µs.
-    pub fn silent_us(&self, now: Instant) -> u64 {
-        self.owed_since.map_or(0, |since| now.since_us(since.max(self.last_heard)))
-    }
-
-    /// When the silence will have lasted `timeout_us`.
-    pub fn silent_deadline(&self, timeout_us: u64) -> Option<Instant> {
-        self.owed_since.map(|since| since.max(self.last_heard).plus_us(timeout_us))
-    }
-
-    /// When to probe, if it owes an answer.
-    pub fn probe_deadline(&self, timing: &Timing) -> Option<Instant> {
-        self.owed_since?;
-        let base = self.path.probe_us(timing.ack_delay_us).max(PROBE_US_LEAST);
-        // With nothing in flight only a confirmation is missing: less hurry.
-        let base = if self.in_flight > 0 { base } else { base.max(20_000) };
-        let interval_us = (base << self.probes.min(16)).min(timing.probe_interval_us_max);
-        Some(self.last_probe_basis.plus_us(interval_us))
-    }
-
-    /// Times that are due: end of a pause, loss by reordering time, probe. Gives the
-    /// packets newly taken for lost.
-    pub fn handle_timeout(&mut self, timing: &Timing, store: &Store, now: Instant) -> u32 {
-        let mut lost = 0;
-        if self.paused_until.is_some_and(|until| until <= now) {
-            self.paused_until = None;
-            lost += self.give_up_flight(now);
-        }
-        if self.reorder_deadline.is_some_and(|deadline| deadline <= now) {
-            lost += self.mark_lost(now);
-        }
-        if self.probe_deadline(timing).is_some_and(|deadline| deadline <= now) {
-            self.probes += 1;
-            self.last_probe_basis = now;
-            if self.probes == DARK_PROBES && self.in_flight > 0 {
-                self.congestion.note_blackout();
-            }
-            // The packet sent last tells most when it is answered (RFC 8985 §7.3).
-            let last = (self.cumulative..self.next)
-                .rev()
-                .find(|position| {
-                    let index = self.index(*position);
-                    index.is_some_and(|at| self.records[at].state == State::InFlight)
-                        && store.has(*position)
-                });
-            self.probe = Some(last);
-        }
-        lost
-    }
-
-    /// After a pause: what was in flight was refused.
-    fn give_up_flight(&mut self, now: Instant) -> u32 {
-        let floor = now.as_micros().saturating_sub(self.path.rtt_us());
-        for (offset, record) in self.records.iter_mut().enumerate() {
-            if record.state == State::InFlight && record.sent.as_micros() <= floor {
-                record.state = State::Lost;
-                self.pending.insert(self.cumulative + offset as u64);
-                self.in_flight -= 1;
-            }
-        }
-        // Refusal is not loss on the way; congestion control does not hear of it.
-        0
-    }
-
-    /// When [`Child::handle_timeout`] has something to do.
-    pub fn deadline(&self, timing: &Timing) -> Option<Instant> {
-        [
-            self.paused_until,
-            self.reorder_deadline,
-            self.probe_deadline(timing).filter(|_| self.probe.is_none()),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
     /// The first run that only the origin can send.
     pub fn remote_run(&self) -> Option<(u64, u64)> {
-        let start = self.records.iter().position(|record| record.state == State::Remote)?;
+        let start = self
+            .records
+            .iter()
+            .position(|record| record.state == State::Remote)?;
         let length = self
             .records
             .iter()

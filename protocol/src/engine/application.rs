@@ -1,0 +1,194 @@
+//! What applications call: writing at an origin, reading at a member.
+
+use super::Engine;
+use crate::event::{FailReason, Read, UseError};
+use crate::ids::{GroupId, HostId};
+use crate::session::shared::Shared;
+use crate::session::{Progress, Session, Stream};
+use crate::time::Instant;
+
+impl Engine {
+    fn own_session(
+        &mut self,
+        group: GroupId,
+        now: Instant,
+    ) -> Result<(&mut Session, &mut Shared), UseError> {
+        let host = self.shared.config.host;
+        let key = (group, host);
+        if !self.sessions.contains_key(&key) {
+            let plan = self
+                .groups
+                .get(&group)
+                .ok_or(UseError::UnknownGroup { group })?;
+            let role = self
+                .shared
+                .usable_role(plan, host)
+                .map_err(|_| UseError::NoStructure { group })?;
+            let limit = self.shared.config.limits.sessions;
+            if self.sessions.len() >= limit && self.reclaim_session().is_none() {
+                return Err(UseError::SessionsFull { limit });
+            }
+            let number = self.shared.take_identity();
+            let start = self.shared.first_seq(number);
+            let stream = Stream {
+                origin: host,
+                number,
+                start,
+            };
+            let plan = self
+                .groups
+                .get(&group)
+                .ok_or(UseError::UnknownGroup { group })?;
+            let timing = &self.shared.config.timing;
+            let session = Session::new_origin(plan, stream, role, timing, now);
+            self.sessions.insert(key, session);
+        }
+        match self.sessions.get_mut(&key) {
+            Some(session) => Ok((session, &mut self.shared)),
+            None => Err(UseError::UnknownGroup { group }),
+        }
+    }
+
+    /// Origin: appends to the message being written, or begins one. Gives the bytes
+    /// accepted, fewer than given when the window is full; [`Event::Writable`] tells
+    /// when to go on. `end_of_message` takes effect only if all bytes are accepted.
+    ///
+    /// # Errors
+    /// See [`UseError`].
+    pub fn write(
+        &mut self,
+        group: GroupId,
+        bytes: &[u8],
+        end_of_message: bool,
+        now: Instant,
+    ) -> Result<usize, UseError> {
+        let now = self.advance(now);
+        let (session, shared) = self.own_session(group, now)?;
+        Ok(session.write(bytes, end_of_message, shared, now))
+    }
+
+    /// Origin: sends what has been written so far, though it fills no packet.
+    ///
+    /// # Errors
+    /// See [`UseError`].
+    pub fn flush(&mut self, group: GroupId, now: Instant) -> Result<(), UseError> {
+        let now = self.advance(now);
+        let (session, shared) = self.own_session(group, now)?;
+        session.flush(shared, now);
+        Ok(())
+    }
+
+    /// Origin: ends the message if one is begun; [`Event::Finished`] follows when
+    /// all that was written is stable. More may be written afterwards.
+    ///
+    /// # Errors
+    /// See [`UseError`].
+    pub fn finish(&mut self, group: GroupId, now: Instant) -> Result<(), UseError> {
+        let now = self.advance(now);
+        let (session, shared) = self.own_session(group, now)?;
+        session.finish(shared, now);
+        Ok(())
+    }
+
+    /// Origin: gives up the message being written; members get
+    /// [`Event::MessageLost`]. Without one, nothing happens.
+    ///
+    /// # Errors
+    /// See [`UseError`].
+    pub fn cancel(&mut self, group: GroupId, now: Instant) -> Result<(), UseError> {
+        let now = self.advance(now);
+        let (session, shared) = self.own_session(group, now)?;
+        session.cancel(shared, now);
+        Ok(())
+    }
+
+    /// Origin: what has been done so far; none before the first write.
+    pub fn progress(&self, group: GroupId) -> Option<Progress> {
+        self.sessions
+            .get(&(group, self.shared.config.host))?
+            .progress()
+    }
+
+    fn member_session(
+        &mut self,
+        group: GroupId,
+        origin: HostId,
+    ) -> Result<(&mut Session, &mut Shared), UseError> {
+        let known = self.groups.contains_key(&group);
+        match self.sessions.get_mut(&(group, origin)) {
+            Some(session) if origin != self.shared.config.host => Ok((session, &mut self.shared)),
+            _ if known => Err(UseError::UnknownOrigin { group, origin }),
+            _ => Err(UseError::UnknownGroup { group }),
+        }
+    }
+
+    /// Member: reads the next bytes of the origin's stream, in order, of one message
+    /// at a time. A length of 0 without `end_of_message`: nothing now.
+    ///
+    /// What is not read stays in the buffer pool: a member that stops reading stops
+    /// the group.
+    ///
+    /// # Errors
+    /// See [`UseError`].
+    pub fn read(
+        &mut self,
+        group: GroupId,
+        origin: HostId,
+        buf: &mut [u8],
+        now: Instant,
+    ) -> Result<Read, UseError> {
+        let now = self.advance(now);
+        let (session, shared) = self.member_session(group, origin)?;
+        let read = session.read(buf, shared, now)?;
+        self.after_reading(group, origin);
+        Ok(read)
+    }
+
+    /// Member: the message whose end has been read is safe. Only now does it count
+    /// as held by this member.
+    ///
+    /// # Errors
+    /// See [`UseError`].
+    pub fn confirm(
+        &mut self,
+        group: GroupId,
+        origin: HostId,
+        now: Instant,
+    ) -> Result<(), UseError> {
+        let now = self.advance(now);
+        let (session, shared) = self.member_session(group, origin)?;
+        session.confirm(shared, now)?;
+        self.after_reading(group, origin);
+        Ok(())
+    }
+
+    /// Member: gives up the message being read (or whose end has been read, or the
+    /// next one). The rest of it is thrown away; this host goes on forwarding it, and
+    /// the origin learns the reason.
+    ///
+    /// # Errors
+    /// See [`UseError`].
+    pub fn abort(
+        &mut self,
+        group: GroupId,
+        origin: HostId,
+        reason: FailReason,
+        now: Instant,
+    ) -> Result<(), UseError> {
+        let now = self.advance(now);
+        let (session, shared) = self.member_session(group, origin)?;
+        session.abort(reason, shared, now);
+        self.after_reading(group, origin);
+        Ok(())
+    }
+
+    fn after_reading(&mut self, group: GroupId, origin: HostId) {
+        if self
+            .sessions
+            .get(&(group, origin))
+            .is_some_and(|session| session.detached)
+        {
+            self.drop_drained(group);
+        }
+    }
+}

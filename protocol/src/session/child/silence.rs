@@ -1,0 +1,124 @@
+//! Silence of a child: when to probe it, when it counts as dead, and the pause after
+//! a NACK.
+
+use super::super::store::Store;
+use super::{Child, NACK_PAUSE_US, State};
+use crate::config::Timing;
+use crate::time::Instant;
+
+const NACK_PAUSE_US_MAX: u64 = 100_000;
+/// Least time between two probes.
+const PROBE_US_LEAST: u64 = 5_000;
+/// Probes without an answer after which the path is taken for dark.
+const DARK_PROBES: u32 = 3;
+
+impl Child {
+    /// Something was heard from the child; `progress` if it has more than before.
+    pub fn note_heard(&mut self, progress: bool, now: Instant) {
+        self.last_heard = now;
+        self.excluded = false;
+        if progress {
+            self.probes = 0;
+            self.last_probe_basis = now;
+            self.nack_pause_us = NACK_PAUSE_US;
+        }
+    }
+
+    /// The child has no buffer: stop for a while, then send again what it refused
+    /// (WORM §4).
+    pub fn note_nack(&mut self, now: Instant) {
+        self.last_heard = now;
+        if self.paused_until.is_none() {
+            self.paused_until = Some(now.plus_us(self.nack_pause_us));
+            self.nack_pause_us = (2 * self.nack_pause_us).min(NACK_PAUSE_US_MAX);
+        }
+    }
+
+    /// Whether the child owes an answer. `end` is what this host has in order.
+    pub fn set_owing(&mut self, end: u64, now: Instant) -> bool {
+        let owes = self.in_flight > 0
+            || !self.pending.is_empty()
+            || self.stable < end
+            || self.next > self.cumulative;
+        if !owes {
+            self.owed_since = None;
+            self.probes = 0;
+        } else if self.owed_since.is_none() {
+            self.owed_since = Some(now);
+            self.last_probe_basis = now;
+        }
+        owes
+    }
+
+    /// Time of silence while an answer is owed, µs.
+    pub fn silent_us(&self, now: Instant) -> u64 {
+        self.owed_since
+            .map_or(0, |since| now.since_us(since.max(self.last_heard)))
+    }
+
+    /// When the silence will have lasted `timeout_us`.
+    pub fn silent_deadline(&self, timeout_us: u64) -> Option<Instant> {
+        self.owed_since
+            .map(|since| since.max(self.last_heard).plus_us(timeout_us))
+    }
+
+    /// When to probe, if it owes an answer.
+    pub fn probe_deadline(&self, timing: &Timing) -> Option<Instant> {
+        self.owed_since?;
+        let base = self.path.probe_us(timing.ack_delay_us).max(PROBE_US_LEAST);
+        // With nothing in flight only a confirmation is missing: less hurry.
+        let base = if self.in_flight > 0 {
+            base
+        } else {
+            base.max(20_000)
+        };
+        let interval_us = (base << self.probes.min(16)).min(timing.probe_interval_us_max);
+        Some(self.last_probe_basis.plus_us(interval_us))
+    }
+
+    /// Times that are due: end of a pause, loss by reordering time, probe. Gives the
+    /// packets newly taken for lost.
+    pub fn handle_timeout(&mut self, timing: &Timing, store: &Store, now: Instant) -> u32 {
+        let mut lost = 0;
+        if self.paused_until.is_some_and(|until| until <= now) {
+            self.paused_until = None;
+            lost += self.give_up_flight(now);
+        }
+        if self
+            .reorder_deadline
+            .is_some_and(|deadline| deadline <= now)
+        {
+            lost += self.mark_lost(now);
+        }
+        if self
+            .probe_deadline(timing)
+            .is_some_and(|deadline| deadline <= now)
+        {
+            self.probes += 1;
+            self.last_probe_basis = now;
+            if self.probes == DARK_PROBES && self.in_flight > 0 {
+                self.congestion.note_blackout();
+            }
+            // The packet sent last tells most when it is answered (RFC 8985 §7.3).
+            let last = (self.cumulative..self.next).rev().find(|position| {
+                let index = self.index(*position);
+                index.is_some_and(|at| self.records[at].state == State::InFlight)
+                    && store.has(*position)
+            });
+            self.probe = Some(last);
+        }
+        lost
+    }
+
+    /// When [`Child::handle_timeout`] has something to do.
+    pub fn deadline(&self, timing: &Timing) -> Option<Instant> {
+        [
+            self.paused_until,
+            self.reorder_deadline,
+            self.probe_deadline(timing).filter(|_| self.probe.is_none()),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}

@@ -1,0 +1,491 @@
+//! Two engines and a channel that does what it likes with frames between them.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wormcast_protocol::{
+    BufferClass, Edge, Engine, EngineConfig, Event, FailReason, GroupId, GroupPlan, HostId,
+    Instant, LossReason, PlanError, Reject, Role, Scheme, Seq, Structures, UseError,
+};
+
+const GROUP: GroupId = GroupId(3);
+const ORIGIN: HostId = HostId(1);
+const MEMBER: HostId = HostId(2);
+
+struct Direct(HostId);
+
+impl Structures for Direct {
+    fn role(&self, origin: HostId) -> Option<Role> {
+        let to = if origin == ORIGIN { MEMBER } else { ORIGIN };
+        Role::from_edges(
+            self.0,
+            origin,
+            &[Edge {
+                from: origin,
+                to,
+                class: BufferClass::One,
+            }],
+        )
+    }
+}
+
+fn plan(host: HostId) -> GroupPlan {
+    GroupPlan {
+        id: GROUP,
+        epoch: 1,
+        scheme: Scheme::Repeat,
+        members: vec![ORIGIN, MEMBER],
+        structures: Arc::new(Direct(host)),
+    }
+}
+
+fn engine(host: HostId, first: u32) -> Engine {
+    let mut config = EngineConfig::new(host, [2, 0, 0, 0, 0, host.0 as u8], 1500, 5, 100);
+    config.first_seq = Some(Seq(first));
+    let mut engine = Engine::new(config).expect("a valid configuration");
+    let peer = if host == ORIGIN { MEMBER } else { ORIGIN };
+    engine
+        .set_routes(BTreeMap::from([(peer, vec![4])]), Instant::ZERO)
+        .expect("a route");
+    engine.set_group(plan(host), Instant::ZERO).expect("a plan");
+    engine
+}
+
+/// Frames of an engine as its peer gets them: the route used up.
+fn outgoing(engine: &mut Engine, now: Instant) -> Vec<Vec<u8>> {
+    let mut buf = vec![0; engine.frame_length_max()];
+    let mut frames = Vec::new();
+    while let Some(sent) = engine.poll_transmit(now, &mut buf) {
+        let worm = wormcast_protocol::wire::worm::decode(&buf[..sent.length]).expect("a worm");
+        let mut frame = vec![0; 14 + 12];
+        frame[..14].copy_from_slice(&buf[..14]);
+        wormcast_protocol::wire::worm::encode_worm(&mut frame[14..], &worm.header, &[]);
+        frame.extend_from_slice(worm.payload);
+        frames.push(frame);
+    }
+    frames
+}
+
+fn read_all(member: &mut Engine, now: Instant) -> Vec<Vec<u8>> {
+    let mut messages = vec![Vec::new()];
+    let mut buf = [0; 1_000];
+    while let Ok(read) = member.read(GROUP, ORIGIN, &mut buf, now) {
+        let message = messages.last_mut().expect("one at least");
+        message.extend_from_slice(&buf[..read.length]);
+        if read.end_of_message {
+            member
+                .confirm(GROUP, ORIGIN, now)
+                .expect("its end was read");
+            messages.push(Vec::new());
+        } else if read.length == 0 {
+            break;
+        }
+    }
+    messages
+}
+
+fn message(number: usize, size: usize) -> Vec<u8> {
+    (0..size).map(|at| (at * 7 + number * 13) as u8).collect()
+}
+
+/// What the channel does with a frame.
+#[derive(Clone, Debug)]
+enum Fate {
+    Arrive,
+    Vanish,
+    Twice,
+    Late(usize),
+    Flip(usize),
+}
+
+fn fates() -> impl Strategy<Value = Vec<Fate>> {
+    let fate = prop_oneof![
+        6 => Just(Fate::Arrive),
+        1 => Just(Fate::Vanish),
+        1 => Just(Fate::Twice),
+        2 => (1usize..40).prop_map(Fate::Late),
+        1 => (0usize..5_000).prop_map(Fate::Flip),
+    ];
+    // A share of frames always gets through, or there would be no end.
+    proptest::collection::vec(fate, 1..60).prop_map(|mut fates| {
+        let share = fates.len() / 3 + 1;
+        fates.extend(std::iter::repeat_n(Fate::Arrive, share));
+        fates
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn messages_arrive_once_in_order_whatever_the_channel_does(
+        sizes in proptest::collection::vec(0usize..20_000, 1..6),
+        fates in fates(),
+        first in prop_oneof![Just(0u32), Just(u32::MAX - 3), any::<u32>()],
+    ) {
+        let mut origin = engine(ORIGIN, first);
+        let mut member = engine(MEMBER, 0);
+        let mut now = Instant::from_micros(1_000);
+        let expected: Vec<Vec<u8>> =
+            sizes.iter().enumerate().map(|(number, size)| message(number, *size)).collect();
+        for message in &expected {
+            let accepted = origin.write(GROUP, message, true, now).expect("a member");
+            prop_assert_eq!(accepted, message.len());
+        }
+        let mut got: Vec<Vec<u8>> = vec![Vec::new()];
+        let mut held: Vec<(usize, bool, Vec<u8>)> = Vec::new();
+        // In an order that does not keep step with who sends what.
+        let mut drawn = 0u32;
+        let mut draw = || {
+            drawn = drawn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            fates[(drawn >> 8) as usize % fates.len()].clone()
+        };
+        let mut step = 0;
+        while origin.progress(GROUP).expect("it writes").messages_stable < sizes.len() as u64 {
+            step += 1;
+            prop_assert!(step < 20_000, "no end: {:?}", origin.progress(GROUP));
+            now = now.plus_us(500);
+            origin.handle_timeout(now);
+            member.handle_timeout(now);
+            let mut arriving: Vec<(bool, Vec<u8>)> = Vec::new();
+            held.retain(|(due, to_member, frame)| {
+                if *due <= step {
+                    arriving.push((*to_member, frame.clone()));
+                }
+                *due > step
+            });
+            for (to_member, frames) in
+                [(true, outgoing(&mut origin, now)), (false, outgoing(&mut member, now))]
+            {
+                for mut frame in frames {
+                    match draw() {
+                        Fate::Arrive => arriving.push((to_member, frame)),
+                        Fate::Vanish => {}
+                        Fate::Twice => {
+                            arriving.push((to_member, frame.clone()));
+                            arriving.push((to_member, frame));
+                        }
+                        Fate::Late(by) => held.push((step + by, to_member, frame)),
+                        Fate::Flip(bit) => {
+                            let bit = bit % (frame.len() * 8);
+                            frame[bit / 8] ^= 1 << (bit % 8);
+                            arriving.push((to_member, frame));
+                        }
+                    }
+                }
+            }
+            for (to_member, frame) in arriving {
+                let engine = if to_member { &mut member } else { &mut origin };
+                let _ = engine.handle_frame(&frame, now);
+            }
+            let mut news = read_all(&mut member, now).into_iter();
+            let rest = news.next().expect("one at least");
+            got.last_mut().expect("one at least").extend(rest);
+            got.extend(news);
+        }
+        prop_assert_eq!(got.pop(), Some(Vec::new()), "nothing after the last message");
+        prop_assert_eq!(got, expected);
+    }
+}
+
+/// Runs a perfect channel for so many half milliseconds.
+fn exchange(origin: &mut Engine, member: &mut Engine, now: &mut Instant, steps: usize) {
+    for _ in 0..steps {
+        *now = now.plus_us(500);
+        origin.handle_timeout(*now);
+        member.handle_timeout(*now);
+        for frame in outgoing(origin, *now) {
+            let _ = member.handle_frame(&frame, *now);
+        }
+        for frame in outgoing(member, *now) {
+            let _ = origin.handle_frame(&frame, *now);
+        }
+    }
+}
+
+#[test]
+fn a_full_window_pushes_back_and_opens_again() {
+    let mut config = EngineConfig::new(ORIGIN, [2; 6], 600, 5, 100);
+    config.limits.origin_window_packets = 16;
+    let mut origin = Engine::new(config).expect("valid");
+    origin
+        .set_routes(BTreeMap::from([(MEMBER, vec![4])]), Instant::ZERO)
+        .expect("a route");
+    origin
+        .set_group(plan(ORIGIN), Instant::ZERO)
+        .expect("a plan");
+    let mut member = engine(MEMBER, 0);
+    let mut now = Instant::from_micros(1_000);
+    let bytes = message(0, 50_000);
+    let accepted = origin.write(GROUP, &bytes, true, now).expect("a member");
+    assert!(accepted > 5_000 && accepted < 16 * 600, "{accepted}");
+    assert_eq!(origin.write(GROUP, &bytes[accepted..], true, now), Ok(0));
+    exchange(&mut origin, &mut member, &mut now, 40);
+    // The member's application has read nothing: the window stays shut.
+    assert_eq!(origin.write(GROUP, &bytes[accepted..], true, now), Ok(0));
+    let read = read_all(&mut member, now);
+    assert_eq!(read, vec![bytes[..read[0].len()].to_vec()]);
+    exchange(&mut origin, &mut member, &mut now, 40);
+    let mut events = Vec::new();
+    while let Some(event) = origin.poll_event() {
+        events.push(event);
+    }
+    assert!(
+        events.contains(&Event::Writable { group: GROUP }),
+        "{events:?}"
+    );
+    assert!(
+        origin
+            .write(GROUP, &bytes[accepted..], true, now)
+            .expect("a member")
+            > 0
+    );
+}
+
+#[test]
+fn a_message_counts_as_held_only_when_its_reader_confirms_it() {
+    let (mut origin, mut member) = (engine(ORIGIN, 0), engine(MEMBER, 0));
+    let mut now = Instant::from_micros(1_000);
+    origin
+        .write(GROUP, b"precious", true, now)
+        .expect("a member");
+    exchange(&mut origin, &mut member, &mut now, 100);
+    let mut buf = [0; 100];
+    let read = member
+        .read(GROUP, ORIGIN, &mut buf, now)
+        .expect("something came");
+    assert!(read.end_of_message && &buf[..read.length] == b"precious");
+    assert_eq!(
+        member.read(GROUP, ORIGIN, &mut buf, now),
+        Err(UseError::NotConfirmed)
+    );
+    exchange(&mut origin, &mut member, &mut now, 100);
+    assert_eq!(origin.progress(GROUP).expect("it wrote").messages_stable, 0);
+    member.confirm(GROUP, ORIGIN, now).expect("read to the end");
+    assert_eq!(
+        member.confirm(GROUP, ORIGIN, now),
+        Err(UseError::NothingToConfirm)
+    );
+    exchange(&mut origin, &mut member, &mut now, 100);
+    assert_eq!(origin.progress(GROUP).expect("it wrote").messages_stable, 1);
+}
+
+#[test]
+fn a_cancelled_message_breaks_off_and_the_next_one_arrives() {
+    let (mut origin, mut member) = (engine(ORIGIN, 0), engine(MEMBER, 0));
+    let mut now = Instant::from_micros(1_000);
+    origin
+        .write(GROUP, &message(0, 3_000), false, now)
+        .expect("a member");
+    exchange(&mut origin, &mut member, &mut now, 50);
+    assert!(!read_all(&mut member, now)[0].is_empty());
+    origin.cancel(GROUP, now).expect("a member");
+    origin.write(GROUP, b"next", true, now).expect("a member");
+    exchange(&mut origin, &mut member, &mut now, 50);
+    while member.poll_event().is_some() {}
+    assert_eq!(
+        read_all(&mut member, now),
+        vec![Vec::<u8>::new()],
+        "the break comes first"
+    );
+    let (group, origin_id) = (GROUP, ORIGIN);
+    let lost = Event::MessageLost {
+        group,
+        origin: origin_id,
+        reason: LossReason::Cancelled,
+    };
+    let readable = Event::Readable {
+        group,
+        origin: origin_id,
+    };
+    let events: Vec<Event> = std::iter::from_fn(|| member.poll_event()).collect();
+    assert_eq!(
+        events,
+        vec![lost, readable],
+        "then the next message is announced"
+    );
+    assert_eq!(read_all(&mut member, now), vec![b"next".to_vec(), vec![]]);
+    exchange(&mut origin, &mut member, &mut now, 50);
+    let stable: Vec<Event> = std::iter::from_fn(|| origin.poll_event())
+        .filter(|event| matches!(event, Event::Stable { .. }))
+        .collect();
+    assert_eq!(
+        stable,
+        vec![Event::Stable {
+            group: GROUP,
+            message: 1,
+            failed: vec![]
+        }]
+    );
+}
+
+#[test]
+fn a_message_given_up_is_named_at_the_origin() {
+    let (mut origin, mut member) = (engine(ORIGIN, 0), engine(MEMBER, 0));
+    let mut now = Instant::from_micros(1_000);
+    origin
+        .write(GROUP, &message(0, 9_000), true, now)
+        .expect("a member");
+    origin.write(GROUP, b"small", true, now).expect("a member");
+    exchange(&mut origin, &mut member, &mut now, 20);
+    let mut buf = [0; 100];
+    member
+        .read(GROUP, ORIGIN, &mut buf, now)
+        .expect("something came");
+    member
+        .abort(GROUP, ORIGIN, FailReason::NoSpace, now)
+        .expect("being read");
+    exchange(&mut origin, &mut member, &mut now, 100);
+    assert_eq!(read_all(&mut member, now), vec![b"small".to_vec(), vec![]]);
+    exchange(&mut origin, &mut member, &mut now, 100);
+    let events: Vec<Event> = std::iter::from_fn(|| origin.poll_event()).collect();
+    let failed = vec![(MEMBER, FailReason::NoSpace)];
+    assert!(
+        events.contains(&Event::Stable {
+            group: GROUP,
+            message: 0,
+            failed
+        }),
+        "{events:?}"
+    );
+    let failed = vec![];
+    assert!(
+        events.contains(&Event::Stable {
+            group: GROUP,
+            message: 1,
+            failed
+        }),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn plans_that_cannot_be_are_refused_and_name_what_is_wrong() {
+    let mut engine = engine(ORIGIN, 0);
+    let now = Instant::ZERO;
+    let texts = [
+        engine.set_group(
+            GroupPlan {
+                id: GroupId(255),
+                ..plan(ORIGIN)
+            },
+            now,
+        ),
+        engine.set_group(
+            GroupPlan {
+                members: vec![MEMBER],
+                ..plan(ORIGIN)
+            },
+            now,
+        ),
+        engine.set_routes(BTreeMap::from([(MEMBER, vec![])]), now),
+        engine.set_routes(BTreeMap::from([(MEMBER, vec![255])]), now),
+        engine.set_tree_routes(BTreeMap::from([(MEMBER, vec![254])]), now),
+    ]
+    .map(|result: Result<(), PlanError>| result.expect_err("refused").to_string());
+    assert_eq!(
+        texts,
+        [
+            "group 255 is broadcast; groups are 0 to 65535 without 255",
+            "host 1 is not among the members of group 3",
+            "the route to host 2 has 0 bytes; it must have 1 to 255",
+            "the route to host 2 has byte 255; ports are 0 to 253",
+            "the route to host 2 has byte 254; ports are 0 to 253",
+        ]
+    );
+    let mut config = EngineConfig::new(ORIGIN, [2; 6], 100, 5, 100);
+    let error = Engine::new(config.clone()).err().expect("refused");
+    assert_eq!(error.to_string(), "mtu is 100; it must be 576 to 9216");
+    config.mtu = 600;
+    config.limits.origin_window_packets = 40_000;
+    let error = Engine::new(config).err().expect("refused");
+    assert_eq!(
+        error.to_string(),
+        "origin_window_packets is 40000; it must be 16 to 32768"
+    );
+    let unknown = GroupId(9);
+    let error = engine
+        .write(unknown, b"x", true, now)
+        .expect_err("no member");
+    assert_eq!(error.to_string(), "this host is not a member of group 9");
+}
+
+#[test]
+fn worms_in_transit_go_on_as_they_came() {
+    let mut engine = engine(ORIGIN, 0);
+    let now = Instant::from_micros(5);
+    let header = wormcast_protocol::wire::worm::Header {
+        kind: wormcast_protocol::wire::worm::Kind::Unicast,
+        flags: 7,
+        hops: 2,
+        source: HostId(40),
+        sequence: 9,
+        next: 0x0800,
+    };
+    let mut frame = vec![0; 14 + 12 + 3 + 30];
+    wormcast_protocol::wire::worm::encode(&mut frame, [3; 6], &header, &[1, 2, 3]);
+    engine.handle_frame(&frame, now).expect("queued");
+    assert_eq!(engine.poll_timeout(), Some(now));
+    let mut buf = vec![0; engine.frame_length_max()];
+    let sent = engine.poll_transmit(now, &mut buf).expect("sent on");
+    assert_eq!(
+        (&buf[..sent.length], sent.class),
+        (&frame[..], BufferClass::Two)
+    );
+    let most = engine.config().limits.in_transit_bytes / frame.len();
+    for _ in 0..most {
+        engine.handle_frame(&frame, now).expect("queued");
+    }
+    assert_eq!(engine.handle_frame(&frame, now), Err(Reject::InTransitFull));
+    assert_eq!(engine.counters().rejected(Reject::InTransitFull), 1);
+}
+
+#[test]
+fn zz_speed() {
+    let (mut origin, mut member) = (engine(ORIGIN, 0), engine(MEMBER, 0));
+    let mut now = Instant::from_micros(1_000);
+    let block = vec![7u8; 262_144];
+    let mut buf = vec![0u8; 65_536];
+    let total = 400_000_000usize;
+    let (mut written, mut got) = (0, 0);
+    let mut out = vec![0; origin.frame_length_max()];
+    let (mut t_tx, mut t_rx, mut t_ack, mut t_poll) = (0u128, 0u128, 0u128, 0u128);
+    let mut frames = 0u64;
+    while got < total {
+        now = now.plus_us(10);
+        while written < total {
+            let n = origin.write(GROUP, &block[..block.len().min(total - written)], false, now).unwrap();
+            written += n;
+            if n == 0 { break; }
+        }
+        let mut batch: Vec<Vec<u8>> = Vec::new();
+        let t = std::time::Instant::now();
+        if origin.poll_timeout().is_some_and(|at| at <= now) { origin.handle_timeout(now); }
+        if member.poll_timeout().is_some_and(|at| at <= now) { member.handle_timeout(now); }
+        t_poll += t.elapsed().as_nanos();
+        let t = std::time::Instant::now();
+        while let Some(sent) = origin.poll_transmit(now, &mut out) { batch.push(out[..sent.length].to_vec()); }
+        t_tx += t.elapsed().as_nanos();
+        for frame in &batch {
+            let worm = wormcast_protocol::wire::worm::decode(frame).unwrap();
+            let mut f = vec![0; 26];
+            f[..14].copy_from_slice(&frame[..14]);
+            wormcast_protocol::wire::worm::encode_worm(&mut f[14..], &worm.header, &[]);
+            f.extend_from_slice(worm.payload);
+            frames += 1;
+            let t = std::time::Instant::now();
+            let _ = member.handle_frame(&f, now);
+            t_rx += t.elapsed().as_nanos();
+        }
+        loop {
+            match member.read(GROUP, ORIGIN, &mut buf, now) { Ok(r) if r.length > 0 => got += r.length, _ => break }
+        }
+        let acks = outgoing(&mut member, now);
+        let t = std::time::Instant::now();
+        for a in acks { let _ = origin.handle_frame(&a, now); }
+        t_ack += t.elapsed().as_nanos();
+        while origin.poll_event().is_some() {}
+        while member.poll_event().is_some() {}
+    }
+    eprintln!("frames {frames}: ns/frame tx {} rx {} ack {} poll {}; virtual {} us", t_tx / frames as u128, t_rx / frames as u128, t_ack / frames as u128, t_poll / frames as u128, now.as_micros());
+}
