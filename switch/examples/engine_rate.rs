@@ -81,13 +81,18 @@ fn worm(kind: u8, route: &[u8], frame_bytes: usize) -> Vec<u8> {
 fn insert(pipeline: &mut Pipeline, table: &str, action: &str, key: u64, arguments: &[u64]) {
     let program = Arc::clone(pipeline.program());
     let table = program.table(table).expect("a table of the data plane");
-    let action = program.table_action(table, action).expect("an action of the table");
+    let action = program
+        .table_action(table, action)
+        .expect("an action of the table");
     let entry = TableEntry {
         key: vec![FieldMatch::Exact(Bits::from_u64(key))],
         priority: 0,
         action: EntryAction::Call(ActionCall {
             action,
-            arguments: arguments.iter().map(|&value| Bits::from_u64(value)).collect(),
+            arguments: arguments
+                .iter()
+                .map(|&value| Bits::from_u64(value))
+                .collect(),
         }),
     };
     pipeline.insert_entry(table, &entry).expect("a valid entry");
@@ -95,18 +100,33 @@ fn insert(pipeline: &mut Pipeline, table: &str, action: &str, key: u64, argument
 
 fn set_up(pipeline: &mut Pipeline) {
     for port in 0..8u16 {
-        insert(pipeline, "ingress.ports", "ingress.port_known", u64::from(port), &[]);
+        insert(
+            pipeline,
+            "ingress.ports",
+            "ingress.port_known",
+            u64::from(port),
+            &[],
+        );
     }
     for set in 1..256u16 {
         let replicas: Vec<Replica> = (0..8)
             .filter(|port| set >> port & 1 == 1)
-            .map(|port| Replica { port: PortId(port), instance: 1 })
+            .map(|port| Replica {
+                port: PortId(port),
+                instance: 1,
+            })
             .collect();
         pipeline
             .insert_multicast_group(0x100 + set, &replicas)
             .expect("a valid group");
         let group = u64::from(0x100 + set);
-        insert(pipeline, "ingress.tree_sets", "ingress.replicate", u64::from(set), &[group]);
+        insert(
+            pipeline,
+            "ingress.tree_sets",
+            "ingress.replicate",
+            u64::from(set),
+            &[group],
+        );
     }
 }
 
@@ -170,11 +190,35 @@ fn main() {
     set_up(&mut pipeline);
     let length = Duration::from_secs_f64(seconds / 4.0);
     let unicast = |bytes| worm(0, &[5, 3, 1], bytes);
-    measure(&mut pipeline, "UNICAST, 3 hops left, 64 bytes", &unicast(64), 1, length);
-    measure(&mut pipeline, "UNICAST, 3 hops left, 1500 bytes", &unicast(1500), 1, length);
+    measure(
+        &mut pipeline,
+        "UNICAST, 3 hops left, 64 bytes",
+        &unicast(64),
+        1,
+        length,
+    );
+    measure(
+        &mut pipeline,
+        "UNICAST, 3 hops left, 1500 bytes",
+        &unicast(1500),
+        1,
+        length,
+    );
     let tree = [1, 2, 0, 0, 4, 0, 6, 2, 1, 0, 0xff];
-    measure(&mut pipeline, "TREE, 3 branches, 256 bytes", &worm(1, &tree, 256), 3, length);
+    measure(
+        &mut pipeline,
+        "TREE, 3 branches, 256 bytes",
+        &worm(1, &tree, 256),
+        3,
+        length,
+    );
     let mut long = vec![5];
     long.extend_from_slice(&[7; 31]);
-    measure(&mut pipeline, "UNICAST, 32 hops left, 256 bytes", &worm(0, &long, 256), 1, length);
+    measure(
+        &mut pipeline,
+        "UNICAST, 32 hops left, 256 bytes",
+        &worm(0, &long, 256),
+        1,
+        length,
+    );
 }

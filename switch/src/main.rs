@@ -1,6 +1,7 @@
 //! `wormcast-switch`: a drop-in for BMv2's `simple_switch_grpc`.
 
 mod command_line;
+mod compatibility;
 
 use std::error::Error;
 use std::fs;

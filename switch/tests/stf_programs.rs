@@ -1,6 +1,7 @@
 //! Runs every program of `tests/programs` that has an STF script, and those of another
 //! directory when `STF_PROGRAMS` names one: pairs `name.json`, `name.stf`.
 
+mod hexadecimal;
 mod stf;
 mod wire;
 

@@ -1,17 +1,19 @@
 //! The compiled data plane of this repository against the switch vectors of the protocol
 //! (`protocol/vectors/README.md`).
 
+mod hexadecimal;
 mod wire;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hexadecimal::hex;
 use serde_json::Value;
-use wire::{Wire, forward, hex};
+use wire::{Wire, forward};
 use wormcast_switch::pipeline::{
-    ActionCall, Bits, CounterValue, EntryAction, FieldMatch, Pipeline,
-    PipelineConfig, PortId, Replica, TableEntry,
+    ActionCall, Bits, CounterValue, EntryAction, FieldMatch, Pipeline, PipelineConfig, PortId,
+    Replica, TableEntry,
 };
 use wormcast_switch::program::{MatchKind, Program, TableId};
 
@@ -34,11 +36,15 @@ fn bytes(text: &str) -> Vec<u8> {
 }
 
 fn text<'v>(value: &'v Value, member: &str) -> &'v str {
-    value[member].as_str().unwrap_or_else(|| panic!("{member} of {value}"))
+    value[member]
+        .as_str()
+        .unwrap_or_else(|| panic!("{member} of {value}"))
 }
 
 fn number(value: &Value, member: &str) -> u64 {
-    value[member].as_u64().unwrap_or_else(|| panic!("{member} of {value}"))
+    value[member]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{member} of {value}"))
 }
 
 /// A number, or hexadecimal text where it does not fit.
@@ -119,7 +125,13 @@ fn pipeline_in_state(program: &Arc<Program>, state: &Value) -> Pipeline {
 /// Names of an enum or of constants in a P4 file: `NAME = value`.
 fn numbered_names(path: &str, after: &str) -> BTreeMap<String, usize> {
     let source = read(path);
-    let body = source.split(after).nth(1).expect("the enum").split('}').next().expect("its end");
+    let body = source
+        .split(after)
+        .nth(1)
+        .expect("the enum")
+        .split('}')
+        .next()
+        .expect("its end");
     body.lines()
         .filter_map(|line| {
             let line = line.split("//").next()?.trim().trim_end_matches(',');
@@ -158,7 +170,10 @@ fn expected_cells(value: &Value, names: &BTreeMap<String, usize>) -> BTreeMap<us
         .iter()
         .map(|(name, count)| {
             let index = names.get(name).copied().or_else(|| name.parse().ok());
-            (index.expect("a known name"), count.as_u64().expect("a count"))
+            (
+                index.expect("a known name"),
+                count.as_u64().expect("a count"),
+            )
         })
         .collect()
 }
@@ -190,8 +205,14 @@ fn switch_vectors() {
         serde_json::from_str(&read("protocol/vectors/worm_switch.json")).expect("JSON");
     let reasons = numbered_names("p4src/shared/ids.p4", "enum bit<8> drop_reason_t {");
     let kinds = BTreeMap::from(
-        [("UNICAST", 0), ("TREE", 1), ("BROADCAST", 2), ("GROUP", 3), ("CONTROL", 4)]
-            .map(|(name, index)| (name.to_string(), index)),
+        [
+            ("UNICAST", 0),
+            ("TREE", 1),
+            ("BROADCAST", 2),
+            ("GROUP", 3),
+            ("CONTROL", 4),
+        ]
+        .map(|(name, index)| (name.to_string(), index)),
     );
     let mut pipelines: BTreeMap<&str, Pipeline> = vectors["states"]
         .as_object()
@@ -230,7 +251,9 @@ fn switch_vectors() {
         for (counter, expected) in counted {
             let found = counters.take(counter);
             if found != expected {
-                failures.push(format!("{name}: {counter} {found:?} instead of {expected:?}"));
+                failures.push(format!(
+                    "{name}: {counter} {found:?} instead of {expected:?}"
+                ));
             }
         }
         let passes = counters.take("egress_ports");

@@ -10,10 +10,9 @@ use tokio::sync::mpsc;
 use super::clock::Clock;
 use super::control::{COMMANDS_MAX, Command, DataplaneHandle};
 use super::port::{Capture, Link, Port};
-use super::snapshot::{PortSnapshot, Snapshot};
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use crate::log::{Level, Log};
-use crate::pipeline::{DequeueInfo, DropCause, Event, Pipeline, PortId};
+use crate::pipeline::{DequeueInfo, Pipeline, PortId};
 use crate::ports::readiness::Interest;
 use crate::ports::{
     BitRate, EgressQueue, Impairment, ImpairmentTable, Interface, InterfaceError, PcapWriter,
@@ -116,26 +115,26 @@ impl Dataplane {
 
 /// The state of the data plane, as operations see it.
 pub struct Engine {
-    clock: Clock,
+    pub(super) clock: Clock,
     log: Log,
     settings: DataplaneSettings,
     running: bool,
     waker: Arc<Waker>,
-    pipeline: Option<Pipeline>,
-    traffic: TrafficManager,
-    receivers: Vec<Receiver>,
+    pub(super) pipeline: Option<Pipeline>,
+    pub(super) traffic: TrafficManager,
+    pub(super) receivers: Vec<Receiver>,
     maintained_us: u64,
-    no_program: u64,
-    program_replaced: u64,
-    packet_outs: u64,
+    pub(super) no_program: u64,
+    pub(super) program_replaced: u64,
+    pub(super) packet_outs: u64,
 }
 
 /// The receiving half of a port.
-struct Receiver {
+pub(super) struct Receiver {
     number: PortId,
-    interface: String,
+    pub(super) interface: String,
     index: u32,
-    ring: Option<ReceiveRing>,
+    pub(super) ring: Option<ReceiveRing>,
     capture: Option<Capture>,
 }
 
@@ -183,11 +182,7 @@ impl Engine {
                 number,
                 interface: interface.name().to_owned(),
                 index: interface.index(),
-                ring: Some(ReceiveRing::open(
-                    &interface,
-                    interface.mtu(),
-                    settings.ring_frames,
-                )?),
+                ring: Some(ReceiveRing::open(&interface, settings.ring_frames)?),
                 capture: capture("in")?,
             });
             ports.push(port);
@@ -251,87 +246,6 @@ impl Engine {
     /// Ends the thread after this turn.
     pub fn stop(&mut self) {
         self.running = false;
-    }
-
-    /// Counts at this moment.
-    pub fn snapshot(&mut self) -> Snapshot {
-        let mut snapshot = Snapshot {
-            uptime_us: self.clock.now_us(),
-            no_program: self.no_program,
-            program_replaced: self.program_replaced,
-            packet_ins: self.traffic.packet_ins,
-            to_controller_full: self.traffic.to_controller_full,
-            packet_outs: self.packet_outs,
-            ..Snapshot::default()
-        };
-        if let Some(pipeline) = &self.pipeline {
-            let statistics = pipeline.statistics();
-            let mut add = |name: String, value| snapshot.pipeline.insert(name, value);
-            add("received".to_owned(), statistics.received);
-            add("transmitted".to_owned(), statistics.transmitted);
-            add("enqueued".to_owned(), statistics.enqueued);
-            add("replicated".to_owned(), statistics.replicated);
-            add("cloned_ingress".to_owned(), statistics.cloned_ingress);
-            add("cloned_egress".to_owned(), statistics.cloned_egress);
-            add("resubmitted".to_owned(), statistics.resubmitted);
-            add("recirculated".to_owned(), statistics.recirculated);
-            for cause in DropCause::ALL {
-                add(format!("drop.{}", cause.name()), statistics.dropped(*cause));
-            }
-            for event in Event::ALL {
-                add(event.name().to_owned(), statistics.event(*event));
-            }
-        }
-        for position in 0..self.traffic.ports.len() {
-            snapshot.ports.push(self.port_snapshot(position));
-        }
-        snapshot
-            .ports
-            .sort_by_key(|port| port.port.unwrap_or(u16::MAX));
-        snapshot
-    }
-
-    fn port_snapshot(&mut self, position: usize) -> PortSnapshot {
-        let port = &self.traffic.ports[position];
-        let mut snapshot = PortSnapshot {
-            port: (!matches!(port.link, Link::Unattached)).then_some(port.number.0),
-            no_link: port.no_link,
-            queued: port.queue.len(),
-            queue_tail_drops: port.queue.tail_drops(),
-            ..PortSnapshot::default()
-        };
-        match &port.link {
-            Link::Interface(transmit) => {
-                let counts = transmit.counts();
-                snapshot.sent_frames = counts.frames;
-                snapshot.sent_bytes = counts.bytes;
-                snapshot.send_bad_length = counts.bad_length;
-                snapshot.send_interface_down = counts.interface_down;
-                snapshot.send_failed = counts.failed;
-                snapshot.send_retried = counts.retried;
-            }
-            Link::Cpu => snapshot.interface = "cpu".to_owned(),
-            Link::Missing | Link::Unattached => {}
-        }
-        if let Some(impairment) = &port.impairment {
-            let counts = impairment.counts();
-            snapshot.impaired_lost = counts.lost;
-            snapshot.impaired_duplicated = counts.duplicated;
-            snapshot.impaired_corrupted = counts.corrupted;
-            snapshot.impaired_reordered = counts.reordered;
-            snapshot.impaired_overflowed = counts.overflowed;
-        }
-        if let Some(receiver) = self.receivers.get_mut(position) {
-            snapshot.interface.clone_from(&receiver.interface);
-            if let Some(ring) = &mut receiver.ring {
-                let counts = ring.counts();
-                snapshot.received_frames = counts.frames;
-                snapshot.received_bytes = counts.bytes;
-                snapshot.receive_ring_full = counts.ring_full;
-                snapshot.receive_too_long = counts.too_long;
-            }
-        }
-        snapshot
     }
 
     fn run(&mut self, commands: &mut mpsc::Receiver<Command>) {
@@ -480,7 +394,8 @@ impl Engine {
                         let text = format_args!("port {number} ({name}): {error}");
                         self.log.write(Level::Warn, text);
                     }
-                    if receiver.ring.is_none() {
+                    let outgrown = |ring: &mut ReceiveRing| ring.is_outgrown(&interface);
+                    if receiver.ring.as_mut().is_none_or(outgrown) {
                         self.attach(position, &interface);
                     }
                 }
@@ -499,15 +414,21 @@ impl Engine {
     /// Opens a port's interface again.
     fn attach(&mut self, position: usize, interface: &Interface) {
         let receiver = &mut self.receivers[position];
-        let opened = ReceiveRing::open(interface, interface.mtu(), self.settings.ring_frames)
+        let opened = ReceiveRing::open(interface, self.settings.ring_frames)
             .and_then(|ring| Ok((ring, TransmitQueue::open(interface)?)));
         let number = receiver.number.0;
         match opened {
-            Ok((ring, transmit)) => {
+            Ok((mut ring, transmit)) => {
+                if let Some(old) = &mut receiver.ring {
+                    ring.carry_counts(old.counts());
+                }
                 receiver.index = interface.index();
                 receiver.ring = Some(ring);
                 self.traffic.ports[position].link = Link::Interface(transmit);
-                let text = format_args!("port {number}: interface {} is back", interface.name());
+                let text = format_args!(
+                    "port {number}: interface {} is open again",
+                    interface.name()
+                );
                 self.log.write(Level::Info, text);
             }
             Err(error) => {

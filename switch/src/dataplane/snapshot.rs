@@ -1,7 +1,12 @@
 //! Counts of the whole switch at one moment.
 
-use serde::Serialize;
 use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::engine::Engine;
+use super::port::Link;
+use crate::pipeline::{DropCause, Event};
 
 /// Counts since the switch started, but for `pipeline`: since the program was installed.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -71,4 +76,87 @@ pub struct PortSnapshot {
     pub impaired_reordered: u64,
     /// Frames dropped because too many were held back.
     pub impaired_overflowed: u64,
+}
+
+impl Engine {
+    /// Counts at this moment.
+    pub fn snapshot(&mut self) -> Snapshot {
+        let mut snapshot = Snapshot {
+            uptime_us: self.clock.now_us(),
+            no_program: self.no_program,
+            program_replaced: self.program_replaced,
+            packet_ins: self.traffic.packet_ins,
+            to_controller_full: self.traffic.to_controller_full,
+            packet_outs: self.packet_outs,
+            ..Snapshot::default()
+        };
+        if let Some(pipeline) = &self.pipeline {
+            let statistics = pipeline.statistics();
+            let mut add = |name: String, value| snapshot.pipeline.insert(name, value);
+            add("received".to_owned(), statistics.received);
+            add("transmitted".to_owned(), statistics.transmitted);
+            add("enqueued".to_owned(), statistics.enqueued);
+            add("replicated".to_owned(), statistics.replicated);
+            add("cloned_ingress".to_owned(), statistics.cloned_ingress);
+            add("cloned_egress".to_owned(), statistics.cloned_egress);
+            add("resubmitted".to_owned(), statistics.resubmitted);
+            add("recirculated".to_owned(), statistics.recirculated);
+            for cause in DropCause::ALL {
+                add(format!("drop.{}", cause.name()), statistics.dropped(*cause));
+            }
+            for event in Event::ALL {
+                add(event.name().to_owned(), statistics.event(*event));
+            }
+        }
+        for position in 0..self.traffic.ports.len() {
+            snapshot.ports.push(self.port_snapshot(position));
+        }
+        snapshot
+            .ports
+            .sort_by_key(|port| port.port.unwrap_or(u16::MAX));
+        snapshot
+    }
+
+    fn port_snapshot(&mut self, position: usize) -> PortSnapshot {
+        let port = &self.traffic.ports[position];
+        let mut snapshot = PortSnapshot {
+            port: (!matches!(port.link, Link::Unattached)).then_some(port.number.0),
+            no_link: port.no_link,
+            queued: port.queue.len(),
+            queue_tail_drops: port.queue.tail_drops(),
+            ..PortSnapshot::default()
+        };
+        match &port.link {
+            Link::Interface(transmit) => {
+                let counts = transmit.counts();
+                snapshot.sent_frames = counts.frames;
+                snapshot.sent_bytes = counts.bytes;
+                snapshot.send_bad_length = counts.bad_length;
+                snapshot.send_interface_down = counts.interface_down;
+                snapshot.send_failed = counts.failed;
+                snapshot.send_retried = counts.retried;
+            }
+            Link::Cpu => snapshot.interface = "cpu".to_owned(),
+            Link::Missing | Link::Unattached => {}
+        }
+        if let Some(impairment) = &port.impairment {
+            let counts = impairment.counts();
+            snapshot.impaired_lost = counts.lost;
+            snapshot.impaired_duplicated = counts.duplicated;
+            snapshot.impaired_corrupted = counts.corrupted;
+            snapshot.impaired_reordered = counts.reordered;
+            snapshot.impaired_overflowed = counts.overflowed;
+        }
+        if let Some(receiver) = self.receivers.get_mut(position) {
+            snapshot.interface.clone_from(&receiver.interface);
+            if let Some(ring) = &mut receiver.ring {
+                let counts = ring.counts();
+                snapshot.received_frames = counts.frames;
+                snapshot.received_bytes = counts.bytes;
+                snapshot.receive_ring_full = counts.ring_full;
+                snapshot.receive_too_long = counts.too_long;
+            }
+        }
+        snapshot
+    }
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::cookies::Cookies;
 use super::proto::p4::v1::{
-    CloneSessionEntry, CounterData, CounterEntry, Entity, ForwardingPipelineConfig, MeterConfig,
-    MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry, RegisterEntry, TableEntry,
-    Update, entity, packet_replication_engine_entry as pre, update,
+    ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, CounterEntry, Entity,
+    ForwardingPipelineConfig, MeterConfig, MeterEntry, MulticastGroupEntry,
+    PacketReplicationEngineEntry, RegisterEntry, TableEntry, Update, entity,
+    packet_replication_engine_entry as pre, update,
 };
 use super::read::{self, Source};
 use super::rejection::Rejection;

@@ -6,6 +6,7 @@
 //! Sections named § in this module are those of the P4Runtime specification 1.4.
 
 mod arbitration;
+mod binding;
 mod bytestring;
 mod cookies;
 mod entry;
@@ -22,9 +23,10 @@ mod server;
 mod streams;
 mod write;
 
+pub use binding::SchemaError;
 pub use listen::{Address, Listener, MESSAGE_BYTES_MAX};
 pub use rejection::Rejection;
-pub use schema::{Schema, SchemaError};
+pub use schema::Schema;
 pub use server::{Server, ServerSettings};
 
 /// Messages and services generated from the P4Runtime protocol files.

@@ -104,7 +104,7 @@ impl BitWriter {
         let padded = value.to_padded_bytes(width_bits);
         for index in (0..width_bits as usize).rev() {
             let bit = padded[padded.len() - 1 - index / 8] >> (index % 8) & 1;
-            if self.bits % 8 == 0 {
+            if self.bits.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             let last = self.bits / 8;

@@ -32,7 +32,7 @@ impl Bits {
     /// All ones in the low `width_bits` bits.
     pub fn ones(width_bits: u32) -> Self {
         let mut bytes = vec![0xff; width_bits.div_ceil(8) as usize];
-        if width_bits % 8 != 0 {
+        if !width_bits.is_multiple_of(8) {
             bytes[0] = (1 << (width_bits % 8)) - 1;
         }
         Self(bytes)
@@ -84,7 +84,11 @@ impl Bits {
         if self.0.len() > 8 {
             return None;
         }
-        Some(self.0.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
+        Some(
+            self.0
+                .iter()
+                .fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
+        )
     }
 
     /// Writes the low 64-bit limbs into `limbs`, least significant first.

@@ -94,7 +94,7 @@ impl<'b> BitWriter<'b> {
     /// The low `width` bits of `value`, at most 64.
     #[inline]
     pub(super) fn put(&mut self, value: u64, width: u32) {
-        if self.used == 0 && width % 8 == 0 {
+        if self.used == 0 && width.is_multiple_of(8) {
             let count = (width / 8) as usize;
             self.bytes
                 .extend_from_slice(&value.to_be_bytes()[8 - count..]);

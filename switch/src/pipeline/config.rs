@@ -32,7 +32,7 @@ pub mod limits {
     /// Longest packet taken or made, bytes.
     pub const PACKET_BYTES_MAX: usize = 16 * 1024;
     /// Passes through ingress one packet may make (first, resubmitted, recirculated).
-    pub const PASSES_MAX: u8 = 255;
+    pub const PASSES_MAX: u8 = 200;
     /// Clones of clones: how often a copy may itself be cloned.
     pub const CLONE_DEPTH_MAX: u8 = 16;
     /// Jumps backwards (loops in actions) one packet may make in a pass.

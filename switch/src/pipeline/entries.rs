@@ -10,9 +10,11 @@ use crate::program::{ActionProfileId, TableId, TableInfo};
 impl Pipeline {
     pub(super) fn table_info(&self, table: TableId) -> Result<&TableInfo, ControlError> {
         let tables = self.program.tables();
-        tables.get(table.index()).ok_or_else(|| ControlError::NotFound {
-            what: format!("table {}", table.index()),
-        })
+        tables
+            .get(table.index())
+            .ok_or_else(|| ControlError::NotFound {
+                what: format!("table {}", table.index()),
+            })
     }
 
     fn mutable(&self, table: TableId) -> Result<&TableInfo, ControlError> {

@@ -49,7 +49,7 @@ impl fmt::Display for ControlError {
             ControlError::ResourceExhausted { what, limit } => {
                 write!(f, "{what} is full: it holds at most {limit}")
             }
-            ControlError::Immutable { what } => write!(f, "{what} is fixed by the program"),
+            ControlError::Immutable { what } => write!(f, "fixed by the program: {what}"),
         }
     }
 }

@@ -6,26 +6,14 @@
 
 use super::codec::{self, BitWriter};
 use super::config::{PortId, limits};
+use super::copies::{Pass, instance};
 use super::entry::Replica;
-use super::machine::{Flow, Machine};
+use super::machine::Flow;
 use super::packet::{DequeueInfo, Queued};
-use super::profile::Profile;
+use super::stages::{applies, run_control, run_parser};
 use super::statistics::{DropCause, Event};
-use super::table::{Outcome, TableState, next_after};
 use super::{Bits, Pipeline};
-use crate::program::{
-    Case, Checksum, Control, ControlNode, DigestId, Next, Program, Slot, ones,
-};
-
-/// Values of `standard_metadata.instance_type`.
-mod instance {
-    pub const NORMAL: u64 = 0;
-    pub const INGRESS_CLONE: u64 = 1;
-    pub const EGRESS_CLONE: u64 = 2;
-    pub const RECIRCULATED: u64 = 4;
-    pub const REPLICATED: u64 = 5;
-    pub const RESUBMITTED: u64 = 6;
-}
+use crate::program::{DigestId, ones};
 
 /// The traffic manager: takes packets that ingress is done with.
 pub trait TrafficSink {
@@ -42,14 +30,6 @@ pub trait TrafficSink {
 pub trait EmitSink: TrafficSink {
     /// Sends a frame by a port.
     fn transmit(&mut self, port: PortId, frame: &[u8]);
-}
-
-/// The packet that a pass is about.
-#[derive(Clone, Copy)]
-struct Pass {
-    ingress_port: PortId,
-    passes: u8,
-    clone_depth: u8,
 }
 
 impl Pipeline {
@@ -221,7 +201,12 @@ impl Pipeline {
         count
     }
 
-    fn copy_to<S: TrafficSink>(&mut self, replicas: &[Replica], pass: Pass, sink: &mut S) {
+    pub(super) fn copy_to<S: TrafficSink>(
+        &mut self,
+        replicas: &[Replica],
+        pass: Pass,
+        sink: &mut S,
+    ) {
         for replica in replicas {
             let rid = self.program.intrinsics.egress_rid;
             self.machine.set_optional(rid, u64::from(replica.instance));
@@ -297,126 +282,6 @@ impl Pipeline {
             }
         }
         Ok(wrong)
-    }
-
-    /// Starts another pass of the packet in the machine; the fields of the list survive.
-    fn restart(&mut self, list: u64, instance_type: u64) {
-        self.keep_fields(list);
-        self.machine.reset();
-        self.return_fields();
-        self.machine.truncate = None;
-        let field = self.program.intrinsics.instance_type;
-        self.machine.set(field, instance_type);
-    }
-
-    fn keep_fields(&mut self, list: u64) {
-        self.kept.clear();
-        let Some(list) = self.program.field_lists.get(&list) else {
-            return;
-        };
-        for &(slot, limbs) in &list.fields {
-            for slot in slot..slot + limbs {
-                self.kept.push((slot, self.machine.words[slot as usize]));
-            }
-        }
-    }
-
-    fn return_fields(&mut self) {
-        for &(slot, word) in &self.kept {
-            self.machine.words[slot as usize] = word;
-        }
-    }
-
-    /// Makes the clones of a session out of the packet in the machine.
-    fn send_clones<S: TrafficSink>(&mut self, session: u64, pass: Pass, sink: &mut S) -> bool {
-        if pass.clone_depth >= limits::CLONE_DEPTH_MAX {
-            let statistics = &mut self.machine.statistics;
-            statistics.count_drop(DropCause::CloneDepthLimit);
-            return false;
-        }
-        let Some(session) = self.replication.session(session as u16 & 0x7fff) else {
-            let statistics = &mut self.machine.statistics;
-            statistics.count_drop(DropCause::CloneSessionUnknown);
-            return false;
-        };
-        let mut replicas = std::mem::take(&mut self.replicas);
-        replicas.clear();
-        replicas.extend_from_slice(&session.replicas);
-        let cut = session.packet_length_bytes;
-        let truncate = std::mem::replace(
-            &mut self.machine.truncate,
-            (cut != 0).then_some(u64::from(cut)),
-        );
-        let pass = Pass {
-            clone_depth: pass.clone_depth + 1,
-            ..pass
-        };
-        self.copy_to(&replicas, pass, sink);
-        self.machine.truncate = truncate;
-        self.replicas = replicas;
-        true
-    }
-
-    /// Clones the packet as it arrived: parsed once more, all metadata 0 but the list's.
-    fn clone_ingress<S: TrafficSink>(
-        &mut self,
-        session: u64,
-        list: u64,
-        pass: Pass,
-        sink: &mut S,
-    ) {
-        let vector_words = self.program.layout.words as usize;
-        let mut saved = std::mem::take(&mut self.saved);
-        saved.clear();
-        saved.extend_from_slice(&self.machine.words[..vector_words]);
-        let (cursor, length) = (self.machine.cursor, self.machine.length);
-        let marks = self.machine.marks;
-
-        self.keep_fields(list);
-        self.machine.reset();
-        let intrinsics = &self.program.intrinsics;
-        let port = u64::from(pass.ingress_port.0);
-        self.machine.set(intrinsics.ingress_port, port);
-        let program = &*self.program;
-        // The same packet was parsed before; its error is counted already.
-        let _ = run_parser(program, &mut self.machine, &mut self.key);
-        self.machine.reset_metadata(program);
-        self.return_fields();
-        let field = self.program.intrinsics.instance_type;
-        self.machine.set(field, instance::INGRESS_CLONE);
-        self.machine.length = self.machine.packet.len() as u64;
-        if self.send_clones(session, pass, sink) {
-            let statistics = &mut self.machine.statistics;
-            statistics.cloned_ingress = statistics.cloned_ingress.wrapping_add(1);
-        }
-
-        self.machine.words[..vector_words].copy_from_slice(&saved);
-        self.saved = saved;
-        self.machine.cursor = cursor;
-        self.machine.length = length;
-        self.machine.marks = marks;
-    }
-
-    /// Clones the packet as egress has left it, all metadata 0 but the list's.
-    fn clone_egress<S: TrafficSink>(&mut self, pass: Pass, sink: &mut S) {
-        let Some((session, list)) = self.machine.marks.clone else {
-            return;
-        };
-        let vector_words = self.program.layout.words as usize;
-        let mut saved = std::mem::take(&mut self.saved);
-        saved.clear();
-        saved.extend_from_slice(&self.machine.words[..vector_words]);
-        self.keep_fields(list);
-        self.machine.reset_metadata(&self.program);
-        self.return_fields();
-        let field = self.program.intrinsics.instance_type;
-        self.machine.set(field, instance::EGRESS_CLONE);
-        if self.send_clones(session, pass, sink) {
-            let statistics = &mut self.machine.statistics;
-            statistics.cloned_egress = statistics.cloned_egress.wrapping_add(1);
-        }
-        self.machine.words[..vector_words].copy_from_slice(&saved);
-        self.saved = saved;
     }
 
     fn send_digest<S: TrafficSink>(&mut self, list: u64, sink: &mut S) {
@@ -511,241 +376,4 @@ impl Pipeline {
         statistics.recirculated = statistics.recirculated.wrapping_add(1);
         self.run_ingress(pass, sink);
     }
-}
-
-/// Whether the condition of a checksum holds.
-fn applies(
-    program: &Program,
-    machine: &mut Machine,
-    checksum: &Checksum,
-) -> Result<bool, DropCause> {
-    let Some((code, result)) = checksum.condition else {
-        return Ok(true);
-    };
-    match machine.run(program, code) {
-        Flow::Drop(cause) => Err(cause),
-        _ => Ok(machine.words[result as usize] != 0),
-    }
-}
-
-/// Runs the parser on the packet in the machine. Gives the error it stopped with, if any.
-fn run_parser(
-    program: &Program,
-    machine: &mut Machine,
-    key: &mut Vec<u64>,
-) -> Result<Option<u64>, DropCause> {
-    let parser = &program.parser;
-    let mut next = parser.start;
-    let mut visited = 0;
-    while let Some(state) = next {
-        visited += 1;
-        if visited > limits::PARSER_STATES_MAX {
-            return Err(DropCause::ParserLoop);
-        }
-        let state = &parser.states[state as usize];
-        match machine.run(program, state.code) {
-            Flow::Done => {}
-            Flow::Error(error) => return Ok(Some(error)),
-            Flow::Drop(cause) => return Err(cause),
-        }
-        next = match state.key.as_slice() {
-            [] => state.default,
-            [part] if part.width <= 64 => {
-                let value = machine.words[part.slot as usize];
-                choose(&state.cases, &[value], state.default, machine)
-            }
-            parts => {
-                key.clear();
-                for part in parts {
-                    let first = part.slot as usize;
-                    let limbs = part.width.div_ceil(64).max(1) as usize;
-                    key.extend_from_slice(&machine.words[first..first + limbs]);
-                }
-                choose(&state.cases, key, state.default, machine)
-            }
-        };
-    }
-    Ok(None)
-}
-
-/// The first case that holds.
-#[inline]
-fn choose(cases: &[(Case, Next)], key: &[u64], default: Next, machine: &Machine) -> Next {
-    let equal = |values: &[u64], masks: &[u64]| {
-        key.iter()
-            .zip(values)
-            .zip(masks)
-            .all(|((key, value), mask)| key & mask == value & mask)
-    };
-    for (case, next) in cases {
-        let holds = match case {
-            Case::Value { value, mask } => equal(value, mask),
-            Case::Set { set, mask } => {
-                machine.value_sets[*set as usize]
-                    .iter()
-                    .any(|(value, member_mask)| match mask {
-                        None => equal(value, member_mask),
-                        Some(mask) => equal(value, mask),
-                    })
-            }
-        };
-        if holds {
-            return *next;
-        }
-    }
-    default
-}
-
-/// Runs a control from its first node to its end.
-fn run_control(
-    program: &Program,
-    control: &Control,
-    tables: &mut [TableState],
-    profiles: &[Profile],
-    machine: &mut Machine,
-    key: &mut Vec<u64>,
-) -> Flow {
-    let mut next = control.start;
-    while let Some(node) = next {
-        let flow;
-        (next, flow) = match &control.nodes[node as usize] {
-            ControlNode::Condition {
-                code,
-                result,
-                if_true,
-                if_false,
-            } => {
-                let flow = machine.run(program, *code);
-                let next = if machine.words[*result as usize] != 0 {
-                    *if_true
-                } else {
-                    *if_false
-                };
-                (next, flow)
-            }
-            ControlNode::Call { action, next } => {
-                let flow = machine.run(program, program.action_code[*action as usize]);
-                (*next, flow)
-            }
-            ControlNode::Table(table) => {
-                apply(program, *table as usize, tables, profiles, machine, key)
-            }
-        };
-        if let Flow::Drop(_) = flow {
-            return flow;
-        }
-        if machine.marks.exit {
-            break;
-        }
-    }
-    Flow::Done
-}
-
-/// Applies a table: looks its key up, runs the action, gives the node after it.
-#[inline]
-fn apply(
-    program: &Program,
-    table: usize,
-    tables: &mut [TableState],
-    profiles: &[Profile],
-    machine: &mut Machine,
-    key: &mut Vec<u64>,
-) -> (Next, Flow) {
-    let plan = &program.table_plans[table];
-    let state = &mut tables[table];
-    key.clear();
-    for (source, mask) in plan.sources.iter().zip(&plan.masks) {
-        let at = key.len();
-        if source.valid.is_none_or(|slot| machine.words[slot as usize] != 0) {
-            let first = source.slot as usize;
-            key.extend_from_slice(&machine.words[first..first + source.limbs as usize]);
-        } else {
-            key.resize(at + source.limbs as usize, 0);
-        }
-        if let Some(mask) = mask {
-            for (word, mask) in key[at..].iter_mut().zip(mask) {
-                *word &= mask;
-            }
-        }
-    }
-    let hit = state.index.get(key);
-    let entry = hit.and_then(|number| state.entries[number as usize].as_mut());
-    if let Some(entry) = entry {
-        entry.counter.add(machine.ingress_bytes);
-        if let (Some((slot, width)), Some(meter)) =
-            (plan.meter_target, program.tables()[table].direct_meter)
-        {
-            let unit = program.meters()[meter.index()].unit;
-            let colour = entry
-                .meter
-                .execute(unit, machine.ingress_bytes, machine.now_us);
-            machine.words[slot as usize] = colour as u64 & ones(width);
-        }
-        match &entry.outcome {
-            Outcome::Call(bound) => {
-                set_arguments(program.code.arguments, &bound.arguments, machine);
-                return (bound.next, machine.run(program, bound.code));
-            }
-            Outcome::Member(member) => {
-                return run_member(program, table, *member, profiles, machine);
-            }
-            Outcome::Group(group) => {
-                if let Some(member) = choose_member(program, table, *group, profiles, machine) {
-                    return run_member(program, table, member, profiles, machine);
-                }
-                machine.statistics.count_event(Event::EmptyGroup);
-            }
-        }
-    }
-    match &state.default {
-        Some(bound) => {
-            set_arguments(program.code.arguments, &bound.arguments, machine);
-            (bound.next, machine.run(program, bound.code))
-        }
-        None => (plan.on_miss.unwrap_or(plan.after_none), Flow::Done),
-    }
-}
-
-#[inline]
-fn set_arguments(first: Slot, arguments: &[u64], machine: &mut Machine) {
-    let first = first as usize;
-    machine.words[first..first + arguments.len()].copy_from_slice(arguments);
-}
-
-fn run_member(
-    program: &Program,
-    table: usize,
-    member: u32,
-    profiles: &[Profile],
-    machine: &mut Machine,
-) -> (Next, Flow) {
-    let plan = &program.table_plans[table];
-    let profile = program.tables()[table].action_profile;
-    let member = profile.and_then(|profile| profiles[profile.index()].member(member));
-    let Some(member) = member else {
-        return (plan.after_none, Flow::Done);
-    };
-    set_arguments(program.code.arguments, &member.arguments, machine);
-    let next = plan
-        .on_hit
-        .unwrap_or_else(|| next_after(program, table, member.call.action));
-    let code = program.action_code[member.call.action.index()];
-    (next, machine.run(program, code))
-}
-
-fn choose_member(
-    program: &Program,
-    table: usize,
-    group: u32,
-    profiles: &[Profile],
-    machine: &mut Machine,
-) -> Option<u32> {
-    let profile = program.tables()[table].action_profile?;
-    let members = profiles[profile.index()].group(group)?;
-    let selector = program.selectors[profile.index()].as_ref()?;
-    if members.is_empty() {
-        return None;
-    }
-    let hash = machine.calculate(program, selector.calculation);
-    members.get((hash % members.len() as u64) as usize).copied()
 }

@@ -113,13 +113,25 @@ mod tests {
     fn internet_checksum() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(compute(Algorithm::Checksum16, &bytes), 0x220d);
-        assert_eq!(compute(Algorithm::Checksum16, &[0xab]), u64::from(!0xab00u16));
+        assert_eq!(
+            compute(Algorithm::Checksum16, &[0xab]),
+            u64::from(!0xab00u16)
+        );
     }
 
     #[test]
     fn folds_pad_behind() {
-        assert_eq!(compute(Algorithm::Xor16, &[0x12, 0x34, 0x56]), 0x1234 ^ 0x5600);
-        assert_eq!(compute(Algorithm::Xor32, &[1, 2, 3, 4, 5]), 0x0102_0304 ^ 0x0500_0000);
-        assert_eq!(compute(Algorithm::Identity, &[1; 12]), 0x0101_0101_0101_0101);
+        assert_eq!(
+            compute(Algorithm::Xor16, &[0x12, 0x34, 0x56]),
+            0x1234 ^ 0x5600
+        );
+        assert_eq!(
+            compute(Algorithm::Xor32, &[1, 2, 3, 4, 5]),
+            0x0102_0304 ^ 0x0500_0000
+        );
+        assert_eq!(
+            compute(Algorithm::Identity, &[1; 12]),
+            0x0101_0101_0101_0101
+        );
     }
 }

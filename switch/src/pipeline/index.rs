@@ -91,7 +91,10 @@ impl HashIndex {
         let keys = std::mem::replace(&mut self.keys, vec![0; size * self.key_words]);
         for (slot, entry) in slots.into_iter().enumerate() {
             if entry != NONE {
-                self.place(&keys[slot * self.key_words..(slot + 1) * self.key_words], entry);
+                self.place(
+                    &keys[slot * self.key_words..(slot + 1) * self.key_words],
+                    entry,
+                );
             }
         }
     }
@@ -253,8 +256,14 @@ impl PrefixIndex {
 
     fn insert(&mut self, pattern: &Pattern, entry: u32) {
         let length = pattern.prefix_len;
-        let position = self.lengths.partition_point(|(other, _, _)| *other > length);
-        if self.lengths.get(position).is_none_or(|(other, _, _)| *other != length) {
+        let position = self
+            .lengths
+            .partition_point(|(other, _, _)| *other > length);
+        if self
+            .lengths
+            .get(position)
+            .is_none_or(|(other, _, _)| *other != length)
+        {
             let index = HashIndex::new(self.key_words);
             self.lengths
                 .insert(position, (length, pattern.second.clone(), index));
@@ -264,7 +273,9 @@ impl PrefixIndex {
 
     fn remove(&mut self, pattern: &Pattern) {
         let length = pattern.prefix_len;
-        let position = self.lengths.partition_point(|(other, _, _)| *other > length);
+        let position = self
+            .lengths
+            .partition_point(|(other, _, _)| *other > length);
         self.lengths[position].2.remove(&pattern.first);
         if self.lengths[position].2.is_empty() {
             self.lengths.remove(position);

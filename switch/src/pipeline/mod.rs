@@ -11,20 +11,25 @@
 //! endless loops have named outcomes (see [`DropCause`] and [`Event`]).
 
 mod bits;
+mod calculation;
 mod cells;
 mod codec;
 mod config;
+mod copies;
 mod entries;
 mod entry;
 mod error;
+mod extraction;
 mod forward;
 mod hash;
+mod headers;
 mod index;
 mod machine;
 mod meter;
 mod packet;
 mod profile;
 mod replication;
+mod stages;
 mod statistics;
 mod table;
 mod wide;

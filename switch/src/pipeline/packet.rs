@@ -75,6 +75,8 @@ pub struct DequeueInfo {
 /// Buffers not in use.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
+    /// Boxes, since packets travel as boxes: a body is never moved.
+    #[allow(clippy::vec_box)]
     free: Vec<Box<Body>>,
 }
 

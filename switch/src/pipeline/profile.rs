@@ -88,7 +88,10 @@ impl Profile {
                 what: format!("member {id} of action profile {name}"),
             });
         }
-        let user = self.groups.iter().find(|(_, members)| members.contains(&id));
+        let user = self
+            .groups
+            .iter()
+            .find(|(_, members)| members.contains(&id));
         if let Some((group, _)) = user {
             return Err(in_use(format!("member {id}"), format!("group {group}")));
         }

@@ -36,10 +36,6 @@ counted_enum!(
         QueueFull = "queue_full",
         /// The packet passed through ingress too often.
         PassLimit = "pass_limit",
-        /// A copy was cloned too often.
-        CloneDepthLimit = "clone_depth_limit",
-        /// The clone session does not exist.
-        CloneSessionUnknown = "clone_session_unknown",
         /// The parser visited too many states.
         ParserLoop = "parser_loop",
         /// Loops in actions went round too often.
@@ -68,6 +64,10 @@ counted_enum!(
         LogMessage = "log_message",
         /// A digest was handed to the sink.
         Digest = "digest",
+        /// A copy was to be cloned too often: it goes on without a clone.
+        CloneDepthLimit = "clone_depth_limit",
+        /// A clone session does not exist: the packet goes on without a clone.
+        CloneSessionUnknown = "clone_session_unknown",
         /// An entry names an action profile group without members: its default applies.
         EmptyGroup = "empty_group",
     }

@@ -76,13 +76,6 @@ impl Interface {
         &self.name
     }
 
-    /// Largest payload of a frame in bytes, as it is set now; 1500 if nothing tells.
-    pub fn mtu(&self) -> usize {
-        let path = format!("/sys/class/net/{}/mtu", self.name);
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.trim().parse().unwrap_or(1_500)
-    }
-
     /// The kernel's number for it; another one after it was deleted and made anew.
     pub fn index(&self) -> u32 {
         self.index

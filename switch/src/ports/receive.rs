@@ -55,13 +55,23 @@ pub struct ReceiveRing {
     slots: usize,
     next: usize,
     counts: ReceiveCounts,
+    too_long_seen: u64,
+}
+
+/// Slot with room for the ring's header, the Ethernet header and a VLAN tag.
+fn slot_bytes_for(mtu: usize) -> usize {
+    if mtu <= SLOT_BYTES_SMALL - 256 {
+        SLOT_BYTES_SMALL
+    } else {
+        SLOT_BYTES_LARGE
+    }
 }
 
 impl ReceiveRing {
     /// Opens the interface in promiscuous mode, with room for at least `frames` frames
     /// that wait ([`RING_FRAMES_MIN`] to [`RING_FRAMES_MAX`]). Frames that this machine
     /// sends on the interface are not seen.
-    pub fn open(interface: &Interface, mtu: usize, frames: usize) -> Result<Self, InterfaceError> {
+    pub fn open(interface: &Interface, frames: usize) -> Result<Self, InterfaceError> {
         let failed = |step| {
             move |error| InterfaceError::Open {
                 name: interface.name().to_owned(),
@@ -69,17 +79,13 @@ impl ReceiveRing {
                 error,
             }
         };
-        // Room for the ring's header, the Ethernet header and a VLAN tag.
-        let slot_bytes = if mtu <= SLOT_BYTES_SMALL - 256 {
-            SLOT_BYTES_SMALL
-        } else {
-            SLOT_BYTES_LARGE
-        };
+        let socket = socket::open().map_err(failed("opening a packet socket"))?;
+        let mtu = socket::mtu(&socket, interface).map_err(failed("asking for the MTU"))?;
+        let slot_bytes = slot_bytes_for(mtu);
         let bytes = frames.clamp(RING_FRAMES_MIN, RING_FRAMES_MAX) * slot_bytes;
         let blocks = bytes.min(RING_BYTES_MAX).div_ceil(BLOCK_BYTES);
         let slots = blocks * (BLOCK_BYTES / slot_bytes);
 
-        let socket = socket::open().map_err(failed("opening a packet socket"))?;
         let packet_option =
             |name, value: i32| socket::set_option(&socket, libc::SOL_PACKET, name, &value);
         packet_option(
@@ -110,6 +116,7 @@ impl ReceiveRing {
             slots,
             next: 0,
             counts: ReceiveCounts::default(),
+            too_long_seen: 0,
         })
     }
 
@@ -144,6 +151,16 @@ impl ReceiveRing {
         taken
     }
 
+    /// Whether frames have been too long for the ring since this was last asked, and a
+    /// ring opened anew would have room for them: the MTU has been raised.
+    pub fn is_outgrown(&mut self, interface: &Interface) -> bool {
+        if self.counts.too_long == self.too_long_seen {
+            return false;
+        }
+        self.too_long_seen = self.counts.too_long;
+        socket::mtu(&self.socket, interface).is_ok_and(|mtu| slot_bytes_for(mtu) > self.slot_bytes)
+    }
+
     /// Whether a frame waits.
     pub fn is_ready(&self) -> bool {
         self.map.is_filled(self.next * self.slot_bytes)
@@ -153,6 +170,12 @@ impl ReceiveRing {
     /// away. After a mere down and up the ring goes on by itself.
     pub fn take_error(&self) -> Option<io::Error> {
         socket::take_error(&self.socket)
+    }
+
+    /// Goes on counting where another ring of the same port ended.
+    pub fn carry_counts(&mut self, counts: ReceiveCounts) {
+        self.counts = counts;
+        self.too_long_seen = counts.too_long;
     }
 
     /// Counts so far; asks the kernel for the frames that found no room.

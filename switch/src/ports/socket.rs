@@ -99,6 +99,21 @@ pub(super) fn take_statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stat
     check(result).map(|()| statistics)
 }
 
+/// Largest payload of a frame on the interface in bytes, as it is set now.
+pub(super) fn mtu(socket: &OwnedFd, interface: &Interface) -> io::Result<usize> {
+    // SAFETY: all zeros is a valid value of this plain structure.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.name().bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the name ends with a zero, being shorter than its room; the structure is
+    // that of this request and outlives the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) })?;
+    // SAFETY: the request has succeeded and filled in this member of the union.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(usize::try_from(mtu).unwrap_or(0))
+}
+
 /// Makes the interface hand over frames for any address while this socket is open.
 pub(super) fn set_promiscuous(socket: &OwnedFd, interface: &Interface) -> io::Result<()> {
     // SAFETY: all zeros is a valid value of this plain structure.

@@ -74,90 +74,301 @@ pub(crate) struct Lookahead {
 pub(crate) enum Op {
     /// The end of a piece of code.
     End,
-    Jump { target: u32 },
+    Jump {
+        target: u32,
+    },
     /// A jump backwards, counted against a limit.
-    Loop { target: u32 },
-    JumpIfZero { condition: Slot, target: u32 },
-    JumpIfNonZero { condition: Slot, target: u32 },
+    Loop {
+        target: u32,
+    },
+    JumpIfZero {
+        condition: Slot,
+        target: u32,
+    },
+    JumpIfNonZero {
+        condition: Slot,
+        target: u32,
+    },
 
-    Move { to: Slot, from: Slot },
-    Add { to: Slot, a: Slot, b: Slot },
-    Subtract { to: Slot, a: Slot, b: Slot },
-    Multiply { to: Slot, a: Slot, b: Slot },
-    And { to: Slot, a: Slot, b: Slot },
-    Or { to: Slot, a: Slot, b: Slot },
-    Xor { to: Slot, a: Slot, b: Slot },
-    Not { to: Slot, a: Slot },
-    ShiftLeft { to: Slot, a: Slot, b: Slot },
-    ShiftRight { to: Slot, a: Slot, b: Slot },
-    ShiftRightSigned { to: Slot, a: Slot, b: Slot },
-    Divide { to: Slot, a: Slot, b: Slot },
-    Modulo { to: Slot, a: Slot, b: Slot },
-    Equal { to: Slot, a: Slot, b: Slot },
-    NotEqual { to: Slot, a: Slot, b: Slot },
-    Less { to: Slot, a: Slot, b: Slot },
-    LessEqual { to: Slot, a: Slot, b: Slot },
-    LessSigned { to: Slot, a: Slot, b: Slot },
-    LessEqualSigned { to: Slot, a: Slot, b: Slot },
+    Move {
+        to: Slot,
+        from: Slot,
+    },
+    Add {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Subtract {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Multiply {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    And {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Or {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Xor {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Not {
+        to: Slot,
+        a: Slot,
+    },
+    ShiftLeft {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    ShiftRight {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    ShiftRightSigned {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Divide {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Modulo {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Equal {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    NotEqual {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Less {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    LessEqual {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    LessSigned {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    LessEqualSigned {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
     /// 1 if the word is 0, else 0.
-    LogicalNot { to: Slot, a: Slot },
+    LogicalNot {
+        to: Slot,
+        a: Slot,
+    },
     /// Copies bit `bits - 1` into all higher bits.
-    SignExtend { to: Slot, a: Slot, bits: u32 },
+    SignExtend {
+        to: Slot,
+        a: Slot,
+        bits: u32,
+    },
     /// An operation of the side table.
-    Wide { index: u32 },
+    Wide {
+        index: u32,
+    },
     /// Copies consecutive words.
-    MoveWords { to: Slot, from: Slot, count: u32 },
+    MoveWords {
+        to: Slot,
+        from: Slot,
+        count: u32,
+    },
 
-    LoadStack { to: Slot, access: u32, index: Slot },
-    StoreStack { from: Slot, access: u32, index: Slot },
-    LoadLast { to: Slot, access: u32 },
-    StoreLast { from: Slot, access: u32 },
+    LoadStack {
+        to: Slot,
+        access: u32,
+        index: Slot,
+    },
+    StoreStack {
+        from: Slot,
+        access: u32,
+        index: Slot,
+    },
+    LoadLast {
+        to: Slot,
+        access: u32,
+    },
+    StoreLast {
+        from: Slot,
+        access: u32,
+    },
     /// Index of the last element, in two's complement.
-    LastIndex { to: Slot, stack: u32 },
+    LastIndex {
+        to: Slot,
+        stack: u32,
+    },
     /// The header number of a stack element, or [`NO_HEADER`].
-    FindHeader { to: Slot, stack: u32, index: Slot },
+    FindHeader {
+        to: Slot,
+        stack: u32,
+        index: Slot,
+    },
 
-    MakeValid { header: u32 },
-    MakeInvalid { header: u32 },
-    CopyHeader { to: u32, from: u32 },
-    MakeValidAt { header: Slot },
-    MakeInvalidAt { header: Slot },
-    CopyHeaderAt { to: Slot, from: Slot },
-    ValidAt { to: Slot, header: Slot },
-    EqualHeaders { to: Slot, a: Slot, b: Slot },
+    MakeValid {
+        header: u32,
+    },
+    MakeInvalid {
+        header: u32,
+    },
+    CopyHeader {
+        to: u32,
+        from: u32,
+    },
+    MakeValidAt {
+        header: Slot,
+    },
+    MakeInvalidAt {
+        header: Slot,
+    },
+    CopyHeaderAt {
+        to: Slot,
+        from: Slot,
+    },
+    ValidAt {
+        to: Slot,
+        header: Slot,
+    },
+    EqualHeaders {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
     /// Same length and bytes of two variable fields.
-    EqualVarbits { to: Slot, a: Slot, b: Slot },
-    ValidUnion { to: Slot, union: u32 },
-    CopyStack { to: u32, from: u32 },
-    Push { stack: u32, count: Slot },
-    Pop { stack: u32, count: Slot },
+    EqualVarbits {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    ValidUnion {
+        to: Slot,
+        union: u32,
+    },
+    CopyStack {
+        to: u32,
+        from: u32,
+    },
+    Push {
+        stack: u32,
+        count: Slot,
+    },
+    Pop {
+        stack: u32,
+        count: Slot,
+    },
 
-    Count { counter: u32, index: Slot },
-    ReadRegister { to: Slot, register: u32, index: Slot },
-    WriteRegister { from: Slot, register: u32, index: Slot },
+    Count {
+        counter: u32,
+        index: Slot,
+    },
+    ReadRegister {
+        to: Slot,
+        register: u32,
+        index: Slot,
+    },
+    WriteRegister {
+        from: Slot,
+        register: u32,
+        index: Slot,
+    },
     /// Leaves the target alone when the index is out of bounds: jumps to the next but one.
-    ExecuteMeter { to: Slot, meter: u32, index: Slot },
-    Hash { to: Slot, calculation: u32 },
+    ExecuteMeter {
+        to: Slot,
+        meter: u32,
+        index: Slot,
+    },
+    Hash {
+        to: Slot,
+        calculation: u32,
+    },
     /// `a` modulo `b`, where 0 counts as 1.
-    Fold { to: Slot, a: Slot, b: Slot },
-    Random { to: Slot, low: Slot, high: Slot },
-    Clone { session: Slot, list: Slot },
-    Resubmit { list: Slot },
-    Recirculate { list: Slot },
-    Digest { list: Slot },
-    Truncate { bytes: Slot },
+    Fold {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Random {
+        to: Slot,
+        low: Slot,
+        high: Slot,
+    },
+    Clone {
+        session: Slot,
+        list: Slot,
+    },
+    Resubmit {
+        list: Slot,
+    },
+    Recirculate {
+        list: Slot,
+    },
+    Digest {
+        list: Slot,
+    },
+    Truncate {
+        bytes: Slot,
+    },
     Exit,
-    Assert { condition: Slot },
+    Assert {
+        condition: Slot,
+    },
     Log,
 
-    Extract { header: u32 },
-    ExtractNext { stack: u32 },
-    ExtractVarbit { header: u32, bits: Slot },
-    ExtractVarbitNext { stack: u32, bits: Slot },
-    Advance { bits: Slot },
-    Lookahead { to: Slot, index: u32 },
+    Extract {
+        header: u32,
+    },
+    ExtractNext {
+        stack: u32,
+    },
+    ExtractVarbit {
+        header: u32,
+        bits: Slot,
+    },
+    ExtractVarbitNext {
+        stack: u32,
+        bits: Slot,
+    },
+    Advance {
+        bits: Slot,
+    },
+    Lookahead {
+        to: Slot,
+        index: u32,
+    },
     /// Ends parsing with the error in the word.
-    Raise { error: Slot },
+    Raise {
+        error: Slot,
+    },
 }
 
 /// Instructions and their side tables.

@@ -3,20 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::assemble::Assembler;
-use super::description::{
-    ActionId, ActionProfileId, ActionProfileInfo, CounterId, KeyField, MatchKind, MeterId,
-    TableInfo,
-};
+use super::description::{ActionProfileInfo, TableInfo};
 use super::error::{Problem, ProgramError};
-use super::expression::Scope;
 use super::json::Node;
 use super::layout::{Layout, Slot};
-use crate::pipeline::{ActionCall, Bits, FieldMatch};
+use super::scope::Scope;
+use super::table::{Table, TableReader, find_action};
 
 /// Most entries of a table.
-const TABLE_SIZE_MAX: usize = 1 << 24;
-/// Most fields of a table key.
-const KEY_FIELDS_MAX: usize = 256;
+pub(super) const TABLE_SIZE_MAX: usize = 1 << 24;
 
 /// Index of a node of the graph, or the end.
 pub(crate) type Next = Option<u32>;
@@ -37,50 +32,11 @@ pub(crate) enum ControlNode {
     Call { action: u32, next: Next },
 }
 
-/// Where the words of a key field come from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeySource {
-    pub(crate) slot: Slot,
-    pub(crate) limbs: u32,
-    /// Validity of the header; the field counts as 0 when it is not valid.
-    pub(crate) valid: Option<Slot>,
-}
-
-/// An entry the program itself has.
-#[derive(Clone, Debug)]
-pub(crate) struct ConstEntry {
-    pub(crate) key: Vec<FieldMatch>,
-    /// Higher wins.
-    pub(crate) priority: i32,
-    pub(crate) action: ActionCall,
-}
-
 /// How an action profile chooses a member of a group.
 #[derive(Clone, Debug)]
 pub(crate) struct Selector {
     /// The calculation that hashes the packet.
     pub(crate) calculation: u32,
-}
-
-/// A table: what the data plane needs beside its description.
-#[derive(Clone, Debug)]
-pub(crate) struct Table {
-    pub(crate) sources: Vec<KeySource>,
-    /// A mask over each key field, where the program has one.
-    pub(crate) masks: Vec<Option<Vec<u64>>>,
-    pub(crate) key_words: u32,
-    /// After a hit, whatever the action.
-    pub(crate) on_hit: Option<Next>,
-    /// After a miss, whatever the action.
-    pub(crate) on_miss: Option<Next>,
-    /// After each action of the table, in the order of its list.
-    pub(crate) after_action: Vec<Next>,
-    /// After a miss without a default action.
-    pub(crate) after_none: Next,
-    pub(crate) default: Option<ActionCall>,
-    pub(crate) entries: Vec<ConstEntry>,
-    /// Where the colour of a direct meter goes.
-    pub(crate) meter_target: Option<(Slot, u32)>,
 }
 
 /// A control block.
@@ -125,7 +81,10 @@ impl Controls {
         let condition_nodes = node.list("conditionals")?;
         let call_nodes = node.list("action_calls")?;
         let mut names = BTreeMap::new();
-        let all = table_nodes.iter().chain(&condition_nodes).chain(&call_nodes);
+        let all = table_nodes
+            .iter()
+            .chain(&condition_nodes)
+            .chain(&call_nodes);
         for (index, item) in all.enumerate() {
             let name = item.member("name")?.string()?;
             if names.insert(name, index as u32).is_some() {
@@ -152,7 +111,10 @@ impl Controls {
                     name: info.name,
                 }));
             }
-            nodes.push(ControlNode::Table(self.tables.len() as u32));
+            nodes.push(match direct_call(&info, &table_state) {
+                Some((action, next)) => ControlNode::Call { action, next },
+                None => ControlNode::Table(self.tables.len() as u32),
+            });
             self.tables.push(table_state);
             self.table_infos.push(info);
         }
@@ -177,7 +139,9 @@ impl Controls {
         for call in &call_nodes {
             let action = find_action(&call.member("action_id")?, references)?;
             if !references.actions[action as usize].parameters.is_empty() {
-                return Err(call.member("action_id")?.invalid("an action without parameters"));
+                return Err(call
+                    .member("action_id")?
+                    .invalid("an action without parameters"));
             }
             nodes.push(ControlNode::Call {
                 action,
@@ -281,7 +245,19 @@ impl Controls {
     }
 }
 
-fn next_node(
+/// The action of a table that can do nothing else, and the node after it. p4c wraps every
+/// call from a control into such a table.
+fn direct_call(info: &TableInfo, table: &Table) -> Option<(u32, Next)> {
+    let call = table.default.as_ref()?;
+    if !info.key.is_empty() || !info.const_default || !call.arguments.is_empty() {
+        return None;
+    }
+    let position = info.actions.iter().position(|&id| id == call.action)?;
+    let next = table.on_miss.unwrap_or(table.after_action[position]);
+    Some((call.action.index() as u32, next))
+}
+
+pub(super) fn next_node(
     node: &Node<'_>,
     member: &str,
     names: &BTreeMap<&str, u32>,
@@ -297,383 +273,3 @@ fn next_node(
         }
     }
 }
-
-fn find_action(node: &Node<'_>, references: &References<'_>) -> Result<u32, ProgramError> {
-    let id = node.integer()?;
-    match references.action_by_id.get(&id) {
-        Some(&index) => Ok(index),
-        None => Err(node.error(Problem::UnknownReference {
-            kind: "action id",
-            name: id.to_string(),
-            choices: format!("ids of the {} actions", references.actions.len()),
-        })),
-    }
-}
-
-struct TableReader<'r> {
-    names: &'r BTreeMap<&'r str, u32>,
-    references: &'r References<'r>,
-    profiles: &'r [ActionProfileInfo],
-}
-
-impl TableReader<'_> {
-    fn read(&self, node: &Node<'_>) -> Result<(TableInfo, Table), ProgramError> {
-        let name = node.member("name")?.string()?.to_string();
-        let action_profile = self.profile(node)?;
-        let mut info = TableInfo {
-            direct_counter: self
-                .references
-                .counter_by_table
-                .get(&name)
-                .map(|&index| CounterId(index)),
-            direct_meter: None,
-            name,
-            key: Vec::new(),
-            actions: Vec::new(),
-            size: 0,
-            const_entries: false,
-            const_default: false,
-            has_priority: false,
-            action_profile,
-            supports_timeout: node.flag("support_timeout", false)?,
-        };
-        let mut table = Table {
-            sources: Vec::new(),
-            masks: Vec::new(),
-            key_words: 0,
-            on_hit: None,
-            on_miss: None,
-            after_action: Vec::new(),
-            after_none: next_node(node, "base_default_next", self.names)?,
-            default: None,
-            entries: Vec::new(),
-            meter_target: None,
-        };
-        self.read_key(node, &mut info, &mut table)?;
-        self.read_actions(node, &mut info, &mut table)?;
-        if let Some(meter) = node.optional("direct_meters")? {
-            let name = meter.string()?;
-            let Some(&(index, slot, width)) = self.references.meters.get(name) else {
-                let names = self.references.meters.keys().map(String::as_str);
-                return Err(meter.unknown("direct meter array", name, names));
-            };
-            info.direct_meter = Some(MeterId(index));
-            table.meter_target = Some((slot, width));
-        }
-        if let Some(entry) = node.optional("default_entry")? {
-            table.default = Some(self.action_entry(&entry, &info)?);
-            info.const_default = entry.flag("action_const", false)?
-                || entry.flag("action_entry_const", false)?;
-        }
-        let entries = node.optional("entries")?;
-        info.size = match (&entries, node.optional("max_size")?) {
-            (Some(entries), _) => entries.items()?.len(),
-            (None, Some(size)) => size.count(TABLE_SIZE_MAX)?,
-            (None, None) => {
-                return Err(node.error(Problem::Missing {
-                    member: "max_size".to_string(),
-                }));
-            }
-        };
-        if let Some(entries) = entries {
-            if info.action_profile.is_some() {
-                return Err(entries.invalid("a table without an action profile"));
-            }
-            info.const_entries = true;
-            for entry in entries.items()? {
-                let entry = self.const_entry(&entry, &info)?;
-                table.entries.push(entry);
-            }
-        }
-        Ok((info, table))
-    }
-
-    fn profile(&self, node: &Node<'_>) -> Result<Option<ActionProfileId>, ProgramError> {
-        let kind = node.member("type")?;
-        match kind.string()? {
-            "simple" => Ok(None),
-            "indirect" | "indirect_ws" => {
-                let profile = node.member("action_profile")?;
-                let name = profile.string()?;
-                let names = || self.profiles.iter().map(|profile| profile.name.as_str());
-                match names().position(|candidate| candidate == name) {
-                    Some(index) => Ok(Some(ActionProfileId(index as u32))),
-                    None => Err(profile.unknown("action profile", name, names())),
-                }
-            }
-            _ => Err(kind.invalid("\"simple\", \"indirect\" or \"indirect_ws\"")),
-        }
-    }
-
-    fn read_key(
-        &self,
-        node: &Node<'_>,
-        info: &mut TableInfo,
-        table: &mut Table,
-    ) -> Result<(), ProgramError> {
-        let fields = node.member("key")?.items()?;
-        if fields.len() > KEY_FIELDS_MAX {
-            return Err(node.error(Problem::LimitExceeded {
-                what: "key fields",
-                value: fields.len(),
-                limit: KEY_FIELDS_MAX,
-            }));
-        }
-        let layout = self.references.layout;
-        let mut prefixes = 0;
-        for field in &fields {
-            let kind_node = field.member("match_type")?;
-            let kind = match_kind(&kind_node)?;
-            let target = field.member("target")?;
-            let (source, width, default_name) = if kind == MatchKind::Valid {
-                let header = layout.header(&target)?;
-                let source = KeySource {
-                    slot: layout.headers[header as usize].base,
-                    limbs: 1,
-                    valid: None,
-                };
-                (source, 1, target.string()?.to_string())
-            } else {
-                let reference = layout.field(&target)?;
-                if reference.varbit.is_some() {
-                    return Err(target.unsupported(
-                        "a variable field in a table key",
-                        "fields of fixed width",
-                    ));
-                }
-                let header = &layout.headers[reference.header as usize];
-                let source = KeySource {
-                    slot: reference.slot,
-                    limbs: reference.limbs,
-                    valid: (!header.metadata && !reference.hidden).then_some(header.base),
-                };
-                let [_, field_name] = target.tuple()?;
-                let name = format!("{}.{}", header.name, field_name.string()?);
-                (source, reference.width, name)
-            };
-            prefixes += usize::from(kind == MatchKind::Lpm);
-            let name = match field.optional("name")? {
-                Some(name) => name.string()?.to_string(),
-                None => default_name,
-            };
-            table.masks.push(match field.optional("mask")? {
-                None => None,
-                Some(mask) => {
-                    let bits = Bits::from_bytes(&mask.hex_bytes()?);
-                    let mut words = vec![0; source.limbs as usize];
-                    bits.write_limbs(&mut words);
-                    Some(words)
-                }
-            });
-            table.key_words += source.limbs;
-            table.sources.push(source);
-            info.key.push(KeyField {
-                name,
-                kind,
-                width_bits: width,
-            });
-        }
-        let kind_node = node.member("match_type")?;
-        let declared = match_kind(&kind_node)?;
-        let ternary = info.key.iter().any(|field| {
-            matches!(
-                field.kind,
-                MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
-            )
-        });
-        info.has_priority = ternary || matches!(declared, MatchKind::Ternary | MatchKind::Range);
-        if prefixes > 1 {
-            return Err(kind_node.invalid("at most one lpm field in a key"));
-        }
-        let fits = match declared {
-            MatchKind::Exact | MatchKind::Valid => !ternary && prefixes == 0,
-            MatchKind::Lpm => !ternary,
-            _ => true,
-        };
-        if !fits {
-            return Err(kind_node.invalid("the match type its key fields call for"));
-        }
-        Ok(())
-    }
-
-    fn read_actions(
-        &self,
-        node: &Node<'_>,
-        info: &mut TableInfo,
-        table: &mut Table,
-    ) -> Result<(), ProgramError> {
-        let next_tables = node.member("next_tables")?;
-        let names = next_tables.member_names()?;
-        let hit_miss = names.contains(&"__HIT__") || names.contains(&"__MISS__");
-        if hit_miss {
-            table.on_hit = Some(next_node(&next_tables, "__HIT__", self.names)?);
-            table.on_miss = Some(next_node(&next_tables, "__MISS__", self.names)?);
-        }
-        let ids = node.optional("action_ids")?;
-        let actions = match &ids {
-            Some(ids) => ids.items()?,
-            None => node.member("actions")?.items()?,
-        };
-        for action in &actions {
-            let index = if ids.is_some() {
-                find_action(action, self.references)?
-            } else {
-                let name = action.string()?;
-                let names = || self.references.actions.iter().map(|action| action.name.as_str());
-                match names().position(|candidate| candidate == name) {
-                    Some(index) => index as u32,
-                    None => return Err(action.unknown("action", name, names())),
-                }
-            };
-            let name = &self.references.actions[index as usize].name;
-            let next = if hit_miss {
-                None
-            } else {
-                // Absent is an error, null is the end.
-                next_tables.member(name)?;
-                next_node(&next_tables, name, self.names)?
-            };
-            info.actions.push(ActionId(index));
-            table.after_action.push(next);
-        }
-        Ok(())
-    }
-
-    fn action_entry(
-        &self,
-        node: &Node<'_>,
-        info: &TableInfo,
-    ) -> Result<ActionCall, ProgramError> {
-        let id = node.member("action_id")?;
-        let action = find_action(&id, self.references)?;
-        if !info.actions.contains(&ActionId(action)) {
-            return Err(id.invalid("the id of one of the actions of the table"));
-        }
-        let parameters = &self.references.actions[action as usize].parameters;
-        let data = node.member("action_data")?;
-        let values = data.items()?;
-        if values.len() != parameters.len() {
-            return Err(data.invalid(format!("{} values, one for each parameter", parameters.len())));
-        }
-        let mut arguments = Vec::new();
-        for (value, parameter) in values.iter().zip(parameters) {
-            arguments.push(bits_within(value, parameter.width_bits)?);
-        }
-        Ok(ActionCall {
-            action: ActionId(action),
-            arguments,
-        })
-    }
-
-    fn const_entry(&self, node: &Node<'_>, info: &TableInfo) -> Result<ConstEntry, ProgramError> {
-        let key_node = node.member("match_key")?;
-        let fields = key_node.items()?;
-        if fields.len() != info.key.len() {
-            return Err(key_node.invalid(format!("{} match fields", info.key.len())));
-        }
-        let mut key = Vec::new();
-        for (field, description) in fields.iter().zip(&info.key) {
-            key.push(const_match(field, description)?);
-        }
-        // BMv2: the lowest number wins, and numbers start at 1.
-        let priority = match node.optional("priority")? {
-            Some(priority) if info.has_priority => {
-                i32::MAX - priority.integer_in(0, i64::from(i32::MAX) - 1)? as i32
-            }
-            _ if info.has_priority => {
-                return Err(node.error(Problem::Missing {
-                    member: "priority".to_string(),
-                }));
-            }
-            _ => 0,
-        };
-        Ok(ConstEntry {
-            key,
-            priority,
-            action: self.action_entry(&node.member("action_entry")?, info)?,
-        })
-    }
-}
-
-fn match_kind(node: &Node<'_>) -> Result<MatchKind, ProgramError> {
-    Ok(match node.string()? {
-        "exact" => MatchKind::Exact,
-        "lpm" => MatchKind::Lpm,
-        "ternary" => MatchKind::Ternary,
-        "range" => MatchKind::Range,
-        "optional" => MatchKind::Optional,
-        "valid" => MatchKind::Valid,
-        name => {
-            return Err(node.unsupported(
-                format!("match type \"{name}\""),
-                "exact, lpm, ternary, range, optional, valid",
-            ));
-        }
-    })
-}
-
-fn bits_within(node: &Node<'_>, width: u32) -> Result<Bits, ProgramError> {
-    let (magnitude, negative) = node.signed_hex()?;
-    let bits = Bits::from_bytes(&magnitude);
-    if negative {
-        // Two's complement at the width of the parameter.
-        let mut limbs = vec![0; width.div_ceil(64).max(1) as usize];
-        bits.write_limbs(&mut limbs);
-        let mut carry = true;
-        for limb in &mut limbs {
-            let (value, overflow) = (!*limb).overflowing_add(u64::from(carry));
-            *limb = value;
-            carry = overflow;
-        }
-        return Ok(Bits::from_limbs(&limbs).and(&Bits::ones(width)));
-    }
-    if bits.width_bits() > width {
-        return Err(node.invalid(format!("a value of at most {width} bits")));
-    }
-    Ok(bits)
-}
-
-fn const_match(node: &Node<'_>, field: &KeyField) -> Result<FieldMatch, ProgramError> {
-    let kind_node = node.member("match_type")?;
-    let kind = match_kind(&kind_node)?;
-    // BMv2 JSON knows no optional entries: p4c writes ternary ones.
-    if kind != field.kind && !(kind == MatchKind::Ternary && field.kind == MatchKind::Optional) {
-        return Err(kind_node.invalid(format!("\"{}\", the match type of the field", field.kind)));
-    }
-    let width = field.width_bits;
-    let value = |name: &str| bits_within(&node.member(name)?, width);
-    Ok(match kind {
-        MatchKind::Exact | MatchKind::Optional => FieldMatch::Exact(value("key")?),
-        MatchKind::Valid => {
-            FieldMatch::Exact(Bits::from_u64(u64::from(node.member("key")?.boolean()?)))
-        }
-        MatchKind::Lpm => {
-            let prefix_len = node.member("prefix_length")?.count(width as usize)? as u32;
-            FieldMatch::Lpm {
-                value: value("key")?.and(&Bits::prefix_mask(width, prefix_len)),
-                prefix_len,
-            }
-        }
-        MatchKind::Ternary => {
-            // BMv2 pads masks with ones to whole bytes; the bits past the width are none.
-            let mask = Bits::from_bytes(&node.member("mask")?.hex_bytes()?).and(&Bits::ones(width));
-            let value = value("key")?.and(&mask);
-            if mask == Bits::default() {
-                FieldMatch::Any
-            } else {
-                FieldMatch::Ternary { value, mask }
-            }
-        }
-        MatchKind::Range => {
-            let low = value("start")?;
-            let high = value("end")?;
-            if low.width_bits() > high.width_bits()
-                || (low.to_padded_bytes(width) > high.to_padded_bytes(width))
-            {
-                return Err(node.invalid("a range whose start is not above its end"));
-            }
-            FieldMatch::Range { low, high }
-        }
-    })
-}
-

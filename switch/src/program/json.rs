@@ -111,12 +111,15 @@ impl<'a> Node<'a> {
     /// A member that may be absent or null.
     pub(super) fn optional(&self, name: &str) -> Result<Option<Node<'a>>, ProgramError> {
         match self.value {
-            Value::Object(members) => Ok(members.get(name).filter(|value| !value.is_null()).map(
-                |value| Node {
-                    value,
-                    path: self.child_path(name),
-                },
-            )),
+            Value::Object(members) => {
+                Ok(members
+                    .get(name)
+                    .filter(|value| !value.is_null())
+                    .map(|value| Node {
+                        value,
+                        path: self.child_path(name),
+                    }))
+            }
             _ => Err(self.wrong_type("an object")),
         }
     }
@@ -224,8 +227,9 @@ impl<'a> Node<'a> {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        let bytes = parse_hex(text.strip_prefix("0x").unwrap_or(text))
-            .ok_or_else(|| self.invalid("hexadecimal digits after 0x, with - in front if below 0"))?;
+        let bytes = parse_hex(text.strip_prefix("0x").unwrap_or(text)).ok_or_else(|| {
+            self.invalid("hexadecimal digits after 0x, with - in front if below 0")
+        })?;
         Ok((bytes, negative))
     }
 }

@@ -18,6 +18,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{Problem, ProgramError};
+use super::header_type::{HeaderType, read_type};
 use super::json::Node;
 
 /// Index of a word in the frame.
@@ -27,60 +28,6 @@ pub(crate) type Slot = u32;
 pub(crate) const FIELD_BITS_MAX: usize = 16_384;
 /// Most words of the header vector.
 const VECTOR_WORDS_MAX: usize = 1 << 16;
-/// Most fields of a header type.
-const FIELDS_MAX: usize = 4096;
-
-/// A field of a header type.
-#[derive(Clone, Debug)]
-pub(crate) struct Field {
-    pub(crate) name: String,
-    /// Width in bits; for a varbit the most it can have.
-    pub(crate) width: u32,
-    pub(crate) signed: bool,
-    pub(crate) varbit: bool,
-    /// Words from the base of the header.
-    pub(crate) offset: u32,
-    pub(crate) limbs: u32,
-}
-
-/// A field inside a chunk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChunkField {
-    /// Words from the base of the header.
-    pub(crate) offset: u32,
-    pub(crate) shift: u8,
-    pub(crate) mask: u64,
-}
-
-/// A piece of a header on the wire.
-#[derive(Clone, Debug)]
-pub(crate) enum Piece {
-    /// Whole bytes, at most eight, that hold whole fields.
-    Chunk {
-        bytes: u32,
-        fields: Vec<ChunkField>,
-    },
-    /// A field of any width at any bit: word offset and width in bits.
-    Wide { offset: u32, width: u32 },
-    /// The variable field; starts and ends on a byte.
-    Varbit,
-}
-
-/// A header type.
-#[derive(Clone, Debug)]
-pub(crate) struct HeaderType {
-    pub(crate) name: String,
-    pub(crate) fields: Vec<Field>,
-    /// Words of an instance, validity included.
-    pub(crate) words: u32,
-    /// Bits on the wire without the variable field.
-    pub(crate) fixed_bits: u32,
-    /// Index of the variable field.
-    pub(crate) varbit: Option<usize>,
-    /// Most bytes of the variable field.
-    pub(crate) varbit_bytes_max: u32,
-    pub(crate) pieces: Vec<Piece>,
-}
 
 /// A header instance.
 #[derive(Clone, Debug)]
@@ -166,7 +113,10 @@ impl Layout {
         for node in root.member("header_types")?.items()? {
             let kind = read_type(&node)?;
             let name = kind.name.clone();
-            if by_name.insert(name.clone(), self.types.len() as u32).is_some() {
+            if by_name
+                .insert(name.clone(), self.types.len() as u32)
+                .is_some()
+            {
                 return Err(node.error(Problem::Duplicate {
                     kind: "header type",
                     name,
@@ -188,6 +138,12 @@ impl Layout {
             let kind = find_type(&node.member("header_type")?, type_by_name)?;
             let index = self.headers.len() as u32;
             let id = node.member("id")?.integer()?;
+            let metadata = node.flag("metadata", false)?;
+            if !metadata && !self.types[kind as usize].fixed_bits.is_multiple_of(8) {
+                return Err(node
+                    .member("header_type")?
+                    .invalid("a header type of whole bytes, since the header is not metadata"));
+            }
             if by_id.insert(id, index).is_some()
                 || self.header_by_name.insert(name.clone(), index).is_some()
             {
@@ -199,7 +155,7 @@ impl Layout {
             self.headers.push(Header {
                 name,
                 kind,
-                metadata: node.flag("metadata", false)?,
+                metadata,
                 base: 0,
                 varbit: None,
                 union: None,
@@ -226,7 +182,8 @@ impl Layout {
                 if header != first + size {
                     return Err(ids.invalid("ids of headers that were declared one after another"));
                 }
-                if self.headers[header as usize].kind != kind {
+                let element = &self.headers[header as usize];
+                if element.kind != kind || element.metadata {
                     return Err(id.invalid("the id of a header of the type of the stack"));
                 }
                 size += 1;
@@ -262,7 +219,11 @@ impl Layout {
             let mut headers = Vec::new();
             for id in node.member("header_ids")?.items()? {
                 let header = find_header_id(&id, header_by_id)?;
-                self.headers[header as usize].union = Some(index);
+                let member = &mut self.headers[header as usize];
+                if member.metadata || member.union.is_some() {
+                    return Err(id.invalid("the id of a header that is in no other union"));
+                }
+                member.union = Some(index);
                 headers.push(header);
             }
             if self.union_by_name.insert(name.clone(), index).is_some() {
@@ -274,7 +235,10 @@ impl Layout {
             self.unions.push(Union { headers });
         }
         if let Some(stack) = root.list("header_union_stacks")?.first() {
-            return Err(stack.unsupported("a stack of header unions", "header unions and header stacks"));
+            return Err(stack.unsupported(
+                "a stack of header unions",
+                "header unions and header stacks",
+            ));
         }
         Ok(())
     }
@@ -311,21 +275,33 @@ impl Layout {
     pub(super) fn header(&self, node: &Node<'_>) -> Result<u32, ProgramError> {
         let name = node.string()?;
         self.header_by_name.get(name).copied().ok_or_else(|| {
-            node.unknown("header", name, self.header_by_name.keys().map(String::as_str))
+            node.unknown(
+                "header",
+                name,
+                self.header_by_name.keys().map(String::as_str),
+            )
         })
     }
 
     pub(super) fn stack(&self, node: &Node<'_>) -> Result<u32, ProgramError> {
         let name = node.string()?;
         self.stack_by_name.get(name).copied().ok_or_else(|| {
-            node.unknown("header stack", name, self.stack_by_name.keys().map(String::as_str))
+            node.unknown(
+                "header stack",
+                name,
+                self.stack_by_name.keys().map(String::as_str),
+            )
         })
     }
 
     pub(super) fn union(&self, node: &Node<'_>) -> Result<u32, ProgramError> {
         let name = node.string()?;
         self.union_by_name.get(name).copied().ok_or_else(|| {
-            node.unknown("header union", name, self.union_by_name.keys().map(String::as_str))
+            node.unknown(
+                "header union",
+                name,
+                self.union_by_name.keys().map(String::as_str),
+            )
         })
     }
 
@@ -336,7 +312,11 @@ impl Layout {
         let name = field.string()?;
         self.find_field(header_index, name).ok_or_else(|| {
             let kind = &self.types[self.headers[header_index as usize].kind as usize];
-            field.unknown("field", name, kind.fields.iter().map(|field| field.name.as_str()))
+            field.unknown(
+                "field",
+                name,
+                kind.fields.iter().map(|field| field.name.as_str()),
+            )
         })
     }
 
@@ -374,7 +354,7 @@ impl Layout {
         };
         let header = *self.header_by_name.get(header)?;
         self.find_field(header, field)
-                .filter(|field| field.limbs == 1)
+            .filter(|field| field.limbs == 1)
     }
 }
 
@@ -399,162 +379,6 @@ fn find_header_id(node: &Node<'_>, by_id: &BTreeMap<i64, u32>) -> Result<u32, Pr
             choices,
         })
     })
-}
-
-fn read_type(node: &Node<'_>) -> Result<HeaderType, ProgramError> {
-    let mut kind = HeaderType {
-        name: node.member("name")?.string()?.to_string(),
-        fields: Vec::new(),
-        words: 1,
-        fixed_bits: 0,
-        varbit: None,
-        varbit_bytes_max: 0,
-        pieces: Vec::new(),
-    };
-    if let Some(expression) = node.optional("length_exp")? {
-        return Err(expression.unsupported(
-            "a header type with a length expression (P4-14)",
-            "extract_VL with the length as an argument",
-        ));
-    }
-    let fields = node.member("fields")?.items()?;
-    if fields.len() > FIELDS_MAX {
-        return Err(node.error(Problem::LimitExceeded {
-            what: "fields",
-            value: fields.len(),
-            limit: FIELDS_MAX,
-        }));
-    }
-    for (index, field) in fields.iter().enumerate() {
-        let parts = field.items()?;
-        let (name, width) = match parts.as_slice() {
-            [name, width, ..] => (name.string()?.to_string(), width),
-            _ => return Err(field.invalid("an array of name, width and signedness")),
-        };
-        let signed = match parts.get(2) {
-            Some(signed) => signed.truth()?,
-            None => false,
-        };
-        if let Some(saturating) = parts.get(3)
-            && saturating.boolean()?
-        {
-            return Err(saturating.unsupported("a saturating field", "fields that wrap"));
-        }
-        if kind.fields.iter().any(|field| field.name == name) {
-            return Err(field.error(Problem::Duplicate {
-                kind: "field",
-                name,
-            }));
-        }
-        let varbit = width.string().is_ok_and(|text| text == "*");
-        let bits = if varbit {
-            if kind.varbit.is_some() {
-                return Err(field.invalid("at most one variable field in a header type"));
-            }
-            kind.varbit = Some(index);
-            0
-        } else {
-            width.integer_in(i64::from(signed), FIELD_BITS_MAX as i64)? as u32
-        };
-        let limbs = if varbit { 2 } else { bits.div_ceil(64).max(1) };
-        kind.fields.push(Field {
-            name,
-            width: bits,
-            signed,
-            varbit,
-            offset: kind.words,
-            limbs,
-        });
-        kind.words += limbs;
-        kind.fixed_bits += bits;
-    }
-    if let Some(index) = kind.varbit {
-        let bytes_max = node.member("max_length")?.count(FIELD_BITS_MAX / 8)? as u32;
-        kind.varbit_bytes_max = bytes_max.saturating_sub(kind.fixed_bits / 8);
-        kind.fields[index].width = kind.varbit_bytes_max * 8;
-    }
-    kind.pieces = cut_pieces(&kind.fields);
-    if kind.varbit.is_some() && !varbit_aligned(&kind) {
-        return Err(node.unsupported(
-            "a variable field that does not start on a byte",
-            "variable fields on byte boundaries",
-        ));
-    }
-    Ok(kind)
-}
-
-fn varbit_aligned(kind: &HeaderType) -> bool {
-    let before: u32 = kind
-        .fields
-        .iter()
-        .take_while(|field| !field.varbit)
-        .map(|field| field.width)
-        .sum();
-    before % 8 == 0 && kind.fixed_bits % 8 == 0
-}
-
-/// Groups fields into runs of whole bytes of at most 64 bits.
-fn cut_pieces(fields: &[Field]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut rest = fields;
-    while let Some(first) = rest.first() {
-        if first.varbit {
-            pieces.push(Piece::Varbit);
-            rest = &rest[1..];
-            continue;
-        }
-        let mut bits = 0;
-        let mut run = 0;
-        for (index, field) in rest.iter().enumerate() {
-            if field.varbit || bits + field.width > 64 {
-                break;
-            }
-            bits += field.width;
-            if bits % 8 == 0 {
-                run = index + 1;
-            }
-        }
-        // A run that does not end on a byte within 64 bits goes field by field, up to the
-        // next byte boundary: chunks must start on bytes.
-        if run == 0 {
-            let mut bits = 0;
-            for field in rest {
-                if field.varbit {
-                    break;
-                }
-                run += 1;
-                bits += field.width;
-                pieces.push(Piece::Wide {
-                    offset: field.offset,
-                    width: field.width,
-                });
-                if bits % 8 == 0 {
-                    break;
-                }
-            }
-        } else {
-            let total: u32 = rest[..run].iter().map(|field| field.width).sum();
-            let mut left = total;
-            let chunk = rest[..run]
-                .iter()
-                .map(|field| {
-                    left -= field.width;
-                    ChunkField {
-                        offset: field.offset,
-                        shift: left as u8,
-                        mask: ones(field.width),
-                    }
-                })
-                .filter(|field| field.mask != 0)
-                .collect();
-            pieces.push(Piece::Chunk {
-                bytes: total / 8,
-                fields: chunk,
-            });
-        }
-        rest = &rest[run..];
-    }
-    pieces
 }
 
 /// Ones in the low bits of a word.

@@ -8,6 +8,8 @@
 //! Format: behavioral-model, `docs/JSON_format.md`, version 2. Semantics: those of
 //! `simple_switch`.
 
+mod arithmetic;
+mod arrays;
 mod assemble;
 mod calculation;
 pub(crate) mod code;
@@ -15,11 +17,17 @@ mod control;
 mod description;
 mod error;
 mod expression;
+mod header_type;
 mod json;
 mod layout;
+mod logic;
+mod metadata;
 mod objects;
 mod parser;
 mod primitive;
+mod range;
+mod scope;
+mod table;
 
 use std::collections::BTreeMap;
 
@@ -32,10 +40,12 @@ pub use error::{Problem, ProgramError};
 
 pub(crate) use calculation::{Algorithm, Calculation, Checksum, InputPart};
 pub(crate) use code::Code;
-pub(crate) use control::{Control, ControlNode, Next, Selector, Table};
-pub(crate) use layout::{FieldRef, Layout, Piece, Slot, ones};
-pub(crate) use objects::{CoreErrors, FieldList, Intrinsics};
+pub(crate) use control::{Control, ControlNode, Next, Selector};
+pub(crate) use header_type::Piece;
+pub(crate) use layout::{FieldRef, Layout, Slot, ones};
+pub(crate) use metadata::{CoreErrors, FieldList, Intrinsics};
 pub(crate) use parser::{Case, Parser};
+pub(crate) use table::Table;
 
 /// A validated program.
 #[derive(Debug)]

@@ -101,11 +101,7 @@ impl Reader<'_> {
         }
     }
 
-    fn state(
-        &self,
-        node: &Node<'_>,
-        assembler: &mut Assembler<'_>,
-    ) -> Result<State, ProgramError> {
+    fn state(&self, node: &Node<'_>, assembler: &mut Assembler<'_>) -> Result<State, ProgramError> {
         let code = assembler.here();
         for op in node.list("parser_ops")? {
             assembler.release();
@@ -184,12 +180,8 @@ impl Reader<'_> {
             "primitive" => {
                 let [primitive] = parameters.tuple()?;
                 let name = primitive.member("op")?.string()?;
-                self.objects.primitive(
-                    assembler,
-                    &primitive,
-                    name,
-                    &primitive.list("parameters")?,
-                )
+                self.objects
+                    .primitive(assembler, &primitive, name, &primitive.list("parameters")?)
             }
             name => Err(node.member("op")?.unsupported(
                 format!("parser operation \"{name}\""),
@@ -209,6 +201,9 @@ impl Reader<'_> {
         let (kind, op) = match what.type_name()? {
             "regular" => {
                 let header = layout.header(&value)?;
+                if layout.headers[header as usize].metadata {
+                    return Err(value.invalid("a header that is not metadata"));
+                }
                 let op = match bits {
                     None => Op::Extract { header },
                     Some(bits) => Op::ExtractVarbit { header, bits },
@@ -224,10 +219,9 @@ impl Reader<'_> {
                 (layout.stacks[stack as usize].kind, op)
             }
             name => {
-                return Err(what.member("type")?.unsupported(
-                    format!("extracting into \"{name}\""),
-                    "regular, stack",
-                ));
+                return Err(what
+                    .member("type")?
+                    .unsupported(format!("extracting into \"{name}\""), "regular, stack"));
             }
         };
         let variable = layout.types[kind as usize].varbit.is_some();
@@ -266,7 +260,7 @@ impl Reader<'_> {
             let value = super::assemble::Operand {
                 slot,
                 limbs: width.div_ceil(64).max(1),
-                range: super::expression::Range::unsigned(width),
+                range: super::range::Range::unsigned(width),
             };
             return assembler.store(&target, value, from);
         }
@@ -299,10 +293,8 @@ impl Reader<'_> {
             "field" => {
                 let field = self.objects.scope.layout.field(&value)?;
                 if field.varbit.is_some() {
-                    return Err(value.unsupported(
-                        "a variable field in a select key",
-                        "fields of fixed width",
-                    ));
+                    return Err(value
+                        .unsupported("a variable field in a select key", "fields of fixed width"));
                 }
                 Ok(KeyPart {
                     slot: field.slot,

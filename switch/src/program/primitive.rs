@@ -3,8 +3,10 @@
 use super::assemble::{Assembler, Operand};
 use super::code::Op;
 use super::error::{Problem, ProgramError};
-use super::expression::{Data, HeaderRef, Range, Scope, Value};
+use super::expression::{Data, HeaderRef, Value};
 use super::json::Node;
+use super::range::{Constant, Range};
+use super::scope::Scope;
 
 /// Most primitives of an action.
 const PRIMITIVES_MAX: usize = 1 << 16;
@@ -105,7 +107,9 @@ impl Objects<'_> {
             ("assign_header" | "copy_header", [to, from]) => {
                 self.assign_header(assembler, to, from)
             }
-            ("assign_union", [to_node, from_node]) => self.assign_union(assembler, to_node, from_node),
+            ("assign_union", [to_node, from_node]) => {
+                self.assign_union(assembler, to_node, from_node)
+            }
             ("assign_header_stack", [to_node, from_node]) => {
                 let to = scope.stack(to_node)?;
                 let from = scope.stack(from_node)?;
@@ -167,24 +171,20 @@ impl Objects<'_> {
             ("execute_meter", [meter, index, to]) => {
                 let meter = object(meter, "meter_array", "meter array", self.meters)?;
                 let index = assembler.word(&scope.data(index)?, index)?;
-                self.update(assembler, to, 1, |slot| {
-                    Op::ExecuteMeter {
-                        to: slot,
-                        meter,
-                        index,
-                    }
+                self.update(assembler, to, 1, |slot| Op::ExecuteMeter {
+                    to: slot,
+                    meter,
+                    index,
                 })
             }
             ("register_read", [to, register, index]) => {
                 let (register, width) = self.register(register)?;
                 let index = assembler.word(&scope.data(index)?, index)?;
                 let limbs = width.div_ceil(64).max(1);
-                self.update(assembler, to, limbs, |slot| {
-                    Op::ReadRegister {
-                        to: slot,
-                        register,
-                        index,
-                    }
+                self.update(assembler, to, limbs, |slot| Op::ReadRegister {
+                    to: slot,
+                    register,
+                    index,
                 })
             }
             ("register_write", [register, index, from]) => {
@@ -303,8 +303,12 @@ impl Objects<'_> {
         let target = assembler.target(&data, to)?;
         let calculation = object(calculation, "calculation", "calculation", self.calculations)?;
         // BMv2 takes base and size modulo 2^64.
-        let a = assembler.data(&self.scope.data(base)?, Some(64), base)?.slot;
-        let b = assembler.data(&self.scope.data(size)?, Some(64), size)?.slot;
+        let a = assembler
+            .data(&self.scope.data(base)?, Some(64), base)?
+            .slot;
+        let b = assembler
+            .data(&self.scope.data(size)?, Some(64), size)?
+            .slot;
         let slot = assembler.temporary(1, to)?;
         assembler.emit(Op::Hash {
             to: slot,
@@ -339,7 +343,9 @@ impl Objects<'_> {
         let data = self.scope.data(to)?;
         let target = assembler.target(&data, to)?;
         let low = assembler.data(&self.scope.data(low)?, Some(64), low)?.slot;
-        let high = assembler.data(&self.scope.data(high)?, Some(64), high)?.slot;
+        let high = assembler
+            .data(&self.scope.data(high)?, Some(64), high)?
+            .slot;
         let slot = assembler.temporary(1, to)?;
         assembler.emit(Op::Less {
             to: slot,
@@ -372,7 +378,11 @@ impl Objects<'_> {
         assembler: &mut Assembler<'_>,
         node: &Node<'_>,
     ) -> Result<(), ProgramError> {
-        let Some(field) = self.scope.layout.intrinsic("standard_metadata", "egress_spec") else {
+        let Some(field) = self
+            .scope
+            .layout
+            .intrinsic("standard_metadata", "egress_spec")
+        else {
             return Err(node.invalid("a program with the field standard_metadata.egress_spec"));
         };
         let value = Operand {
@@ -381,8 +391,12 @@ impl Objects<'_> {
             range: Range::unsigned(64),
         };
         assembler.store(&Assembler::field_target(field), value, node)?;
-        if let Some(field) = self.scope.layout.intrinsic("intrinsic_metadata", "mcast_grp") {
-            let zero = Data::Constant(super::expression::Constant::unsigned(0));
+        if let Some(field) = self
+            .scope
+            .layout
+            .intrinsic("intrinsic_metadata", "mcast_grp")
+        {
+            let zero = Data::Constant(Constant::unsigned(0));
             assembler.assign(&Assembler::field_target(field), &zero, node)?;
         }
         Ok(())
@@ -468,7 +482,9 @@ fn jump_offset(node: &Node<'_>, primitives: usize) -> Result<usize, ProgramError
     let (bytes, negative) = value.signed_hex()?;
     let offset = bytes
         .iter()
-        .try_fold(0usize, |sum, &byte| Some(sum.checked_mul(256)? + usize::from(byte)))
+        .try_fold(0usize, |sum, &byte| {
+            Some(sum.checked_mul(256)? + usize::from(byte))
+        })
         .filter(|&offset| offset <= primitives && !negative);
     offset.ok_or_else(|| value.invalid(format!("the index of a primitive, 0x0 to {primitives:#x}")))
 }
@@ -492,4 +508,3 @@ pub(super) fn object(
         .map(|index| index as u32)
         .ok_or_else(|| value.unknown(kind, name, names.iter().map(String::as_str)))
 }
-

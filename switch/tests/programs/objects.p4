@@ -1,6 +1,6 @@
 // An L2 switch with one of each thing that a controller can write or read, for the tests
-// of the P4Runtime server. A packet passes the tables `types` and `sizes` only while
-// register `marks` 0 is 1.
+// of the P4Runtime server. A packet passes `types` and `sizes` only while register
+// `marks` 0 is 1, `spread` and meter `rates` (red is dropped) only while it is 2.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -58,6 +58,8 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     direct_counter(CounterType.packets_and_bytes) hits;
     counter(512, CounterType.packets) received;
     register<bit<32>>(16) marks;
+    meter(4, MeterType.packets) rates;
+    action_selector(HashAlgorithm.crc16, 16, 16) choice;
 
     @id(1) action forward(bit<9> port) {
         hits.count();
@@ -66,6 +68,9 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     @id(2) action flood(bit<16> group) {
         hits.count();
         standard_metadata.mcast_grp = group;
+    }
+    @id(6) action forward_on(bit<9> port) {
+        standard_metadata.egress_spec = port;
     }
     @id(3) action drop() {
         mark_to_drop(standard_metadata);
@@ -103,6 +108,16 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         size = 4;
     }
 
+    @id(4) table spread {
+        key = {
+            hdr.ethernet.type: exact;
+            hdr.ethernet.src: selector;
+        }
+        actions = { forward_on; NoAction; }
+        implementation = choice;
+        size = 16;
+    }
+
     apply {
         received.count((bit<32>) standard_metadata.ingress_port);
         if (hdr.packet_out.isValid()) {
@@ -115,6 +130,13 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
             if (mark == 1) {
                 types.apply();
                 sizes.apply();
+            }
+            if (mark == 2) {
+                spread.apply();
+                rates.execute_meter<bit<32>>((bit<32>) standard_metadata.ingress_port, mark);
+                if (mark == 2) {
+                    mark_to_drop(standard_metadata);
+                }
             }
         }
     }

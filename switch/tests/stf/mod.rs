@@ -13,7 +13,8 @@ use wormcast_switch::pipeline::{
 };
 use wormcast_switch::program::{ActionId, KeyField, MatchKind, Program, TableId};
 
-use crate::wire::{Wire, forward, hex};
+use crate::hexadecimal::hex;
+use crate::wire::{Wire, forward};
 
 /// Runs a script on a program; the error says what differs.
 pub fn run(json: &str, stf: &str) -> Result<(), String> {
@@ -46,7 +47,14 @@ impl Runner {
         match statement {
             Statement::Packet { port, bytes } => {
                 self.now_us += 1000;
-                forward(&mut self.pipeline, &mut self.wire, *port, bytes, self.now_us, 0);
+                forward(
+                    &mut self.pipeline,
+                    &mut self.wire,
+                    *port,
+                    bytes,
+                    self.now_us,
+                    0,
+                );
             }
             Statement::Expect { port, pattern } => {
                 if let Some(port) = port {
@@ -360,7 +368,8 @@ fn find_field(fields: &[KeyField], name: &str) -> Result<usize, String> {
             name = format!("{}[{digits}]{rest}", &name[..dollar]);
         }
     }
-    let position = |wanted: &dyn Fn(&str) -> bool| fields.iter().position(|field| wanted(&field.name));
+    let position =
+        |wanted: &dyn Fn(&str) -> bool| fields.iter().position(|field| wanted(&field.name));
     position(&|field| field == name)
         .or_else(|| position(&|field| field == format!("{name}$")))
         .or_else(|| position(&|field| field == format!("{name}.$valid$")))

@@ -74,7 +74,8 @@ pub fn parse(text: &str) -> Result<Vec<Statement>, String> {
         if line.is_empty() {
             continue;
         }
-        let statement = parse_line(line).map_err(|error| format!("line {}: {error}", number + 1))?;
+        let statement =
+            parse_line(line).map_err(|error| format!("line {}: {error}", number + 1))?;
         statements.push(statement);
     }
     Ok(statements)
@@ -93,7 +94,10 @@ fn parse_line(line: &str) -> Result<Statement, String> {
     Ok(match command.to_ascii_lowercase().as_str() {
         "add" => parse_add(rest)?,
         "setdefault" => {
-            let (table, call) = rest.trim().split_once(char::is_whitespace).ok_or("no action")?;
+            let (table, call) = rest
+                .trim()
+                .split_once(char::is_whitespace)
+                .ok_or("no action")?;
             let (action, arguments) = parse_call(call)?;
             Statement::SetDefault {
                 table: unquote(table),
@@ -145,8 +149,14 @@ fn parse_line(line: &str) -> Result<Statement, String> {
             counter: unquote(words.first().ok_or("no counter")?),
             index: number(1)? as usize,
         },
-        "wait" | "mirroring_get" | "register_read" | "counter_read" | "meter_get_rates"
-        | "meter_set_rates" | "meter_array_set_rates" | "check_counter" => Statement::Nothing,
+        "wait"
+        | "mirroring_get"
+        | "register_read"
+        | "counter_read"
+        | "meter_get_rates"
+        | "meter_set_rates"
+        | "meter_array_set_rates"
+        | "check_counter" => Statement::Nothing,
         other => return Err(format!("there is no command \"{other}\"")),
     })
 }
@@ -167,15 +177,24 @@ fn parse_add(rest: &str) -> Result<Statement, String> {
     let table = unquote(words.next().ok_or("no table")?);
     let priority = words.next_if(|word| !word.contains(':'));
     let priority = match priority {
-        Some(word) => Some(word.parse().map_err(|_| format!("{word} is not a priority"))?),
+        Some(word) => Some(
+            word.parse()
+                .map_err(|_| format!("{word} is not a priority"))?,
+        ),
         None => None,
     };
     // A key may be written with spaces around its colon.
-    let joined = words.collect::<Vec<&str>>().join(" ").replace(": ", ":").replace(" :", ":");
+    let joined = words
+        .collect::<Vec<&str>>()
+        .join(" ")
+        .replace(": ", ":")
+        .replace(" :", ":");
     let key = joined
         .split_whitespace()
         .map(|word| {
-            let (field, value) = word.rsplit_once(':').ok_or(format!("{word} is not a match"))?;
+            let (field, value) = word
+                .rsplit_once(':')
+                .ok_or(format!("{word} is not a match"))?;
             Ok(KeyMatch {
                 field: unquote(field),
                 value: value.to_string(),
@@ -202,7 +221,9 @@ fn parse_call(text: &str) -> Result<Call, String> {
         .map(str::trim)
         .filter(|argument| !argument.is_empty())
         .map(|argument| {
-            let (name, value) = argument.split_once(':').ok_or("an argument without a name")?;
+            let (name, value) = argument
+                .split_once(':')
+                .ok_or("an argument without a name")?;
             Ok((name.trim().to_string(), value.trim().to_string()))
         })
         .collect::<Result<_, &str>>()?;
@@ -222,7 +243,7 @@ pub fn parse_number(text: &str) -> Option<u64> {
 }
 
 fn parse_hex(text: &str) -> Result<Vec<u8>, String> {
-    if text.len() % 2 != 0 {
+    if !text.len().is_multiple_of(2) {
         return Err(format!("{text} has an odd number of digits"));
     }
     (0..text.len() / 2)

@@ -12,15 +12,26 @@ use wormcast_switch::program::DigestId;
 pub struct Wire {
     pub queue: VecDeque<Queued>,
     pub sent: Vec<(PortId, Vec<u8>)>,
+    pub digests: Vec<(DigestId, Vec<Bits>)>,
+    /// Packets the queue takes; none: any number.
+    pub capacity: Option<usize>,
 }
 
 impl TrafficSink for Wire {
     fn enqueue(&mut self, packet: Queued) -> Result<(), Queued> {
+        if self
+            .capacity
+            .is_some_and(|capacity| self.queue.len() >= capacity)
+        {
+            return Err(packet);
+        }
         self.queue.push_back(packet);
         Ok(())
     }
 
-    fn digest(&mut self, _digest: DigestId, _fields: &[Bits]) {}
+    fn digest(&mut self, digest: DigestId, fields: &[Bits]) {
+        self.digests.push((digest, fields.to_vec()));
+    }
 }
 
 impl EmitSink for Wire {
@@ -51,9 +62,3 @@ pub fn forward(
         pipeline.egress(queued, &info, wire);
     }
 }
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-

@@ -1,0 +1,146 @@
+//! Options of BMv2's `simple_switch_grpc` that this switch takes only to ignore or refuse.
+
+use std::path::PathBuf;
+
+/// Options of simple_switch_grpc that change nothing here.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Accepted for simple_switch_grpc's sake, without effect")]
+pub struct WithoutEffect {
+    /// There is no Thrift server
+    #[arg(long, value_name = "N")]
+    thrift_port: Option<u16>,
+    /// There is no nanomsg event log
+    #[arg(long, value_name = "ADDR")]
+    nanolog: Option<String>,
+    /// There are no nanomsg notifications
+    #[arg(long, value_name = "ADDR")]
+    notifications_addr: Option<String>,
+    /// Every line of the log is flushed
+    #[arg(long)]
+    log_flush: bool,
+    /// The log is not rotated
+    #[arg(long, value_name = "BYTES")]
+    log_file_max_size: Option<u64>,
+    /// The log is not rotated
+    #[arg(long, value_name = "N")]
+    log_file_max_files: Option<u64>,
+    /// Packets are not logged; see --pcap
+    #[arg(long, value_name = "BYTES")]
+    dump_packet_data: Option<u64>,
+    /// There is no debugger
+    #[arg(long)]
+    debugger: bool,
+    /// There is no debugger
+    #[arg(long, value_name = "ADDR")]
+    debugger_addr: Option<String>,
+    /// Any number of ports up to 512
+    #[arg(long, value_name = "N")]
+    max_port_count: Option<u32>,
+    /// Programs are always swapped by P4Runtime
+    #[arg(long)]
+    disable_swap: bool,
+    /// At most 32768 groups
+    #[arg(long, value_name = "N")]
+    max_mc_groups: Option<u32>,
+    /// At most 4096 replicas a group
+    #[arg(long, value_name = "N")]
+    max_l1_entries: Option<u32>,
+    /// At most 4096 replicas a group
+    #[arg(long, value_name = "N")]
+    max_l2_entries: Option<u32>,
+}
+
+/// Options of simple_switch_grpc that this switch refuses.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of simple_switch_grpc that are refused")]
+pub struct Unsupported {
+    /// Not supported: frames come from interfaces only
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "0")]
+    use_files: Option<i64>,
+    /// Not supported: frames come from interfaces only
+    #[arg(long, value_name = "ADDR")]
+    packet_in: Option<String>,
+    /// Not supported: frames come from interfaces only
+    #[arg(long, value_name = "ADDR")]
+    dp_grpc_server_addr: Option<String>,
+    /// Not supported
+    #[arg(long, value_name = "FILE")]
+    restore_state: Option<PathBuf>,
+    /// Not supported: listen on unix:/path or on the loopback, or put a proxy in front
+    #[arg(long)]
+    grpc_server_ssl: bool,
+    /// Not supported, see --grpc-server-ssl
+    #[arg(long, value_name = "FILE")]
+    grpc_server_cacert: Option<PathBuf>,
+    /// Not supported, see --grpc-server-ssl
+    #[arg(long, value_name = "FILE")]
+    grpc_server_cert: Option<PathBuf>,
+    /// Not supported, see --grpc-server-ssl
+    #[arg(long, value_name = "FILE")]
+    grpc_server_key: Option<PathBuf>,
+    /// Not supported, see --grpc-server-ssl
+    #[arg(long)]
+    grpc_server_with_client_auth: bool,
+}
+
+impl WithoutEffect {
+    /// A note for each that was given.
+    pub fn notes(&self) -> Vec<String> {
+        let given = [
+            ("thrift-port", self.thrift_port.is_some()),
+            ("nanolog", self.nanolog.is_some()),
+            ("notifications-addr", self.notifications_addr.is_some()),
+            ("log-file-max-size", self.log_file_max_size.is_some()),
+            ("log-file-max-files", self.log_file_max_files.is_some()),
+            ("dump-packet-data", self.dump_packet_data.is_some()),
+            ("debugger", self.debugger || self.debugger_addr.is_some()),
+            ("max-port-count", self.max_port_count.is_some()),
+            ("disable-swap", self.disable_swap),
+            ("max-mc-groups", self.max_mc_groups.is_some()),
+            ("max-l1-entries", self.max_l1_entries.is_some()),
+            ("max-l2-entries", self.max_l2_entries.is_some()),
+        ];
+        let given = given.iter().filter(|(_, given)| *given);
+        given
+            .map(|(name, _)| format!("--{name} has no effect here"))
+            .collect()
+    }
+}
+
+impl Unsupported {
+    /// Why the first of them that was given is refused.
+    pub fn refusal(&self) -> Option<String> {
+        let elsewhere = "frames come from the interfaces of -i only";
+        let no_tls = "TLS is not built in; listen on unix:/path or on the loopback, \
+                      or put a proxy in front";
+        let given = [
+            ("use-files", self.use_files.is_some(), elsewhere),
+            ("packet-in", self.packet_in.is_some(), elsewhere),
+            (
+                "dp-grpc-server-addr",
+                self.dp_grpc_server_addr.is_some(),
+                elsewhere,
+            ),
+            (
+                "restore-state",
+                self.restore_state.is_some(),
+                "a controller restores the state",
+            ),
+            ("grpc-server-ssl", self.grpc_server_ssl, no_tls),
+            (
+                "grpc-server-cacert",
+                self.grpc_server_cacert.is_some(),
+                no_tls,
+            ),
+            ("grpc-server-cert", self.grpc_server_cert.is_some(), no_tls),
+            ("grpc-server-key", self.grpc_server_key.is_some(), no_tls),
+            (
+                "grpc-server-with-client-auth",
+                self.grpc_server_with_client_auth,
+                no_tls,
+            ),
+        ];
+        let (name, _, reason) = given.iter().find(|(_, given, _)| *given)?;
+        Some(format!("--{name} is not supported: {reason}"))
+    }
+}

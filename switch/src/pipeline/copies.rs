@@ -1,0 +1,151 @@
+//! Packets that pass again, and clones.
+
+use super::Pipeline;
+use super::config::{PortId, limits};
+use super::forward::TrafficSink;
+use super::stages::run_parser;
+use super::statistics::Event;
+
+/// Values of `standard_metadata.instance_type`.
+pub(super) mod instance {
+    pub const NORMAL: u64 = 0;
+    pub const INGRESS_CLONE: u64 = 1;
+    pub const EGRESS_CLONE: u64 = 2;
+    pub const RECIRCULATED: u64 = 4;
+    pub const REPLICATED: u64 = 5;
+    pub const RESUBMITTED: u64 = 6;
+}
+
+/// The packet that a pass is about.
+#[derive(Clone, Copy)]
+pub(super) struct Pass {
+    pub(super) ingress_port: PortId,
+    pub(super) passes: u8,
+    pub(super) clone_depth: u8,
+}
+
+impl Pipeline {
+    /// Starts another pass of the packet in the machine; the fields of the list survive.
+    pub(super) fn restart(&mut self, list: u64, instance_type: u64) {
+        self.keep_fields(list);
+        self.machine.reset();
+        self.return_fields();
+        self.machine.truncate = None;
+        let field = self.program.intrinsics.instance_type;
+        self.machine.set(field, instance_type);
+    }
+
+    pub(super) fn keep_fields(&mut self, list: u64) {
+        self.kept.clear();
+        let Some(list) = self.program.field_lists.get(&list) else {
+            return;
+        };
+        for &(slot, limbs) in &list.fields {
+            for slot in slot..slot + limbs {
+                self.kept.push((slot, self.machine.words[slot as usize]));
+            }
+        }
+    }
+
+    pub(super) fn return_fields(&mut self) {
+        for &(slot, word) in &self.kept {
+            self.machine.words[slot as usize] = word;
+        }
+    }
+
+    /// Makes the clones of a session out of the packet in the machine. Gives how many.
+    pub(super) fn send_clones<S: TrafficSink>(
+        &mut self,
+        session: u64,
+        pass: Pass,
+        sink: &mut S,
+    ) -> u64 {
+        if pass.clone_depth >= limits::CLONE_DEPTH_MAX {
+            let statistics = &mut self.machine.statistics;
+            statistics.count_event(Event::CloneDepthLimit);
+            return 0;
+        }
+        let Some(session) = self.replication.session(session as u16 & 0x7fff) else {
+            let statistics = &mut self.machine.statistics;
+            statistics.count_event(Event::CloneSessionUnknown);
+            return 0;
+        };
+        let mut replicas = std::mem::take(&mut self.replicas);
+        replicas.clear();
+        replicas.extend_from_slice(&session.replicas);
+        let cut = session.packet_length_bytes;
+        let truncate = std::mem::replace(
+            &mut self.machine.truncate,
+            (cut != 0).then_some(u64::from(cut)),
+        );
+        let pass = Pass {
+            clone_depth: pass.clone_depth + 1,
+            ..pass
+        };
+        self.copy_to(&replicas, pass, sink);
+        self.machine.truncate = truncate;
+        let count = replicas.len() as u64;
+        self.replicas = replicas;
+        count
+    }
+
+    /// Clones the packet as it arrived: parsed once more, all metadata 0 but the list's.
+    pub(super) fn clone_ingress<S: TrafficSink>(
+        &mut self,
+        session: u64,
+        list: u64,
+        pass: Pass,
+        sink: &mut S,
+    ) {
+        let vector_words = self.program.layout.words as usize;
+        let mut saved = std::mem::take(&mut self.saved);
+        saved.clear();
+        saved.extend_from_slice(&self.machine.words[..vector_words]);
+        let (cursor, length) = (self.machine.cursor, self.machine.length);
+        let marks = self.machine.marks;
+
+        self.keep_fields(list);
+        self.machine.reset();
+        let intrinsics = &self.program.intrinsics;
+        let port = u64::from(pass.ingress_port.0);
+        self.machine.set(intrinsics.ingress_port, port);
+        let program = &*self.program;
+        // The same packet was parsed before; its error is counted already.
+        let _ = run_parser(program, &mut self.machine, &mut self.key);
+        self.machine.reset_metadata(program);
+        self.return_fields();
+        let field = self.program.intrinsics.instance_type;
+        self.machine.set(field, instance::INGRESS_CLONE);
+        self.machine.length = self.machine.packet.len() as u64;
+        let count = self.send_clones(session, pass, sink);
+        let statistics = &mut self.machine.statistics;
+        statistics.cloned_ingress = statistics.cloned_ingress.wrapping_add(count);
+
+        self.machine.words[..vector_words].copy_from_slice(&saved);
+        self.saved = saved;
+        self.machine.cursor = cursor;
+        self.machine.length = length;
+        self.machine.marks = marks;
+    }
+
+    /// Clones the packet as egress has left it, all metadata 0 but the list's.
+    pub(super) fn clone_egress<S: TrafficSink>(&mut self, pass: Pass, sink: &mut S) {
+        let Some((session, list)) = self.machine.marks.clone else {
+            return;
+        };
+        let vector_words = self.program.layout.words as usize;
+        let mut saved = std::mem::take(&mut self.saved);
+        saved.clear();
+        saved.extend_from_slice(&self.machine.words[..vector_words]);
+        self.keep_fields(list);
+        self.machine.reset_metadata(&self.program);
+        self.return_fields();
+        let field = self.program.intrinsics.instance_type;
+        self.machine.set(field, instance::EGRESS_CLONE);
+        let count = self.send_clones(session, pass, sink);
+        let statistics = &mut self.machine.statistics;
+        statistics.cloned_egress = statistics.cloned_egress.wrapping_add(count);
+        self.machine.words[..vector_words].copy_from_slice(&saved);
+        self.saved = saved;
+    }
+}

@@ -1,0 +1,252 @@
+//! The programmable stages: parser, controls, tables, conditions of checksums.
+
+use super::config::limits;
+use super::machine::{Flow, Machine};
+use super::profile::Profile;
+use super::statistics::{DropCause, Event};
+use super::table::{Outcome, TableState, next_after};
+use crate::program::{Case, Checksum, Control, ControlNode, Next, Program, Slot, ones};
+
+/// Whether the condition of a checksum holds.
+pub(super) fn applies(
+    program: &Program,
+    machine: &mut Machine,
+    checksum: &Checksum,
+) -> Result<bool, DropCause> {
+    let Some((code, result)) = checksum.condition else {
+        return Ok(true);
+    };
+    match machine.run(program, code) {
+        Flow::Drop(cause) => Err(cause),
+        _ => Ok(machine.words[result as usize] != 0),
+    }
+}
+
+/// Runs the parser on the packet in the machine. Gives the error it stopped with, if any.
+pub(super) fn run_parser(
+    program: &Program,
+    machine: &mut Machine,
+    key: &mut Vec<u64>,
+) -> Result<Option<u64>, DropCause> {
+    let parser = &program.parser;
+    let mut next = parser.start;
+    let mut visited = 0;
+    while let Some(state) = next {
+        visited += 1;
+        if visited > limits::PARSER_STATES_MAX {
+            return Err(DropCause::ParserLoop);
+        }
+        let state = &parser.states[state as usize];
+        match machine.run(program, state.code) {
+            Flow::Done => {}
+            Flow::Error(error) => return Ok(Some(error)),
+            Flow::Drop(cause) => return Err(cause),
+        }
+        next = match state.key.as_slice() {
+            [] => state.default,
+            [part] if part.width <= 64 => {
+                let value = machine.words[part.slot as usize];
+                choose(&state.cases, &[value], state.default, machine)
+            }
+            parts => {
+                key.clear();
+                for part in parts {
+                    let first = part.slot as usize;
+                    let limbs = part.width.div_ceil(64).max(1) as usize;
+                    key.extend_from_slice(&machine.words[first..first + limbs]);
+                }
+                choose(&state.cases, key, state.default, machine)
+            }
+        };
+    }
+    Ok(None)
+}
+
+/// The first case that holds.
+#[inline]
+fn choose(cases: &[(Case, Next)], key: &[u64], default: Next, machine: &Machine) -> Next {
+    let equal = |values: &[u64], masks: &[u64]| {
+        key.iter()
+            .zip(values)
+            .zip(masks)
+            .all(|((key, value), mask)| key & mask == value & mask)
+    };
+    for (case, next) in cases {
+        let holds =
+            match case {
+                Case::Value { value, mask } => equal(value, mask),
+                Case::Set { set, mask } => machine.value_sets[*set as usize].iter().any(
+                    |(value, member_mask)| match mask {
+                        None => equal(value, member_mask),
+                        Some(mask) => equal(value, mask),
+                    },
+                ),
+            };
+        if holds {
+            return *next;
+        }
+    }
+    default
+}
+
+/// Runs a control from its first node to its end.
+pub(super) fn run_control(
+    program: &Program,
+    control: &Control,
+    tables: &mut [TableState],
+    profiles: &[Profile],
+    machine: &mut Machine,
+    key: &mut Vec<u64>,
+) -> Flow {
+    let mut next = control.start;
+    while let Some(node) = next {
+        let flow;
+        (next, flow) = match &control.nodes[node as usize] {
+            ControlNode::Condition {
+                code,
+                result,
+                if_true,
+                if_false,
+            } => {
+                let flow = machine.run(program, *code);
+                let next = if machine.words[*result as usize] != 0 {
+                    *if_true
+                } else {
+                    *if_false
+                };
+                (next, flow)
+            }
+            ControlNode::Call { action, next } => {
+                let flow = machine.run(program, program.action_code[*action as usize]);
+                (*next, flow)
+            }
+            ControlNode::Table(table) => {
+                apply(program, *table as usize, tables, profiles, machine, key)
+            }
+        };
+        if let Flow::Drop(_) = flow {
+            return flow;
+        }
+        if machine.marks.exit {
+            break;
+        }
+    }
+    Flow::Done
+}
+
+/// Applies a table: looks its key up, runs the action, gives the node after it.
+#[inline]
+fn apply(
+    program: &Program,
+    table: usize,
+    tables: &mut [TableState],
+    profiles: &[Profile],
+    machine: &mut Machine,
+    key: &mut Vec<u64>,
+) -> (Next, Flow) {
+    let plan = &program.table_plans[table];
+    let state = &mut tables[table];
+    key.clear();
+    for (source, mask) in plan.sources.iter().zip(&plan.masks) {
+        let at = key.len();
+        let first = source.slot as usize;
+        let present = source
+            .valid
+            .is_none_or(|slot| machine.words[slot as usize] != 0);
+        if present && source.limbs == 1 {
+            key.push(machine.words[first]);
+        } else if present {
+            key.extend_from_slice(&machine.words[first..first + source.limbs as usize]);
+        } else {
+            key.resize(at + source.limbs as usize, 0);
+        }
+        if let Some(mask) = mask {
+            for (word, mask) in key[at..].iter_mut().zip(mask) {
+                *word &= mask;
+            }
+        }
+    }
+    let hit = state.index.get(key);
+    let entry = hit.and_then(|number| state.entries[number as usize].as_mut());
+    if let Some(entry) = entry {
+        entry.counter.add(machine.ingress_bytes);
+        if let (Some((slot, width)), Some(meter)) =
+            (plan.meter_target, program.tables()[table].direct_meter)
+        {
+            let unit = program.meters()[meter.index()].unit;
+            let colour = entry
+                .meter
+                .execute(unit, machine.ingress_bytes, machine.now_us);
+            machine.words[slot as usize] = colour as u64 & ones(width);
+        }
+        match &entry.outcome {
+            Outcome::Call(bound) => {
+                set_arguments(program.code.arguments, &bound.arguments, machine);
+                return (bound.next, machine.run(program, bound.code));
+            }
+            Outcome::Member(member) => {
+                return run_member(program, table, *member, profiles, machine);
+            }
+            Outcome::Group(group) => {
+                if let Some(member) = choose_member(program, table, *group, profiles, machine) {
+                    return run_member(program, table, member, profiles, machine);
+                }
+                machine.statistics.count_event(Event::EmptyGroup);
+            }
+        }
+    }
+    match &state.default {
+        Some(bound) => {
+            set_arguments(program.code.arguments, &bound.arguments, machine);
+            (bound.next, machine.run(program, bound.code))
+        }
+        None => (plan.on_miss.unwrap_or(plan.after_none), Flow::Done),
+    }
+}
+
+#[inline]
+fn set_arguments(first: Slot, arguments: &[u64], machine: &mut Machine) {
+    let first = first as usize;
+    let words = &mut machine.words[first..first + arguments.len()];
+    for (word, argument) in words.iter_mut().zip(arguments) {
+        *word = *argument;
+    }
+}
+
+fn run_member(
+    program: &Program,
+    table: usize,
+    member: u32,
+    profiles: &[Profile],
+    machine: &mut Machine,
+) -> (Next, Flow) {
+    let plan = &program.table_plans[table];
+    let profile = program.tables()[table].action_profile;
+    let member = profile.and_then(|profile| profiles[profile.index()].member(member));
+    let Some(member) = member else {
+        return (plan.after_none, Flow::Done);
+    };
+    set_arguments(program.code.arguments, &member.arguments, machine);
+    let next = plan
+        .on_hit
+        .unwrap_or_else(|| next_after(program, table, member.call.action));
+    let code = program.action_code[member.call.action.index()];
+    (next, machine.run(program, code))
+}
+
+fn choose_member(
+    program: &Program,
+    table: usize,
+    group: u32,
+    profiles: &[Profile],
+    machine: &mut Machine,
+) -> Option<u32> {
+    let profile = program.tables()[table].action_profile?;
+    let members = profiles[profile.index()].group(group)?;
+    let selector = program.selectors[profile.index()].as_ref()?;
+    if members.is_empty() {
+        return None;
+    }
+    let hash = machine.calculate(program, selector.calculation);
+    members.get((hash % members.len() as u64) as usize).copied()
+}

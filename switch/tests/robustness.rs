@@ -1,0 +1,254 @@
+//! Nothing that comes from outside makes the engine panic: any bytes as packets, any JSON
+//! as a program.
+
+mod wire;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use wire::{Wire, forward};
+use wormcast_switch::pipeline::{CloneSession, Pipeline, PipelineConfig, PortId, Replica};
+use wormcast_switch::program::Program;
+
+fn program_paths() -> Vec<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(here.join("tests/programs"))
+        .expect("the directory of programs")
+        .map(|entry| entry.expect("a directory entry").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .collect();
+    paths.push(here.join("../p4src/compiled/wormcast.json"));
+    paths.sort();
+    paths
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn pipelines() -> Vec<Pipeline> {
+    program_paths()
+        .iter()
+        .map(|path| {
+            let program = Program::from_json(&text(path))
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let mut pipeline = Pipeline::new(Arc::new(program), PipelineConfig::default());
+            let replicas = [1, 2, 3].map(|port| Replica {
+                port: PortId(port),
+                instance: 1,
+            });
+            for group in [1, 2, 7] {
+                pipeline
+                    .insert_multicast_group(group, &replicas)
+                    .expect("a valid group");
+            }
+            let session = CloneSession {
+                replicas: replicas[..2].to_vec(),
+                packet_length_bytes: 9,
+            };
+            for id in [5, 6] {
+                pipeline
+                    .insert_clone_session(id, &session)
+                    .expect("a valid session");
+            }
+            pipeline
+        })
+        .collect()
+}
+
+/// Every packet ends: sent, dropped for a named cause, or replaced by copies.
+fn assert_accounted(pipeline: &Pipeline) {
+    let statistics = pipeline.statistics();
+    assert_eq!(
+        statistics.received
+            + statistics.replicated
+            + statistics.cloned_ingress
+            + statistics.cloned_egress,
+        statistics.transmitted + statistics.dropped_total() + groups_used(pipeline),
+        "{statistics:?}"
+    );
+}
+
+/// Packets that multicast has replaced by their copies: copies come in threes.
+fn groups_used(pipeline: &Pipeline) -> u64 {
+    pipeline.statistics().replicated / 3
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes(
+        packets in prop::collection::vec(
+            (prop::collection::vec(any::<u8>(), 0..200), 0u16..512),
+            1..20,
+        )
+    ) {
+        for mut pipeline in pipelines() {
+            let mut wire = Wire::default();
+            for (index, (packet, port)) in packets.iter().enumerate() {
+                forward(&mut pipeline, &mut wire, *port, packet, index as u64, 0);
+            }
+            assert_accounted(&pipeline);
+        }
+    }
+
+    /// Worm headers with any route: the parser goes deep.
+    #[test]
+    fn any_routes(
+        kind in 0u8..6,
+        route in prop::collection::vec(prop_oneof![0u8..9, Just(0xff), any::<u8>()], 0..80),
+        claimed in prop::option::of(any::<u8>()),
+    ) {
+        let mut packet = vec![3, 0x57, 0x4f, 0x52, 0x4d, 0, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
+        let length = claimed.unwrap_or(route.len() as u8);
+        packet.extend_from_slice(&[0x10 | kind, 6, length, 0, 0, 5, 0, 1, 0x88, 0xb6, 0, 0]);
+        packet.extend_from_slice(&route);
+        let mut sum: u32 = packet[14..]
+            .chunks(2)
+            .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
+            .sum();
+        while sum >> 16 != 0 {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        packet[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+        for mut pipeline in pipelines() {
+            let mut wire = Wire::default();
+            forward(&mut pipeline, &mut wire, 1, &packet, 7, 0);
+            assert_accounted(&pipeline);
+        }
+    }
+}
+
+/// What a mutation puts in place of a value.
+fn junk() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        Just(Value::Bool(true)),
+        (-3i64..70_000).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        Just(Value::from(1.5)),
+        "[a-z0-9$.]{0,6}".prop_map(Value::from),
+        "(-)?0x[0-9a-f]{0,40}".prop_map(Value::from),
+        Just(Value::Array(Vec::new())),
+        Just(Value::Object(serde_json::Map::new())),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Mutation {
+    Replace(Value),
+    Remove,
+    Double,
+    SwapWithNext,
+}
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    prop_oneof![
+        4 => junk().prop_map(Mutation::Replace),
+        1 => Just(Mutation::Remove),
+        1 => Just(Mutation::Double),
+        1 => Just(Mutation::SwapWithNext),
+    ]
+}
+
+/// Changes one value of a document, chosen by numbers that lead down from the root.
+fn mutate(document: &mut Value, choices: &[u32], mutation: &Mutation) {
+    let mut at = document;
+    for (depth, &choice) in choices.iter().enumerate() {
+        let last = depth + 1 == choices.len();
+        let count = match at {
+            Value::Array(items) => items.len(),
+            Value::Object(members) => members.len(),
+            _ => 0,
+        };
+        if count == 0 {
+            break;
+        }
+        let index = choice as usize % count;
+        if last {
+            match (at, mutation) {
+                (Value::Array(items), Mutation::Remove) => {
+                    items.remove(index);
+                }
+                (Value::Array(items), Mutation::Double) => items.push(items[index].clone()),
+                (Value::Array(items), Mutation::SwapWithNext) => {
+                    items.swap(index, (index + 1) % count);
+                }
+                (Value::Object(members), Mutation::Remove) => {
+                    let name = members.keys().nth(index).cloned().unwrap_or_default();
+                    members.remove(&name);
+                }
+                (Value::Array(items), Mutation::Replace(value)) => items[index] = value.clone(),
+                (Value::Object(members), Mutation::Replace(value)) => {
+                    if let Some((_, old)) = members.iter_mut().nth(index) {
+                        *old = value.clone();
+                    }
+                }
+                _ => {}
+            }
+            return;
+        }
+        at = match at {
+            Value::Array(items) => &mut items[index],
+            Value::Object(members) => match members.iter_mut().nth(index) {
+                Some((_, value)) => value,
+                None => return,
+            },
+            _ => return,
+        };
+    }
+    if let Mutation::Replace(value) = mutation {
+        *at = value.clone();
+    }
+}
+
+fn load_and_run(json: &str) {
+    let Ok(program) = Program::from_json(json) else {
+        return;
+    };
+    let mut pipeline = Pipeline::new(Arc::new(program), PipelineConfig::default());
+    let mut wire = Wire::default();
+    for packet in [&[][..], &[0xff; 64], &[0x11; 40], &[1; 200]] {
+        forward(&mut pipeline, &mut wire, 3, packet, 1, 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_mutation_of_a_program(
+        choice in any::<prop::sample::Index>(),
+        mutations in prop::collection::vec(
+            (prop::collection::vec(any::<u32>(), 1..14), mutation()),
+            1..4,
+        ),
+    ) {
+        let paths = program_paths();
+        let mut document: Value =
+            serde_json::from_str(&text(&paths[choice.index(paths.len())])).expect("JSON");
+        for (choices, mutation) in &mutations {
+            mutate(&mut document, choices, mutation);
+        }
+        load_and_run(&document.to_string());
+    }
+
+    #[test]
+    fn any_text(json in "\\PC{0,200}") {
+        load_and_run(&json);
+    }
+
+    #[test]
+    fn any_cut(choice in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>()) {
+        let paths = program_paths();
+        let whole = text(&paths[choice.index(paths.len())]);
+        let end = cut.index(whole.len());
+        load_and_run(whole.get(..end).unwrap_or_default());
+    }
+}

@@ -1,0 +1,313 @@
+//! Frames through the ports of a whole switch.
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use super::messages::{FORWARD, action, address, insert, table};
+use super::network::{add_link, in_namespace, run};
+use super::rig::{PATIENCE, Rig, settings};
+use wormcast_switch::dataplane::{DataplaneSettings, PortSettings, Snapshot};
+use wormcast_switch::pipeline::PortId;
+use wormcast_switch::ports::{Interface, ReceiveRing, TransmitQueue};
+
+/// Every frame to an address that begins with 02:…:02 leaves by port 2.
+const TO_PORT_2: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// A switch with ports 1 and 2, whose other ends are `h1` and `h2`.
+struct Testbed {
+    runtime: tokio::runtime::Runtime,
+    rig: Rig,
+    h1: TransmitQueue,
+    h2: ReceiveRing,
+}
+
+impl Testbed {
+    fn start(change: impl FnOnce(&mut DataplaneSettings)) -> Self {
+        add_link("s1", "h1");
+        add_link("s2", "h2");
+        let port = |number, interface: &str| PortSettings {
+            number: PortId(number),
+            interface: interface.to_owned(),
+        };
+        let mut settings = settings();
+        settings.ports = vec![port(1, "s1"), port(2, "s2")];
+        change(&mut settings);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let rig = runtime.block_on(async {
+            let rig = Rig::start_with(&settings).await;
+            let mut controller = rig.controller().await;
+            let entry = insert(table(address(&TO_PORT_2, action(FORWARD, &[&[2]]))));
+            controller.write(vec![entry]).await.unwrap();
+            rig
+        });
+        Self {
+            runtime,
+            rig,
+            h1: TransmitQueue::open(&Interface::find("h1").unwrap()).unwrap(),
+            h2: ReceiveRing::open(&Interface::find("h2").unwrap(), 4_096).unwrap(),
+        }
+    }
+
+    fn send(&mut self, frame: &[u8]) {
+        assert!(self.h1.push(frame));
+        self.h1.flush();
+    }
+
+    /// Frames that arrive at `h2` until there are `count`, or until nothing more comes.
+    fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        let start = Instant::now();
+        while frames.len() < count && start.elapsed() < PATIENCE {
+            self.h2.receive(64, |frame| frames.push(frame.to_vec()));
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        frames
+    }
+
+    /// Nothing arrives at `h2` for a while.
+    fn receive_nothing(&mut self) {
+        std::thread::sleep(Duration::from_millis(100));
+        self.h2.receive(1, |frame| panic!("{frame:?}"));
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.runtime
+            .block_on(self.rig.dataplane.run(|engine| engine.snapshot()))
+            .unwrap()
+    }
+}
+
+fn frame(number: u32, length: usize) -> Vec<u8> {
+    let mut frame = TO_PORT_2.to_vec();
+    frame.extend([2, 0, 0, 0, 0, 1, 0x88, 0xb6]);
+    frame.extend(number.to_be_bytes());
+    frame.resize(length, 0x5a);
+    frame
+}
+
+#[test]
+fn frames_of_every_length_pass_unchanged() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|_| {});
+        for length in [18, 59, 60, 64, 65, 127, 1_500, 1_514] {
+            let sent = frame(length as u32, length);
+            testbed.send(&sent);
+            assert_eq!(testbed.receive(1), [sent], "{length}");
+        }
+        let snapshot = testbed.snapshot();
+        assert_eq!(snapshot.ports[0].received_frames, 8);
+        assert_eq!(snapshot.ports[1].sent_frames, 8);
+        assert_eq!(
+            snapshot.ports[1].sent_bytes,
+            snapshot.ports[0].received_bytes
+        );
+    });
+}
+
+/// Jumbo frames, with an MTU that was raised while the switch runs.
+#[test]
+fn a_raised_mtu_is_followed() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|_| {});
+        for interface in ["s1", "h1", "s2", "h2"] {
+            run(&format!("ip link set {interface} mtu 9000"));
+        }
+        testbed.h2 = ReceiveRing::open(&Interface::find("h2").unwrap(), 64).unwrap();
+        // The first is too long for the ring as it was opened, and is counted.
+        testbed.send(&frame(0, 9_014));
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(testbed.snapshot().ports[0].receive_too_long, 1);
+        // The switch looks after its interfaces when it has been woken, then opens another.
+        std::thread::sleep(Duration::from_millis(300));
+        testbed.send(&frame(1, 60));
+        testbed.send(&frame(2, 9_014));
+        let received: Vec<usize> = testbed.receive(2).iter().map(Vec::len).collect();
+        assert_eq!(received, [60, 9_014]);
+    });
+}
+
+#[test]
+fn a_burst_passes_in_order() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|settings| settings.ring_frames = 2_048);
+        for number in 0..1_000 {
+            while !testbed.h1.push(&frame(number, 100)) {
+                testbed.h1.flush();
+            }
+        }
+        testbed.h1.flush();
+        let numbers = testbed
+            .receive(1_000)
+            .into_iter()
+            .map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap()));
+        assert_eq!(numbers.collect::<Vec<_>>(), (0..1_000).collect::<Vec<_>>());
+    });
+}
+
+/// The kernel takes a VLAN tag out of a frame that arrives; it is in the frame again.
+#[test]
+fn vlan_tags_survive() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|_| {});
+        for tpid in [[0x81, 0x00], [0x88, 0xa8]] {
+            let plain = frame(1, 80);
+            let tagged = [&plain[..12], &tpid, &[0x60, 0x05], &plain[12..]].concat();
+            testbed.send(&tagged);
+            assert_eq!(testbed.receive(1), [tagged]);
+        }
+        assert_eq!(testbed.snapshot().ports[0].received_bytes, 2 * 84);
+    });
+}
+
+/// A checksum that the sender's kernel left to its interface is complete.
+#[test]
+fn checksums_left_to_the_interface_are_completed() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|_| {});
+        run("ip addr add 10.0.0.1/24 dev h1");
+        run("ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:02 dev h1");
+        let socket = UdpSocket::bind("10.0.0.1:4000").unwrap();
+        socket.send_to(b"checksum me", "10.0.0.2:5000").unwrap();
+        let frame = testbed.receive(1).remove(0);
+        let (ip, udp) = (&frame[14..34], &frame[34..]);
+        let pseudo = [&ip[12..20], &[0, 17], &udp[4..6]].concat();
+        let words = |bytes: &[u8]| -> u64 {
+            let pairs = bytes.chunks(2);
+            pairs
+                .map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u64::from(*low)))
+                .sum()
+        };
+        let mut sum = words(&pseudo) + words(udp);
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        assert_eq!(sum, 0xffff, "{frame:02x?}");
+    });
+}
+
+#[test]
+fn an_interface_may_go_down_and_come_up() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|_| {});
+        for number in 0..3 {
+            run("ip link set s1 down");
+            run("ip link set s2 down");
+            std::thread::sleep(Duration::from_millis(50));
+            run("ip link set s1 up");
+            run("ip link set s2 up");
+            testbed.send(&frame(number, 90));
+            assert_eq!(testbed.receive(1), [frame(number, 90)]);
+        }
+    });
+}
+
+#[test]
+fn an_interface_may_go_away_and_come_back() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|_| {});
+        run("ip link del s2");
+        testbed.send(&frame(1, 90));
+        std::thread::sleep(Duration::from_millis(600));
+        testbed.send(&frame(2, 90));
+        std::thread::sleep(Duration::from_millis(50));
+        let lost = |port: &wormcast_switch::dataplane::PortSnapshot| {
+            port.no_link + port.send_interface_down + port.send_failed
+        };
+        assert!(lost(&testbed.snapshot().ports[1]) >= 1);
+        add_link("s2", "h2");
+        std::thread::sleep(Duration::from_millis(700));
+        testbed.h2 = ReceiveRing::open(&Interface::find("h2").unwrap(), 64).unwrap();
+        testbed.send(&frame(3, 90));
+        assert_eq!(testbed.receive(1), [frame(3, 90)]);
+    });
+}
+
+#[test]
+fn a_slow_port_queues_then_drops_the_tail() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|settings| {
+            settings.queue_frames = 50;
+            settings.port_rate = Some("1mbit".parse().unwrap());
+            settings.ring_frames = 2_048;
+        });
+        let start = Instant::now();
+        for number in 0..200 {
+            testbed.send(&frame(number, 1_000));
+        }
+        let received = testbed.receive(50).len();
+        // 50 frames of 8000 bits at 1 Mbit/s take 0.4 s.
+        assert!(
+            start.elapsed() > Duration::from_millis(300),
+            "{:?}",
+            start.elapsed()
+        );
+        assert_eq!(received, 50);
+        let dropped = testbed.snapshot().ports[1].queue_tail_drops;
+        assert!((100..150).contains(&dropped), "{dropped}");
+    });
+}
+
+#[test]
+fn impairments_do_what_they_say() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|settings| {
+            settings
+                .impairments
+                .add("2:duplicate=1,delay=50ms")
+                .unwrap();
+        });
+        let start = Instant::now();
+        testbed.send(&frame(1, 100));
+        assert_eq!(testbed.receive(2), [frame(1, 100), frame(1, 100)]);
+        assert!(start.elapsed() >= Duration::from_millis(50));
+        assert_eq!(testbed.snapshot().ports[1].impaired_duplicated, 1);
+    });
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|settings| {
+            settings.impairments.add("all:loss=1").unwrap();
+        });
+        testbed.send(&frame(1, 100));
+        testbed.receive_nothing();
+        assert_eq!(testbed.snapshot().ports[1].impaired_lost, 1);
+    });
+}
+
+/// `tc` below the port pushes back; the switch loses nothing as long as its queue holds.
+#[test]
+fn a_queueing_discipline_below_pushes_back() {
+    in_namespace(|| {
+        let mut testbed = Testbed::start(|settings| settings.ring_frames = 2_048);
+        run("tc qdisc add dev s2 root tbf rate 20mbit burst 4kb limit 8kb");
+        for number in 0..300 {
+            while !testbed.h1.push(&frame(number, 1_000)) {
+                testbed.h1.flush();
+            }
+        }
+        testbed.h1.flush();
+        assert_eq!(testbed.receive(300).len(), 300);
+        assert!(testbed.snapshot().ports[1].send_retried > 0);
+    });
+}
+
+#[test]
+fn captures_hold_both_directions() {
+    in_namespace(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_owned();
+        let mut testbed = Testbed::start(|settings| settings.capture_directory = Some(path));
+        let sent = frame(1, 77);
+        testbed.send(&sent);
+        testbed.receive(1);
+        std::thread::sleep(Duration::from_millis(50)); // written when the switch is idle
+        for name in ["s1_in.pcap", "s2_out.pcap"] {
+            let capture = std::fs::read(directory.path().join(name)).unwrap();
+            assert_eq!(capture.len(), 24 + 16 + 77, "{name}");
+            assert_eq!(capture[40..], sent, "{name}");
+        }
+        let empty = std::fs::read(directory.path().join("s2_in.pcap")).unwrap();
+        assert_eq!(empty.len(), 24);
+    });
+}

@@ -1,0 +1,13 @@
+//! The switch as a controller and as its neighbours see it: a P4Runtime server over a real
+//! gRPC channel, and ports in network namespaces of their own.
+
+mod config;
+mod entities;
+mod errors;
+mod fuzz;
+mod links;
+mod messages;
+mod network;
+mod programs;
+mod rig;
+mod stream;

@@ -1,0 +1,214 @@
+//! A whole switch in this process, and a controller connected to it.
+
+use std::time::Duration;
+
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings};
+use wormcast_switch::log::Log;
+use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
+use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
+use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch::p4rt::proto::p4::v1::{
+    Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest,
+    SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Uint128,
+    Update, WriteRequest, stream_message_request, stream_message_response,
+};
+use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings};
+use wormcast_switch::pipeline::{PipelineConfig, PortId};
+use wormcast_switch::ports::ImpairmentTable;
+
+pub const DEVICE_ID: u64 = 7;
+pub const CPU_PORT: u16 = 510;
+
+/// How long anything may take that should happen at once.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A data plane without interfaces.
+pub fn settings() -> DataplaneSettings {
+    DataplaneSettings {
+        ports: Vec::new(),
+        cpu_port: Some(PortId(CPU_PORT)),
+        priorities: 8,
+        queue_frames: 1024,
+        ring_frames: 64,
+        port_rate: None,
+        impairments: ImpairmentTable::default(),
+        seed: 1,
+        capture_directory: None,
+    }
+}
+
+/// A switch that listens on the loopback.
+pub struct Rig {
+    pub dataplane: DataplaneHandle,
+    pub server: Server,
+    address: String,
+}
+
+impl Rig {
+    pub async fn start() -> Self {
+        Self::start_with(&settings()).await
+    }
+
+    pub async fn start_with(settings: &DataplaneSettings) -> Self {
+        let (dataplane, from_dataplane) = Dataplane::start(settings, Log::off()).unwrap();
+        let handle = dataplane.handle();
+        let server_settings = ServerSettings {
+            device_id: DEVICE_ID,
+            pipeline: PipelineConfig::default(),
+        };
+        let server = Server::new(server_settings, handle.clone(), from_dataplane, Log::off());
+        let address: Address = "127.0.0.1:0".parse().unwrap();
+        let listener = Listener::bind(&address).await.unwrap();
+        let address = format!("http://{}", listener.local_address().unwrap());
+        tokio::spawn(listener.serve(server.clone(), std::future::pending()));
+        Self {
+            dataplane: handle,
+            server,
+            address,
+        }
+    }
+
+    pub async fn connect(&self) -> P4RuntimeClient<Channel> {
+        P4RuntimeClient::connect(self.address.clone())
+            .await
+            .unwrap()
+    }
+
+    /// A controller that is primary, with the test program set.
+    pub async fn controller(&self) -> Controller {
+        let mut controller = Controller::open(self, 1).await;
+        controller.arbitrate(1).await;
+        controller
+            .set_config(Action::VerifyAndCommit, objects())
+            .await
+            .unwrap();
+        controller
+    }
+}
+
+/// The config of `programs/objects.p4`.
+pub fn objects() -> ForwardingPipelineConfig {
+    let p4info = include_bytes!("../programs/objects.p4info.bin");
+    ForwardingPipelineConfig {
+        p4info: Some(P4Info::decode(p4info.as_slice()).unwrap()),
+        p4_device_config: include_bytes!("../programs/objects.json").to_vec(),
+        cookie: None,
+    }
+}
+
+/// A client with its stream channel.
+pub struct Controller {
+    pub client: P4RuntimeClient<Channel>,
+    pub election_id: Uint128,
+    outgoing: mpsc::Sender<StreamMessageRequest>,
+    incoming: Streaming<StreamMessageResponse>,
+}
+
+impl Controller {
+    /// Opens a stream and says nothing yet.
+    pub async fn open(rig: &Rig, election_id: u64) -> Self {
+        let mut client = rig.connect().await;
+        let (outgoing, messages) = mpsc::channel(64);
+        let stream = client
+            .stream_channel(ReceiverStream::new(messages))
+            .await
+            .unwrap();
+        Self {
+            client,
+            election_id: Uint128 {
+                high: 0,
+                low: election_id,
+            },
+            outgoing,
+            incoming: stream.into_inner(),
+        }
+    }
+
+    pub async fn say(&self, message: stream_message_request::Update) {
+        let message = StreamMessageRequest {
+            update: Some(message),
+        };
+        self.outgoing.send(message).await.unwrap();
+    }
+
+    pub async fn hear(&mut self) -> Result<stream_message_response::Update, Status> {
+        let message = tokio::time::timeout(PATIENCE, self.incoming.message());
+        let message = message.await.expect("the switch says nothing")?;
+        Ok(message
+            .expect("the switch ended the stream")
+            .update
+            .unwrap())
+    }
+
+    /// Sends an arbitration message and gives the answer.
+    pub async fn arbitrate(&mut self, election_id: u64) -> MasterArbitrationUpdate {
+        self.election_id.low = election_id;
+        let update = MasterArbitrationUpdate {
+            device_id: DEVICE_ID,
+            election_id: Some(self.election_id),
+            ..MasterArbitrationUpdate::default()
+        };
+        self.say(stream_message_request::Update::Arbitration(update))
+            .await;
+        self.hear_arbitration().await
+    }
+
+    pub async fn hear_arbitration(&mut self) -> MasterArbitrationUpdate {
+        match self.hear().await.unwrap() {
+            stream_message_response::Update::Arbitration(update) => update,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn set_config(
+        &mut self,
+        action: Action,
+        config: impl Into<Option<ForwardingPipelineConfig>>,
+    ) -> Result<(), Status> {
+        let request = SetForwardingPipelineConfigRequest {
+            device_id: DEVICE_ID,
+            election_id: Some(self.election_id),
+            action: action as i32,
+            config: config.into(),
+            ..SetForwardingPipelineConfigRequest::default()
+        };
+        self.client
+            .set_forwarding_pipeline_config(request)
+            .await
+            .map(|_| ())
+    }
+
+    pub fn request(&self, updates: Vec<Update>) -> WriteRequest {
+        WriteRequest {
+            device_id: DEVICE_ID,
+            election_id: Some(self.election_id),
+            updates,
+            ..WriteRequest::default()
+        }
+    }
+
+    pub async fn write(&mut self, updates: Vec<Update>) -> Result<(), Status> {
+        let request = self.request(updates);
+        self.client.write(request).await.map(|_| ())
+    }
+
+    pub async fn read(&mut self, filters: Vec<Entity>) -> Result<Vec<Entity>, Status> {
+        let request = ReadRequest {
+            device_id: DEVICE_ID,
+            entities: filters,
+            ..ReadRequest::default()
+        };
+        let mut stream = self.client.read(request).await?.into_inner();
+        let mut found = Vec::new();
+        while let Some(response) = stream.message().await? {
+            found.extend(response.entities);
+        }
+        Ok(found)
+    }
+}
