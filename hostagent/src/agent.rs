@@ -128,8 +128,13 @@ pub fn run(settings: AgentSettings) -> Result<(), AgentError> {
             mac: settings.dataplane.interface.mac.0,
             mtu_bytes: settings.dataplane.mtu_bytes,
         };
-        let directory =
-            DirectoryClient::new(settings.controller, introduction, handle.clone(), reports, controller_state);
+        let directory = DirectoryClient::new(
+            settings.controller,
+            introduction,
+            handle.clone(),
+            reports,
+            controller_state,
+        );
         crate::info!(
             "agent \"{}\" on {}, local API at {}",
             facts.name,

@@ -28,6 +28,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const READ_BYTES: usize = 64 << 10;
+/// A quarter of the window of an arriving message (API.md §7).
+const WINDOW_UPDATE_BYTES: u32 = 128 << 10;
 
 /// What went wrong.
 #[derive(Debug)]
@@ -138,6 +140,8 @@ pub struct Client {
     next_id: u64,
     /// Bytes that may be written to each sender.
     windows: BTreeMap<u32, u64>,
+    /// Bytes taken out of each arriving message since its last window update.
+    taken: BTreeMap<u32, u32>,
     waiting: VecDeque<Incoming>,
     /// The answer to the hello request.
     pub hello: Value,
@@ -154,10 +158,14 @@ impl Client {
             buffer: BytesMut::new(),
             next_id: 1,
             windows: BTreeMap::new(),
+            taken: BTreeMap::new(),
             waiting: VecDeque::new(),
             hello: Value::Null,
         };
-        let hello = Request::Hello { version: API_VERSION, client: env!("CARGO_PKG_NAME").to_owned() };
+        let hello = Request::Hello {
+            version: API_VERSION,
+            client: env!("CARGO_PKG_NAME").to_owned(),
+        };
         client.hello = client.ask(&hello)?;
         Ok(client)
     }
@@ -183,9 +191,13 @@ impl Client {
     /// # Errors
     /// Refused if this host is not a member of the group.
     pub fn open_sender(&mut self, group: impl Into<GroupSelector>) -> Result<Opened, ClientError> {
-        let request = Request::OpenSender { group: group.into(), progress_ms: 0 };
+        let request = Request::OpenSender {
+            group: group.into(),
+            progress_ms: 0,
+        };
         let opened: Opened = serde_json::from_value(self.ask(&request)?)?;
-        self.windows.insert(opened.handle, opened.window_bytes.into());
+        self.windows
+            .insert(opened.handle, opened.window_bytes.into());
         Ok(opened)
     }
 
@@ -196,9 +208,14 @@ impl Client {
     pub fn write(&mut self, sender: u32, mut bytes: &[u8]) -> Result<(), ClientError> {
         while !bytes.is_empty() {
             let Some(window) = self.windows.get_mut(&sender) else {
-                return Err(ClientError::Protocol(format!("handle {sender} is not an open sender")));
+                return Err(ClientError::Protocol(format!(
+                    "handle {sender} is not an open sender"
+                )));
             };
-            let length = bytes.len().min(DATA_BYTES_MAX).min(usize::try_from(*window).unwrap_or(usize::MAX));
+            let length = bytes
+                .len()
+                .min(DATA_BYTES_MAX)
+                .min(usize::try_from(*window).unwrap_or(usize::MAX));
             if length == 0 {
                 let incoming = self.read_incoming(None)?;
                 self.waiting.extend(incoming);
@@ -207,7 +224,10 @@ impl Client {
             *window -= length as u64;
             let (now, later) = bytes.split_at(length);
             bytes = later;
-            self.send(&Frame::Data { handle: sender, bytes: Bytes::copy_from_slice(now) })?;
+            self.send(&Frame::Data {
+                handle: sender,
+                bytes: Bytes::copy_from_slice(now),
+            })?;
         }
         Ok(())
     }
@@ -218,7 +238,9 @@ impl Client {
     /// [`ClientError`].
     pub fn end_message(&mut self, sender: u32) -> Result<u64, ClientError> {
         let answer = self.ask(&Request::EndMessage { handle: sender })?;
-        answer["message"].as_u64().ok_or_else(|| ClientError::Protocol(answer.to_string()))
+        answer["message"]
+            .as_u64()
+            .ok_or_else(|| ClientError::Protocol(answer.to_string()))
     }
 
     /// Gives up the message being written.
@@ -226,7 +248,8 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn cancel_message(&mut self, sender: u32) -> Result<(), ClientError> {
-        self.ask(&Request::CancelMessage { handle: sender }).map(drop)
+        self.ask(&Request::CancelMessage { handle: sender })
+            .map(drop)
     }
 
     /// Waits until every member that will ever have the message has it.
@@ -240,7 +263,11 @@ impl Client {
         timeout: Option<Duration>,
     ) -> Result<StableMessage, ClientError> {
         let timeout_ms = timeout.map(|timeout| timeout.as_millis() as u64);
-        let answer = self.ask(&Request::WaitStable { handle: sender, message, timeout_ms })?;
+        let answer = self.ask(&Request::WaitStable {
+            handle: sender,
+            message,
+            timeout_ms,
+        })?;
         Ok(serde_json::from_value(answer)?)
     }
 
@@ -253,7 +280,10 @@ impl Client {
         group: impl Into<GroupSelector>,
         origin: Option<u16>,
     ) -> Result<Opened, ClientError> {
-        let request = Request::OpenReceiver { group: group.into(), origin: origin.map(u32::from) };
+        let request = Request::OpenReceiver {
+            group: group.into(),
+            origin: origin.map(u32::from),
+        };
         Ok(serde_json::from_value(self.ask(&request)?)?)
     }
 
@@ -262,6 +292,7 @@ impl Client {
     /// # Errors
     /// Refused if the message was lost meanwhile.
     pub fn confirm(&mut self, message: u32) -> Result<(), ClientError> {
+        self.taken.remove(&message);
         self.ask(&Request::Confirm { handle: message }).map(drop)
     }
 
@@ -270,7 +301,12 @@ impl Client {
     /// # Errors
     /// Refused if the message was lost meanwhile.
     pub fn abort(&mut self, message: u32, reason: AbortReason) -> Result<(), ClientError> {
-        self.ask(&Request::Abort { handle: message, reason }).map(drop)
+        self.taken.remove(&message);
+        self.ask(&Request::Abort {
+            handle: message,
+            reason,
+        })
+        .map(drop)
     }
 
     /// Closes a sender or receiver.
@@ -292,13 +328,16 @@ impl Client {
         loop {
             if let Some(incoming) = self.waiting.pop_front() {
                 if let Incoming::Data { handle, bytes } = &incoming {
-                    self.send(&Frame::Window { handle: *handle, bytes: bytes.len() as u32 })?;
+                    self.make_room(*handle, bytes.len() as u32)?;
                 }
                 return Ok(Some(incoming));
             }
             let incoming = match self.read_incoming(deadline) {
                 Err(ClientError::System(error))
-                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                    ) =>
                 {
                     return Ok(None);
                 }
@@ -306,6 +345,20 @@ impl Client {
             };
             self.waiting.extend(incoming);
         }
+    }
+
+    /// Lets the agent send on; not for every piece, which would cost both sides time.
+    fn make_room(&mut self, message: u32, bytes: u32) -> Result<(), ClientError> {
+        let taken = self.taken.entry(message).or_default();
+        *taken += bytes;
+        if *taken >= WINDOW_UPDATE_BYTES {
+            let bytes = std::mem::take(taken);
+            self.send(&Frame::Window {
+                handle: message,
+                bytes,
+            })?;
+        }
+        Ok(())
     }
 
     /// Asks and waits for the answer; keeps what comes in between.
@@ -319,7 +372,9 @@ impl Client {
         message["id"] = id.into();
         self.send(&Frame::Control(Bytes::from(message.to_string())))?;
         loop {
-            let Some(frame) = self.take_frame(None)? else { continue };
+            let Some(frame) = self.take_frame(None)? else {
+                continue;
+            };
             let mut value = match frame {
                 Frame::Control(json) => serde_json::from_slice::<Value>(&json)?,
                 frame => {
@@ -334,7 +389,9 @@ impl Client {
                 continue;
             }
             if value.get("error").is_some() {
-                return Err(ClientError::Refused(serde_json::from_value(value["error"].take())?));
+                return Err(ClientError::Refused(serde_json::from_value(
+                    value["error"].take(),
+                )?));
             }
             return Ok(value["result"].take());
         }
@@ -348,9 +405,14 @@ impl Client {
     }
 
     /// One frame's worth of what comes by itself; a window update is nothing to hand out.
-    fn read_incoming(&mut self, deadline: Option<Instant>) -> Result<Option<Incoming>, ClientError> {
+    fn read_incoming(
+        &mut self,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Incoming>, ClientError> {
         match self.take_frame(deadline)? {
-            Some(Frame::Control(json)) => self.sort_notice(serde_json::from_slice(&json)?).map(Some),
+            Some(Frame::Control(json)) => {
+                self.sort_notice(serde_json::from_slice(&json)?).map(Some)
+            }
             Some(frame) => self.sort_frame(frame),
             None => Ok(None),
         }
@@ -365,7 +427,9 @@ impl Client {
                 }
                 Ok(None)
             }
-            Frame::Control(_) => Err(ClientError::Protocol("a control frame out of place".to_owned())),
+            Frame::Control(_) => Err(ClientError::Protocol(
+                "a control frame out of place".to_owned(),
+            )),
         }
     }
 
@@ -373,8 +437,10 @@ impl Client {
         match serde_json::from_value(value)? {
             Notice::Goodbye { reason } => Err(ClientError::Ended(reason)),
             notice => {
-                if let Notice::HandleClosed { handle, .. } = &notice {
-                    self.windows.remove(handle);
+                match &notice {
+                    Notice::HandleClosed { handle, .. } => drop(self.windows.remove(handle)),
+                    Notice::MessageLost { handle, .. } => drop(self.taken.remove(handle)),
+                    _ => {}
                 }
                 Ok(Incoming::Notice(notice))
             }

@@ -36,10 +36,14 @@ pub fn log(level: Level, message: fmt::Arguments<'_>) {
         Level::Info => "info",
         Level::Debug => "debug",
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let (day_s, milliseconds) = (now.as_secs() % 86_400, now.subsec_millis());
     let (hours, minutes, seconds) = (day_s / 3600, day_s / 60 % 60, day_s % 60);
-    eprintln!("{hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03} wormcast-agent {word}: {message}");
+    eprintln!(
+        "{hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03} wormcast-agent {word}: {message}"
+    );
 }
 
 /// Logs at [`Level::Error`].

@@ -1,11 +1,12 @@
 //! The agent's command line.
 
-use clap::Parser;
 use std::process::ExitCode;
 use wormcast_agent::options::Options;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let Some(options) = Options::read() else {
+        return ExitCode::SUCCESS;
+    };
     wormcast_agent::log::set_level(options.log_level);
     let result = match options.settle() {
         Ok(settings) => wormcast_agent::agent::run(settings).map_err(|error| error.to_string()),

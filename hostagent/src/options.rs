@@ -6,7 +6,8 @@ use crate::dataplane::DataPlaneSettings;
 use crate::directory::ControllerAddress;
 use crate::link::{Interface, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN};
 use crate::log::Level;
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
+use clap_complete::Shell;
 use std::fmt;
 use std::path::PathBuf;
 use wormcast_protocol::HostId;
@@ -51,16 +52,20 @@ pub struct Options {
     pub buffer_mib: u32,
 
     /// Seconds a message waits for a local receiver before this member gives it up
-    #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", default_value_t = 10.0, allow_negative_numbers = true, value_parser = parse_seconds)]
     pub receiver_wait: f64,
 
     /// Seconds a local receiver may take nothing before this member gives the message up
-    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", default_value_t = 30.0, allow_negative_numbers = true, value_parser = parse_seconds)]
     pub receiver_stall: f64,
 
     /// Microseconds for which frames are gathered under load; more saves CPU and adds latency
-    #[arg(long, value_name = "US", default_value_t = 250, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "US", default_value_t = 500, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub coalesce_us: u32,
+
+    /// Print completions for a shell and end
+    #[arg(long, value_name = "SHELL", exclusive = true)]
+    pub completions: Option<Shell>,
 
     /// How much to say on standard error
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Info)]
@@ -92,7 +97,11 @@ impl fmt::Display for OptionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Agent(error) => error.fmt(f),
-            Self::Mtu { value, most, interface } => write!(
+            Self::Mtu {
+                value,
+                most,
+                interface,
+            } => write!(
                 f,
                 "an MTU of {value} bytes on {interface}; it must be {WORM_MTU_BYTES_MIN} to {most} \
                  (`ip link set {interface} mtu N` changes the interface's)"
@@ -108,6 +117,20 @@ impl fmt::Display for OptionsError {
 impl std::error::Error for OptionsError {}
 
 impl Options {
+    /// Takes the command line apart; `None` if all it asked for was completions, which
+    /// have been printed. Ends the process if it is wrong, or asks for help.
+    pub fn read() -> Option<Self> {
+        let mut command = Self::command();
+        let matches = command.clone().get_matches();
+        if let Some(&shell) = matches.get_one::<Shell>("completions") {
+            let name = command.get_name().to_owned();
+            clap_complete::generate(shell, &mut command, name, &mut std::io::stdout());
+            return None;
+        }
+        let options = Self::from_arg_matches(&matches);
+        Some(options.unwrap_or_else(|error| error.format(&mut command).exit()))
+    }
+
     /// Checks the options against this machine.
     ///
     /// # Errors
@@ -118,7 +141,11 @@ impl Options {
         let most = interface.mtu_bytes.min(WORM_MTU_BYTES_MAX);
         let mtu_bytes = self.mtu.unwrap_or(most);
         if !(WORM_MTU_BYTES_MIN..=most).contains(&mtu_bytes) {
-            return Err(OptionsError::Mtu { value: mtu_bytes, most, interface: interface.name });
+            return Err(OptionsError::Mtu {
+                value: mtu_bytes,
+                most,
+                interface: interface.name,
+            });
         }
         let name = self.name.unwrap_or_else(host_name);
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
@@ -168,7 +195,15 @@ mod tests {
     use super::*;
 
     fn options(extra: &[&str]) -> Options {
-        let required = ["wormcast-agent", "--interface", "lo", "--controller", "unix:/x", "--name", "n"];
+        let required = [
+            "wormcast-agent",
+            "--interface",
+            "lo",
+            "--controller",
+            "unix:/x",
+            "--name",
+            "n",
+        ];
         Options::try_parse_from(required.iter().chain(extra)).unwrap()
     }
 
@@ -184,17 +219,35 @@ mod tests {
     fn wrong_values_name_their_bounds() {
         for mtu in ["0", "9217", "4000000000"] {
             let error = options(&["--mtu", mtu]).settle().unwrap_err().to_string();
-            assert!(error.contains(mtu) && error.contains(&format!("it must be {WORM_MTU_BYTES_MIN} to ")), "{error}");
+            assert!(
+                error.contains(mtu)
+                    && error.contains(&format!("it must be {WORM_MTU_BYTES_MIN} to ")),
+                "{error}"
+            );
         }
-        let error = options(&["--name", ""]).settle().unwrap_err().to_string();
+        let mut nameless = options(&[]);
+        nameless.name = Some(String::new());
+        let error = nameless.settle().unwrap_err().to_string();
         assert!(error.contains("1 to 200 bytes"), "{error}");
         let mut unknown = options(&[]);
         unknown.interface = "nosuch9".to_owned();
         let error = unknown.settle().unwrap_err().to_string();
         assert!(error.contains("nosuch9") && error.contains("lo"), "{error}");
-        for wrong in [["--host-id", "65535"], ["--controller", "x"], ["--receiver-wait", "-1"]] {
-            let required = ["wormcast-agent", "--interface", "lo", "--controller", "unix:/x"];
-            let error = Options::try_parse_from(required.iter().chain(&wrong)).unwrap_err().to_string();
+        for wrong in [
+            ["--host-id", "65535"],
+            ["--controller", "x"],
+            ["--receiver-wait", "-1"],
+        ] {
+            let required = [
+                "wormcast-agent",
+                "--interface",
+                "lo",
+                "--controller",
+                "unix:/x",
+            ];
+            let error = Options::try_parse_from(required.iter().chain(&wrong))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(wrong[0]), "{error}");
         }
     }

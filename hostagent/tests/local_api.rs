@@ -38,19 +38,39 @@ fn refusals_name_value_bound_and_choices() {
     );
     assert_eq!(error.choices, [1, 300]);
     let error = refusal(client.open_receiver("nope", None));
-    assert!(error.message.contains("group \"nope\"; it is a member of: 1 (group1)"), "{error}");
+    assert!(
+        error
+            .message
+            .contains("group \"nope\"; it is a member of: 1 (group1)"),
+        "{error}"
+    );
     let error = refusal(client.open_sender(255_u16));
     assert_eq!(error.code, ErrorCode::OutOfRange);
     assert!(error.message.contains("broadcast"), "{error}");
     for number in [-1, 65_536, i64::MAX] {
-        let request = Request::OpenSender { group: GroupSelector::Number(number), progress_ms: 0 };
+        let request = Request::OpenSender {
+            group: GroupSelector::Number(number),
+            progress_ms: 0,
+        };
         let error = refusal(client.ask(&request));
-        assert_eq!(error.message, format!("group {number}; groups are 0 to 65535 without 255"));
+        assert_eq!(
+            error.message,
+            format!("group {number}; groups are 0 to 65535 without 255")
+        );
     }
     let error = refusal(client.open_receiver(1_u16, Some(7)));
-    assert_eq!(error.message, "host 7 is not another member of group 1; those are: 1");
-    let request = Request::OpenSender { group: GroupSelector::Number(1), progress_ms: 3 };
-    assert_eq!(refusal(client.ask(&request)).message, "progress_ms is 3; it must be 0 or 50 to 60000");
+    assert_eq!(
+        error.message,
+        "host 7 is not another member of group 1; those are: 1"
+    );
+    let request = Request::OpenSender {
+        group: GroupSelector::Number(1),
+        progress_ms: 3,
+    };
+    assert_eq!(
+        refusal(client.ask(&request)).message,
+        "progress_ms is 3; it must be 0 or 50 to 60000"
+    );
 
     let sender = client.open_sender("logs").unwrap();
     let error = refusal(client.confirm(sender.handle));
@@ -61,7 +81,8 @@ fn refusals_name_value_bound_and_choices() {
     // Nobody answers at host 1: the wait ends by itself.
     client.write(sender.handle, b"x").unwrap();
     let message = client.end_message(sender.handle).unwrap();
-    let error = refusal(client.wait_stable(sender.handle, message, Some(Duration::from_millis(50))));
+    let error =
+        refusal(client.wait_stable(sender.handle, message, Some(Duration::from_millis(50))));
     assert_eq!(error.code, ErrorCode::Timeout);
 }
 
@@ -73,17 +94,34 @@ fn handles_of_one_connection_mean_nothing_on_another() {
     let sender = owner.open_sender(1_u16).unwrap();
     let receiver = owner.open_receiver(1_u16, None).unwrap();
     for handle in [sender.handle, receiver.handle] {
-        assert_eq!(refusal(stranger.close(handle)).code, ErrorCode::UnknownHandle);
-        assert_eq!(refusal(stranger.end_message(handle)).code, ErrorCode::UnknownHandle);
-        assert_eq!(refusal(stranger.abort(handle, AbortReason::NoSpace)).code, ErrorCode::UnknownHandle);
+        assert_eq!(
+            refusal(stranger.close(handle)).code,
+            ErrorCode::UnknownHandle
+        );
+        assert_eq!(
+            refusal(stranger.end_message(handle)).code,
+            ErrorCode::UnknownHandle
+        );
+        assert_eq!(
+            refusal(stranger.abort(handle, AbortReason::NoSpace)).code,
+            ErrorCode::UnknownHandle
+        );
     }
     // What one receives, no other does.
     let error = refusal(stranger.open_receiver(1_u16, None));
     assert_eq!(error.code, ErrorCode::Busy);
-    assert!(error.message.contains(&std::process::id().to_string()), "{error}");
-    assert_eq!(refusal(stranger.open_receiver(1_u16, Some(1))).code, ErrorCode::Busy);
+    assert!(
+        error.message.contains(&std::process::id().to_string()),
+        "{error}"
+    );
+    assert_eq!(
+        refusal(stranger.open_receiver(1_u16, Some(1))).code,
+        ErrorCode::Busy
+    );
     drop(owner);
-    wait_until("freed", Duration::from_secs(5), || stranger.open_receiver(1_u16, None).is_ok());
+    wait_until("freed", Duration::from_secs(5), || {
+        stranger.open_receiver(1_u16, None).is_ok()
+    });
 }
 
 #[test]
@@ -98,14 +136,18 @@ fn the_window_is_the_most_an_application_can_have_buffered() {
     // Keeping to the window is never punished: more than all buffers together.
     let mut sent = 0_u64;
     let mut window = 1 << 20;
-    raw.stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    raw.stream
+        .set_read_timeout(Some(Duration::from_secs(1)))
+        .unwrap();
     while window > 0 {
         raw.data(1, &pattern(window.min(1 << 18), 1));
         sent += window.min(1 << 18) as u64;
         window -= window.min(1 << 18);
         while window == 0 {
             match raw.try_read_frame() {
-                Some((3, body)) => window += u32::from_be_bytes(body[4..8].try_into().unwrap()) as usize,
+                Some((3, body)) => {
+                    window += u32::from_be_bytes(body[4..8].try_into().unwrap()) as usize
+                }
                 Some(_) => {}
                 None => break,
             }
@@ -126,7 +168,10 @@ fn nonsense_ends_the_connection_with_a_reason_and_harms_no_other() {
     for (bytes, reason) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], "frame type 47"),
         (&[0, 0, 0, 0][..], "length 0"),
-        (&[0xff, 0xff, 0xff, 0xff, 1][..], "at most 1048576|to 1048576"),
+        (
+            &[0xff, 0xff, 0xff, 0xff, 1][..],
+            "at most 1048576|to 1048576",
+        ),
         (&[0, 0, 0, 3, 1, b'{', b'x'][..], "not a JSON object"),
         (&[0, 0, 0, 6, 2, 0, 0, 0, 1, b'x'][..], "must be a hello"),
     ] {
@@ -166,7 +211,9 @@ fn connections_and_handles_are_bounded() {
         other => panic!("{other:?}"),
     }
     others.pop();
-    wait_until("room", Duration::from_secs(5), || Client::connect(&fabric.agents[0].socket).is_ok());
+    wait_until("room", Duration::from_secs(5), || {
+        Client::connect(&fabric.agents[0].socket).is_ok()
+    });
 }
 
 #[test]
@@ -196,7 +243,13 @@ fn empty_and_tiny_messages_arrive_one_by_one() {
     }
     assert_eq!(arrived, lengths);
     for message in 0..lengths.len() as u64 {
-        assert_eq!(client.wait_stable(sender.handle, message, LIMIT).unwrap().failed, 0);
+        assert_eq!(
+            client
+                .wait_stable(sender.handle, message, LIMIT)
+                .unwrap()
+                .failed,
+            0
+        );
     }
 }
 
@@ -208,7 +261,9 @@ struct Raw {
 impl Raw {
     fn connect(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
         Self { stream }
     }
 

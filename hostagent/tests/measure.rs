@@ -25,7 +25,11 @@ fn take_messages(client: &mut Client, count: usize) {
 }
 
 fn cpu_us(fabric: &Fabric) -> Vec<u64> {
-    fabric.agents.iter().map(support::agent::TestAgent::cpu_us).collect()
+    fabric
+        .agents
+        .iter()
+        .map(support::agent::TestAgent::cpu_us)
+        .collect()
 }
 
 #[test]
@@ -33,11 +37,16 @@ fn cpu_us(fabric: &Fabric) -> Vec<u64> {
 fn processor_time_by_frame_at_link_rate() {
     let hosts = 4_u16;
     let members: Vec<u32> = (0..hosts.into()).collect();
-    let groups: Vec<_> =
-        SCHEMES.iter().zip(1..).map(|(scheme, id)| group(id, scheme, &members)).collect();
+    let groups: Vec<_> = SCHEMES
+        .iter()
+        .zip(1..)
+        .map(|(scheme, id)| group(id, scheme, &members))
+        .collect();
     let options = std::env::var("AGENT_OPTIONS").unwrap_or_default();
     let options: Vec<&str> = options.split_whitespace().collect();
-    let Some(fabric) = Fabric::start(hosts, &groups, &options) else { return };
+    let Some(fabric) = Fabric::start(hosts, &groups, &options) else {
+        return;
+    };
     let rate = std::env::var("RATE").unwrap_or_else(|_| "100mbit".to_owned());
     if rate != "none" {
         for host in 0..hosts {
@@ -46,7 +55,9 @@ fn processor_time_by_frame_at_link_rate() {
         }
     }
     let content = pattern(16 << 20, 1);
-    println!("scheme      Mb/s   agents' CPU each (% of one core)   µs a frame   turns/s  retransmissions");
+    println!(
+        "scheme      Mb/s   agents' CPU each (% of one core)   µs a frame   turns/s  retransmissions"
+    );
     for (number, scheme) in (1_u16..).zip(SCHEMES) {
         let receivers: Vec<_> = (1..hosts)
             .map(|host| {
@@ -55,9 +66,11 @@ fn processor_time_by_frame_at_link_rate() {
                 std::thread::spawn(move || take_messages(&mut client, 1))
             })
             .collect();
-        let frames = |name: &str| -> u64 { fabric.agents.iter().map(|agent| agent.counter(name)).sum() };
+        let frames =
+            |name: &str| -> u64 { fabric.agents.iter().map(|agent| agent.counter(name)).sum() };
         let moved = || frames("link.received_frames") + frames("link.sent_frames");
-        let (moved_before, turns_before, cpu_before) = (moved(), frames("loop.turns"), cpu_us(&fabric));
+        let (moved_before, turns_before, cpu_before) =
+            (moved(), frames("loop.turns"), cpu_us(&fabric));
         let start = Instant::now();
         let mut client = fabric.client(0);
         let sender = client.open_sender(number).unwrap();
@@ -66,9 +79,15 @@ fn processor_time_by_frame_at_link_rate() {
         let stable = client.wait_stable(sender.handle, message, LIMIT).unwrap();
         let seconds = start.elapsed().as_secs_f64();
         assert_eq!(stable.failed, 0);
-        let cpu: Vec<u64> = cpu_us(&fabric).iter().zip(cpu_before).map(|(now, then)| now - then).collect();
-        let shares: Vec<String> =
-            cpu.iter().map(|us| format!("{:.1}", *us as f64 / seconds / 1e4)).collect();
+        let cpu: Vec<u64> = cpu_us(&fabric)
+            .iter()
+            .zip(cpu_before)
+            .map(|(now, then)| now - then)
+            .collect();
+        let shares: Vec<String> = cpu
+            .iter()
+            .map(|us| format!("{:.1}", *us as f64 / seconds / 1e4))
+            .collect();
         let status = fabric.agents[0].status();
         let streams = status["groups"][usize::from(number) - 1]["streams"].clone();
         println!(
@@ -88,7 +107,9 @@ fn processor_time_by_frame_at_link_rate() {
 #[test]
 #[ignore = "a measurement, to be run by hand on a quiet machine"]
 fn latency_of_small_messages() {
-    let Some(fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else { return };
+    let Some(fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else {
+        return;
+    };
     let mut receiver = fabric.client(1);
     receiver.open_receiver(1_u16, None).unwrap();
     let count = 500;
@@ -100,16 +121,34 @@ fn latency_of_small_messages() {
             let start = Instant::now();
             client.write(sender.handle, &[7; 100]).unwrap();
             let message = client.end_message(sender.handle).unwrap();
-            assert_eq!(client.wait_stable(sender.handle, message, LIMIT).unwrap().failed, 0);
+            assert_eq!(
+                client
+                    .wait_stable(sender.handle, message, LIMIT)
+                    .unwrap()
+                    .failed,
+                0
+            );
             start.elapsed().as_micros()
         })
         .collect();
     thread.join().unwrap();
     times.sort_unstable();
     let at = |share: usize| times[times.len() * share / 100];
-    println!("100 bytes, sent to confirmed: median {} µs, 90 % {} µs, 99 % {} µs", at(50), at(90), at(99));
+    println!(
+        "100 bytes, sent to confirmed: median {} µs, 90 % {} µs, 99 % {} µs",
+        at(50),
+        at(90),
+        at(99)
+    );
     let before = (cpu_us(&fabric), Instant::now());
     std::thread::sleep(Duration::from_secs(3));
-    let idle: u64 = cpu_us(&fabric).iter().zip(&before.0).map(|(now, then)| now - then).sum();
-    println!("idle: {:.2} % of a core each", idle as f64 / before.1.elapsed().as_micros() as f64 * 50.0);
+    let idle: u64 = cpu_us(&fabric)
+        .iter()
+        .zip(&before.0)
+        .map(|(now, then)| now - then)
+        .sum();
+    println!(
+        "idle: {:.2} % of a core each",
+        idle as f64 / before.1.elapsed().as_micros() as f64 * 50.0
+    );
 }

@@ -46,18 +46,32 @@ fn take_message(receiver: &mut Client) -> Vec<u8> {
 
 #[test]
 fn transfers_go_on_while_the_controller_is_down_and_back() {
-    let Some(mut fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else { return };
+    let Some(mut fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else {
+        return;
+    };
     fabric.controller.stop();
-    wait_until("loss noticed", WAIT, || fabric.agents[0].status()["controller"]["connected"] == false);
+    wait_until("loss noticed", WAIT, || {
+        fabric.agents[0].status()["controller"]["connected"] == false
+    });
     transfer(&fabric, 1, 0, 1, &pattern(1_000_000, 1));
     // It says so once and keeps trying.
     std::thread::sleep(Duration::from_secs(1));
     let complaints = fabric.agents[0].log_text().matches("trying again").count();
-    assert!((1..=2).contains(&complaints), "{}", fabric.agents[0].log_text());
+    assert!(
+        (1..=2).contains(&complaints),
+        "{}",
+        fabric.agents[0].log_text()
+    );
     fabric.controller.resume();
-    wait_until("attached again", WAIT, || fabric.agents[0].status()["controller"]["connected"] == true);
+    wait_until("attached again", WAIT, || {
+        fabric.agents[0].status()["controller"]["connected"] == true
+    });
     let known = fabric.controller.known.lock().unwrap();
-    let again = known.registered.iter().rfind(|register| register.name == "h0").unwrap();
+    let again = known
+        .registered
+        .iter()
+        .rfind(|register| register.name == "h0")
+        .unwrap();
     assert_eq!(again.plan_epoch, 1);
     assert_eq!((again.host_id, again.mac.len()), (Some(0), 6));
     drop(known);
@@ -75,13 +89,19 @@ fn transfers_go_on_while_the_controller_is_down_and_back() {
 
 #[test]
 fn a_wrong_plan_is_refused_and_the_old_one_stays() {
-    let Some(fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else { return };
+    let Some(fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else {
+        return;
+    };
     let mut plan = fabric.controller.plan(0);
     plan.groups[0].scheme = "flood".to_owned();
     fabric.controller.set_plan(plan.clone());
     let refused = || {
         let known = fabric.controller.known.lock().unwrap();
-        known.applied.iter().find(|(_, applied)| !applied.error.is_empty()).cloned()
+        known
+            .applied
+            .iter()
+            .find(|(_, applied)| !applied.error.is_empty())
+            .cloned()
     };
     wait_until("refusal", WAIT, || refused().is_some());
     let (host, applied) = refused().unwrap();
@@ -91,13 +111,21 @@ fn a_wrong_plan_is_refused_and_the_old_one_stays() {
         "group 1 has scheme \"flood\"; this agent knows: repeat, circuit, tree, k-binomial, switch"
     );
     // Other nonsense does no harm either.
-    fabric.controller.send_raw(0, Body::Plan(wormcast_agent::rpc::Plan { host_id: 99_999, ..plan }));
+    fabric.controller.send_raw(
+        0,
+        Body::Plan(wormcast_agent::rpc::Plan {
+            host_id: 99_999,
+            ..plan
+        }),
+    );
     transfer(&fabric, 1, 0, 1, &pattern(10_000, 1));
 }
 
 #[test]
 fn a_group_that_leaves_the_plan_closes_what_was_open() {
-    let Some(fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else { return };
+    let Some(fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else {
+        return;
+    };
     let mut client = fabric.client(0);
     let sender = client.open_sender(1_u16).unwrap();
     client.write(sender.handle, b"unfinished").unwrap();
@@ -110,14 +138,21 @@ fn a_group_that_leaves_the_plan_closes_what_was_open() {
     };
     assert_eq!(handle, sender.handle);
     assert!(reason.contains("group 1 was removed"), "{reason}");
-    let Err(ClientError::Refused(error)) = client.open_sender(1_u16) else { panic!("opened") };
+    let Err(ClientError::Refused(error)) = client.open_sender(1_u16) else {
+        panic!("opened")
+    };
     assert_eq!(error.code, ErrorCode::UnknownGroup);
-    assert_eq!(error.message, "host 0 is not a member of group 1; it is a member of: none");
+    assert_eq!(
+        error.message,
+        "host 0 is not a member of group 1; it is a member of: none"
+    );
 }
 
 #[test]
 fn a_dead_member_is_reported_and_a_new_plan_lets_the_others_finish() {
-    let Some(mut fabric) = Fabric::start(3, &[group(1, "circuit", &[0, 1, 2])], &[]) else { return };
+    let Some(mut fabric) = Fabric::start(3, &[group(1, "circuit", &[0, 1, 2])], &[]) else {
+        return;
+    };
     let mut receiver = fabric.client(2);
     receiver.open_receiver(1_u16, None).unwrap();
     fabric.agents[1].kill();
@@ -128,7 +163,10 @@ fn a_dead_member_is_reported_and_a_new_plan_lets_the_others_finish() {
     let message = client.end_message(sender.handle).unwrap();
     let reported = || {
         let known = fabric.controller.known.lock().unwrap();
-        known.reports.iter().any(|(by, report)| *by == 0 && report.host == 1 && report.host_dead)
+        known
+            .reports
+            .iter()
+            .any(|(by, report)| *by == 0 && report.host == 1 && report.host_dead)
     };
     wait_until("report", WAIT, reported);
     for host in [0, 2] {
@@ -142,34 +180,51 @@ fn a_dead_member_is_reported_and_a_new_plan_lets_the_others_finish() {
     assert_eq!(stable.outcomes[0].host, 1);
     assert!(!stable.outcomes[0].delivered);
     let failed = &fabric.agents[0].status()["failed_members"][0];
-    assert_eq!((failed["host"].as_u64(), failed["host_dead"].as_bool()), (Some(1), Some(true)));
+    assert_eq!(
+        (failed["host"].as_u64(), failed["host_dead"].as_bool()),
+        (Some(1), Some(true))
+    );
 }
 
 #[test]
 fn a_link_may_go_down_and_even_be_made_anew() {
-    let Some(fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else { return };
+    let Some(fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else {
+        return;
+    };
     transfer(&fabric, 1, 0, 1, &pattern(100_000, 1));
     ip(&["link", "set", "h0", "down"]);
-    wait_until("down", WAIT, || fabric.agents[0].status()["link"]["up"] == false);
+    wait_until("down", WAIT, || {
+        fabric.agents[0].status()["link"]["up"] == false
+    });
     ip(&["link", "set", "h0", "up"]);
-    wait_until("up", WAIT, || fabric.agents[0].status()["link"]["up"] == true);
+    wait_until("up", WAIT, || {
+        fabric.agents[0].status()["link"]["up"] == true
+    });
     transfer(&fabric, 1, 0, 1, &pattern(100_000, 2));
     assert_eq!(fabric.agents[0].counter("link.losses"), 1);
     // The test switch does not follow a new interface; that the agent does is seen by
     // its discovery frames.
     let frames = fabric.agents[0].counter("link.discovery_frames");
     ip(&["link", "del", "h0"]);
-    wait_until("gone", WAIT, || fabric.agents[0].status()["link"]["up"] == false);
+    wait_until("gone", WAIT, || {
+        fabric.agents[0].status()["link"]["up"] == false
+    });
     ip(&["link", "add", "h0", "type", "veth", "peer", "name", "x0"]);
     ip(&["link", "set", "h0", "up"]);
     ip(&["link", "set", "x0", "up"]);
-    wait_until("new", WAIT, || fabric.agents[0].status()["link"]["up"] == true);
-    wait_until("frames", WAIT, || fabric.agents[0].counter("link.discovery_frames") > frames);
+    wait_until("new", WAIT, || {
+        fabric.agents[0].status()["link"]["up"] == true
+    });
+    wait_until("frames", WAIT, || {
+        fabric.agents[0].counter("link.discovery_frames") > frames
+    });
 }
 
 #[test]
 fn worms_in_transit_go_out_again_as_they_came() {
-    let Some(fabric) = Fabric::start(2, &[], &[]) else { return };
+    let Some(fabric) = Fabric::start(2, &[], &[]) else {
+        return;
+    };
     // Port 0 leads to host 0, which is to send it on by port 1: what ITB calls ejection and
     // re-injection.
     let mut frame = vec![0; 14 + 12 + 3 + 50];
@@ -185,10 +240,15 @@ fn worms_in_transit_go_out_again_as_they_came() {
     frame[at..].fill(0xab);
     let interface = wormcast_agent::link::Interface::find("h1").unwrap();
     let socket =
-        wormcast_agent::link::PacketSocket::open(&interface, 0, wormcast_protocol::wire::WORM_MAC).unwrap();
+        wormcast_agent::link::PacketSocket::open(&interface, 0, wormcast_protocol::wire::WORM_MAC)
+            .unwrap();
     assert_eq!(socket.send(&[[&frame, &[]]]).unwrap(), 1);
-    wait_until("re-injection", WAIT, || fabric.agents[0].counter("in_transit_frames") == 1);
-    wait_until("re-injection at host 1", WAIT, || fabric.agents[1].counter("in_transit_frames") == 1);
+    wait_until("re-injection", WAIT, || {
+        fabric.agents[0].counter("in_transit_frames") == 1
+    });
+    wait_until("re-injection at host 1", WAIT, || {
+        fabric.agents[1].counter("in_transit_frames") == 1
+    });
     let seen: Vec<Vec<u8>> = fabric
         .switch
         .last_frames()
@@ -202,7 +262,9 @@ fn worms_in_transit_go_out_again_as_they_came() {
 
 #[test]
 fn discovery_frames_name_the_host_and_say_good_bye() {
-    let Some(mut fabric) = Fabric::start(1, &[], &[]) else { return };
+    let Some(mut fabric) = Fabric::start(1, &[], &[]) else {
+        return;
+    };
     wait_until("frame", WAIT, || !fabric.switch.discovered().is_empty());
     let (port, frame) = fabric.switch.discovered().remove(0);
     assert_eq!(port, 0);
@@ -216,13 +278,19 @@ fn discovery_frames_name_the_host_and_say_good_bye() {
     };
     assert_eq!(time_to_live(&frame), 4);
     wait_until("good-bye", WAIT, || {
-        fabric.switch.discovered().last().is_some_and(|(_, frame)| time_to_live(frame) == 0)
+        fabric
+            .switch
+            .discovered()
+            .last()
+            .is_some_and(|(_, frame)| time_to_live(frame) == 0)
     });
 }
 
 #[test]
 fn a_restarted_agent_takes_part_again() {
-    let Some(mut fabric) = Fabric::start(2, &[group(1, "tree", &[0, 1])], &[]) else { return };
+    let Some(mut fabric) = Fabric::start(2, &[group(1, "tree", &[0, 1])], &[]) else {
+        return;
+    };
     transfer(&fabric, 1, 0, 1, &pattern(100_000, 1));
     fabric.agents[1].restart();
     fabric.agents[1].wait_for_plan();
@@ -235,7 +303,9 @@ fn a_restarted_agent_takes_part_again() {
 
 #[test]
 fn starting_in_the_wrong_way_says_what_to_do() {
-    let Some(fabric) = Fabric::start(1, &[], &[]) else { return };
+    let Some(fabric) = Fabric::start(1, &[], &[]) else {
+        return;
+    };
     let start = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_wormcast-agent"))
             .args(["--controller", "unix:/nowhere", "--name", "x"])
@@ -248,30 +318,75 @@ fn starting_in_the_wrong_way_says_what_to_do() {
     let free = fabric.path("free.sock");
     let free = free.to_str().unwrap();
     let text = start(&["--interface", "eth9", "--socket", free]);
-    assert!(text.contains("no network interface \"eth9\"") && text.contains("h0"), "{text}");
-    let text = start(&["--interface", "s0", "--socket", fabric.agents[0].socket.to_str().unwrap()]);
+    assert!(
+        text.contains("no network interface \"eth9\"") && text.contains("h0"),
+        "{text}"
+    );
+    let text = start(&[
+        "--interface",
+        "s0",
+        "--socket",
+        fabric.agents[0].socket.to_str().unwrap(),
+    ]);
     assert!(text.contains("another agent is serving"), "{text}");
     let text = start(&["--interface", "s0", "--socket", free, "--mtu", "1501"]);
-    assert!(text.contains("an MTU of 1501 bytes on s0") && text.contains("to 1500"), "{text}");
+    assert!(
+        text.contains("an MTU of 1501 bytes on s0") && text.contains("to 1500"),
+        "{text}"
+    );
     let text = start(&["--interface", "s0", "--socket", free, "--host-id", "65535"]);
     assert!(text.contains("65535"), "{text}");
-    // Without the capability, as an ordinary user has it.
+    // Without the capability.
     let output = Command::new("setpriv")
-        .args(["--reuid=65534", "--clear-groups", env!("CARGO_BIN_EXE_wormcast-agent")])
-        .args(["--controller", "unix:/nowhere", "--interface", "s0", "--socket"])
-        .arg(format!("/tmp/wormcast-test-{}/x.sock", std::process::id()))
+        .args([
+            "--bounding-set=-net_raw",
+            env!("CARGO_BIN_EXE_wormcast-agent"),
+        ])
+        .args([
+            "--controller",
+            "unix:/nowhere",
+            "--interface",
+            "s0",
+            "--socket",
+            free,
+        ])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let _ = std::fs::remove_dir_all(format!("/tmp/wormcast-test-{}", std::process::id()));
-    assert!(text.contains("CAP_NET_RAW") && text.contains("setcap"), "{text}");
+    assert!(
+        text.contains("CAP_NET_RAW") && text.contains("setcap"),
+        "{text}"
+    );
+}
+
+#[test]
+fn completions_need_nothing_else() {
+    let output = Command::new(env!("CARGO_BIN_EXE_wormcast-agent"))
+        .args(["--completions", "bash"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("--receiver-stall"));
+    let output = Command::new(env!("CARGO_BIN_EXE_wormcast-agent"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--interface"));
 }
 
 #[test]
 fn a_refused_agent_says_why() {
-    let Some(mut fabric) = Fabric::start(1, &[], &[]) else { return };
+    let Some(mut fabric) = Fabric::start(1, &[], &[]) else {
+        return;
+    };
     let reason = "host 0 is taken by h9; free are 1 to 65534";
-    fabric.controller.known.lock().unwrap().refuse.insert("h0".to_owned(), reason.to_owned());
+    fabric
+        .controller
+        .known
+        .lock()
+        .unwrap()
+        .refuse
+        .insert("h0".to_owned(), reason.to_owned());
     fabric.agents[0].restart();
     wait_until("refusal", WAIT, || {
         Client::connect(&fabric.agents[0].socket).is_ok_and(|mut client| {

@@ -14,7 +14,11 @@ const LIMIT: Option<Duration> = Some(Duration::from_secs(30));
 fn receive(client: &mut Client, answer: impl FnOnce(&mut Client, u32)) -> Vec<u8> {
     let mut content = Vec::new();
     loop {
-        match client.receive(LIMIT).unwrap().expect("something comes in time") {
+        match client
+            .receive(LIMIT)
+            .unwrap()
+            .expect("something comes in time")
+        {
             Incoming::Data { bytes, .. } => content.extend_from_slice(&bytes),
             Incoming::Notice(Notice::MessageBegin { .. }) => content.clear(),
             Incoming::Notice(Notice::MessageEnd { handle, length }) => {
@@ -35,9 +39,14 @@ fn confirm(client: &mut Client, handle: u32) {
 fn every_scheme_delivers_every_byte_to_every_member() {
     let members = [0, 1, 2, 3];
     let schemes = ["repeat", "circuit", "tree", "k-binomial", "switch"];
-    let groups: Vec<_> =
-        schemes.iter().zip(1..).map(|(scheme, id)| group(id, scheme, &members)).collect();
-    let Some(fabric) = Fabric::start(4, &groups, &[]) else { return };
+    let groups: Vec<_> = schemes
+        .iter()
+        .zip(1..)
+        .map(|(scheme, id)| group(id, scheme, &members))
+        .collect();
+    let Some(fabric) = Fabric::start(4, &groups, &[]) else {
+        return;
+    };
     for (number, scheme) in (1_u16..).zip(schemes) {
         // Each message comes from another host, so that structures are not just those of host 0.
         let origin = number % 4;
@@ -57,9 +66,16 @@ fn every_scheme_delivers_every_byte_to_every_member() {
         let message = client.end_message(sender.handle).unwrap();
         assert_eq!(message, 0);
         let stable = client.wait_stable(sender.handle, message, LIMIT).unwrap();
-        assert_eq!((stable.delivered, stable.failed), (3, 0), "{scheme}: {stable:?}");
+        assert_eq!(
+            (stable.delivered, stable.failed),
+            (3, 0),
+            "{scheme}: {stable:?}"
+        );
         for receiver in receivers {
-            assert!(receiver.join().unwrap() == content, "{scheme}: other bytes than were sent");
+            assert!(
+                receiver.join().unwrap() == content,
+                "{scheme}: other bytes than were sent"
+            );
         }
     }
     assert_eq!(fabric.switch.bad(), 0);
@@ -68,9 +84,13 @@ fn every_scheme_delivers_every_byte_to_every_member() {
 #[test]
 fn lost_frames_are_repaired_and_messages_stay_in_order() {
     let groups = [group(7, "tree", &[0, 1, 2])];
-    let Some(fabric) = Fabric::start(3, &groups, &[]) else { return };
+    let Some(fabric) = Fabric::start(3, &groups, &[]) else {
+        return;
+    };
     fabric.switch.lose_one_in(50);
-    let messages: Vec<Vec<u8>> = (0..40).map(|number| pattern(number * 3000, number as u64)).collect();
+    let messages: Vec<Vec<u8>> = (0..40)
+        .map(|number| pattern(number * 3000, number as u64))
+        .collect();
     let receivers: Vec<_> = [1, 2]
         .map(|host| {
             let mut client = fabric.client(host);
@@ -103,7 +123,11 @@ fn lost_frames_are_repaired_and_messages_stay_in_order() {
 #[test]
 fn a_member_that_gives_up_is_named_and_the_others_finish() {
     let groups = [group(1, "circuit", &[0, 1, 2, 3])];
-    let Some(fabric) = Fabric::start(4, &groups, &["--receiver-wait", "1", "--receiver-stall", "2"]) else {
+    let Some(fabric) = Fabric::start(
+        4,
+        &groups,
+        &["--receiver-wait", "1", "--receiver-stall", "2"],
+    ) else {
         return;
     };
     let content = pattern(2_000_000, 9);
@@ -126,14 +150,24 @@ fn a_member_that_gives_up_is_named_and_the_others_finish() {
     client.write(sender.handle, &content).unwrap();
     let message = client.end_message(sender.handle).unwrap();
     let stable = client.wait_stable(sender.handle, message, LIMIT).unwrap();
-    let outcomes: BTreeMap<u16, Option<&str>> =
-        stable.outcomes.iter().map(|outcome| (outcome.host, outcome.reason.as_deref())).collect();
+    let outcomes: BTreeMap<u16, Option<&str>> = stable
+        .outcomes
+        .iter()
+        .map(|outcome| (outcome.host, outcome.reason.as_deref()))
+        .collect();
     assert_eq!(
         outcomes,
-        BTreeMap::from([(1, None), (2, Some("no space left on device")), (3, Some("application gave up"))])
+        BTreeMap::from([
+            (1, None),
+            (2, Some("no space left on device")),
+            (3, Some("application gave up"))
+        ])
     );
     assert!(keeper.join().unwrap() == content);
-    assert_eq!(fabric.agents[3].counter("applications.unclaimed_messages"), 1);
+    assert_eq!(
+        fabric.agents[3].counter("applications.unclaimed_messages"),
+        1
+    );
 
     // The one that gave up gets the next message all the same.
     let mut full = giver_up.join().unwrap();
@@ -146,13 +180,23 @@ fn a_member_that_gives_up_is_named_and_the_others_finish() {
     for member in [&mut first, &mut full, &mut third] {
         assert_eq!(receive(member, confirm), b"again");
     }
-    assert_eq!(client.wait_stable(sender.handle, message, LIMIT).unwrap().failed, 0);
+    assert_eq!(
+        client
+            .wait_stable(sender.handle, message, LIMIT)
+            .unwrap()
+            .failed,
+        0
+    );
 }
 
 #[test]
 fn a_receiver_that_stalls_or_dies_harms_only_itself() {
     let groups = [group(1, "repeat", &[0, 1, 2])];
-    let Some(fabric) = Fabric::start(3, &groups, &["--receiver-stall", "1", "--receiver-wait", "1"]) else {
+    let Some(fabric) = Fabric::start(
+        3,
+        &groups,
+        &["--receiver-stall", "1", "--receiver-wait", "1"],
+    ) else {
         return;
     };
     let content = pattern(4_000_000, 3);
@@ -182,7 +226,9 @@ fn a_receiver_that_stalls_or_dies_harms_only_itself() {
 #[test]
 fn a_cancelled_message_reaches_nobody_and_the_next_does() {
     let groups = [group(1, "k-binomial", &[0, 1])];
-    let Some(fabric) = Fabric::start(2, &groups, &[]) else { return };
+    let Some(fabric) = Fabric::start(2, &groups, &[]) else {
+        return;
+    };
     let mut receiver = fabric.client(1);
     receiver.open_receiver(1_u16, None).unwrap();
     let mut client = fabric.client(0);
@@ -198,13 +244,21 @@ fn a_cancelled_message_reaches_nobody_and_the_next_does() {
     client.write(sender.handle, b"whole").unwrap();
     let message = client.end_message(sender.handle).unwrap();
     assert_eq!(receive(&mut receiver, confirm), b"whole");
-    assert_eq!(client.wait_stable(sender.handle, message, LIMIT).unwrap().failed, 0);
+    assert_eq!(
+        client
+            .wait_stable(sender.handle, message, LIMIT)
+            .unwrap()
+            .failed,
+        0
+    );
 }
 
 #[test]
 fn senders_of_one_group_take_turns() {
     let groups = [group(1, "repeat", &[0, 1])];
-    let Some(fabric) = Fabric::start(2, &groups, &[]) else { return };
+    let Some(fabric) = Fabric::start(2, &groups, &[]) else {
+        return;
+    };
     let mut receiver = fabric.client(1);
     receiver.open_receiver(1_u16, None).unwrap();
     let senders: Vec<_> = (0..3_u8)
@@ -215,7 +269,13 @@ fn senders_of_one_group_take_turns() {
                 for _ in 0..5 {
                     client.write(sender.handle, &vec![number; 700_000]).unwrap();
                     let message = client.end_message(sender.handle).unwrap();
-                    assert_eq!(client.wait_stable(sender.handle, message, LIMIT).unwrap().failed, 0);
+                    assert_eq!(
+                        client
+                            .wait_stable(sender.handle, message, LIMIT)
+                            .unwrap()
+                            .failed,
+                        0
+                    );
                 }
             })
         })
@@ -224,7 +284,10 @@ fn senders_of_one_group_take_turns() {
     for _ in 0..15 {
         let content = receive(&mut receiver, confirm);
         assert_eq!(content.len(), 700_000);
-        assert!(content.iter().all(|&byte| byte == content[0]), "two messages were mixed");
+        assert!(
+            content.iter().all(|&byte| byte == content[0]),
+            "two messages were mixed"
+        );
         counts[usize::from(content[0])] += 1;
     }
     assert_eq!(counts, [5, 5, 5]);

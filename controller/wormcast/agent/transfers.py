@@ -182,6 +182,8 @@ class Sender:
             self._connection.detach(self._handle)
 
 
+# A quarter of the window of an arriving message (API.md §7).
+_WINDOW_UPDATE_BYTES = 128 << 10
 _FOREVER_S = 10.0 * 365 * 86_400
 
 
@@ -193,6 +195,8 @@ class IncomingMessage:
     handle: int
     origin: int
     open: bool = True
+    taken_bytes: int = 0
+    """Taken out since the last window update."""
 
     def confirm(self) -> None:
         """This program has the message and keeps it: its origin may count on that."""
@@ -272,12 +276,19 @@ class Receiver:
                 if not isinstance(event, MessageData):
                     return event
                 if event.message.open:
-                    self._connection.send_window(event.message.handle, len(event.data))
+                    self._make_room(event.message, len(event.data))
                     return event
             if self._closed is not None:
                 raise HandleClosedError(f"the receiver of group {self.group.label} is closed: {self._closed}")
             if not self._connection.pump(deadline):
                 return None
+
+    def _make_room(self, message: IncomingMessage, size: int) -> None:
+        """Lets the agent send on; not for every piece, which would cost both sides time."""
+        message.taken_bytes += size
+        if message.taken_bytes >= _WINDOW_UPDATE_BYTES:
+            self._connection.send_window(message.handle, message.taken_bytes)
+            message.taken_bytes = 0
 
     def messages(self, timeout_s: float | None = None) -> Iterator[tuple[int, bytes]]:
         """Whole messages as (origin, bytes), each confirmed when the next is asked for.

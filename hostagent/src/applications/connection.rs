@@ -4,9 +4,11 @@ use super::limits::{HANDLES_MAX, OUTBOUND_BUSY};
 use crate::local::{ApiError, ErrorCode, Notice};
 use bytes::Bytes;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
+use wormcast_protocol::UseError;
 
 /// Tells connections apart for the life of the agent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -74,8 +76,17 @@ pub struct OutboundReceiver {
 pub fn outbound_queue() -> (OutboundSender, OutboundReceiver) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let waiting = Arc::new(AtomicUsize::new(0));
-    let sender = OutboundSender { queue: sender, waiting: Arc::clone(&waiting) };
-    (sender, OutboundReceiver { queue: receiver, waiting })
+    let sender = OutboundSender {
+        queue: sender,
+        waiting: Arc::clone(&waiting),
+    };
+    (
+        sender,
+        OutboundReceiver {
+            queue: receiver,
+            waiting,
+        },
+    )
 }
 
 impl OutboundSender {
@@ -124,7 +135,12 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(outbound: OutboundSender, process: String) -> Self {
-        Self { outbound, process, next_number: 1, handles: 0 }
+        Self {
+            outbound,
+            process,
+            next_number: 1,
+            handles: 0,
+        }
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -139,7 +155,8 @@ impl Connection {
     /// A number never used before on this connection.
     pub(super) fn open_handle(&mut self) -> Result<u32, ApiError> {
         if !self.has_room() {
-            let text = format!("this connection has {HANDLES_MAX} handles open, the most there may be");
+            let text =
+                format!("this connection has {HANDLES_MAX} handles open, the most there may be");
             return Err(ApiError::new(ErrorCode::LimitReached, text));
         }
         let number = self.next_number;
@@ -151,4 +168,49 @@ impl Connection {
         self.handles += 1;
         Ok(number)
     }
+}
+
+/// All connections.
+pub(super) type Connections = BTreeMap<ConnectionId, Connection>;
+
+pub(super) fn send(connections: &Connections, connection: ConnectionId, outbound: Outbound) {
+    if let Some(connection) = connections.get(&connection) {
+        connection.outbound.send(outbound);
+    }
+}
+
+pub(super) fn reply(connections: &Connections, key: Key, id: u64, result: Result<Value, ApiError>) {
+    send(connections, key.connection, Outbound::Reply { id, result });
+}
+
+pub(super) fn grant(connections: &Connections, key: Key, bytes: u32) {
+    send(
+        connections,
+        key.connection,
+        Outbound::Window {
+            handle: key.number,
+            bytes,
+        },
+    );
+}
+
+pub(super) fn unknown_handle(key: Key) -> ApiError {
+    let text = format!("this connection has no open handle {}", key.number);
+    ApiError::new(ErrorCode::UnknownHandle, text)
+}
+
+pub(super) fn refusal(error: &UseError) -> ApiError {
+    let code = match error {
+        UseError::UnknownGroup { .. } => ErrorCode::UnknownGroup,
+        UseError::SessionsFull { .. } => ErrorCode::LimitReached,
+        UseError::UnknownOrigin { .. } | UseError::NotConfirmed | UseError::NothingToConfirm => {
+            ErrorCode::WrongState
+        }
+        UseError::NoStructure { .. } => ErrorCode::NoPlan,
+    };
+    ApiError::new(code, error.to_string())
+}
+
+pub(super) fn gone() -> ApiError {
+    ApiError::new(ErrorCode::Closed, "the connection is closed")
 }

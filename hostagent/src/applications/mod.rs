@@ -4,20 +4,24 @@
 //! queue. Runs on the data-plane thread, beside the engine.
 
 mod connection;
+mod groups;
 pub mod limits;
 mod receiving;
 mod sending;
 
-pub use connection::{ConnectionId, Key, Outbound, OutboundReceiver, OutboundSender, outbound_queue};
+pub use connection::{
+    ConnectionId, Key, Outbound, OutboundReceiver, OutboundSender, outbound_queue,
+};
 pub use receiving::Patience;
 
-use crate::local::{ApiError, ErrorCode, GroupSelector, NumberedRequest, Request, StreamProgress};
+use crate::local::{ApiError, ErrorCode, NumberedRequest, Request, StreamProgress};
 use crate::plan::PlannedGroup;
 use bytes::Bytes;
-use connection::Connection;
+use connection::{Connection, Connections, send, unknown_handle};
+use groups::{describe_group, find_group, find_origin, no_plan};
 use limits::PROGRESS_MS;
 use receiving::Receiving;
-use sending::{Sending, unknown_handle};
+use sending::Sending;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wormcast_protocol::{Engine, Event, GroupId, HostId, Instant};
@@ -27,7 +31,7 @@ pub type GroupTable = BTreeMap<GroupId, PlannedGroup>;
 
 /// All local applications.
 pub struct Applications {
-    connections: BTreeMap<ConnectionId, Connection>,
+    connections: Connections,
     sending: Sending,
     receiving: Receiving,
 }
@@ -56,26 +60,46 @@ impl Applications {
 
     /// A client has connected; `process` names it in error texts.
     pub fn connect(&mut self, id: ConnectionId, outbound: OutboundSender, process: String) {
-        self.connections.insert(id, Connection::new(outbound, process));
+        self.connections
+            .insert(id, Connection::new(outbound, process));
     }
 
     /// A client is gone; so is what it had open.
     pub fn disconnect(&mut self, id: ConnectionId, serving: &mut Serving<'_>) {
         let now = serving.now;
-        self.sending.disconnect(serving.engine.as_deref_mut(), &mut self.connections, id, now);
-        self.receiving.disconnect(serving.engine.as_deref_mut(), &mut self.connections, id, now);
+        self.sending.disconnect(
+            serving.engine.as_deref_mut(),
+            &mut self.connections,
+            id,
+            now,
+        );
+        self.receiving.disconnect(
+            serving.engine.as_deref_mut(),
+            &mut self.connections,
+            id,
+            now,
+        );
         self.connections.remove(&id);
     }
 
     /// Serves a request; its answer comes now or later through the connection's queue.
-    pub fn request(&mut self, connection: ConnectionId, request: NumberedRequest, serving: &mut Serving<'_>) {
+    pub fn request(
+        &mut self,
+        connection: ConnectionId,
+        request: NumberedRequest,
+        serving: &mut Serving<'_>,
+    ) {
         let NumberedRequest { id, request } = request;
         let result = match self.serve(connection, id, request, serving) {
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => return,
             Err(error) => Err(error),
         };
-        sending::send(&self.connections, connection, Outbound::Reply { id, result });
+        send(
+            &self.connections,
+            connection,
+            Outbound::Reply { id, result },
+        );
     }
 
     /// `None`: the answer comes later.
@@ -97,25 +121,35 @@ impl Applications {
             Request::OpenSender { group, progress_ms } => {
                 if progress_ms != 0 && !PROGRESS_MS.contains(&progress_ms) {
                     let (least, most) = (PROGRESS_MS.start(), PROGRESS_MS.end());
-                    let text = format!("progress_ms is {progress_ms}; it must be 0 or {least} to {most}");
+                    let text =
+                        format!("progress_ms is {progress_ms}; it must be 0 or {least} to {most}");
                     return Err(ApiError::new(ErrorCode::OutOfRange, text));
                 }
                 let planned = find_group(serving, &group)?;
-                let number =
-                    self.sending.open(&mut self.connections, connection, planned.id, progress_ms, now)?;
+                let number = self.sending.open(
+                    &mut self.connections,
+                    connection,
+                    planned.id,
+                    progress_ms,
+                    now,
+                )?;
                 let mut answer = describe_group(planned);
                 answer["handle"] = number.into();
                 answer["window_bytes"] = limits::SENDER_WINDOW_BYTES.into();
                 let engine = serving.engine.as_deref();
-                let progress = engine.map(|engine| stream_progress(engine, serving.host, planned.id));
+                let progress =
+                    engine.map(|engine| stream_progress(engine, serving.host, planned.id));
                 answer["progress"] = json!(progress.unwrap_or_default());
                 Ok(Some(answer))
             }
             Request::OpenReceiver { group, origin } => {
                 let planned = find_group(serving, &group)?;
-                let origin = origin.map(|origin| find_origin(planned, origin, serving.host)).transpose()?;
+                let origin = origin
+                    .map(|origin| find_origin(planned, origin, serving.host))
+                    .transpose()?;
                 let number =
-                    self.receiving.open(&mut self.connections, connection, planned.id, origin)?;
+                    self.receiving
+                        .open(&mut self.connections, connection, planned.id, origin)?;
                 let mut answer = describe_group(planned);
                 answer["handle"] = number.into();
                 Ok(Some(answer))
@@ -124,36 +158,46 @@ impl Applications {
                 self.expect(key(handle), Kind::Sender)?;
                 self.sending.end_message(key(handle), id).map(|()| None)
             }
-            Request::WaitStable { handle, message, timeout_ms } => {
+            Request::WaitStable {
+                handle,
+                message,
+                timeout_ms,
+            } => {
                 self.expect(key(handle), Kind::Sender)?;
-                self.sending.wait_stable(key(handle), id, message, timeout_ms, now)
+                self.sending
+                    .wait_stable(key(handle), id, message, timeout_ms, now)
             }
             Request::CancelMessage { handle } => {
                 self.expect(key(handle), Kind::Sender)?;
                 let engine = engine_of(serving)?;
-                self.sending.cancel(engine, &mut self.connections, key(handle), now)?;
+                self.sending
+                    .cancel(engine, &mut self.connections, key(handle), now)?;
                 Ok(Some(json!({})))
             }
             Request::Confirm { handle } => {
                 self.expect(key(handle), Kind::Message)?;
                 let engine = engine_of(serving)?;
-                self.receiving.confirm(engine, &mut self.connections, key(handle), now)?;
+                self.receiving
+                    .confirm(engine, &mut self.connections, key(handle), now)?;
                 Ok(Some(json!({})))
             }
             Request::Abort { handle, reason } => {
                 self.expect(key(handle), Kind::Message)?;
                 let engine = engine_of(serving)?;
-                self.receiving.abort(engine, &mut self.connections, key(handle), reason, now)?;
+                self.receiving
+                    .abort(engine, &mut self.connections, key(handle), reason, now)?;
                 Ok(Some(json!({})))
             }
             Request::Close { handle } => {
                 let engine = engine_of(serving)?;
                 match self.kind_of(key(handle)) {
                     Some(Kind::Sender) => {
-                        self.sending.close(engine, &mut self.connections, key(handle), now, None);
+                        self.sending
+                            .close(engine, &mut self.connections, key(handle), now, None);
                     }
                     Some(Kind::Receiver) => {
-                        self.receiving.close(engine, &mut self.connections, key(handle), now)?;
+                        self.receiving
+                            .close(engine, &mut self.connections, key(handle), now)?;
                     }
                     Some(Kind::Message) => {
                         let text = format!("handle {handle} is a message; confirm or abort it");
@@ -170,8 +214,16 @@ impl Applications {
     ///
     /// # Errors
     /// If the client disregards its window, or there is no such sender.
-    pub fn data(&mut self, connection: ConnectionId, handle: u32, bytes: Bytes) -> Result<(), ApiError> {
-        let key = Key { connection, number: handle };
+    pub fn data(
+        &mut self,
+        connection: ConnectionId,
+        handle: u32,
+        bytes: Bytes,
+    ) -> Result<(), ApiError> {
+        let key = Key {
+            connection,
+            number: handle,
+        };
         if !self.sending.contains(key) && self.was_open(key) {
             // The agent closed it while the bytes were on their way; the client is being told.
             return Ok(());
@@ -191,13 +243,20 @@ impl Applications {
         bytes: u32,
         now: Instant,
     ) -> Result<(), ApiError> {
-        self.receiving.extend_window(Key { connection, number: handle }, bytes, now)
+        self.receiving.extend_window(
+            Key {
+                connection,
+                number: handle,
+            },
+            bytes,
+            now,
+        )
     }
 
     /// Ends a connection whose client broke the rules.
     pub fn expel(&mut self, id: ConnectionId, reason: &ApiError, serving: &mut Serving<'_>) {
         let reason = reason.message.clone();
-        sending::send(&self.connections, id, Outbound::Close { reason });
+        send(&self.connections, id, Outbound::Close { reason });
         self.disconnect(id, serving);
     }
 
@@ -205,18 +264,42 @@ impl Applications {
     pub fn on_event(&mut self, event: &Event, serving: &Serving<'_>) {
         match event {
             Event::Readable { group, origin } => self.receiving.on_readable(*group, *origin),
-            Event::Stable { group, message, failed } => {
-                let members = match (serving.groups.and_then(|groups| groups.get(group)), serving.host) {
+            Event::Stable {
+                group,
+                message,
+                failed,
+            } => {
+                let members = match (
+                    serving.groups.and_then(|groups| groups.get(group)),
+                    serving.host,
+                ) {
                     (Some(planned), Some(host)) => planned.others(host),
                     _ => Vec::new(),
                 };
-                self.sending.on_stable(&mut self.connections, *group, *message, &members, failed);
+                self.sending
+                    .on_stable(&mut self.connections, *group, *message, &members, failed);
             }
-            Event::MemberAborted { group, message, host, reason } => {
-                self.sending.on_member_aborted(&mut self.connections, *group, *message, *host, *reason);
+            Event::MemberAborted {
+                group,
+                message,
+                host,
+                reason,
+            } => {
+                self.sending.on_member_aborted(
+                    &mut self.connections,
+                    *group,
+                    *message,
+                    *host,
+                    *reason,
+                );
             }
-            Event::MessageLost { group, origin, reason } => {
-                self.receiving.on_message_lost(&mut self.connections, *group, *origin, *reason);
+            Event::MessageLost {
+                group,
+                origin,
+                reason,
+            } => {
+                self.receiving
+                    .on_message_lost(&mut self.connections, *group, *origin, *reason);
             }
             // Room to write is found by the pump; failures of members reach senders with
             // Stable, and the controller through the data plane.
@@ -237,7 +320,9 @@ impl Applications {
         let engine = &*engine;
         let sending = self
             .sending
-            .handle_timeout(&mut self.connections, now, |group| stream_progress(engine, host, group));
+            .handle_timeout(&mut self.connections, now, |group| {
+                stream_progress(engine, host, group)
+            });
         match (reading, sending) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -246,16 +331,24 @@ impl Applications {
 
     /// A group left the plan, or the engine starts anew.
     pub fn remove_group(&mut self, group: GroupId, reason: &str) {
-        self.sending.remove_group(&mut self.connections, group, reason);
-        self.receiving.remove_group(&mut self.connections, group, reason);
+        self.sending
+            .remove_group(&mut self.connections, group, reason);
+        self.receiving
+            .remove_group(&mut self.connections, group, reason);
     }
 
     /// Figures of the applications, as (name, value).
     pub fn counters(&self) -> [(&'static str, u64); 3] {
         [
             ("applications.connections", self.connections.len() as u64),
-            ("applications.unclaimed_messages", self.receiving.unclaimed_messages),
-            ("applications.stalled_messages", self.receiving.stalled_messages),
+            (
+                "applications.unclaimed_messages",
+                self.receiving.unclaimed_messages,
+            ),
+            (
+                "applications.stalled_messages",
+                self.receiving.stalled_messages,
+            ),
         ]
     }
 
@@ -284,7 +377,9 @@ impl Applications {
     }
 
     fn was_open(&self, key: Key) -> bool {
-        self.connections.get(&key.connection).is_some_and(|connection| connection.has_used(key.number))
+        self.connections
+            .get(&key.connection)
+            .is_some_and(|connection| connection.has_used(key.number))
             && self.kind_of(key).is_none()
     }
 
@@ -292,7 +387,12 @@ impl Applications {
         match self.kind_of(key) {
             Some(kind) if kind == wanted => Ok(()),
             Some(kind) => {
-                let text = format!("handle {} is {}, not {}", key.number, kind.name(), wanted.name());
+                let text = format!(
+                    "handle {} is {}, not {}",
+                    key.number,
+                    kind.name(),
+                    wanted.name()
+                );
                 Err(ApiError::new(ErrorCode::WrongHandle, text))
             }
             None => Err(unknown_handle(key)),
@@ -319,8 +419,12 @@ impl Kind {
 
 /// Progress of this host's own stream in a group.
 pub fn stream_progress(engine: &Engine, host: Option<HostId>, group: GroupId) -> StreamProgress {
-    let Some(progress) = engine.progress(group) else { return StreamProgress::default() };
-    let own = engine.statistics().find(|(of, origin, _)| *of == group && Some(*origin) == host);
+    let Some(progress) = engine.progress(group) else {
+        return StreamProgress::default();
+    };
+    let own = engine
+        .statistics()
+        .find(|(of, origin, _)| *of == group && Some(*origin) == host);
     // Members report theirs up the structure.
     let retransmissions = own.map_or(0, |(_, _, statistics)| {
         statistics.retransmissions + statistics.retransmissions_below
@@ -335,71 +439,4 @@ pub fn stream_progress(engine: &Engine, host: Option<HostId>, group: GroupId) ->
 
 fn engine_of<'a>(serving: &'a mut Serving<'_>) -> Result<&'a mut Engine, ApiError> {
     serving.engine.as_deref_mut().ok_or_else(no_plan)
-}
-
-fn no_plan() -> ApiError {
-    let text = "no plan from the controller yet; `wormcast status` shows whether it is connected";
-    ApiError::new(ErrorCode::NoPlan, text)
-}
-
-fn find_group<'a>(serving: &Serving<'a>, selector: &GroupSelector) -> Result<&'a PlannedGroup, ApiError> {
-    let groups = serving.groups.ok_or_else(no_plan)?;
-    let found = match selector {
-        GroupSelector::Number(255) => {
-            let text = "group 255 is broadcast and takes no senders or receivers; groups are 0 to 65535 without 255";
-            return Err(ApiError::new(ErrorCode::OutOfRange, text));
-        }
-        GroupSelector::Number(number) => {
-            let Ok(id) = u16::try_from(*number) else {
-                let text = format!("group {number}; groups are 0 to 65535 without 255");
-                return Err(ApiError::new(ErrorCode::OutOfRange, text));
-            };
-            groups.get(&GroupId(id))
-        }
-        GroupSelector::Name(name) => groups.values().find(|group| group.name == *name),
-    };
-    found.ok_or_else(|| {
-        let host = serving.host.map_or_else(|| "this host".to_owned(), |host| host.to_string());
-        let names: Vec<String> = groups.values().map(label).collect();
-        ApiError {
-            code: ErrorCode::UnknownGroup,
-            message: format!(
-                "{host} is not a member of {selector}; it is a member of: {}",
-                if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-            ),
-            choices: groups.keys().map(|group| Value::from(group.0)).collect(),
-        }
-    })
-}
-
-fn find_origin(group: &PlannedGroup, origin: u32, own: Option<HostId>) -> Result<HostId, ApiError> {
-    let known = group.members.iter().copied().find(|member| u32::from(member.0) == origin);
-    let others: Vec<u16> =
-        group.members.iter().filter(|&&member| Some(member) != own).map(|member| member.0).collect();
-    known.filter(|&member| Some(member) != own).ok_or_else(|| {
-        let names: Vec<String> = others.iter().map(ToString::to_string).collect();
-        ApiError {
-            code: ErrorCode::OutOfRange,
-            message: format!(
-                "host {origin} is not another member of {}; those are: {}",
-                group.id,
-                names.join(", ")
-            ),
-            choices: others.iter().map(|&host| host.into()).collect(),
-        }
-    })
-}
-
-fn label(group: &PlannedGroup) -> String {
-    if group.name.is_empty() { group.id.0.to_string() } else { format!("{} ({})", group.id.0, group.name) }
-}
-
-fn describe_group(group: &PlannedGroup) -> Value {
-    let members: Vec<u16> = group.members.iter().map(|member| member.0).collect();
-    json!({
-        "group": group.id.0,
-        "name": group.name,
-        "scheme": group.scheme.name(),
-        "members": members,
-    })
 }

@@ -21,7 +21,14 @@ pub(super) struct Discovery {
 impl Discovery {
     pub(super) fn new(name: &str, mac: MacAddress) -> Self {
         let frame = build_lldp_frame(name, mac, LLDP_TTL_S);
-        Self { name: name.to_owned(), mac, frame, located: false, due: Instant::ZERO, sent: 0 }
+        Self {
+            name: name.to_owned(),
+            mac,
+            frame,
+            located: false,
+            due: Instant::ZERO,
+            sent: 0,
+        }
     }
 
     /// The host may hang elsewhere now.
@@ -46,7 +53,11 @@ impl Discovery {
         if self.due > now {
             return;
         }
-        self.due = now.plus_us(if self.located { LOCATED_US } else { SEARCHING_US });
+        self.due = now.plus_us(if self.located {
+            LOCATED_US
+        } else {
+            SEARCHING_US
+        });
         if let Some(socket) = socket
             && socket.send(&[[&self.frame, &[]]]).is_ok()
         {

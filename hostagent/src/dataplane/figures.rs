@@ -58,13 +58,23 @@ pub struct Figures {
 impl Figures {
     /// Adds a counter that is no group's.
     pub(super) fn push(&mut self, name: impl Into<String>, value: u64) {
-        self.figures.push(Figure { name: name.into(), group: None, origin: None, value });
+        self.figures.push(Figure {
+            name: name.into(),
+            group: None,
+            origin: None,
+            value,
+        });
     }
 
     /// Adds a counter of a stream.
     pub(super) fn push_stream(&mut self, name: &str, group: u16, origin: u16, value: u64) {
         let name = name.to_owned();
-        self.figures.push(Figure { name, group: Some(group), origin: Some(origin), value });
+        self.figures.push(Figure {
+            name,
+            group: Some(group),
+            origin: Some(origin),
+            value,
+        });
     }
 
     /// As the local API gives them (API.md §4, status).
@@ -73,7 +83,11 @@ impl Figures {
         for figure in self.figures.iter().filter(|figure| figure.group.is_none()) {
             counters.insert(figure.name.clone(), figure.value.into());
         }
-        let groups: Vec<Value> = self.groups.iter().map(|group| self.group_json(group)).collect();
+        let groups: Vec<Value> = self
+            .groups
+            .iter()
+            .map(|group| self.group_json(group))
+            .collect();
         let failed: Vec<Value> = self
             .failed
             .iter()
@@ -102,19 +116,27 @@ impl Figures {
     fn group_json(&self, group: &Value) -> Value {
         let mut streams: Vec<(u16, Map<String, Value>)> = Vec::new();
         for figure in &self.figures {
-            let (Some(of), Some(origin)) = (figure.group, figure.origin) else { continue };
+            let (Some(of), Some(origin)) = (figure.group, figure.origin) else {
+                continue;
+            };
             if Some(u64::from(of)) != group["group"].as_u64() {
                 continue;
             }
             if streams.last().is_none_or(|(last, _)| *last != origin) {
-                streams.push((origin, Map::from_iter([("origin".to_owned(), origin.into())])));
+                streams.push((
+                    origin,
+                    Map::from_iter([("origin".to_owned(), origin.into())]),
+                ));
             }
             if let Some((_, stream)) = streams.last_mut() {
                 stream.insert(figure.name.clone(), figure.value.into());
             }
         }
         let mut group = group.clone();
-        group["streams"] = streams.into_iter().map(|(_, stream)| Value::Object(stream)).collect();
+        group["streams"] = streams
+            .into_iter()
+            .map(|(_, stream)| Value::Object(stream))
+            .collect();
         group
     }
 }

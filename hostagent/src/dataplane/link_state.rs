@@ -23,7 +23,13 @@ impl LinkState {
     pub(super) fn open(interface: Interface) -> Result<Self, SocketError> {
         let socket = PacketSocket::open(&interface, ETHERTYPE_WORM, WORM_MAC)?;
         let up = interface.running;
-        Ok(Self { interface, socket: Some(socket), up, recheck_at: Instant::ZERO, losses: 0 })
+        Ok(Self {
+            interface,
+            socket: Some(socket),
+            up,
+            recheck_at: Instant::ZERO,
+            losses: 0,
+        })
     }
 
     /// When to call [`recheck`](Self::recheck).

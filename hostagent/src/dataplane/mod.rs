@@ -17,7 +17,7 @@ pub use command::{Command, DataPlaneGone, DataPlaneHandle};
 pub use figures::{FailedMember, Figure, Figures};
 
 use crate::applications::{Applications, Patience};
-use crate::link::{Interface, ReceiveError, Ready, SocketError, Waker};
+use crate::link::{Interface, Ready, ReceiveError, SocketError, Waker};
 use crate::plan::AgentPlan;
 use crate::rpc;
 use discovery::Discovery;
@@ -191,7 +191,9 @@ impl DataPlane {
         let now = self.now();
         let mut total = 0;
         for _ in 0..RECEIVE_BATCHES_MAX {
-            let Some(socket) = &mut self.link.socket else { break };
+            let Some(socket) = &mut self.link.socket else {
+                break;
+            };
             let count = match socket.receive() {
                 Ok(count) => count,
                 Err(ReceiveError::Down) => {
@@ -237,7 +239,8 @@ impl DataPlane {
             self.transmit.on_link_up();
         }
         if self.link.up {
-            self.discovery.handle_timeout(self.link.socket.as_ref(), now);
+            self.discovery
+                .handle_timeout(self.link.socket.as_ref(), now);
         }
         if let Some(engine) = &mut self.engine
             && engine.poll_timeout().is_some_and(|time| time <= now)
@@ -253,7 +256,9 @@ impl DataPlane {
     }
 
     fn flush(&mut self, now: Instant) {
-        let (Some(engine), Some(socket)) = (&mut self.engine, &self.link.socket) else { return };
+        let (Some(engine), Some(socket)) = (&mut self.engine, &self.link.socket) else {
+            return;
+        };
         if !self.link.up {
             return;
         }
@@ -299,7 +304,9 @@ impl DataPlane {
         let sleep_us = until.since_us(now).max(least_us);
         let write = self.transmit.blocked == Blocked::Socket && self.link.up;
         let socket = self.link.socket.as_ref().map(std::os::fd::AsFd::as_fd);
-        let ready = self.waker.wait(socket, read, write, Some(Duration::from_micros(sleep_us)))?;
+        let ready = self
+            .waker
+            .wait(socket, read, write, Some(Duration::from_micros(sleep_us)))?;
         Ok(ready)
     }
 }

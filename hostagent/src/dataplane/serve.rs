@@ -1,19 +1,23 @@
 //! The slow half of the data plane: commands, plans, events, figures.
 
-use super::{Command, DataPlane, FAILED_MEMBERS_MAX, FailedMember, Figures};
 use super::{COMMANDS_PER_TURN_MAX, EVENTS_PER_TURN_MAX};
+use super::{Command, DataPlane, FAILED_MEMBERS_MAX, FailedMember, Figures};
 use crate::applications::Serving;
 use crate::plan::AgentPlan;
 use crate::rpc;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
-use wormcast_protocol::{BufferClass, Engine, EngineConfig, Event, FailReason, GroupId, HostId, Instant};
+use wormcast_protocol::{
+    BufferClass, Engine, EngineConfig, Event, FailReason, GroupId, HostId, Instant,
+};
 
 impl DataPlane {
     /// Takes the commands that wait. Applications are served at the next chance.
     pub(super) fn take_commands(&mut self, now: Instant) {
         for _ in 0..COMMANDS_PER_TURN_MAX {
-            let Ok(command) = self.commands.try_recv() else { return };
+            let Ok(command) = self.commands.try_recv() else {
+                return;
+            };
             self.applications_due = Some(now);
             self.take_command(command, now);
         }
@@ -31,12 +35,19 @@ impl DataPlane {
                 let _ = done.send(self.apply_plan(*plan, now));
                 self.take_events(now);
             }
-            Command::Connect { id, outbound, process } => self.applications.connect(id, outbound, process),
+            Command::Connect {
+                id,
+                outbound,
+                process,
+            } => self.applications.connect(id, outbound, process),
             Command::Figures(answer) => {
                 let _ = answer.send(self.figures(now));
             }
             Command::Stop => self.stopping = true,
-            Command::Disconnect(_) | Command::Request { .. } | Command::Data { .. } | Command::Window { .. } => {
+            Command::Disconnect(_)
+            | Command::Request { .. }
+            | Command::Data { .. }
+            | Command::Window { .. } => {
                 self.take_application_command(command, now);
             }
         }
@@ -54,16 +65,29 @@ impl DataPlane {
                 self.applications.disconnect(id, &mut serving);
                 return;
             }
-            Command::Request { connection, request } => {
+            Command::Request {
+                connection,
+                request,
+            } => {
                 self.applications.request(connection, request, &mut serving);
                 return;
             }
-            Command::Data { connection, handle, bytes } => {
-                (connection, self.applications.data(connection, handle, bytes))
-            }
-            Command::Window { connection, handle, bytes } => {
-                (connection, self.applications.window(connection, handle, bytes, now))
-            }
+            Command::Data {
+                connection,
+                handle,
+                bytes,
+            } => (
+                connection,
+                self.applications.data(connection, handle, bytes),
+            ),
+            Command::Window {
+                connection,
+                handle,
+                bytes,
+            } => (
+                connection,
+                self.applications.window(connection, handle, bytes, now),
+            ),
             _ => return,
         };
         if let Err(error) = result {
@@ -94,8 +118,11 @@ impl DataPlane {
     }
 
     fn drop_groups(&mut self, reason: &str) {
-        let groups: Vec<GroupId> =
-            self.plan.iter().flat_map(|plan| plan.groups.keys().copied()).collect();
+        let groups: Vec<GroupId> = self
+            .plan
+            .iter()
+            .flat_map(|plan| plan.groups.keys().copied())
+            .collect();
         for group in groups {
             self.applications.remove_group(group, reason);
         }
@@ -103,20 +130,33 @@ impl DataPlane {
 
     fn apply_plan(&mut self, plan: AgentPlan, now: Instant) -> Result<(), String> {
         self.set_host(plan.host)?;
-        let Some(engine) = &mut self.engine else { return Err("no engine".to_owned()) };
+        let Some(engine) = &mut self.engine else {
+            return Err("no engine".to_owned());
+        };
         let none = BTreeMap::new();
         let before = self.plan.as_ref().map_or(&none, |plan| &plan.groups);
-        engine.set_routes(plan.routes.clone(), now).map_err(|error| error.to_string())?;
-        engine.set_tree_routes(plan.tree_routes.clone(), now).map_err(|error| error.to_string())?;
-        let gone: Vec<GroupId> =
-            before.keys().copied().filter(|group| !plan.groups.contains_key(group)).collect();
+        engine
+            .set_routes(plan.routes.clone(), now)
+            .map_err(|error| error.to_string())?;
+        engine
+            .set_tree_routes(plan.tree_routes.clone(), now)
+            .map_err(|error| error.to_string())?;
+        let gone: Vec<GroupId> = before
+            .keys()
+            .copied()
+            .filter(|group| !plan.groups.contains_key(group))
+            .collect();
         for group in &gone {
             engine.remove_group(*group, now);
         }
         for (id, group) in &plan.groups {
-            let same = before.get(id).is_some_and(|old| old.fingerprint == group.fingerprint);
+            let same = before
+                .get(id)
+                .is_some_and(|old| old.fingerprint == group.fingerprint);
             if !same {
-                engine.set_group(group.engine_plan(plan.host), now).map_err(|error| error.to_string())?;
+                engine
+                    .set_group(group.engine_plan(plan.host), now)
+                    .map_err(|error| error.to_string())?;
             }
         }
         for group in gone {
@@ -126,7 +166,10 @@ impl DataPlane {
         let count = plan.groups.len();
         let (epoch, routes) = (plan.epoch, plan.routes.len());
         if self.plan.as_ref().is_none_or(|old| old.epoch != epoch) {
-            crate::info!("plan {epoch} as {}: {routes} routes, {count} groups", plan.host);
+            crate::info!(
+                "plan {epoch} as {}: {routes} routes, {count} groups",
+                plan.host
+            );
         }
         self.plan = Some(plan);
         self.discovery.on_located();
@@ -137,7 +180,9 @@ impl DataPlane {
     pub(super) fn take_events(&mut self, now: Instant) -> bool {
         let mut any = false;
         for _ in 0..EVENTS_PER_TURN_MAX {
-            let Some(event) = self.engine.as_mut().and_then(Engine::poll_event) else { return any };
+            let Some(event) = self.engine.as_mut().and_then(Engine::poll_event) else {
+                return any;
+            };
             any = true;
             self.report(&event, now);
             let serving = Serving {
@@ -156,18 +201,38 @@ impl DataPlane {
     /// Tells the controller, and status, of members that fail.
     fn report(&mut self, event: &Event, now: Instant) {
         let (group, origin, host, reason, text) = match event {
-            Event::MemberFailed { group, origin, host, reason, silent_ms } => {
+            Event::MemberFailed {
+                group,
+                origin,
+                host,
+                reason,
+                silent_ms,
+            } => {
                 let text = match reason {
-                    FailReason::Silent => format!("{reason} for {}.{} s", silent_ms / 1000, silent_ms % 1000 / 100),
+                    FailReason::Silent => format!(
+                        "{reason} for {}.{} s",
+                        silent_ms / 1000,
+                        silent_ms % 1000 / 100
+                    ),
                     _ => reason.to_string(),
                 };
                 (*group, *origin, *host, *reason, text)
             }
-            Event::MemberAborted { group, host, reason, .. } => {
+            Event::MemberAborted {
+                group,
+                host,
+                reason,
+                ..
+            } => {
                 let Some(origin) = self.host else { return };
                 (*group, origin, *host, *reason, reason.to_string())
             }
-            Event::StructureRejected { group, origin, children, limit } => {
+            Event::StructureRejected {
+                group,
+                origin,
+                children,
+                limit,
+            } => {
                 crate::warning!(
                     "the structure of {group} from {origin} gives this host {children} children; at most {limit}"
                 );
@@ -230,8 +295,14 @@ impl DataPlane {
             for (name, value) in engine.counters().entries() {
                 figures.push(name, value);
             }
-            figures.push("pool_class1_bytes", engine.pool_bytes(BufferClass::One) as u64);
-            figures.push("pool_class2_bytes", engine.pool_bytes(BufferClass::Two) as u64);
+            figures.push(
+                "pool_class1_bytes",
+                engine.pool_bytes(BufferClass::One) as u64,
+            );
+            figures.push(
+                "pool_class2_bytes",
+                engine.pool_bytes(BufferClass::Two) as u64,
+            );
             for (group, origin, statistics) in engine.statistics() {
                 for (name, value) in statistics.entries() {
                     figures.push_stream(name, group.0, origin.0, value);
@@ -244,12 +315,19 @@ impl DataPlane {
             groups: self.plan.as_ref().map(|plan| &plan.groups),
             now,
         };
-        figures.groups = self.applications.describe_groups(&serving).unwrap_or_default();
+        figures.groups = self
+            .applications
+            .describe_groups(&serving)
+            .unwrap_or_default();
         figures
     }
 
     fn push_link_figures(&mut self, figures: &mut Figures) {
-        let kernel_drops = self.link.socket.as_mut().map_or(0, |socket| socket.kernel_drops());
+        let kernel_drops = self
+            .link
+            .socket
+            .as_mut()
+            .map_or(0, |socket| socket.kernel_drops());
         let (counters, sent) = (&self.counters, &self.transmit.counters);
         for (name, value) in [
             ("link.received_frames", counters.received_frames),
@@ -278,7 +356,9 @@ impl DataPlane {
 
 /// Tells this start of the agent from earlier and later ones.
 fn incarnation() -> u32 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     (since.as_millis() / 100) as u32
 }
 
@@ -289,6 +369,9 @@ fn random_seed() -> u64 {
     match read {
         Ok(()) => u64::from_ne_bytes(bytes),
         // Without a device directory (a bare chroot) the clock has to do.
-        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,
+        Err(_) => SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos() as u64,
     }
 }

@@ -70,7 +70,12 @@ impl TransmitBatch {
 
     /// Sends what waits and what the engine has, until the kernel or the engine has
     /// enough. True if the engine may have more right now.
-    pub(super) fn flush(&mut self, engine: &mut Engine, socket: &PacketSocket, now: Instant) -> bool {
+    pub(super) fn flush(
+        &mut self,
+        engine: &mut Engine,
+        socket: &PacketSocket,
+        now: Instant,
+    ) -> bool {
         for _ in 0..BATCHES_MAX {
             if self.is_blocked(now) {
                 return false;
@@ -126,8 +131,14 @@ impl TransmitBatch {
         }
         self.start = 0;
         self.end = 0;
-        for (slot, length) in self.slots.chunks_exact_mut(self.slot_bytes).zip(&mut self.lengths) {
-            let Some(transmit) = engine.poll_transmit(now, slot) else { return false };
+        for (slot, length) in self
+            .slots
+            .chunks_exact_mut(self.slot_bytes)
+            .zip(&mut self.lengths)
+        {
+            let Some(transmit) = engine.poll_transmit(now, slot) else {
+                return false;
+            };
             *length = transmit.length;
             self.end += 1;
         }
@@ -169,7 +180,9 @@ impl TransmitBatch {
             }
             Err(SendBlocked::System(error)) => {
                 if self.counters.failed == 0 {
-                    crate::warning!("a frame could not be sent ({error}); others like it are only counted");
+                    crate::warning!(
+                        "a frame could not be sent ({error}); others like it are only counted"
+                    );
                 }
                 self.counters.failed += 1;
                 self.start += 1;

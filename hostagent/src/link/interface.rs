@@ -71,10 +71,17 @@ impl fmt::Display for InterfaceError {
             Self::Unknown { name, known } => write!(
                 f,
                 "no network interface \"{name}\" here; there are: {}",
-                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+                if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                }
             ),
             Self::Query { name, source } => {
-                write!(f, "cannot read the properties of interface \"{name}\": {source}")
+                write!(
+                    f,
+                    "cannot read the properties of interface \"{name}\": {source}"
+                )
             }
             Self::NotEthernet { name, kind } => write!(
                 f,
@@ -92,27 +99,44 @@ impl Interface {
     /// # Errors
     /// [`InterfaceError`]; an unknown name lists the names there are.
     pub fn find(name: &str) -> Result<Self, InterfaceError> {
-        let unknown = || InterfaceError::Unknown { name: name.to_owned(), known: Self::names() };
+        let unknown = || InterfaceError::Unknown {
+            name: name.to_owned(),
+            known: Self::names(),
+        };
         if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
             return Err(unknown());
         }
-        let query = InterfaceQuery::open(name)
-            .map_err(|source| InterfaceError::Query { name: name.to_owned(), source })?;
+        let query = InterfaceQuery::open(name).map_err(|source| InterfaceError::Query {
+            name: name.to_owned(),
+            source,
+        })?;
         let failed = |source: io::Error| match source.raw_os_error() {
             Some(libc::ENODEV) => unknown(),
-            _ => InterfaceError::Query { name: name.to_owned(), source },
+            _ => InterfaceError::Query {
+                name: name.to_owned(),
+                source,
+            },
         };
         let index = query.index().map_err(failed)?;
         let (kind, mac) = query.hardware_address().map_err(failed)?;
         // Loopback carries whole Ethernet frames too; it serves for tests on one machine.
         if kind != libc::ARPHRD_ETHER && kind != libc::ARPHRD_LOOPBACK {
-            return Err(InterfaceError::NotEthernet { name: name.to_owned(), kind });
+            return Err(InterfaceError::NotEthernet {
+                name: name.to_owned(),
+                kind,
+            });
         }
         let mtu_bytes = query.mtu_bytes().map_err(failed)?;
         let flags = query.flags().map_err(failed)?;
         let wanted = libc::IFF_UP | libc::IFF_RUNNING;
         let running = flags & wanted == wanted;
-        Ok(Self { name: name.to_owned(), index, mac, mtu_bytes, running })
+        Ok(Self {
+            name: name.to_owned(),
+            index,
+            mac,
+            mtu_bytes,
+            running,
+        })
     }
 
     /// Names of all interfaces of this network namespace, in kernel order.
@@ -152,7 +176,8 @@ impl InterfaceQuery {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: fd is open and owned by nobody else.
-        Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) }, name })
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { socket, name })
     }
 
     fn ask(&self, request: libc::Ioctl) -> io::Result<libc::ifreq> {
@@ -163,12 +188,17 @@ impl InterfaceQuery {
         }
         // SAFETY: block is a valid ifreq with a terminated name and outlives the call.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), request, &raw mut block) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(block) }
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(block)
+        }
     }
 
     fn index(&self) -> io::Result<i32> {
         // SAFETY: SIOCGIFINDEX fills ifru_ifindex.
-        self.ask(libc::SIOCGIFINDEX).map(|block| unsafe { block.ifr_ifru.ifru_ifindex })
+        self.ask(libc::SIOCGIFINDEX)
+            .map(|block| unsafe { block.ifr_ifru.ifru_ifindex })
     }
 
     fn hardware_address(&self) -> io::Result<(u16, MacAddress)> {
@@ -184,12 +214,14 @@ impl InterfaceQuery {
 
     fn mtu_bytes(&self) -> io::Result<u32> {
         // SAFETY: SIOCGIFMTU fills ifru_mtu.
-        self.ask(libc::SIOCGIFMTU).map(|block| unsafe { block.ifr_ifru.ifru_mtu }.max(0).cast_unsigned())
+        self.ask(libc::SIOCGIFMTU)
+            .map(|block| unsafe { block.ifr_ifru.ifru_mtu }.max(0).cast_unsigned())
     }
 
     fn flags(&self) -> io::Result<i32> {
         // SAFETY: SIOCGIFFLAGS fills ifru_flags.
-        self.ask(libc::SIOCGIFFLAGS).map(|block| i32::from(unsafe { block.ifr_ifru.ifru_flags }))
+        self.ask(libc::SIOCGIFFLAGS)
+            .map(|block| i32::from(unsafe { block.ifr_ifru.ifru_flags }))
     }
 }
 
@@ -209,7 +241,10 @@ mod tests {
     fn an_unknown_name_lists_those_there_are() {
         for name in ["nosuch0", "", "a-name-that-is-far-too-long", "with\0zero"] {
             let error = Interface::find(name).unwrap_err();
-            assert!(matches!(error, InterfaceError::Unknown { .. }), "{name}: {error:?}");
+            assert!(
+                matches!(error, InterfaceError::Unknown { .. }),
+                "{name}: {error:?}"
+            );
             assert!(error.to_string().contains("there are: "), "{error}");
             assert!(error.to_string().contains("lo"), "{error}");
         }

@@ -5,7 +5,9 @@ mod lldp;
 mod socket;
 mod wake;
 
-pub use interface::{Interface, InterfaceError, MacAddress, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN};
+pub use interface::{
+    Interface, InterfaceError, MacAddress, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN,
+};
 pub use lldp::{LLDP_TTL_S, build_lldp_frame};
 pub use socket::{
     BATCH_FRAMES_MAX, PacketSocket, RECEIVE_BUFFER_BYTES, ReceiveError, SEND_BUFFER_BYTES,

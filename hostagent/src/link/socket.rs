@@ -86,7 +86,11 @@ impl PacketSocket {
     ///
     /// # Errors
     /// [`SocketError::NotPermitted`] without `CAP_NET_RAW`.
-    pub fn open(interface: &Interface, ethertype: u16, group: [u8; 6]) -> Result<Self, SocketError> {
+    pub fn open(
+        interface: &Interface,
+        ethertype: u16,
+        group: [u8; 6],
+    ) -> Result<Self, SocketError> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // Protocol 0: nothing arrives before bind() names the interface.
         // SAFETY: plain system call; the result is checked before it becomes an OwnedFd.
@@ -95,7 +99,10 @@ impl PacketSocket {
             let source = io::Error::last_os_error();
             return Err(match source.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES) => SocketError::NotPermitted,
-                _ => SocketError::System { step: "open a packet socket", source },
+                _ => SocketError::System {
+                    step: "open a packet socket",
+                    source,
+                },
             });
         }
         // SAFETY: fd is open and owned by nobody else.
@@ -103,12 +110,29 @@ impl PacketSocket {
         let step = |step| move |source| SocketError::System { step, source };
 
         // Without CAP_NET_ADMIN the plain option, capped by net.core.rmem_max, has to do.
-        if set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER_BYTES).is_err() {
-            set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER_BYTES)
-                .map_err(step("set the receive buffer"))?;
+        if set_option(
+            &fd,
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            &RECEIVE_BUFFER_BYTES,
+        )
+        .is_err()
+        {
+            set_option(
+                &fd,
+                libc::SOL_SOCKET,
+                libc::SO_RCVBUF,
+                &RECEIVE_BUFFER_BYTES,
+            )
+            .map_err(step("set the receive buffer"))?;
         }
-        set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &(SEND_BUFFER_BYTES / 2))
-            .map_err(step("set the send buffer"))?;
+        set_option(
+            &fd,
+            libc::SOL_SOCKET,
+            libc::SO_SNDBUF,
+            &(SEND_BUFFER_BYTES / 2),
+        )
+        .map_err(step("set the send buffer"))?;
         // Missing before Linux 4.20; then the EtherType filter alone keeps our own frames out.
         let _ = set_option(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32);
 
@@ -118,8 +142,13 @@ impl PacketSocket {
         membership.mr_type = libc::PACKET_MR_MULTICAST as u16;
         membership.mr_alen = 6;
         membership.mr_address[..6].copy_from_slice(&group);
-        set_option(&fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
-            .map_err(step("join the worm group address"))?;
+        set_option(
+            &fd,
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            &membership,
+        )
+        .map_err(step("join the worm group address"))?;
 
         // SAFETY: sockaddr_ll is plain data for which all zeros is a valid value.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
@@ -139,7 +168,11 @@ impl PacketSocket {
         }
         let frame_bytes_max = WORM_MTU_BYTES_MAX.min(interface.mtu_bytes.max(1500)) as usize;
         let receive = ReceiveBatch::new(frame_bytes_max + ETHERNET_HEADER_BYTES);
-        Ok(Self { fd, receive, kernel_drops: 0 })
+        Ok(Self {
+            fd,
+            receive,
+            kernel_drops: 0,
+        })
     }
 
     /// Takes the frames that wait, at most [`BATCH_FRAMES_MAX`]; returns how many. Read
@@ -206,7 +239,12 @@ impl PacketSocket {
         // SAFETY: the first `count` headers point at iovecs of `parts`, those at bytes
         // borrowed in `frames`; the kernel only reads them.
         let sent = unsafe {
-            libc::sendmmsg(self.fd.as_raw_fd(), headers.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT)
+            libc::sendmmsg(
+                self.fd.as_raw_fd(),
+                headers.as_mut_ptr(),
+                count as u32,
+                libc::MSG_DONTWAIT,
+            )
         };
         if sent >= 0 {
             return Ok(sent.unsigned_abs() as usize);
@@ -262,7 +300,11 @@ fn set_option<T>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<(
             size_of::<T>() as libc::socklen_t,
         )
     };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Room for one batch. The kernel's structures point into each other, so all of them are
@@ -285,7 +327,10 @@ impl ReceiveBatch {
         let mut slots = vec![0; slot_bytes * BATCH_FRAMES_MAX].into_boxed_slice();
         let mut vectors: Box<[libc::iovec]> = slots
             .chunks_exact_mut(slot_bytes)
-            .map(|slot| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot_bytes })
+            .map(|slot| libc::iovec {
+                iov_base: slot.as_mut_ptr().cast(),
+                iov_len: slot_bytes,
+            })
             .collect();
         let headers = vectors
             .iter_mut()
@@ -297,11 +342,21 @@ impl ReceiveBatch {
                 header
             })
             .collect();
-        Self { slots, slot_bytes, headers, _vectors: vectors, count: 0 }
+        Self {
+            slots,
+            slot_bytes,
+            headers,
+            _vectors: vectors,
+            count: 0,
+        }
     }
 
     fn frame(&self, index: usize) -> Option<&[u8]> {
-        assert!(index < self.count, "frame {index} of a batch of {}", self.count);
+        assert!(
+            index < self.count,
+            "frame {index} of a batch of {}",
+            self.count
+        );
         let header = &self.headers[index];
         if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
             return None;

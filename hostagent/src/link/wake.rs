@@ -48,12 +48,19 @@ impl Waker {
         }
         // SAFETY: fd is open and owned by nobody else.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Self { event: Arc::new(Event { fd, raised: AtomicBool::new(false) }) })
+        Ok(Self {
+            event: Arc::new(Event {
+                fd,
+                raised: AtomicBool::new(false),
+            }),
+        })
     }
 
     /// A handle for another thread.
     pub fn handle(&self) -> WakeHandle {
-        WakeHandle { event: Arc::clone(&self.event) }
+        WakeHandle {
+            event: Arc::clone(&self.event),
+        }
     }
 
     /// Sleeps until the socket is readable (if `socket` is given and `read`), writable (if
@@ -81,8 +88,16 @@ impl Waker {
             _ => -1,
         };
         let mut polled = [
-            libc::pollfd { fd: self.event.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 },
-            libc::pollfd { fd: socket_fd, events, revents: 0 },
+            libc::pollfd {
+                fd: self.event.fd.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            },
+            libc::pollfd {
+                fd: socket_fd,
+                events,
+                revents: 0,
+            },
         ];
         let limit = timeout.map(|timeout| libc::timespec {
             tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -93,7 +108,11 @@ impl Waker {
         let count = unsafe { libc::ppoll(polled.as_mut_ptr(), 2, limit_pointer, std::ptr::null()) };
         if count < 0 {
             let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::Interrupted { Ok(Ready::default()) } else { Err(error) };
+            return if error.kind() == io::ErrorKind::Interrupted {
+                Ok(Ready::default())
+            } else {
+                Err(error)
+            };
         }
         let woken = polled[0].revents != 0;
         if woken {
@@ -119,7 +138,11 @@ impl WakeHandle {
         // SAFETY: writes the 8 bytes an eventfd takes, from a live u64. It cannot fail but by
         // overflow, and then the sleeper is being woken anyway.
         unsafe {
-            libc::write(self.event.fd.as_fd().as_raw_fd(), (&raw const one).cast(), 8);
+            libc::write(
+                self.event.fd.as_fd().as_raw_fd(),
+                (&raw const one).cast(),
+                8,
+            );
         }
     }
 }
@@ -150,21 +173,30 @@ mod tests {
             handle.wake();
             handle.wake();
         });
-        let ready = waker.wait(None, true, false, Some(Duration::from_secs(10))).unwrap();
+        let ready = waker
+            .wait(None, true, false, Some(Duration::from_secs(10)))
+            .unwrap();
         assert!(ready.woken && !ready.readable && !ready.writable);
         thread.join().unwrap();
         let _ = waker.wait(None, true, false, Some(Duration::ZERO)).unwrap();
         let again = waker.wait(None, true, false, Some(Duration::ZERO)).unwrap();
         assert_eq!(again, Ready::default());
         waker.handle().wake();
-        assert!(waker.wait(None, true, false, Some(Duration::ZERO)).unwrap().woken);
+        assert!(
+            waker
+                .wait(None, true, false, Some(Duration::ZERO))
+                .unwrap()
+                .woken
+        );
     }
 
     #[test]
     fn waits_end_close_to_their_time() {
         let waker = Waker::new().unwrap();
         let start = Instant::now();
-        let ready = waker.wait(None, true, false, Some(Duration::from_micros(700))).unwrap();
+        let ready = waker
+            .wait(None, true, false, Some(Duration::from_micros(700)))
+            .unwrap();
         assert_eq!(ready, Ready::default());
         assert!(start.elapsed() >= Duration::from_micros(700));
     }

@@ -4,8 +4,12 @@ use super::frame::Frame;
 use super::message::{API_VERSION, ApiError, ErrorCode, Notice, NumberedRequest, Request};
 use super::{CONTROL_BYTES_MAX, DATA_BYTES_MAX};
 use crate::agent::AgentFacts;
-use crate::applications::limits::{HANDLES_MAX, MESSAGE_WINDOW_BYTES, REQUESTS_MAX, SENDER_WINDOW_BYTES};
-use crate::applications::{ConnectionId, Outbound, OutboundReceiver, OutboundSender, outbound_queue};
+use crate::applications::limits::{
+    HANDLES_MAX, MESSAGE_WINDOW_BYTES, REQUESTS_MAX, SENDER_WINDOW_BYTES,
+};
+use crate::applications::{
+    ConnectionId, Outbound, OutboundReceiver, OutboundSender, outbound_queue,
+};
 use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
 use bytes::{Bytes, BytesMut};
 use serde_json::{Value, json};
@@ -34,11 +38,27 @@ pub(super) async fn serve_connection(
     let (outbound, queue) = outbound_queue();
     let answered = Arc::new(Semaphore::new(REQUESTS_MAX));
     let ended = Arc::new(Notify::new());
-    let writer = tokio::spawn(write_frames(write, queue, Arc::clone(&answered), Arc::clone(&ended)));
+    let writer = tokio::spawn(write_frames(
+        write,
+        queue,
+        Arc::clone(&answered),
+        Arc::clone(&ended),
+    ));
     if admitted {
         crate::debug!("local client {} connected: {process}", id.0);
-        let connect = Command::Connect { id, outbound: outbound.clone(), process };
-        let mut reader = Reader { id, dataplane, facts, outbound, answered, greeted: false };
+        let connect = Command::Connect {
+            id,
+            outbound: outbound.clone(),
+            process,
+        };
+        let mut reader = Reader {
+            id,
+            dataplane,
+            facts,
+            outbound,
+            answered,
+            greeted: false,
+        };
         if reader.dataplane.send(connect).await.is_ok() {
             tokio::select! {
                 () = reader.read_frames(read) => {}
@@ -60,7 +80,11 @@ pub(super) async fn serve_connection(
 }
 
 fn describe_process(stream: &UnixStream) -> String {
-    let Some(pid) = stream.peer_cred().ok().and_then(|credentials| credentials.pid()) else {
+    let Some(pid) = stream
+        .peer_cred()
+        .ok()
+        .and_then(|credentials| credentials.pid())
+    else {
         return "an unknown process".to_owned();
     };
     match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
@@ -90,7 +114,9 @@ impl Reader {
                 },
                 Ok(None) => {}
                 Err(error) => {
-                    self.outbound.send(Outbound::Close { reason: error.to_string() });
+                    self.outbound.send(Outbound::Close {
+                        reason: error.to_string(),
+                    });
                     return;
                 }
             }
@@ -113,10 +139,22 @@ impl Reader {
                 return Ok(false);
             }
             Frame::Data { handle, bytes } => {
-                self.dataplane.send(Command::Data { connection, handle, bytes }).await?;
+                self.dataplane
+                    .send(Command::Data {
+                        connection,
+                        handle,
+                        bytes,
+                    })
+                    .await?;
             }
             Frame::Window { handle, bytes } => {
-                self.dataplane.send(Command::Window { connection, handle, bytes }).await?;
+                self.dataplane
+                    .send(Command::Window {
+                        connection,
+                        handle,
+                        bytes,
+                    })
+                    .await?;
             }
         }
         Ok(true)
@@ -131,11 +169,16 @@ impl Reader {
         let request = match NumberedRequest::parse(json) {
             Ok(request) => request,
             Err((Some(id), error)) => {
-                self.outbound.send(Outbound::Reply { id, result: Err(error) });
+                self.outbound.send(Outbound::Reply {
+                    id,
+                    result: Err(error),
+                });
                 return Ok(true);
             }
             Err((None, error)) => {
-                self.outbound.send(Outbound::Close { reason: error.message });
+                self.outbound.send(Outbound::Close {
+                    reason: error.message,
+                });
                 return Ok(false);
             }
         };
@@ -149,7 +192,10 @@ impl Reader {
             }
             _ if !self.greeted => {
                 let error = ApiError::new(ErrorCode::HelloFirst, "the first request must be hello");
-                self.outbound.send(Outbound::Reply { id, result: Err(error) });
+                self.outbound.send(Outbound::Reply {
+                    id,
+                    result: Err(error),
+                });
                 Ok(true)
             }
             Request::Status {} => {
@@ -159,7 +205,12 @@ impl Reader {
                 Ok(true)
             }
             _ => {
-                self.dataplane.send(Command::Request { connection: self.id, request }).await?;
+                self.dataplane
+                    .send(Command::Request {
+                        connection: self.id,
+                        request,
+                    })
+                    .await?;
                 Ok(true)
             }
         }
@@ -167,9 +218,14 @@ impl Reader {
 
     async fn greet(&mut self, version: u32) -> Result<Result<Value, ApiError>, DataPlaneGone> {
         if version != API_VERSION {
-            let text = format!("version {version} of the local API; this agent speaks {API_VERSION}");
+            let text =
+                format!("version {version} of the local API; this agent speaks {API_VERSION}");
             let choices = vec![API_VERSION.into()];
-            return Ok(Err(ApiError { code: ErrorCode::Version, message: text, choices }));
+            return Ok(Err(ApiError {
+                code: ErrorCode::Version,
+                message: text,
+                choices,
+            }));
         }
         self.greeted = true;
         let figures = self.dataplane.figures().await?;
@@ -230,15 +286,24 @@ fn encode(outbound: Outbound, buffer: &mut BytesMut) {
             // Only a status of very many groups can be that long.
             let error = ApiError::new(
                 ErrorCode::LimitReached,
-                format!("the answer has {} bytes; at most {CONTROL_BYTES_MAX}", json.len()),
+                format!(
+                    "the answer has {} bytes; at most {CONTROL_BYTES_MAX}",
+                    json.len()
+                ),
             );
             json = json!({ "id": value["id"], "error": error }).to_string();
         }
         Frame::Control(Bytes::from(json))
     };
     let frame = match outbound {
-        Outbound::Reply { id, result: Ok(result) } => control(&json!({ "id": id, "result": result })),
-        Outbound::Reply { id, result: Err(error) } => control(&json!({ "id": id, "error": error })),
+        Outbound::Reply {
+            id,
+            result: Ok(result),
+        } => control(&json!({ "id": id, "result": result })),
+        Outbound::Reply {
+            id,
+            result: Err(error),
+        } => control(&json!({ "id": id, "error": error })),
         Outbound::Notice(notice) => control(&json!(notice)),
         Outbound::Close { reason } => control(&json!(Notice::Goodbye { reason })),
         Outbound::Data { handle, bytes } => Frame::Data { handle, bytes },

@@ -62,10 +62,21 @@ impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Type(value) => {
-                write!(f, "frame type {value}; it must be 1 (control), 2 (data) or 3 (window)")
+                write!(
+                    f,
+                    "frame type {value}; it must be 1 (control), 2 (data) or 3 (window)"
+                )
             }
-            Self::Length { kind, length, least, most } => {
-                write!(f, "a {kind} frame with a body of {length} bytes; it must have {least} to {most}")
+            Self::Length {
+                kind,
+                length,
+                least,
+                most,
+            } => {
+                write!(
+                    f,
+                    "a {kind} frame with a body of {length} bytes; it must have {least} to {most}"
+                )
             }
             Self::EmptyWindow => f.write_str("a window update of 0 bytes; it must be 1 or more"),
             Self::Empty => f.write_str("a frame of length 0; the length counts the type byte"),
@@ -83,12 +94,20 @@ impl Frame {
     pub fn encode(&self, out: &mut BytesMut) {
         match self {
             Self::Control(json) => {
-                assert!(json.len() <= CONTROL_BYTES_MAX, "control frame of {} bytes", json.len());
+                assert!(
+                    json.len() <= CONTROL_BYTES_MAX,
+                    "control frame of {} bytes",
+                    json.len()
+                );
                 put_header(out, TYPE_CONTROL, json.len());
                 out.put_slice(json);
             }
             Self::Data { handle, bytes } => {
-                assert!(bytes.len() <= DATA_BYTES_MAX, "data frame of {} bytes", bytes.len());
+                assert!(
+                    bytes.len() <= DATA_BYTES_MAX,
+                    "data frame of {} bytes",
+                    bytes.len()
+                );
                 put_header(out, TYPE_DATA, HANDLE_BYTES + bytes.len());
                 out.put_u32(*handle);
                 out.put_slice(bytes);
@@ -113,7 +132,9 @@ impl Frame {
         if length == 0 {
             return Err(FrameError::Empty);
         }
-        let Some(&kind) = buffer.get(LENGTH_BYTES) else { return Ok(None) };
+        let Some(&kind) = buffer.get(LENGTH_BYTES) else {
+            return Ok(None);
+        };
         let body = length - 1;
         let (name, least, most) = match kind {
             TYPE_CONTROL => ("control", 2, CONTROL_BYTES_MAX),
@@ -122,7 +143,12 @@ impl Frame {
             other => return Err(FrameError::Type(other)),
         };
         if !(least..=most).contains(&body) {
-            return Err(FrameError::Length { kind: name, length: body, least, most });
+            return Err(FrameError::Length {
+                kind: name,
+                length: body,
+                least,
+                most,
+            });
         }
         if buffer.len() < LENGTH_BYTES + length {
             buffer.reserve(LENGTH_BYTES + length - buffer.len());
@@ -132,7 +158,10 @@ impl Frame {
         let mut body = buffer.split_to(body).freeze();
         Ok(Some(match kind {
             TYPE_CONTROL => Self::Control(body),
-            TYPE_DATA => Self::Data { handle: body.get_u32(), bytes: body },
+            TYPE_DATA => Self::Data {
+                handle: body.get_u32(),
+                bytes: body,
+            },
             _ => {
                 let (handle, bytes) = (body.get_u32(), body.get_u32());
                 if bytes == 0 {
@@ -156,11 +185,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_frame() -> impl Strategy<Value = Frame> {
-        let bytes = |least| proptest::collection::vec(any::<u8>(), least..300).prop_map(Bytes::from);
+        let bytes =
+            |least| proptest::collection::vec(any::<u8>(), least..300).prop_map(Bytes::from);
         prop_oneof![
             bytes(2).prop_map(Frame::Control),
             (any::<u32>(), bytes(1)).prop_map(|(handle, bytes)| Frame::Data { handle, bytes }),
-            (any::<u32>(), 1..=u32::MAX).prop_map(|(handle, bytes)| Frame::Window { handle, bytes }),
+            (any::<u32>(), 1..=u32::MAX)
+                .prop_map(|(handle, bytes)| Frame::Window { handle, bytes }),
         ]
     }
 
@@ -200,8 +231,15 @@ mod tests {
 
     #[test]
     fn errors_name_value_and_bounds() {
-        let decode = |bytes: &[u8]| Frame::decode(&mut BytesMut::from(bytes)).unwrap_err().to_string();
-        assert_eq!(decode(&[0, 0, 0, 0]), "a frame of length 0; the length counts the type byte");
+        let decode = |bytes: &[u8]| {
+            Frame::decode(&mut BytesMut::from(bytes))
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            decode(&[0, 0, 0, 0]),
+            "a frame of length 0; the length counts the type byte"
+        );
         assert_eq!(
             decode(&[0, 0, 0, 2, 9]),
             "frame type 9; it must be 1 (control), 2 (data) or 3 (window)"

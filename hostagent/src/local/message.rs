@@ -130,9 +130,14 @@ impl NumberedRequest {
         let mut object: Map<String, Value> = serde_json::from_slice(json)
             .map_err(|error| (None, bad(format!("not a JSON object: {error}"))))?;
         let id = match object.shift_remove("id") {
-            Some(value) => value
-                .as_u64()
-                .ok_or_else(|| (None, bad(format!("id is {value}; it must be an integer of 0 to 2^64-1"))))?,
+            Some(value) => value.as_u64().ok_or_else(|| {
+                (
+                    None,
+                    bad(format!(
+                        "id is {value}; it must be an integer of 0 to 2^64-1"
+                    )),
+                )
+            })?,
             None => return Err((None, bad("the request has no id".to_owned()))),
         };
         let request = serde_json::from_value(Value::Object(object))
@@ -192,7 +197,11 @@ pub struct ApiError {
 impl ApiError {
     /// Without choices.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), choices: Vec::new() }
+        Self {
+            code,
+            message: message.into(),
+            choices: Vec::new(),
+        }
     }
 }
 
@@ -303,7 +312,8 @@ mod tests {
 
     #[test]
     fn requests_are_read() {
-        let parsed = NumberedRequest::parse(br#"{"id":7,"op":"open_sender","group":"images"}"#).unwrap();
+        let parsed =
+            NumberedRequest::parse(br#"{"id":7,"op":"open_sender","group":"images"}"#).unwrap();
         assert_eq!(
             parsed,
             NumberedRequest {
@@ -314,10 +324,14 @@ mod tests {
                 }
             }
         );
-        let parsed = NumberedRequest::parse(br#"{"op":"abort","handle":1,"reason":"no_space","id":0}"#);
+        let parsed =
+            NumberedRequest::parse(br#"{"op":"abort","handle":1,"reason":"no_space","id":0}"#);
         assert_eq!(
             parsed.unwrap().request,
-            Request::Abort { handle: 1, reason: AbortReason::NoSpace }
+            Request::Abort {
+                handle: 1,
+                reason: AbortReason::NoSpace
+            }
         );
     }
 
@@ -325,9 +339,15 @@ mod tests {
     fn refusals_name_the_choices() {
         let (id, text) = refusal(r#"{"id":1,"op":"fly"}"#);
         assert_eq!(id, Some(1));
-        assert!(text.contains("fly") && text.contains("open_receiver"), "{text}");
+        assert!(
+            text.contains("fly") && text.contains("open_receiver"),
+            "{text}"
+        );
         let (_, text) = refusal(r#"{"id":1,"op":"abort","handle":1,"reason":"bored"}"#);
-        assert!(text.contains("bored") && text.contains("no_space"), "{text}");
+        assert!(
+            text.contains("bored") && text.contains("no_space"),
+            "{text}"
+        );
         let (_, text) = refusal(r#"{"id":1,"op":"close","handle":1,"colour":2}"#);
         assert!(text.contains("colour"), "{text}");
         assert_eq!(refusal("[]").0, None);

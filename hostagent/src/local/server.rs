@@ -96,9 +96,14 @@ impl LocalServer {
             move |source| ServerError::System { step, path, source }
         };
         if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
-            return Err(ServerError::PathTooLong { path: path.to_owned() });
+            return Err(ServerError::PathTooLong {
+                path: path.to_owned(),
+            });
         }
-        if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        if let Some(directory) = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
             std::fs::create_dir_all(directory).map_err(failed("make the directory of"))?;
         }
         remove_stale(path)?;
@@ -114,8 +119,14 @@ impl LocalServer {
         socket.listen(LISTEN_BACKLOG).map_err(failed("listen at"))?;
         let listener = std::os::unix::net::UnixListener::from(std::os::fd::OwnedFd::from(socket));
         let listener = UnixListener::from_std(listener).map_err(failed("listen at"))?;
-        let identity = std::fs::symlink_metadata(path).ok().map(|data| (data.dev(), data.ino()));
-        Ok(Self { listener, path: path.to_owned(), identity })
+        let identity = std::fs::symlink_metadata(path)
+            .ok()
+            .map(|data| (data.dev(), data.ino()));
+        Ok(Self {
+            listener,
+            path: path.to_owned(),
+            identity,
+        })
     }
 
     /// Serves clients until dropped.
@@ -135,7 +146,8 @@ impl LocalServer {
             let id = ConnectionId(next_id);
             next_id += 1;
             let admitted = open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX;
-            let (dataplane, facts, open) = (dataplane.clone(), Arc::clone(&facts), Arc::clone(&open));
+            let (dataplane, facts, open) =
+                (dataplane.clone(), Arc::clone(&facts), Arc::clone(&open));
             tokio::spawn(async move {
                 serve_connection(stream, id, admitted, dataplane, facts).await;
                 open.fetch_sub(1, Ordering::Relaxed);
@@ -146,7 +158,9 @@ impl LocalServer {
 
 impl Drop for LocalServer {
     fn drop(&mut self) {
-        let found = std::fs::symlink_metadata(&self.path).ok().map(|data| (data.dev(), data.ino()));
+        let found = std::fs::symlink_metadata(&self.path)
+            .ok()
+            .map(|data| (data.dev(), data.ino()));
         if found.is_some() && found == self.identity {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -154,19 +168,30 @@ impl Drop for LocalServer {
 }
 
 fn remove_stale(path: &Path) -> Result<(), ServerError> {
-    let failed = |step, source| ServerError::System { step, path: path.to_owned(), source };
+    let failed = |step, source| ServerError::System {
+        step,
+        path: path.to_owned(),
+        source,
+    };
     let data = match std::fs::symlink_metadata(path) {
         Ok(data) => data,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed("look at", error)),
     };
     if !data.file_type().is_socket() {
-        return Err(ServerError::NotASocket { path: path.to_owned() });
+        return Err(ServerError::NotASocket {
+            path: path.to_owned(),
+        });
     }
     match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => Err(ServerError::InUse { path: path.to_owned() }),
+        Ok(_) => Err(ServerError::InUse {
+            path: path.to_owned(),
+        }),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            crate::info!("{} was left by an agent that is gone; replacing it", path.display());
+            crate::info!(
+                "{} was left by an agent that is gone; replacing it",
+                path.display()
+            );
             std::fs::remove_file(path).map_err(|error| failed("remove the stale", error))
         }
         Err(error) => Err(failed("try", error)),
@@ -183,8 +208,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep/er/agent.sock");
         let first = LocalServer::bind(&path).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(matches!(LocalServer::bind(&path), Err(ServerError::InUse { .. })));
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(matches!(
+            LocalServer::bind(&path),
+            Err(ServerError::InUse { .. })
+        ));
         drop(first);
         assert!(!path.exists());
         // What a killed agent leaves: a socket file nobody listens at.
@@ -195,12 +226,18 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "x").unwrap();
         drop(again);
-        assert!(matches!(LocalServer::bind(&path), Err(ServerError::NotASocket { .. })));
+        assert!(matches!(
+            LocalServer::bind(&path),
+            Err(ServerError::NotASocket { .. })
+        ));
     }
 
     #[tokio::test]
     async fn a_path_too_long_names_the_bound() {
         let error = LocalServer::bind(Path::new(&format!("/tmp/{}", "x".repeat(200)))).unwrap_err();
-        assert!(error.to_string().ends_with("has 205 bytes; at most 107"), "{error}");
+        assert!(
+            error.to_string().ends_with("has 205 bytes; at most 107"),
+            "{error}"
+        );
     }
 }

@@ -102,7 +102,13 @@ impl AgentPlan {
                 return rejected(format!("{id} is in the plan twice"));
             }
         }
-        Ok(Self { epoch: message.epoch, host, routes, tree_routes, groups })
+        Ok(Self {
+            epoch: message.epoch,
+            host,
+            routes,
+            tree_routes,
+            groups,
+        })
     }
 }
 
@@ -150,7 +156,9 @@ impl PlannedGroup {
         let k_most = members.len() as u32;
         if message.k > k_most {
             let k = message.k;
-            return rejected(format!("{id} has k = {k}; with {k_most} members it must be 0 to {k_most}"));
+            return rejected(format!(
+                "{id} has k = {k}; with {k_most} members it must be 0 to {k_most}"
+            ));
         }
         let tree = match scheme {
             Scheme::Tree => Some(Arc::new(parse_tree(id, &members, &message.tree_edges)?)),
@@ -201,13 +209,20 @@ impl PlannedGroup {
             epoch: self.fingerprint,
             scheme: self.scheme,
             members: self.members.clone(),
-            structures: Arc::new(PlannedStructures { host, group: self.clone() }),
+            structures: Arc::new(PlannedStructures {
+                host,
+                group: self.clone(),
+            }),
         }
     }
 
     /// Members but `host`.
     pub fn others(&self, host: HostId) -> Vec<HostId> {
-        self.members.iter().copied().filter(|&member| member != host).collect()
+        self.members
+            .iter()
+            .copied()
+            .filter(|&member| member != host)
+            .collect()
     }
 }
 
@@ -220,9 +235,15 @@ fn parse_host(what: &str, value: u32) -> Result<HostId, PlanRejected> {
 
 fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, PlanRejected> {
     if values.len() > MEMBERS_MAX {
-        return rejected(format!("{what} has {} hosts; at most {MEMBERS_MAX}", values.len()));
+        return rejected(format!(
+            "{what} has {} hosts; at most {MEMBERS_MAX}",
+            values.len()
+        ));
     }
-    values.iter().map(|&value| parse_host(&format!("a host in {what}"), value)).collect()
+    values
+        .iter()
+        .map(|&value| parse_host(&format!("a host in {what}"), value))
+        .collect()
 }
 
 fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>, PlanRejected> {
@@ -242,7 +263,11 @@ fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>
     Ok(members)
 }
 
-fn parse_tree(id: GroupId, members: &[HostId], edges: &[rpc::TreeEdge]) -> Result<RootedTree, PlanRejected> {
+fn parse_tree(
+    id: GroupId,
+    members: &[HostId],
+    edges: &[rpc::TreeEdge],
+) -> Result<RootedTree, PlanRejected> {
     let what = format!("a host in the tree of {id}");
     let edges = edges
         .iter()
@@ -267,7 +292,9 @@ fn parse_routes(
     for route in routes {
         let host = parse_host(&format!("a destination in {what}"), route.host)?;
         if host == own {
-            return rejected(format!("{what} has a route to {host}, which is this host itself"));
+            return rejected(format!(
+                "{what} has a route to {host}, which is this host itself"
+            ));
         }
         let length = route.ports.len();
         if !(1..=ROUTE_BYTES_MAX).contains(&length) {
@@ -289,7 +316,11 @@ fn parse_routes(
 
 fn list(hosts: &[HostId]) -> String {
     let names: Vec<String> = hosts.iter().map(|host| host.0.to_string()).collect();
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
 }
 
 #[cfg(test)]

@@ -82,14 +82,17 @@ fn role_in(structure: &Structure, host: HostId) -> Option<Role> {
         },
         below: below(child),
     });
-    Some(Role { parent: own.parent.map(|parent| HostId(parent.0)), children: children.collect() })
+    Some(Role {
+        parent: own.parent.map(|parent| HostId(parent.0)),
+        children: children.collect(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::tests::{group_message, plan_message};
     use crate::plan::AgentPlan;
+    use crate::plan::tests::{group_message, plan_message};
 
     /// For every scheme and origin: each other member has one parent, which names it as a
     /// child and counts it and what is below it once.
@@ -105,13 +108,20 @@ mod tests {
                         message.groups = vec![group_message(3, scheme.name(), &members)];
                         let plan = AgentPlan::parse(&message).unwrap();
                         let group = plan.groups[&wormcast_protocol::GroupId(3)].clone();
-                        let structures = PlannedStructures { host: plan.host, group };
+                        let structures = PlannedStructures {
+                            host: plan.host,
+                            group,
+                        };
                         (plan.host.0, structures.role(HostId(origin as u16)).unwrap())
                     })
                     .collect();
                 let mut reached = Vec::new();
                 for (&host, role) in &roles {
-                    assert_eq!(role.parent.is_none(), u32::from(host) == origin, "{scheme:?}");
+                    assert_eq!(
+                        role.parent.is_none(),
+                        u32::from(host) == origin,
+                        "{scheme:?}"
+                    );
                     for child in &role.children {
                         reached.push(child.host.0);
                         let parent = roles[&child.host.0].parent;
@@ -126,8 +136,11 @@ mod tests {
                     }
                 }
                 reached.sort_unstable();
-                let others: Vec<u16> =
-                    members.iter().filter(|&&host| host != origin).map(|&host| host as u16).collect();
+                let others: Vec<u16> = members
+                    .iter()
+                    .filter(|&&host| host != origin)
+                    .map(|&host| host as u16)
+                    .collect();
                 assert_eq!(reached, others, "{scheme:?} from {origin}");
             }
         }
@@ -139,6 +152,13 @@ mod tests {
         message.groups = vec![group_message(3, "circuit", &[1, 2])];
         let plan = AgentPlan::parse(&message).unwrap();
         let group = plan.groups[&wormcast_protocol::GroupId(3)].clone();
-        assert_eq!(PlannedStructures { host: HostId(1), group }.role(HostId(9)), None);
+        assert_eq!(
+            PlannedStructures {
+                host: HostId(1),
+                group
+            }
+            .role(HostId(9)),
+            None
+        );
     }
 }

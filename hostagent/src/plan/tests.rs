@@ -4,12 +4,21 @@ use super::*;
 use proptest::prelude::*;
 
 pub(crate) fn plan_message(host: u32) -> rpc::Plan {
-    rpc::Plan { epoch: 5, host_id: host, routes: vec![], tree_routes: vec![], groups: vec![] }
+    rpc::Plan {
+        epoch: 5,
+        host_id: host,
+        routes: vec![],
+        tree_routes: vec![],
+        groups: vec![],
+    }
 }
 
 /// A group that is right; scheme tree gets a chain.
 pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> rpc::Group {
-    let edges = members.windows(2).map(|pair| rpc::TreeEdge { parent: pair[0], child: pair[1] });
+    let edges = members.windows(2).map(|pair| rpc::TreeEdge {
+        parent: pair[0],
+        child: pair[1],
+    });
     rpc::Group {
         id,
         name: format!("g{id}"),
@@ -17,12 +26,19 @@ pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> rpc::Grou
         members: members.to_vec(),
         order: members.to_vec(),
         k: 0,
-        tree_edges: if scheme == "tree" { edges.collect() } else { vec![] },
+        tree_edges: if scheme == "tree" {
+            edges.collect()
+        } else {
+            vec![]
+        },
     }
 }
 
 fn route(host: u32, ports: &[u8]) -> rpc::Route {
-    rpc::Route { host, ports: ports.to_vec() }
+    rpc::Route {
+        host,
+        ports: ports.to_vec(),
+    }
 }
 
 /// The text of the refusal of a plan that `change` has spoilt.
@@ -39,7 +55,10 @@ fn refusal(change: impl FnOnce(&mut rpc::Plan)) -> String {
 #[test]
 fn refusals_name_value_bound_and_choices() {
     let cases = [
-        (refusal(|plan| plan.host_id = 65_535), "host_id is 65535; it must be 0 to 65534"),
+        (
+            refusal(|plan| plan.host_id = 65_535),
+            "host_id is 65535; it must be 0 to 65534",
+        ),
         (
             refusal(|plan| plan.routes[0].ports.clear()),
             "the route to host 2 in routes has 0 bytes; it must have 1 to 128",
@@ -56,7 +75,10 @@ fn refusals_name_value_bound_and_choices() {
             refusal(|plan| plan.routes.push(route(1, &[0]))),
             "routes has a route to host 1, which is this host itself",
         ),
-        (refusal(|plan| plan.routes.push(route(2, &[0]))), "routes has two routes to host 2"),
+        (
+            refusal(|plan| plan.routes.push(route(2, &[0]))),
+            "routes has two routes to host 2",
+        ),
         (
             refusal(|plan| plan.groups[0].id = 255),
             "group id 255; it must be 0 to 65535, but not 255, which is broadcast",
@@ -110,17 +132,26 @@ fn fingerprints_tell_plans_apart_and_not_names() {
         let mut group = group_message(3, "k-binomial", &[1, 2, 4]);
         change(&mut group);
         message.groups = vec![group];
-        AgentPlan::parse(&message).unwrap().groups.into_values().next().unwrap().fingerprint
+        AgentPlan::parse(&message)
+            .unwrap()
+            .groups
+            .into_values()
+            .next()
+            .unwrap()
+            .fingerprint
     };
     let plain = print(&|_| ());
     assert_eq!(plain, print(&|group| group.name = "other".into()));
     assert_ne!(plain, print(&|group| group.order = vec![2, 1, 4]));
     assert_ne!(plain, print(&|group| group.k = 2));
     assert_ne!(plain, print(&|group| group.scheme = "circuit".into()));
-    assert_ne!(plain, print(&|group| {
-        group.members = vec![1, 2, 5];
-        group.order = vec![1, 2, 5];
-    }));
+    assert_ne!(
+        plain,
+        print(&|group| {
+            group.members = vec![1, 2, 5];
+            group.order = vec![1, 2, 5];
+        })
+    );
 }
 
 fn small() -> impl Strategy<Value = u32> {

@@ -25,13 +25,27 @@ impl TestAgent {
         let log = directory.join(format!("h{host}.log"));
         let child = spawn(&socket, &log, host, controller, &options);
         let directory = directory.to_owned();
-        Self { socket, log, child, directory, host, controller: controller.to_owned(), options }
+        Self {
+            socket,
+            log,
+            child,
+            directory,
+            host,
+            controller: controller.to_owned(),
+            options,
+        }
     }
 
     /// SIGKILL and a new start.
     pub fn restart(&mut self) {
         self.kill();
-        self.child = spawn(&self.socket, &self.log, self.host, &self.controller, &self.options);
+        self.child = spawn(
+            &self.socket,
+            &self.log,
+            self.host,
+            &self.controller,
+            &self.options,
+        );
     }
 
     pub fn kill(&mut self) {
@@ -49,8 +63,16 @@ impl TestAgent {
     /// Processor time used so far, µs.
     pub fn cpu_us(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-        let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
+        let fields: Vec<&str> = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .collect();
+        let ticks: u64 = fields[11..13]
+            .iter()
+            .map(|field| field.parse::<u64>().unwrap())
+            .sum();
         // SAFETY: plain library call.
         ticks * 1_000_000 / unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as u64
     }
@@ -68,7 +90,9 @@ impl TestAgent {
     }
 
     pub fn counter(&self, name: &str) -> u64 {
-        self.status()["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"))
+        self.status()["counters"][name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no counter {name}"))
     }
 
     pub fn log_text(&self) -> String {
@@ -77,7 +101,8 @@ impl TestAgent {
 
     pub fn wait_for_plan(&self) {
         wait_until("plan", Duration::from_secs(10), || {
-            Client::connect(&self.socket).is_ok_and(|client| client.hello["plan_epoch"].as_u64() > Some(0))
+            Client::connect(&self.socket)
+                .is_ok_and(|client| client.hello["plan_epoch"].as_u64() > Some(0))
         });
     }
 }
@@ -86,13 +111,22 @@ impl Drop for TestAgent {
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {
-            eprintln!("--- log of host {} in {}\n{}", self.host, self.directory.display(), self.log_text());
+            eprintln!(
+                "--- log of host {} in {}\n{}",
+                self.host,
+                self.directory.display(),
+                self.log_text()
+            );
         }
     }
 }
 
 fn spawn(socket: &Path, log: &Path, host: u16, controller: &str, options: &[String]) -> Child {
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .unwrap();
     Command::new(env!("CARGO_BIN_EXE_wormcast-agent"))
         .arg("--interface")
         .arg(format!("h{host}"))

@@ -40,7 +40,11 @@ struct Running {
 
 impl TestController {
     pub fn start(path: &Path) -> Self {
-        let mut controller = Self { known: Arc::default(), path: path.to_owned(), running: None };
+        let mut controller = Self {
+            known: Arc::default(),
+            path: path.to_owned(),
+            running: None,
+        };
         controller.resume();
         controller
     }
@@ -64,7 +68,10 @@ impl TestController {
         let (ready, started) = std::sync::mpsc::channel();
         let (path, known) = (self.path.clone(), Arc::clone(&self.known));
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(async {
                 let listener = UnixListener::bind(&path).unwrap();
                 ready.send(()).unwrap();
@@ -86,7 +93,10 @@ impl TestController {
     pub fn set_plans(&self, hosts: u16, groups: &[rpc::Group]) {
         let hosts = u32::from(hosts);
         for host in 0..hosts {
-            let route = |to: u32| rpc::Route { host: to, ports: vec![to as u8] };
+            let route = |to: u32| rpc::Route {
+                host: to,
+                ports: vec![to as u8],
+            };
             let routes: Vec<rpc::Route> = (0..hosts).filter(|&to| to != host).map(route).collect();
             let mine = |group: &&rpc::Group| group.members.contains(&host);
             let plan = rpc::Plan {
@@ -151,7 +161,9 @@ impl AgentDirectory for Directory {
             let mut host = None;
             while let Ok(Some(message)) = incoming.message().await {
                 match message.body {
-                    Some(AgentBody::Register(register)) => host = register_agent(&known, register, &outgoing),
+                    Some(AgentBody::Register(register)) => {
+                        host = register_agent(&known, register, &outgoing)
+                    }
                     Some(body) => note(&known, host.unwrap_or(u32::MAX), body),
                     None => {}
                 }
@@ -161,19 +173,31 @@ impl AgentDirectory for Directory {
     }
 }
 
-fn register_agent(known: &Mutex<Known>, register: rpc::Register, outgoing: &Outgoing) -> Option<u32> {
+fn register_agent(
+    known: &Mutex<Known>,
+    register: rpc::Register,
+    outgoing: &Outgoing,
+) -> Option<u32> {
     let mut known = known.lock().unwrap();
     if let Some(reason) = known.refuse.get(&register.name) {
-        let refused = rpc::Refused { reason: reason.clone() };
-        outgoing.try_send(Ok(message(ControllerBody::Refused(refused)))).unwrap();
+        let refused = rpc::Refused {
+            reason: reason.clone(),
+        };
+        outgoing
+            .try_send(Ok(message(ControllerBody::Refused(refused))))
+            .unwrap();
         return None;
     }
     let host_id = register.host_id.unwrap_or(0);
     known.registered.push(register);
     let registered = rpc::Registered { host_id };
-    outgoing.try_send(Ok(message(ControllerBody::Registered(registered)))).unwrap();
+    outgoing
+        .try_send(Ok(message(ControllerBody::Registered(registered))))
+        .unwrap();
     if let Some(plan) = known.plans.get(&host_id) {
-        outgoing.try_send(Ok(message(ControllerBody::Plan(plan.clone())))).unwrap();
+        outgoing
+            .try_send(Ok(message(ControllerBody::Plan(plan.clone()))))
+            .unwrap();
     }
     known.streams.insert(host_id, outgoing.clone());
     Some(host_id)

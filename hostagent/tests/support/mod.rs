@@ -44,7 +44,13 @@ impl Fabric {
         for agent in &agents {
             agent.wait_for_plan();
         }
-        Some(Self { agents, controller, switch, directory, _namespace: namespace })
+        Some(Self {
+            agents,
+            controller,
+            switch,
+            directory,
+            _namespace: namespace,
+        })
     }
 
     pub fn client(&self, host: u16) -> Client {
@@ -58,7 +64,10 @@ impl Fabric {
 
 /// A group of all these members.
 pub fn group(id: u32, scheme: &str, members: &[u32]) -> rpc::Group {
-    let edges = members.windows(2).map(|pair| rpc::TreeEdge { parent: pair[0], child: pair[1] });
+    let edges = members.windows(2).map(|pair| rpc::TreeEdge {
+        parent: pair[0],
+        child: pair[1],
+    });
     rpc::Group {
         id,
         name: format!("group{id}"),
@@ -66,7 +75,11 @@ pub fn group(id: u32, scheme: &str, members: &[u32]) -> rpc::Group {
         members: members.to_vec(),
         order: members.to_vec(),
         k: 0,
-        tree_edges: if scheme == "tree" { edges.collect() } else { vec![] },
+        tree_edges: if scheme == "tree" {
+            edges.collect()
+        } else {
+            vec![]
+        },
     }
 }
 
@@ -84,7 +97,9 @@ pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     (0..length)
         .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             (state >> 56) as u8
         })
         .collect()

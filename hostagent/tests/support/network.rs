@@ -34,7 +34,13 @@ pub fn ip(arguments: &[&str]) {
 
 /// Shapes what leaves by an interface.
 pub fn shape(interface: &str, rate: &str) {
-    run("tc", &["qdisc", "replace", "dev", interface, "root", "tbf", "rate", rate, "burst", "20kb", "limit", "60kb"]);
+    run(
+        "tc",
+        &[
+            "qdisc", "replace", "dev", interface, "root", "tbf", "rate", rate, "burst", "20kb",
+            "limit", "60kb",
+        ],
+    );
 }
 
 fn run(program: &str, arguments: &[&str]) {

@@ -90,7 +90,9 @@ fn serve_port(port: usize, ports: &[String], shared: &Shared) {
     let mut number = 0_u32;
     while !shared.stop.load(Ordering::Relaxed) {
         let socket = std::os::fd::AsFd::as_fd(&input);
-        waker.wait(Some(socket), true, false, Some(Duration::from_millis(20))).unwrap();
+        waker
+            .wait(Some(socket), true, false, Some(Duration::from_millis(20)))
+            .unwrap();
         for index in 0..discovery.receive().unwrap_or(0) {
             let frame = discovery.frame(index).unwrap().to_vec();
             shared.discovered.lock().unwrap().push((port, frame));
@@ -131,7 +133,9 @@ fn send(output: Option<&PacketSocket>, frame: &[u8], shared: &Shared) {
                 return;
             }
             // Back-pressure, like that of a lossless switch.
-            Err(SendBlocked::Buffer | SendBlocked::Queue) => std::thread::sleep(Duration::from_millis(1)),
+            Err(SendBlocked::Buffer | SendBlocked::Queue) => {
+                std::thread::sleep(Duration::from_millis(1))
+            }
             Err(_) => break,
         }
     }
@@ -139,20 +143,25 @@ fn send(output: Option<&PacketSocket>, frame: &[u8], shared: &Shared) {
 }
 
 fn forward(frame: &[u8], shared: &Shared) -> Vec<(usize, Vec<u8>)> {
-    let copies = worm::decode(frame).ok().and_then(|worm| match worm.header.kind {
-        Kind::Unicast => {
-            let (&port, rest) = worm.route.split_first()?;
-            Some(vec![(usize::from(port), with_route(frame, &worm.header, rest, worm.payload))])
-        }
-        Kind::Tree => {
-            let branches = branches(worm.route)?;
-            let copy = |(port, route): (usize, Vec<u8>)| {
-                (port, with_route(frame, &worm.header, &route, worm.payload))
-            };
-            Some(branches.into_iter().map(copy).collect())
-        }
-        _ => None,
-    });
+    let copies = worm::decode(frame)
+        .ok()
+        .and_then(|worm| match worm.header.kind {
+            Kind::Unicast => {
+                let (&port, rest) = worm.route.split_first()?;
+                Some(vec![(
+                    usize::from(port),
+                    with_route(frame, &worm.header, rest, worm.payload),
+                )])
+            }
+            Kind::Tree => {
+                let branches = branches(worm.route)?;
+                let copy = |(port, route): (usize, Vec<u8>)| {
+                    (port, with_route(frame, &worm.header, &route, worm.payload))
+                };
+                Some(branches.into_iter().map(copy).collect())
+            }
+            _ => None,
+        });
     copies.unwrap_or_else(|| {
         shared.bad.fetch_add(1, Ordering::Relaxed);
         Vec::new()
@@ -182,7 +191,10 @@ fn branches(route: &[u8]) -> Option<Vec<(usize, Vec<u8>)>> {
 
 fn with_route(frame: &[u8], header: &Header, route: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0; ETHERNET_LENGTH + worm::HEADER_LENGTH + route.len() + payload.len()];
-    let header = Header { hops: header.hops + 1, ..*header };
+    let header = Header {
+        hops: header.hops + 1,
+        ..*header
+    };
     let mut mac = [0; 6];
     mac.copy_from_slice(&frame[6..12]);
     let at = worm::encode(&mut out, mac, &header, route);

@@ -1,20 +1,23 @@
 //! The controller's side of the agent: one gRPC stream, dialled again after every break.
 //! The data plane goes on without it.
 
+mod address;
+mod connection;
+
+pub use address::ControllerAddress;
+
 use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
 use crate::plan::AgentPlan;
 use crate::rpc::agent_directory_client::AgentDirectoryClient;
 use crate::rpc::agent_message::Body as AgentBody;
 use crate::rpc::controller_message::Body as ControllerBody;
-use crate::rpc::{AgentMessage, ControllerMessage, Counter, MemberReport, PlanApplied, Register, Statistics};
+use crate::rpc::{
+    AgentMessage, ControllerMessage, Counter, MemberReport, PlanApplied, Register, Statistics,
+};
+use connection::Connection;
 use hyper_util::rt::TokioIo;
-use std::fmt;
-use std::io;
-use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
@@ -31,60 +34,10 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(2);
 pub const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Interval of Statistics.
 pub const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
-/// Silence of an unacknowledged TCP connection after which it counts as broken.
-const TCP_SILENCE: Duration = Duration::from_secs(10);
 /// Messages on their way to the controller; with more, the sender waits.
 const OUTGOING_MAX: usize = 64;
 /// Groups of the longest plan, 1024 members each, and routes to all hosts.
 const PLAN_BYTES_MAX: usize = 64 << 20;
-
-/// Where the controller listens.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ControllerAddress {
-    /// host:port.
-    Tcp {
-        /// Name or address.
-        host: String,
-        /// Port.
-        port: u16,
-    },
-    /// A Unix socket.
-    Unix(PathBuf),
-}
-
-impl FromStr for ControllerAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            if !path.starts_with('/') {
-                return Err(format!("\"{text}\" does not hold an absolute path; write unix:/path"));
-            }
-            return Ok(Self::Unix(path.into()));
-        }
-        let wrong = || format!("\"{text}\" is neither host:port nor unix:/path");
-        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        if host.is_empty() || (bare.is_none() && host.contains(':')) {
-            return Err(format!("{}; an IPv6 address goes in brackets", wrong()));
-        }
-        match port.parse() {
-            Ok(port) if port != 0 => Ok(Self::Tcp { host: bare.unwrap_or(host).to_owned(), port }),
-            _ => Err(format!("\"{text}\" has port \"{port}\"; it must be 1 to 65535")),
-        }
-    }
-}
-
-impl fmt::Display for ControllerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
 
 /// What this agent says of itself.
 #[derive(Clone, Debug)]
@@ -130,7 +83,10 @@ impl Default for SharedControllerState {
 impl SharedControllerState {
     /// A copy.
     pub fn get(&self) -> ControllerState {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn change(&self, change: impl FnOnce(&mut ControllerState)) {
@@ -178,7 +134,13 @@ impl DirectoryClient {
         reports: mpsc::Receiver<MemberReport>,
         state: SharedControllerState,
     ) -> Self {
-        Self { address, introduction, dataplane, reports, state }
+        Self {
+            address,
+            introduction,
+            dataplane,
+            reports,
+            state,
+        }
     }
 
     /// Dials, serves the stream, dials again.
@@ -197,7 +159,8 @@ impl DirectoryClient {
                 Break::Lost(text) => text,
                 Break::Refused(text) => format!("refused: {text}"),
             };
-            self.state.change(|state| state.last_error = Some(text.clone()));
+            self.state
+                .change(|state| state.last_error = Some(text.clone()));
             if self.state.get().attachments > before {
                 backoff = BACKOFF_MIN;
                 complained.clear();
@@ -220,7 +183,9 @@ impl DirectoryClient {
     async fn attach(&mut self) -> Result<std::convert::Infallible, Break> {
         let channel = tokio::time::timeout(ANSWER_TIME, self.dial())
             .await
-            .map_err(|_| Break::Lost(format!("no connection within {} s", ANSWER_TIME.as_secs())))??;
+            .map_err(|_| {
+                Break::Lost(format!("no connection within {} s", ANSWER_TIME.as_secs()))
+            })??;
         let figures = self.dataplane.figures().await?;
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
         let register = Register {
@@ -232,19 +197,36 @@ impl DirectoryClient {
             plan_epoch: figures.plan_epoch,
         };
         send(&outgoing, AgentBody::Register(register)).await?;
-        let mut client = AgentDirectoryClient::new(channel).max_decoding_message_size(PLAN_BYTES_MAX);
-        let answer_late = || Break::Lost(format!("no answer to Register within {} s", ANSWER_TIME.as_secs()));
+        let mut client =
+            AgentDirectoryClient::new(channel).max_decoding_message_size(PLAN_BYTES_MAX);
+        let answer_late = || {
+            Break::Lost(format!(
+                "no answer to Register within {} s",
+                ANSWER_TIME.as_secs()
+            ))
+        };
         let attached = async {
-            let stream = client.attach(ReceiverStream::new(messages)).await.map_err(lost)?;
+            let stream = client
+                .attach(ReceiverStream::new(messages))
+                .await
+                .map_err(lost)?;
             let mut stream = stream.into_inner();
             let first = stream.message().await.map_err(lost)?;
             Ok::<_, Break>((stream, first))
         };
-        let (stream, first) = tokio::time::timeout(ANSWER_TIME, attached).await.map_err(|_| answer_late())??;
+        let (stream, first) = tokio::time::timeout(ANSWER_TIME, attached)
+            .await
+            .map_err(|_| answer_late())??;
         match first.and_then(|message| message.body) {
-            Some(ControllerBody::Registered(registered)) => self.accept_registration(registered.host_id).await?,
+            Some(ControllerBody::Registered(registered)) => {
+                self.accept_registration(registered.host_id).await?
+            }
             Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
-            _ => return Err(Break::Lost("the first answer was not to Register".to_owned())),
+            _ => {
+                return Err(Break::Lost(
+                    "the first answer was not to Register".to_owned(),
+                ));
+            }
         }
         self.serve(stream, outgoing).await
     }
@@ -264,7 +246,11 @@ impl DirectoryClient {
             state.attachments += 1;
             state.last_error = None;
         });
-        crate::info!("controller {}: registered \"{}\" as {host}", self.address, self.introduction.name);
+        crate::info!(
+            "controller {}: registered \"{}\" as {host}",
+            self.address,
+            self.introduction.name
+        );
         Ok(())
     }
 
@@ -312,7 +298,12 @@ impl DirectoryClient {
         let error = match AgentPlan::parse(message) {
             Ok(plan) => {
                 let (done, applied) = oneshot::channel();
-                self.dataplane.send(Command::ApplyPlan { plan: Box::new(plan), done }).await?;
+                self.dataplane
+                    .send(Command::ApplyPlan {
+                        plan: Box::new(plan),
+                        done,
+                    })
+                    .await?;
                 match applied.await {
                     Ok(result) => result.err(),
                     Err(_) => return Err(Break::Stopping),
@@ -323,12 +314,17 @@ impl DirectoryClient {
         if let Some(error) = &error {
             crate::warning!("plan {} is refused: {error}", message.epoch);
         }
-        Ok(PlanApplied { epoch: message.epoch, error: error.unwrap_or_default() })
+        Ok(PlanApplied {
+            epoch: message.epoch,
+            error: error.unwrap_or_default(),
+        })
     }
 
     async fn statistics(&self) -> Result<Statistics, Break> {
         let figures = self.dataplane.figures().await?;
-        Ok(Statistics { counters: sum_counters(&figures.figures) })
+        Ok(Statistics {
+            counters: sum_counters(&figures.figures),
+        })
     }
 
     async fn dial(&self) -> Result<Channel, Break> {
@@ -350,7 +346,9 @@ impl DirectoryClient {
 fn sum_counters(figures: &[crate::dataplane::Figure]) -> Vec<Counter> {
     let mut sums = std::collections::BTreeMap::new();
     for figure in figures {
-        *sums.entry((figure.group, figure.name.as_str())).or_insert(0_u64) += figure.value;
+        *sums
+            .entry((figure.group, figure.name.as_str()))
+            .or_insert(0_u64) += figure.value;
     }
     sums.into_iter()
         .map(|((group, name), value)| Counter {
@@ -363,7 +361,10 @@ fn sum_counters(figures: &[crate::dataplane::Figure]) -> Vec<Counter> {
 
 async fn send(outgoing: &mpsc::Sender<AgentMessage>, body: AgentBody) -> Result<(), Break> {
     let message = AgentMessage { body: Some(body) };
-    outgoing.send(message).await.map_err(|_| Break::Lost("the stream was closed".to_owned()))
+    outgoing
+        .send(message)
+        .await
+        .map_err(|_| Break::Lost("the stream was closed".to_owned()))
 }
 
 fn lost(status: tonic::Status) -> Break {
@@ -380,104 +381,4 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
         deepest = source;
     }
     deepest.to_string()
-}
-
-/// A connection to the controller, of either kind.
-enum Connection {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Connection {
-    async fn open(address: &ControllerAddress) -> io::Result<Self> {
-        match address {
-            ControllerAddress::Unix(path) => Ok(Self::Unix(UnixStream::connect(path).await?)),
-            ControllerAddress::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
-                stream.set_nodelay(true)?;
-                let socket = socket2::SockRef::from(&stream);
-                // Statistics go out each second, so a controller that has vanished without
-                // a word is noticed by what is not acknowledged.
-                socket.set_tcp_user_timeout(Some(TCP_SILENCE))?;
-                Ok(Self::Tcp(stream))
-            }
-        }
-    }
-}
-
-macro_rules! either {
-    ($self:expr, $stream:ident => $call:expr) => {
-        match $self.get_mut() {
-            Connection::Tcp($stream) => $call,
-            Connection::Unix($stream) => $call,
-        }
-    };
-}
-
-impl tokio::io::AsyncRead for Connection {
-    fn poll_read(
-        self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        buffer: &mut tokio::io::ReadBuf<'_>,
-    ) -> std::task::Poll<io::Result<()>> {
-        either!(self, stream => std::pin::Pin::new(stream).poll_read(context, buffer))
-    }
-}
-
-impl tokio::io::AsyncWrite for Connection {
-    fn poll_write(
-        self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        bytes: &[u8],
-    ) -> std::task::Poll<io::Result<usize>> {
-        either!(self, stream => std::pin::Pin::new(stream).poll_write(context, bytes))
-    }
-
-    fn poll_flush(
-        self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<io::Result<()>> {
-        either!(self, stream => std::pin::Pin::new(stream).poll_flush(context))
-    }
-
-    fn poll_shutdown(
-        self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<io::Result<()>> {
-        either!(self, stream => std::pin::Pin::new(stream).poll_shutdown(context))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_read_and_written() {
-        for (text, shown) in [
-            ("10.0.0.1:9339", "10.0.0.1:9339"),
-            ("controller.lan:1", "controller.lan:1"),
-            ("[::1]:50051", "[::1]:50051"),
-            ("unix:/run/x.sock", "unix:/run/x.sock"),
-            ("unix:///run/x.sock", "unix:/run/x.sock"),
-        ] {
-            assert_eq!(text.parse::<ControllerAddress>().unwrap().to_string(), shown);
-        }
-    }
-
-    #[test]
-    fn wrong_addresses_say_what_is_expected() {
-        for (text, part) in [
-            ("controller", "neither host:port nor unix:/path"),
-            ("controller:0", "port \"0\"; it must be 1 to 65535"),
-            ("controller:65536", "port \"65536\"; it must be 1 to 65535"),
-            ("::1:5", "in brackets"),
-            (":5", "neither"),
-            ("unix:relative", "absolute path"),
-            ("", "neither"),
-        ] {
-            let error = text.parse::<ControllerAddress>().unwrap_err();
-            assert!(error.contains(part), "{text}: {error}");
-        }
-    }
 }
