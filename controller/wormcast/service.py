@@ -65,8 +65,11 @@ async def _serve(options: Options) -> None:
             RoutingPathfinder(options.algorithm),
             probe_interval_s=options.probe_interval_s,
         )
-        for spec in read_switches(options.switches) if options.switches else []:
+        configuration = read_configuration(options.switches) if options.switches else Configuration()
+        for spec in configuration.switches:
             controller.put_switch(spec)
+        for host in configuration.hosts:
+            controller.declare_host(*host)
         agents = await controller.start(options.agents)
     except (StoreError, ArtifactError, DirectoryError) as error:
         raise StartError(str(error)) from error
@@ -136,37 +139,66 @@ def _listen_config(listen: str) -> dict[str, Any]:
     return {"host": host.strip("[]"), "port": int(port), **common}
 
 
-def read_switches(path: Path) -> list[SwitchSpec]:
+@dataclass(frozen=True)
+class Configuration:
+    """What the switches file says."""
+
+    switches: tuple[SwitchSpec, ...] = ()
+    hosts: tuple[tuple[str | None, int, int, int | None], ...] = ()
+    """Hosts without an agent: name, switch, port, id."""
+
+
+FILE_FORM = (
+    '{"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}], '
+    '"hosts": [{"name": "printer", "switch": 0, "port": 5}]}'
+)
+
+
+def read_configuration(path: Path) -> Configuration:
     """Reads the switches file; raises `StartError` that names the file and the place."""
-    form = '{"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}]}'
     try:
         value = json.loads(path.read_text())
-        return [
-            SwitchSpec(
-                SwitchId(_integer(entry, "id", n)),
-                _text(entry, "address", n),
-                _integer(entry, "device_id", n) if "device_id" in entry else 0,
-                _integer(entry, "ports", n),
-            )
-            for n, entry in enumerate(value["switches"])
-        ]
+        return Configuration(
+            tuple(_read_switch(entry, f"switches[{n}]") for n, entry in enumerate(value["switches"])),
+            tuple(_read_host(entry, f"hosts[{n}]") for n, entry in enumerate(value.get("hosts", []))),
+        )
     except OSError as error:
         raise StartError(f"{path}: {error.strerror}") from error
     except json.JSONDecodeError as error:
         raise StartError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise StartError(f"{path}: {error}; wanted {form}") from error
+    except KeyError as error:
+        raise StartError(f"{path}: {error} is missing; wanted {FILE_FORM}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise StartError(f"{path}: {error}; wanted {FILE_FORM}") from error
 
 
-def _integer(entry: dict[str, Any], name: str, number: int) -> int:
+def _read_switch(entry: dict[str, Any], place: str) -> SwitchSpec:
+    return SwitchSpec(
+        SwitchId(_integer(entry, "id", place)),
+        _text(entry, "address", place),
+        _integer(entry, "device_id", place) if "device_id" in entry else 0,
+        _integer(entry, "ports", place),
+    )
+
+
+def _read_host(entry: dict[str, Any], place: str) -> tuple[str | None, int, int, int | None]:
+    return (
+        _text(entry, "name", place) if "name" in entry else None,
+        _integer(entry, "switch", place),
+        _integer(entry, "port", place),
+        _integer(entry, "id", place) if "id" in entry else None,
+    )
+
+
+def _integer(entry: dict[str, Any], name: str, place: str) -> int:
     value = entry[name]
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"switches[{number}].{name} is {value!r}, not an integer")
+        raise ValueError(f"{place}.{name} is {value!r}, not an integer")
     return value
 
 
-def _text(entry: dict[str, Any], name: str, number: int) -> str:
+def _text(entry: dict[str, Any], name: str, place: str) -> str:
     value = entry[name]
     if not isinstance(value, str):
-        raise ValueError(f"switches[{number}].{name} is {value!r}, not a text")
+        raise ValueError(f"{place}.{name} is {value!r}, not a text")
     return value

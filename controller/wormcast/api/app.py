@@ -11,6 +11,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from wormcast import __version__
 from wormcast.api import failures, views
+from wormcast.api.body_limit import BodyLimit
 from wormcast.api.metrics import render_metrics
 from wormcast.api.models import (
     ErrorAnswer,
@@ -51,6 +52,7 @@ def create_app(controller: Controller) -> FastAPI:
         responses={422: {"model": ErrorAnswer, "description": "out of bounds"}},
     )
     failures.install(app)
+    app.add_middleware(BodyLimit)
     _serve_network(app, controller)
     _serve_groups(app, controller)
     _serve_plans(app, controller)

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from wormcast.control.errors import RequestError
 from wormcast.plan import RoutingError
+from wormcast.store.database import StoreError
 
 
 def describe(
@@ -28,12 +29,30 @@ def describe(
     return {"error": detail}
 
 
+class TooLarge(HTTPException):
+    """A body beyond the bound; an HTTPException, because FastAPI takes others for broken JSON."""
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(413)
+        self.bytes_max = bytes_max
+
+
+def answer_too_large(error: TooLarge) -> JSONResponse:
+    """The answer to a body that is too large."""
+    body = describe("the body is too large", bound=f"{error.bytes_max} bytes")
+    return JSONResponse(body, 413, {"connection": "close"})
+
+
 def install(app: FastAPI) -> None:
     """Makes all failures of the app answer alike."""
 
     @app.exception_handler(RequestError)
     async def _refused(_: Request, error: RequestError) -> JSONResponse:
         return JSONResponse(describe(error.message, error.value, error.bound, error.choices), error.status)
+
+    @app.exception_handler(StoreError)
+    async def _unkept(_: Request, error: StoreError) -> JSONResponse:
+        return JSONResponse(describe(f"nothing was changed: {error}"), 507)
 
     @app.exception_handler(RoutingError)
     async def _unplannable(_: Request, error: RoutingError) -> JSONResponse:
@@ -49,6 +68,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
+        if isinstance(error, TooLarge):
+            return answer_too_large(error)
         if error.status_code == 404:
             paths = sorted(app.openapi()["paths"])
             return JSONResponse(describe("there is no such resource", request.url.path, choices=paths), 404)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 
 from wormcast.control.controller import Controller
+from wormcast.discovery.hosts import HOST_STATES
 from wormcast.p4rt.session import SwitchSession
 from wormcast.wire.ids import DropReason, Kind
 
@@ -54,7 +55,7 @@ def _add_network(page: _Page, controller: Controller) -> None:
     sessions = sorted(controller.sessions.items())
     monitor, hosts = controller.monitor, controller.hosts
     now = time.monotonic()
-    states: dict[str, int] = dict.fromkeys(("up", "plain", "dead", "silent", "lost"), 0)
+    states: dict[str, int] = dict.fromkeys(HOST_STATES, 0)
     for record in hosts.records():
         states[hosts.state(record, now)] += 1
     up = monitor.switches()
@@ -104,6 +105,12 @@ def _add_network(page: _Page, controller: Controller) -> None:
     )
     page.add("host_conflicts_total", "counter", "announcements ignored, place taken", [({}, hosts.conflicts)])
     page.add(
+        "host_reports_doubted_total",
+        "counter",
+        "reports of silent hosts not believed",
+        [({}, hosts.reports_doubted)],
+    )
+    page.add(
         "host_unclaimed_dropped_total",
         "counter",
         "announcements dropped, too many names",
@@ -117,6 +124,12 @@ def _add_plans(page: _Page, controller: Controller) -> None:
     page.add("plans_total", "counter", "plans made", [({}, reconciler.figures.plans)])
     page.add("plan_failures_total", "counter", "plans that failed", [({}, reconciler.figures.failures)])
     page.add("plan_seconds_total", "counter", "time spent planning", [({}, reconciler.figures.seconds)])
+    page.add(
+        "store_failures_total",
+        "counter",
+        "changes not written to the state file",
+        [({}, controller.store_failures + reconciler.figures.epochs_not_kept)],
+    )
     page.add("groups", "gauge", "configured groups", [({}, len(controller.groups.groups()))])
     page.add(
         "group_shortfalls", "gauge", "members that cannot take part", [({}, len(reconciler.state.shortfalls))]

@@ -24,7 +24,8 @@ def controller() -> None:
 @click.option(
     "--switches",
     type=click.Path(dir_okay=False, path_type=Path),
-    help='Switches to control: {"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}]}. '
+    help='Switches to control: {"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}]}; '
+    'hosts without an agent may follow: "hosts": [{"name": "printer", "switch": 0, "port": 5}]. '
     "More can be added over REST.",
 )
 @click.option(
@@ -56,7 +57,7 @@ def controller() -> None:
     "--algorithm",
     default="osud",
     show_default=True,
-    help="Unicast routes: osud, or one with in-transit hosts such as rrmit-min.",
+    help="Unicast routes: osud uses all links, tree-only those of the spanning tree.",
 )
 @click.option(
     "--probe-interval-ms",

@@ -20,6 +20,7 @@ from wormcast import plan
 
 EXIT_DEADLOCK = 1
 EXIT_REFUSED = 2
+_ID = click.IntRange(0, 65534)
 
 F = TypeVar("F", bound=Callable[..., Any])
 Json = dict[str, Any]
@@ -99,7 +100,7 @@ def _file_options(command: F) -> F:
     command = click.option(
         "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
     )(command)
-    command = click.option("--root", type=int, help="Root switch. [default: the one of least eccentricity]")(
+    command = click.option("--root", type=_ID, help="Root switch. [default: the one of least eccentricity]")(
         command
     )
     return click.option(
@@ -156,7 +157,7 @@ def _spec(kind: str, numbers: dict[str, int | str | None]) -> str:
 
 @click.command("draw")
 @click.argument("topology", metavar="FILE|KIND")
-@click.option("--root", type=int, help="Root switch. [default: the one of least eccentricity]")
+@click.option("--root", type=_ID, help="Root switch. [default: the one of least eccentricity]")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
 def topo_draw(topology: str, root: int | None, output: Path | None) -> None:
     """Draw a topology and its spanning tree as SVG."""
@@ -165,8 +166,8 @@ def topo_draw(topology: str, root: int | None, output: Path | None) -> None:
 
 
 @click.command("route")
-@click.argument("src", type=int, required=False)
-@click.argument("dst", type=int, required=False)
+@click.argument("src", type=_ID, required=False)
+@click.argument("dst", type=_ID, required=False)
 @click.option("--algorithm", default="osud", show_default=True, help="osud or tree-only.")
 @_file_options
 def route(
@@ -196,9 +197,9 @@ def route(
 
 
 @click.command("plan")
-@click.argument("hosts", type=int, nargs=-1, metavar="[HOST]...")
+@click.argument("hosts", type=_ID, nargs=-1, metavar="[HOST]...")
 @click.option("--members", callback=_host_list, help="Members, as in 1,5,9, or as arguments.")
-@click.option("--source", type=int, help="Host that sends. [default: the lowest member]")
+@click.option("--source", type=_ID, help="Host that sends. [default: the lowest member]")
 @click.option("--scheme", help="repeat, circuit, tree, k-binomial or switch. [default: k-binomial]")
 @click.option("--k", type=int, help="k-binomial: most children of a host. [default: the best for --packets]")
 @click.option("--packets", type=int, help="Packets of a message. [default: 1]")

@@ -35,12 +35,12 @@ def send_file(
     as_json: bool,
 ) -> int:
     """Sends the file; returns the exit status."""
-    started = time.monotonic()
     with _open(file) as (content, size), Agent(socket) as agent:
         shown = safe_file_name(name or ("stdin" if str(file) == "-" else file.name))
         with _Display(shown, size, quiet=as_json) as display:
             sender = agent.open_sender(group, on_progress=display.update)
             display.describe(sender)
+            started = time.monotonic()
             try:
                 count, digest = _write(sender, content, shown, size)
                 message = sender.end()
@@ -48,7 +48,10 @@ def send_file(
             except RefusedError as error:
                 if error.code != "timeout":
                     raise
-                click.echo(f"wormcast: not every member has the file after {timeout_s:g} s", err=True)
+                text = f"not every member has the file after {timeout_s:g} s"
+                if as_json:
+                    click.echo(json.dumps({"error": text, "code": error.code}))
+                click.echo(f"wormcast: {text}", err=True)
                 return EXIT_TIMEOUT
             seconds = time.monotonic() - started
             display.finish()

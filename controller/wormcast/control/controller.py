@@ -26,7 +26,7 @@ from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
-from wormcast.store.database import Database, SwitchSpec
+from wormcast.store.database import Database, StoreError, SwitchSpec
 
 LOG = logging.getLogger("wormcast.control")
 
@@ -37,6 +37,8 @@ SILENT_HOLD_S = 2.0
 SWITCHES_MAX = 1024
 COUNTERS_MAX = 4096
 """Counters kept of one agent; further names are dropped and counted."""
+COUNTER_NAME_MAX = 128
+"""Characters of a counter's name; longer ones are dropped and counted."""
 
 
 @dataclass
@@ -77,6 +79,8 @@ class Controller:
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
         self.lldp_rejected: Counter[str] = Counter()
+        self.store_failures = 0
+        """Changes of the network that could not be written to the state file."""
         self.directory = AgentDirectory(self)
         self.reconciler = Reconciler(
             self.look, pathfinder, database, self.sessions, self.directory, self.events
@@ -283,12 +287,17 @@ class Controller:
         if network != self._network:
             self._tell_changes(self._network, network)
             self._network = network
-            self._database.put_network(
-                self.monitor.switches(),
-                self.monitor.links(),
-                [(r, r.attached or now < r.expected_until) for r in self.hosts.records()],
-            )
+            self._keep_network(now)
         self.reconciler.notice()
+
+    def _keep_network(self, now: float) -> None:
+        hosts = [(r, r.attached or now < r.expected_until) for r in self.hosts.records()]
+        try:
+            self._database.put_network(self.monitor.switches(), self.monitor.links(), hosts)
+        except StoreError as error:
+            # The fabric comes first: a restart would have to discover anew.
+            self.store_failures += 1
+            LOG.error("the network is not kept: %s", error)
 
     def _describe_network(self, now: float) -> _Network:
         return _Network(
@@ -351,6 +360,11 @@ class Controller:
         """See `SwitchWatcher`."""
         self.monitor.disconnect(switch, time.monotonic())
         self.events.add("switch_disconnected", time.time(), switch=switch, reason=reason)
+
+    def switch_demoted(self, switch: SwitchId, reason: str) -> None:
+        """See `SwitchWatcher`."""
+        self.monitor.suspend(switch)
+        self.events.add("switch_demoted", time.time(), switch=switch, reason=reason)
 
     def switch_refused(self, switch: SwitchId, reason: str) -> None:
         """See `SwitchWatcher`."""
@@ -417,18 +431,25 @@ class Controller:
             reason=reason,
             dead=dead,
         )
-        if dead and self.hosts.report_silent(HostId(host), f"reported by host {by}: {reason}"):
+        if not dead or not self._share_group(group, by, HostId(host)):
+            return
+        if self.hosts.report_silent(HostId(host), by, reason, time.monotonic()):
             LOG.warning("host %d is silent: reported by host %d: %s", host, by, reason)
             asyncio.get_running_loop().call_later(
                 SILENT_HOLD_S, self.directory.end_stream, HostId(host), "reported silent; register again"
             )
             self.notice()
 
+    def _share_group(self, group: GroupId, *hosts: HostId) -> bool:
+        return any(g.id == group and set(hosts) <= set(g.members) for g in self.groups.groups())
+
     def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
         """See `AgentWatcher`."""
         status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
         for name, group, value in counters:
-            if (name, group) in status.counters or len(status.counters) < COUNTERS_MAX:
+            if (name, group) in status.counters or (
+                len(status.counters) < COUNTERS_MAX and len(name) <= COUNTER_NAME_MAX
+            ):
                 status.counters[name, group] = value
             else:
                 status.counters_dropped += 1

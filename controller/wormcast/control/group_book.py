@@ -88,8 +88,8 @@ class GroupBook:
     def delete(self, key: int | str) -> Group:
         """Removes a group; raises `RequestError`."""
         group = self.get(key)
-        del self._groups[group.id]
         self._database.remove_group(group.id)
+        del self._groups[group.id]
         return group
 
     def add(self, key: int | str, members: Iterable[int | str]) -> Group:
@@ -180,8 +180,8 @@ class GroupBook:
         return GroupId(free)
 
     def _put(self, group: Group) -> Group:
-        self._groups[group.id] = group
         self._database.put_group(group)
+        self._groups[group.id] = group
         return group
 
 

@@ -18,7 +18,7 @@ from wormcast.fabric.planner import Pathfinder, plan
 from wormcast.fabric.state import FabricState, digest_agents
 from wormcast.fabric.topology import Topology
 from wormcast.p4rt.session import SwitchSession
-from wormcast.store.database import Database
+from wormcast.store.database import Database, StoreError
 
 LOG = logging.getLogger("wormcast.control")
 
@@ -48,6 +48,7 @@ class PlanFigures:
     plans: int = 0
     failures: int = 0
     seconds: float = 0.0
+    epochs_not_kept: int = 0
     last_error: str = ""
 
 
@@ -143,7 +144,7 @@ class Reconciler:
         news = digest != self._digest
         if news:
             self.epoch, self._digest = Epoch(self.epoch + 1), digest
-            self._database.put_agent_plan(self.epoch, digest)
+            self._keep_epoch(digest)
         for switch, wanted in state.switches.items():
             if switch in self._sessions:
                 self._sessions[switch].desire(wanted)
@@ -160,6 +161,14 @@ class Reconciler:
                 shortfalls=[{"group": s.group, "host": s.host, "reason": s.reason} for s in state.shortfalls],
             )
         await self._advance(Stage.RETIRE)
+
+    def _keep_epoch(self, digest: str) -> None:
+        try:
+            self._database.put_agent_plan(self.epoch, digest)
+        except StoreError as error:
+            # Agents must get their way around a failure; after a restart `outbid` learns the epoch from them.
+            self.figures.epochs_not_kept += 1
+            LOG.error("epoch %d is not kept: %s", self.epoch, error)
 
     async def _advance(self, stage: Stage) -> None:
         tasks = {asyncio.create_task(session.advance(stage)) for session in self._sessions.values()}

@@ -16,10 +16,14 @@ from wormcast.discovery.lldp import NAME_BYTES_MAX
 from wormcast.fabric.ids import HOST_ID_MAX, HostId
 from wormcast.fabric.topology import PortRef
 
+SUSPECT_AFTER_S = 2.5
+"""A host not heard for so long may be cut off itself: its reports of others are not believed. Agents announce
+themselves about once a second."""
 RESTORE_GRACE_S = 5.0
 """After a start of the controller, remembered agents count as attached for so long."""
 DETACH_GRACE_S = 1.0
 """An agent whose stream breaks counts as attached for so long, to dial again."""
+HOST_STATES = ("up", "plain", "dead", "silent", "unlocated", "lost")
 UNCLAIMED_MAX = 4096
 """Announcements of names that no agent registered; further ones are counted and dropped."""
 
@@ -50,6 +54,7 @@ class HostRecord:
     declared: bool = False
     """Its place was given by the operator and stays."""
     place: PortRef | None = None
+    heard_at: float = float("-inf")
     heard_until: float = 0.0
     """The place counts as confirmed until then, unless declared."""
     attached: bool = False
@@ -63,6 +68,7 @@ class HostRecord:
 class _Unclaimed:
     mac: bytes
     place: PortRef
+    heard_at: float
     heard_until: float
 
 
@@ -74,6 +80,8 @@ class HostRegistry:
         self._unclaimed: dict[str, _Unclaimed] = {}
         self.conflicts = 0
         """Announcements ignored: another host holds the port, or the name is fresh elsewhere."""
+        self.reports_doubted = 0
+        """Reports of silent hosts not believed, because the reporter may be cut off itself."""
         self.unclaimed_dropped = 0
         """Announcements dropped because `UNCLAIMED_MAX` names wait for a registration."""
 
@@ -81,6 +89,7 @@ class HostRegistry:
         """Takes remembered hosts for attached and confirmed until a grace period is over."""
         for record in records:
             record.heard_until = record.expected_until = now + RESTORE_GRACE_S
+            record.heard_at = now
             record.attached = False
             self._hosts[record.id] = record
 
@@ -97,7 +106,7 @@ class HostRegistry:
         record.silent = ""
         waiting = self._unclaimed.pop(name, None)
         if waiting is not None and not record.declared:
-            self._settle(record, waiting.place, waiting.heard_until)
+            self._settle(record, waiting.place, waiting.heard_at, waiting.heard_until)
         return record
 
     def detach(self, host: HostId, now: float) -> None:
@@ -123,7 +132,7 @@ class HostRegistry:
             )
         record = self._claim(name, asked, now)
         record.declared = True
-        self._settle(record, place, now)
+        self._settle(record, place, now, now)
         return record
 
     def forget(self, host: HostId) -> None:
@@ -138,7 +147,7 @@ class HostRegistry:
             self.conflicts += 1
             return
         if record is None:
-            self._keep_unclaimed(name, _Unclaimed(mac, place, now + ttl_s), now)
+            self._keep_unclaimed(name, _Unclaimed(mac, place, now, now + ttl_s), now)
         elif record.declared:
             self.conflicts += place != record.place
         elif record.place != place and self._is_fresh(record, now) and record.mac != mac:
@@ -146,14 +155,21 @@ class HostRegistry:
         elif ttl_s == 0:
             record.heard_until = now
         else:
-            self._settle(record, place, now + ttl_s)
+            self._settle(record, place, now, now + ttl_s)
 
-    def report_silent(self, host: HostId, reason: str) -> bool:
-        """A neighbour got no answer from the host. True when that is news."""
-        record = self._hosts.get(host)
-        if record is None or record.silent:
+    def report_silent(self, host: HostId, by: HostId, reason: str, now: float) -> bool:
+        """A neighbour got no answer from the host. True when that is news and to be believed.
+
+        Who is cut off gets no answer from anyone: the reports of a host that is
+        silent, or has not been heard lately, are not believed.
+        """
+        record, witness = self._hosts.get(host), self._hosts.get(by)
+        if record is None or witness is None or record.silent or record is witness:
             return False
-        record.silent = reason or "reported silent"
+        if witness.silent or not (witness.declared or now - witness.heard_at <= SUSPECT_AFTER_S):
+            self.reports_doubted += 1
+            return False
+        record.silent = f"reported by host {by}: {reason}"
         return True
 
     def poll_timeout(self, now: float) -> float | None:
@@ -166,14 +182,16 @@ class HostRegistry:
         return frozenset(r.id for r in self._hosts.values() if self.state(r, now) == "up")
 
     def state(self, record: HostRecord, now: float) -> str:
-        """up, plain (no agent), dead (agent gone), silent (reported), lost (no announcement any more)."""
+        """up, plain (no agent), dead (agent gone), silent (reported), unlocated (not announced yet), lost (not any more)."""
         if record.silent:
             return "silent"
         if not record.agent:
             return "plain"
         if not record.attached and now >= record.expected_until:
             return "dead"
-        if record.place is None or not (record.declared or self._is_fresh(record, now)):
+        if record.place is None:
+            return "unlocated"
+        if not record.declared and not self._is_fresh(record, now):
             return "lost"
         return "up"
 
@@ -226,12 +244,12 @@ class HostRegistry:
                 return HostId(host)
         raise HostRefused("every host id is taken", value=HOST_ID_MAX + 1, bound=f"{HOST_ID_MAX + 1} hosts")
 
-    def _settle(self, record: HostRecord, place: PortRef, heard_until: float) -> None:
+    def _settle(self, record: HostRecord, place: PortRef, heard_at: float, heard_until: float) -> None:
         holder = self.at(place)
         if holder is not None and holder is not record:
             holder.place = None
         record.place = place
-        record.heard_until = heard_until
+        record.heard_at, record.heard_until = heard_at, heard_until
 
     def _is_fresh(self, record: HostRecord, now: float) -> bool:
         return now < record.heard_until

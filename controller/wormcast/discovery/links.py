@@ -99,6 +99,12 @@ class LinkMonitor:
             record.down_at = now + SWITCH_GRACE_S
             record.probe_at = {}
 
+    def suspend(self, switch: SwitchId) -> None:
+        """Another controller took the switch over: what was known of it stays, unprobed."""
+        record = self._switches.get(switch)
+        if record is not None:
+            record.connected, record.down_at, record.probe_at = False, None, {}
+
     def handle_probe(self, sent: PortRef, received: PortRef) -> None:
         """A probe sent out of one port came in at another."""
         if not self._knows(sent) or not self._knows(received) or sent == received:

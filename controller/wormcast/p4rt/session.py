@@ -21,11 +21,13 @@ from wormcast.fabric.ids import LLDP_ETHERTYPE, PortId, SwitchId
 from wormcast.fabric.state import SwitchState
 from wormcast.fabric.switch_entries import TABLES_WITH_DEFAULT
 from wormcast.p4rt.artifacts import Artifacts
+from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.p4rt.convert import ForeignEntry, decode_default_into, decode_into, encode_update
 from wormcast.p4rt.eviction import evict_foreign_groups
 from wormcast.store.database import SwitchSpec
 
 LOG = logging.getLogger("wormcast.p4rt")
+allow_unix_sockets()
 
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
@@ -50,6 +52,9 @@ class SwitchWatcher(Protocol):
 
     def switch_disconnected(self, switch: SwitchId, reason: str) -> None:
         """The session ended."""
+
+    def switch_demoted(self, switch: SwitchId, reason: str) -> None:
+        """Another controller is primary: this one neither writes nor hears packets, and waits for its turn."""
 
     def switch_refused(self, switch: SwitchId, reason: str) -> None:
         """A write failed; the session tries again."""
@@ -206,9 +211,8 @@ class SwitchSession:
         if not switch.is_primary:
             self.last_error = f"another controller is primary (election id {switch.primary_id})"
             LOG.warning("switch %d: %s", self.spec.id, self.last_error)
-            if self.connected:
-                self.connected = False
-                self._watcher.switch_disconnected(self.spec.id, self.last_error)
+            self.connected = False
+            self._watcher.switch_demoted(self.spec.id, self.last_error)
             return
         async with self._lock:
             await self._read_state()

@@ -6,11 +6,12 @@ controller loses nothing; a crash of the machine may lose the last moments.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -83,6 +84,20 @@ class Database:
                 f"state file {self._path} has schema {version}; this version reads {SCHEMA_VERSION}"
             )
 
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: done as a whole or, with a `StoreError`, not at all."""
+        try:
+            self._sql.execute("BEGIN")
+            try:
+                yield self._sql
+            except BaseException:
+                self._sql.execute("ROLLBACK")
+                raise
+            self._sql.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StoreError(f"state file {self._path}: {error}") from error
+
     def close(self) -> None:
         """Closes the file."""
         self._sql.close()
@@ -97,8 +112,8 @@ class Database:
         return frozenset(SwitchId(i) for (i,) in self._sql.execute("SELECT id FROM switches WHERE up"))
 
     def put_switch(self, spec: SwitchSpec) -> None:
-        """Adds or replaces a switch."""
-        self._sql.execute(
+        """Adds or replaces a switch. Raises `StoreError`, as all changes do."""
+        self._put(
             "INSERT INTO switches (id, address, device_id, ports) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
             "SET address=excluded.address, device_id=excluded.device_id, ports=excluded.ports",
             (spec.id, spec.address, spec.device_id, spec.ports),
@@ -106,7 +121,7 @@ class Database:
 
     def remove_switch(self, switch: SwitchId) -> None:
         """Removes a switch."""
-        self._sql.execute("DELETE FROM switches WHERE id=?", (switch,))
+        self._put("DELETE FROM switches WHERE id=?", (switch,))
 
     def links(self) -> list[Link]:
         """Links that were up when last seen."""
@@ -117,16 +132,15 @@ class Database:
         self, up: Iterable[SwitchId], links: Iterable[Link], hosts: Iterable[tuple[HostRecord, bool]]
     ) -> None:
         """Replaces what was discovered; with each host whether its agent counts as attached."""
-        with self._sql:
-            self._sql.execute("BEGIN")
-            self._sql.execute("UPDATE switches SET up=0")
-            self._sql.executemany("UPDATE switches SET up=1 WHERE id=?", [(i,) for i in up])
-            self._sql.execute("DELETE FROM links")
-            self._sql.executemany(
+        with self._change() as sql:
+            sql.execute("UPDATE switches SET up=0")
+            sql.executemany("UPDATE switches SET up=1 WHERE id=?", [(i,) for i in up])
+            sql.execute("DELETE FROM links")
+            sql.executemany(
                 "INSERT INTO links VALUES (?, ?, ?, ?)", [(x.a, x.a_port, x.b, x.b_port) for x in links]
             )
-            self._sql.execute("DELETE FROM hosts")
-            self._sql.executemany(
+            sql.execute("DELETE FROM hosts")
+            sql.executemany(
                 "INSERT INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [_host_row(host, attached) for host, attached in hosts],
             )
@@ -174,7 +188,7 @@ class Database:
 
     def put_group(self, group: Group) -> None:
         """Adds or replaces a group."""
-        self._sql.execute(
+        self._put(
             "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?)",
             (
                 group.id,
@@ -188,7 +202,7 @@ class Database:
 
     def remove_group(self, group: GroupId) -> None:
         """Removes a group."""
-        self._sql.execute("DELETE FROM groups WHERE id=?", (group,))
+        self._put("DELETE FROM groups WHERE id=?", (group,))
 
     def agent_plan(self) -> tuple[Epoch, str]:
         """Epoch and digest of the last agent plans."""
@@ -197,7 +211,11 @@ class Database:
 
     def put_agent_plan(self, epoch: Epoch, digest: str) -> None:
         """Remembers the agent plans by their digest; call before any agent is told."""
-        self._sql.execute("UPDATE agent_plan SET epoch=?, digest=?", (epoch, digest))
+        self._put("UPDATE agent_plan SET epoch=?, digest=?", (epoch, digest))
+
+    def _put(self, statement: str, values: tuple[object, ...]) -> None:
+        with self._change() as sql:
+            sql.execute(statement, values)
 
 
 def _host_row(host: HostRecord, attached: bool) -> tuple[object, ...]:
