@@ -16,6 +16,7 @@ import pytest
 
 START_SECONDS_MAX = 20.0
 HELP_SECONDS_MAX = 0.5
+ONE_SWITCH = '{"switches": [{"id": 0, "address": "a:1", "ports": 3}], "hosts": [%s]}'
 
 
 @dataclass
@@ -62,7 +63,10 @@ def shell(tmp_path: Path) -> Shell:
 def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A controller with one switch that does not answer, and two declared hosts; for all tests of this file."""
     shell = Shell(tmp_path_factory.mktemp("cli"))
-    switches = {"switches": [{"id": 0, "address": "127.0.0.1:39999", "device_id": 0, "ports": 4}]}
+    switches = {
+        "switches": [{"id": 0, "address": "127.0.0.1:39999", "device_id": 0, "ports": 4}],
+        "hosts": [{"name": "h0", "switch": 0, "port": 0}],
+    }
     (shell.directory / "switches.json").write_text(json.dumps(switches))
     controller = shell.start_controller("--switches", "switches.json", "--state", "state.db")
     try:
@@ -70,9 +74,8 @@ def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         while shell.run("topo", "show", "--json").returncode != 0:
             assert time.monotonic() < deadline, "the controller does not answer"
             assert controller.poll() is None
-        for name, port in (("h0", "0"), ("h1", "1")):
-            made = shell.run("host", "declare", name, "--switch", "0", "--port", port)
-            assert made.returncode == 0, made.stderr
+        made = shell.run("host", "declare", "h1", "--switch", "0", "--port", "1")
+        assert made.returncode == 0, made.stderr
         yield shell
     finally:
         controller.send_signal(signal.SIGTERM)
@@ -203,6 +206,10 @@ def test_routes_and_groups_work_offline(shell: Shell) -> None:
         ),
         ('{"switches": [{"id": 0, "address": "a:1", "ports": 300}]}', "possible: 1 to 254"),
         ('{"switches": [{"id": 0, "address": "a", "ports": 3}]}', "possible: host:port or unix:/path"),
+        (ONE_SWITCH % '{"switch": 0}', "'port' is missing"),
+        (ONE_SWITCH % '{"switch": 0, "port": 3}', "switch 0 has no port 3; possible: 0 to 2"),
+        (ONE_SWITCH % '{"name": 3, "switch": 0, "port": 2}', "hosts[0].name is 3, not a text"),
+        (ONE_SWITCH % '{"name": "a b", "switch": 0, "port": 2}', "host name 'a b' is not usable"),
     ],
 )
 def test_switch_files_that_are_none_are_refused(shell: Shell, content: str, text: str) -> None:

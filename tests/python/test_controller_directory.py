@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from wormcast.directory.server import AgentDirectory, DirectoryError
 from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.fabric.ids import PortId, SwitchId
 from wormcast.fabric.topology import Link
+from wormcast.sockets import SocketInUse, claim_path
 from wormcast.store.database import Database, StoreError, SwitchSpec
 
 
@@ -95,6 +98,13 @@ def test_nothing_changed_means_no_new_epoch(tmp_path: Path) -> None:
         for _again in range(3):
             announce(controller, "a0", 0, 0)
             await controller.reconciler.settle()
+        controller.declare_host("plain", 0, 5, 50)
+        await until(lambda: agents[0].plans[-1].epoch == epoch + 1)
+        epoch, count = controller.reconciler.epoch, count + 1
+        group = controller.groups.create(GroupRequest("switch", ("plain",), class_d="239.0.0.1"))
+        await controller.tell_group("group_created", group)
+        assert controller.reconciler.state.switches[SwitchId(0)].multicast, "the switches know the group"
+        await asyncio.sleep(0.1)
         assert controller.reconciler.epoch == epoch
         assert len(agents[0].plans) == count
 
@@ -129,9 +139,13 @@ def test_a_host_its_neighbour_reports_silent_is_left_out_and_told_to_dial_again(
         await until(lambda: groups_of(agents[1]) == {group.id: [0, 1, 2]})
         report = agent_pb2.MemberReport(group=group.id, origin=0, host=1, reason="no space left on device")
         await agents[0].send(member_report=report)
+        report = agent_pb2.MemberReport(group=99, origin=0, host=1, reason="silent", host_dead=True)
+        await agents[0].send(member_report=report)
         report = agent_pb2.MemberReport(group=group.id, origin=0, host=2, reason="silent", host_dead=True)
         await agents[0].send(member_report=report)
         await until(lambda: groups_of(agents[0]) == {group.id: [0, 1]})
+        assert controller.find_host(1).silent == "", "its neighbour shares no group 99 with it"
+        await until(lambda: groups_of(agents[2]) == {})
         assert groups_of(agents[2]) == {}, "a host that only seems silent stops"
         record = controller.find_host(2)
         assert record.silent == "reported by host 0: silent"
@@ -208,6 +222,7 @@ def test_a_restart_ends_in_the_same_plan_and_epoch(tmp_path: Path) -> None:
         async with running(state, (address,)) as second:
             assert second.reconciler.epoch == plan.epoch
             assert second.reconciler.state.switches == states, "no table would be touched"
+            assert (second.find_host("a1").mac, second.find_host("a1").mtu_bytes) == (b"\2\0\0\0\0\1", 1500)
             async with attached(address, "a0", plan_epoch=plan.epoch) as one, attached(address, "a1"):
                 await until(lambda: one.plans)
                 await second.reconciler.settle()
@@ -218,6 +233,48 @@ def test_a_restart_ends_in_the_same_plan_and_epoch(tmp_path: Path) -> None:
             assert third.reconciler.epoch == plan.epoch + 1, "who was gone at the restart is still gone"
 
     asyncio.run(main())
+
+
+def test_epochs_go_on_although_the_state_file_is_lost(tmp_path: Path) -> None:
+    async def test(controller: Controller, agents: list[TestAgent], address: str) -> None:
+        later = controller.reconciler.epoch + 100
+        async with attached(address, "a9", plan_epoch=later):
+            await until(lambda: agents[0].plans[-1].epoch > later)
+            assert controller.reconciler.epoch == agents[0].plans[-1].epoch
+
+    with_agents(tmp_path, 1, test)
+    first, second = Database(None), Database(None)
+    assert abs(time.time() - first.agent_plan()[0]) < 5
+    assert second.agent_plan()[0] >= first.agent_plan()[0]
+
+
+def test_a_full_disk_stops_requests_and_not_the_fabric(tmp_path: Path) -> None:
+    async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
+        controller._database._sql.execute("PRAGMA query_only=ON")  # what a write meets then fails
+        with pytest.raises(StoreError):
+            controller.groups.create(GroupRequest("tree", (0, 1)))
+        assert controller.groups.groups() == []
+        controller.monitor.remove_switch(SwitchId(1))
+        controller.notice()
+        await until(lambda: [r.host for r in agents[0].plans[-1].routes] == [])
+        assert controller.store_failures >= 1
+        assert controller.reconciler.figures.epochs_not_kept >= 1
+        controller._database._sql.execute("PRAGMA query_only=OFF")
+        controller.groups.create(GroupRequest("tree", (0, 1)))
+
+    with_agents(tmp_path, 2, test)
+
+
+def test_a_socket_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "agents.sock"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        with pytest.raises(SocketInUse, match="another process listens on"):
+            claim_path(path)
+        assert path.is_socket()
+    claim_path(path)
+    assert not path.exists(), "its process is gone"
 
 
 def test_agents_that_do_not_come_back_after_a_restart_are_left_out(

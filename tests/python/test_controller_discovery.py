@@ -6,7 +6,14 @@ import random
 from collections.abc import Callable
 
 import pytest
-from wormcast.discovery.hosts import DETACH_GRACE_S, RESTORE_GRACE_S, UNCLAIMED_MAX, HostRefused, HostRegistry
+from wormcast.discovery.hosts import (
+    DETACH_GRACE_S,
+    RESTORE_GRACE_S,
+    SUSPECT_AFTER_S,
+    UNCLAIMED_MAX,
+    HostRefused,
+    HostRegistry,
+)
 from wormcast.discovery.links import PROBE_INTERVAL_S, PROBES_MISSED_MAX, SWITCH_GRACE_S, LinkMonitor
 from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode, encode_announcement, encode_probe
 from wormcast.fabric.ids import HostId, PortId, SwitchId
@@ -148,6 +155,19 @@ def test_a_short_loss_of_the_session_changes_nothing() -> None:
     for _ in range(100):
         wire.run(0.05)
         assert wire.monitor.links() == set(CABLES)
+
+
+def test_a_switch_another_controller_took_over_stays_as_it_was() -> None:
+    wire = ring()
+    wire.run(2.0)
+    wire.monitor.suspend(B)
+    wire.run(60.0)
+    assert wire.monitor.links() == set(CABLES)
+    assert list(wire.monitor.switches()) == [A, B, C]
+    wire.cut.add(CABLES[0])
+    wire.monitor.connect(B, wire.now)
+    wire.run(2.0)
+    assert wire.monitor.links() == set(CABLES[1:])
 
 
 def restored() -> Wire:
@@ -295,12 +315,31 @@ def test_an_announcement_may_come_before_the_registration() -> None:
 def test_a_host_reported_silent_is_back_when_it_registers_again() -> None:
     registry = HostRegistry()
     host = attach(registry, "a")
-    registry.announce("a", MAC, 100, ref(0, 0), 0.0)
-    assert registry.report_silent(host, "no acknowledgement for 5 s")
-    assert not registry.report_silent(host, "again"), "reported once"
-    assert registry.live(1.0) == set()
+    parent = attach(registry, "parent")
+    for name, port in (("a", 0), ("parent", 1)):
+        registry.announce(name, MAC, 100, ref(0, port), 0.0)
+    assert registry.report_silent(host, parent, "no acknowledgement for 5 s", 1.0)
+    assert not registry.report_silent(host, parent, "again", 1.0), "reported once"
+    assert registry.live(1.0) == {parent}
     attach(registry, "a", 2.0)
-    assert registry.live(2.0) == {host}
+    assert registry.live(2.0) == {host, parent}
+
+
+def test_who_is_cut_off_itself_is_not_believed() -> None:
+    registry = HostRegistry()
+    top, middle, leaf = (attach(registry, n) for n in ("top", "middle", "leaf"))
+    for n, name in enumerate(("top", "middle", "leaf")):
+        registry.announce(name, MAC, 100, ref(0, n), 0.0)
+    for name in ("top", "leaf"):
+        registry.announce(name, MAC, 100, ref(0, 0 if name == "top" else 2), SUSPECT_AFTER_S)
+    now = SUSPECT_AFTER_S + 0.1
+    assert not registry.report_silent(leaf, middle, "no acknowledgement", now)
+    assert registry.report_silent(middle, top, "no acknowledgement", now)
+    registry.announce("middle", MAC, 100, ref(0, 1), now)
+    assert not registry.report_silent(leaf, middle, "no acknowledgement", now), "it is silent itself"
+    assert not registry.report_silent(top, top, "myself", now)
+    assert registry.live(now) == {top, leaf}
+    assert registry.reports_doubted == 2
 
 
 def test_a_host_cannot_take_a_name_or_a_port_that_is_in_use() -> None:

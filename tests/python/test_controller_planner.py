@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import random
 
 import pytest
@@ -48,6 +49,24 @@ def test_group_worms_reach_every_member_once_from_anywhere(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_group_worms_cross_no_link_that_leads_to_no_member(seed: int) -> None:
+    _, topology, groups, state = random_case(seed)
+    walker = Walker(topology, state.switches)
+    for part in topology.components():
+        here = {h.id for h in part.hosts}
+        for sender in part.hosts:
+            routes = dict(state.agents[sender.id].tree_routes)
+            for number, members in fabric_members(groups).items():
+                walker.crossed.clear()
+                walker.send_group(sender, number)
+                crossed = set(walker.crossed)
+                walker.crossed.clear()
+                for member in (here & set(members)) - {sender.id}:
+                    assert walker.send_unicast(sender, routes[member]) == member
+                assert crossed == walker.crossed, "the copies keep to the tree routes to the members"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_class_d_packets_reach_the_union_of_groups_that_share_low_bits(seed: int) -> None:
     _, topology, groups, state = random_case(seed)
     walker = Walker(topology, state.switches)
@@ -61,7 +80,8 @@ def test_class_d_packets_reach_the_union_of_groups_that_share_low_bits(seed: int
                 got = walker.send_class_d(sender, int(group.class_d))
                 assert set(group.members) <= members
                 assert got == dict.fromkeys((here & members) - {sender.id}, 1)
-            assert walker.send_class_d(sender, int.from_bytes(bytes([239, 1, 1, 200]))) == {}
+            for unknown in ("239.1.1.200", "239.1.1.129", "223.1.1.1"):
+                assert walker.send_class_d(sender, int(ipaddress.IPv4Address(unknown))) == {}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
 from controller_lab.running import rest, running
+from wormcast.api.body_limit import BODY_BYTES_MAX
 from wormcast.control.controller import Controller
 from wormcast.control.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
 from wormcast.fabric.ids import Epoch, PortId, SwitchId
@@ -275,6 +276,22 @@ def test_wrong_use_is_explained(
         assert answer.status_code == status
         assert controller.groups.groups() == []
         assert len(controller.sessions) == 2
+
+    with_rest(test)
+
+
+def test_bodies_are_bounded_whether_their_length_is_announced_or_not() -> None:
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
+        chunk = b" " * (1 << 20)
+
+        async def endless() -> AsyncIterator[bytes]:
+            for _ in range(BODY_BYTES_MAX // len(chunk) + 2):
+                yield chunk
+
+        for content in (b" " * (BODY_BYTES_MAX + 1), endless()):
+            answer = await client.post("groups", content=content)
+            assert answer.status_code == 413
+            assert answer.json()["error"]["bound"] == f"{BODY_BYTES_MAX} bytes"
 
     with_rest(test)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
+import random
 import shutil
+import time
 from collections.abc import Iterator
 
 import pytest
 from controller_lab.agents import TestAgent, attached
 from controller_lab.namespace import LINKS, ROOT, SWITCHES, Lab, Target, targets, udp_frame
 from controller_lab.running import until
+from wormcast.discovery.links import SWITCH_GRACE_S
 
 pytestmark = pytest.mark.network
 
@@ -151,6 +155,112 @@ def test_another_program_on_a_switch_is_replaced_without_double_copies(plain_hos
         lab.start_controller()
         lab.until(lambda: connected(lab) and lab.links() == set(LINKS))
         lab.api.delete(f"groups/{group['id']}")
+
+
+def test_a_later_controller_takes_over_and_the_earlier_one_takes_back(plain_hosts: Lab) -> None:
+    lab = plain_hosts
+    group = lab.post("groups", {"scheme": "switch", "members": [10, 12], "class_d": "239.1.2.3"})
+    before = written(lab)
+    lab.start_controller("second")
+    second = lab.client("second")
+    lab.until(lambda: len(second.get("links").json()["links"]) == len(LINKS))
+    assert not connected(lab)
+    assert all("another controller is primary" in s["last_error"] for s in lab.get("switches")["switches"])
+    time.sleep(SWITCH_GRACE_S + 0.5)
+    assert lab.links() == set(LINKS), "it keeps what it knew"
+    assert written(lab) == before, "it writes nothing"
+    assert receivers(lab, 0, "239.1.2.3") == {}, "the second one knows no group"
+    lab.stop_controller(name="second")
+    lab.until(lambda: connected(lab), 10.0)
+    lab.until(lambda: receivers(lab, 0, "239.1.2.3", 0.3) == {"h2": 1}, 5.0)
+    assert lab.links() == set(LINKS)
+    assert lab.api.delete(f"groups/{group['id']}").status_code == 204
+
+
+class Chaos:
+    """Random failures and requests; what should be true afterwards follows from what was asked."""
+
+    def __init__(self, lab: Lab, seed: int) -> None:
+        self.lab = lab
+        self.rng = random.Random(seed)
+        self.cut: set[tuple[int, int, int, int]] = set()
+        self.members: dict[int, set[int]] = {}
+        self.log: list[str] = []
+
+    def step(self) -> None:
+        """One thing happens, and the next before the fabric has come to rest."""
+        action = self.rng.choice(
+            [self.flip_link, self.restart_switch, self.restart_controller, *[self.change_groups] * 3]
+        )
+        action()
+        time.sleep(self.rng.uniform(0.0, 1.5))
+
+    def flip_link(self) -> None:
+        link = self.rng.choice(LINKS)
+        self.log.append(f"flip {link}")
+        self.lab.cut(link, restore=link in self.cut)
+        self.cut ^= {link}
+
+    def restart_switch(self) -> None:
+        switch = self.rng.randrange(SWITCHES)
+        self.log.append(f"restart switch {switch}")
+        self.lab.ask("stop", name=f"s{switch}", force=True)
+        time.sleep(self.rng.uniform(0.0, 1.5))
+        self.lab.start_switch(switch)
+
+    def restart_controller(self) -> None:
+        self.log.append("restart controller")
+        self.lab.stop_controller(force=self.rng.random() < 0.7)
+        self.lab.start_controller()
+
+    def change_groups(self) -> None:
+        number = self.rng.randrange(1, 5)
+        if self.members.pop(number, None) is not None:
+            self.log.append(f"delete {number}")
+            assert self.lab.api.delete(f"groups/{number}").status_code == 204
+            return
+        members = self.rng.sample(range(SWITCHES), self.rng.randint(1, SWITCHES))
+        self.log.append(f"create {number} {members}")
+        body = {
+            "id": number,
+            "scheme": "switch",
+            "members": [10 + m for m in members],
+            "class_d": f"239.5.5.{number}",
+        }
+        self.lab.post("groups", body)
+        self.members[number] = set(members)
+
+    def check(self) -> None:
+        """All links back; every group reaches its members and no one else, from everywhere."""
+        for link in sorted(self.cut):
+            self.lab.cut(link, restore=True)
+        self.lab.until(lambda: connected(self.lab) and self.lab.links() == set(LINKS))
+        for number in range(1, 5):
+            for sender in range(SWITCHES):
+                wanted = {f"h{m}": 1 for m in self.members.get(number, set()) - {sender}}
+                self.lab.until(functools.partial(self.arrives, number, sender, wanted), 5.0)
+        self.lab.stop_controller(force=True)
+        self.lab.start_controller()
+        self.lab.until(lambda: connected(self.lab))
+        assert written(self.lab) == [0] * SWITCHES, "the switches held something else than the plan"
+        for number in self.members:
+            assert self.lab.api.delete(f"groups/{number}").status_code == 204
+
+    def arrives(self, number: int, sender: int, wanted: dict[str, int]) -> bool:
+        """Whether a datagram to a group arrives where it should, once."""
+        return receivers(self.lab, sender, f"239.5.5.{number}", 0.15) == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_happens_the_fabric_ends_in_the_planned_state(plain_hosts: Lab, seed: int) -> None:
+    chaos = Chaos(plain_hosts, seed)
+    try:
+        for _ in range(15):
+            chaos.step()
+        chaos.check()
+    except AssertionError as error:
+        raise AssertionError(f"seed {seed}: {'; '.join(chaos.log)}\n{error}") from error
 
 
 def test_agents_get_a_way_around_a_cut_within_a_second_and_a_half(lab: Lab) -> None:

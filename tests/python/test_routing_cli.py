@@ -137,6 +137,7 @@ def test_group_plan_forms(tmp_path: Path) -> None:
         (["route", "--topology", "/nowhere/t.json"], "cannot read topology /nowhere/t.json"),
         (["route", "--topology", "ring:1"], "1 switches make no ring"),
         (["verify", "--topology", "testbed", "--algorithm", "best"], 'there is no algorithm "best"'),
+        (["verify", "--topology", "testbed", "--root", -1], "-1 is not in the range 0<=x<=65534"),
         (["verify", "--topology", "testbed", "--root", 12], "there is no switch 12"),
         (["topo", "draw", "testbed", "-o", "/nowhere/t.svg"], "cannot write /nowhere/t.svg"),
     ],

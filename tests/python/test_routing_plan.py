@@ -124,7 +124,7 @@ def test_orders_and_tree_edges(fabric: Topology) -> None:
 
 def test_optimal_k_of_the_paper() -> None:
     assert [plan.optimal_k(64, packets) for packets in (1, 2, 16, 64)] == [(6, 6), (2, 10), (2, 38), (1, 126)]
-    with pytest.raises(plan.RoutingError, match="0 packets"):
+    with pytest.raises(plan.RoutingError, match="packets 0 is outside 1 to"):
         plan.optimal_k(4, 0)
 
 
@@ -181,11 +181,12 @@ def test_buffer_cycles_between_schemes(fabric: Topology) -> None:
         (lambda t: plan.routes(t, "omit"), 'no algorithm "omit"; algorithms are osud, tree-only'),
         (lambda t: plan.routes(t, root=9), "there is no switch 9; switches are 0, 1, 2, 3"),
         (lambda t: plan.route(t, 0, 70_000), "host 70000 is outside 0 to 65534"),
+        (lambda t: plan.routes(t, root=-1), "switch -1 is outside 0 to 65534"),
         (lambda t: plan.damage(t, links=[(0, 300)]), "port 300 is outside 0 to 253"),
         (lambda t: plan.verify(t, branching="x"), "choices are independent, coupled"),
         (lambda t: plan.verify(t, {"routes": 1}), 'field "routes" is missing or not a list'),
         (lambda t: plan.order(t, [1, 99]), "there is no host 99; hosts are 0, 1, 2"),
-        (lambda t: plan.tree_edges(t, [1], fan_out=0), "fan-out is 0"),
+        (lambda t: plan.tree_edges(t, [1], fan_out=0), "fan_out 0 is outside 1 to 65534"),
         (lambda _: plan.encode_tree([(1, b"")]), "path to host 1 is empty"),
     ],
 )

@@ -23,6 +23,8 @@ class Walker:
 
     topology: Topology
     states: dict[SwitchId, SwitchState]
+    crossed: set[PortRef] = field(init=False, default_factory=set)
+    """Switch ports that worms left by towards another switch; the caller clears it."""
     _beyond: dict[PortRef, PortRef | HostId] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,9 +85,12 @@ class Walker:
             assert isinstance(at, tuple), "the route goes on after a host"
             if self._lookup(at[0], "ingress.ports", "port", port) is None:
                 return None
-            if (at[0], PortId(port)) not in self._beyond:
+            ref = (at[0], PortId(port))
+            if ref not in self._beyond:
                 return None
-            at = self._beyond[at[0], PortId(port)]
+            at = self._beyond[ref]
+            if isinstance(at, tuple):
+                self.crossed.add(ref)
         return None if isinstance(at, tuple) else at
 
     def _leave(
@@ -95,6 +100,7 @@ class Walker:
         if isinstance(there, tuple):
             if hops + 1 >= MAX_HOPS:
                 raise LoopError(f"a worm loops at {ref}")
+            self.crossed.add(ref)
             if there[0] in self.states:
                 waiting.append((there, hops + 1))
         elif there is not None:

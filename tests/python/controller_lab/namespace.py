@@ -57,8 +57,7 @@ class Lab:
             [*unshare, sys.executable, str(worker)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.agents_address = f"unix:{directory}/agents.sock"
-        transport = httpx.HTTPTransport(uds=f"{directory}/rest.sock")
-        self.api = httpx.Client(transport=transport, base_url="http://controller/v1", timeout=10.0)
+        self.api = self.client("controller")
 
     def __enter__(self) -> Self:
         self.ask("run", argv=["ip", "link", "set", "lo", "up"])
@@ -123,6 +122,10 @@ class Lab:
         for end in (one, other):
             self.ask("run", argv=["ip", "link", "set", end, "up"])
 
+    def switch_address(self, switch: int) -> str:
+        """Where a switch listens: the last one on a Unix socket."""
+        return f"unix:{self.directory}/s2.grpc" if switch == SWITCHES - 1 else f"127.0.0.1:{50051 + switch}"
+
     def start_switch(self, switch: int) -> None:
         """Starts one switch, without a program."""
         assert self.target.binary is not None
@@ -143,32 +146,33 @@ class Lab:
         ]
         self.ask("start", name=f"s{switch}", argv=argv, log=f"{self.directory}/s{switch}.log")
 
-    def start_controller(self) -> None:
-        """Starts the controller as a user does, and waits until it answers."""
+    def client(self, name: str) -> httpx.Client:
+        """The REST API of a controller of that name."""
+        transport = httpx.HTTPTransport(uds=f"{self.directory}/{name}.rest")
+        return httpx.Client(transport=transport, base_url="http://controller/v1", timeout=10.0)
+
+    def start_controller(self, name: str = "controller") -> None:
+        """Starts a controller as a user does, and waits until it answers."""
         switches = [
-            {"id": n, "address": f"127.0.0.1:{50051 + n}", "device_id": n, "ports": PORTS}
+            {"id": n, "address": self.switch_address(n), "device_id": n, "ports": PORTS}
             for n in range(SWITCHES)
         ]
         file = self.directory / "switches.json"
         file.write_text(json.dumps({"switches": switches}))
         argv = [sys.executable, "-m", "wormcast.cli.main", "controller", "run", "--switches", str(file)]
-        argv += ["--agents", self.agents_address, "--listen", f"unix:{self.directory}/rest.sock"]
-        argv += ["--state", f"{self.directory}/state.db", "-v"]
+        agents = self.agents_address if name == "controller" else f"unix:{self.directory}/{name}.agents"
+        argv += ["--agents", agents, "--listen", f"unix:{self.directory}/{name}.rest"]
+        argv += ["--state", f"{self.directory}/{name}.db", "-v"]
         if self.pipeline is not None:
             argv += ["--pipeline", str(self.pipeline)]
-        self.ask("start", name="controller", argv=argv, log=f"{self.directory}/controller.log")
-        self.until(self._answers)
+        self.ask("start", name=name, argv=argv, log=f"{self.directory}/{name}.log")
+        with self.client(name) as client:
+            self.until(lambda: answers(client))
 
-    def stop_controller(self, force: bool = False) -> int:
+    def stop_controller(self, force: bool = False, name: str = "controller") -> int:
         """Ends it, by SIGKILL if `force`; returns its exit code."""
-        code: int = self.ask("stop", name="controller", force=force)
+        code: int = self.ask("stop", name=name, force=force)
         return code
-
-    def _answers(self) -> bool:
-        try:
-            return self.get("status") is not None
-        except httpx.TransportError:
-            return False
 
     def get(self, path: str) -> Any:
         """GET, as JSON."""
@@ -214,6 +218,14 @@ class Lab:
             f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}"
             for path in sorted(self.directory.glob("*.log"))
         )
+
+
+def answers(client: httpx.Client) -> bool:
+    """Whether the controller is there."""
+    try:
+        return client.get("status").status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def udp_frame(group: str, payload: bytes) -> bytes:

@@ -1,0 +1,153 @@
+"""Runs inside a network namespace of its own: one switch, an agent at each port.
+
+Started by agent_lab.lab as `python fabric.py DIRECTORY AGENT HOSTS GROUPS OPTIONS...`; says
+"ready" when every agent has its plan, and ends with standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import grpc
+from wormcast.agent import Agent, AgentError
+from wormcast.agentrpc import agent_pb2, agent_pb2_grpc
+
+ETHERTYPE_WORM = 0x88B5
+UNICAST, TREE = 0, 1
+HEADER = struct.Struct(">BBBBHHHH")
+FRAME_START = 14
+# Not in the socket module.
+SO_RCVBUFFORCE = 33
+SOL_PACKET = 263
+PACKET_IGNORE_OUTGOING = 23
+
+
+class Switch(threading.Thread):
+    """Forwards UNICAST and TREE worms as SPEC.md §3 says; host h is at port h."""
+
+    def __init__(self, ports: list[str]) -> None:
+        super().__init__(daemon=True)
+        self._ports = []
+        for name in ports:
+            port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_WORM))
+            port.bind((name, ETHERTYPE_WORM))
+            port.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
+            port.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+            self._ports.append(port)
+
+    def run(self) -> None:
+        """For ever."""
+        while True:
+            ready, _, _ = select.select(self._ports, [], [])
+            for port in ready:
+                frame = port.recv(10_000)
+                for out, copy in forward(frame):
+                    self._ports[out].send(copy)
+
+
+def forward(frame: bytes) -> Iterator[tuple[int, bytes]]:
+    """Ports and the copies that leave by them."""
+    kind, flags, length, hops, source, sequence, following, _ = HEADER.unpack_from(frame, FRAME_START)
+    start = FRAME_START + HEADER.size
+    route, payload = frame[start : start + length], frame[start + length :]
+
+    def copy(rest: bytes) -> bytes:
+        fields = (kind, flags, len(rest), hops + 1, source, sequence, following)
+        worm = HEADER.pack(*fields, 0) + rest
+        worm = HEADER.pack(*fields, checksum(worm)) + rest
+        return frame[:FRAME_START] + worm + payload
+
+    if kind & 15 == UNICAST:
+        yield route[0], copy(route[1:])
+    elif kind & 15 == TREE:
+        while route[0] != 0xFF:
+            port, size = route[0], route[1]
+            sub = route[2 : 2 + size]
+            yield port, copy(sub + b"\xff" if sub else b"")
+            route = route[2 + size :]
+
+
+def checksum(data: bytes) -> int:
+    """RFC 1071."""
+    data += b"\0" * (len(data) % 2)
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+
+
+class Directory(agent_pb2_grpc.AgentDirectoryServicer):
+    """Registers whoever comes and gives each its plan."""
+
+    def __init__(self, hosts: int, groups: list[dict[str, Any]]) -> None:
+        self._hosts = hosts
+        self._groups = groups
+
+    def Attach(self, requests: Iterator[Any], _context: Any) -> Iterator[Any]:
+        """One agent."""
+        host = next(requests).register.host_id
+        yield agent_pb2.ControllerMessage(registered=agent_pb2.Registered(host_id=host))
+        routes = [agent_pb2.Route(host=to, ports=bytes([to])) for to in range(self._hosts) if to != host]
+        groups = [agent_pb2.Group(**group) for group in self._groups if host in group["members"]]
+        plan = agent_pb2.Plan(epoch=1, host_id=host, routes=routes, tree_routes=routes, groups=groups)
+        yield agent_pb2.ControllerMessage(plan=plan)
+        for _ in requests:
+            pass
+
+
+def wait_for_plan(path: Path) -> None:
+    """Until the agent at ``path`` has one."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            with Agent(path) as agent:
+                if agent.status()["plan_epoch"] > 0:
+                    return
+        except AgentError:
+            pass
+        time.sleep(0.02)
+    sys.exit(f"{path}: no plan")
+
+
+def main() -> None:
+    """See above."""
+    directory, binary, hosts = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    groups, options = json.loads(sys.argv[4]), sys.argv[5:]
+    for host in range(hosts):
+        link = f"ip link add h{host} type veth peer name s{host} && ip link set h{host} up && ip link set s{host} up"
+        subprocess.run(link, shell=True, check=True)
+    Switch([f"s{host}" for host in range(hosts)]).start()
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=hosts + 2))
+    agent_pb2_grpc.add_AgentDirectoryServicer_to_server(Directory(hosts, groups), server)
+    address = f"unix:{directory}/controller.sock"
+    server.add_insecure_port(address)
+    server.start()
+    agents = []
+    for host in range(hosts):
+        command = [binary, "--interface", f"h{host}", "--controller", address, "--name", f"h{host}"]
+        command += ["--host-id", str(host), "--socket", f"{directory}/h{host}.sock", *options]
+        log = (directory / f"h{host}.log").open("wb")
+        agents.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log))
+    try:
+        for host in range(hosts):
+            wait_for_plan(directory / f"h{host}.sock")
+        print("ready", flush=True)
+        sys.stdin.read()
+    finally:
+        for agent in agents:
+            agent.kill()
+            agent.wait()
+
+
+if __name__ == "__main__":
+    main()
