@@ -2,13 +2,13 @@
 
 mod graphs;
 
-use graphs::{connected_graphs, wire};
+use graphs::{path, route, wire};
 use proptest::prelude::*;
 use wormcast_routing::deadlock::{Branching, Channel, ChannelGraph, DeadlockError, Verdict, Worm};
 use wormcast_routing::generate::{Irregular, from_spec, irregular, testbed};
 use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
-use wormcast_routing::topology::{Link, Topology};
+use wormcast_routing::topology::Topology;
 use wormcast_routing::tree_route::encode_tree;
 
 const A: u16 = 0;
@@ -27,37 +27,6 @@ fn fig_3() -> Topology {
         &[(A, B), (A, C), (B, E), (C, D), (D, E), (D, F)],
     ))
     .unwrap()
-}
-
-/// The port paths along these switches, to the host on the last.
-fn path(topology: &Topology, switches: &[u16]) -> Vec<u8> {
-    let port_to = |from: u16, to: u16| {
-        topology
-            .links()
-            .iter()
-            .find_map(|link| match (link.a.0, link.b.0) {
-                (a, b) if (a, b) == (from, to) => Some(link.a_port),
-                (a, b) if (b, a) == (from, to) => Some(link.b_port),
-                _ => None,
-            })
-            .unwrap()
-            .get()
-    };
-    switches
-        .windows(2)
-        .map(|pair| port_to(pair[0], pair[1]))
-        .chain([0])
-        .collect()
-}
-
-fn route(topology: &Topology, switches: &[u16]) -> Route {
-    Route {
-        src: HostId(switches[0]),
-        dst: HostId(*switches.last().unwrap()),
-        switches: switches.iter().map(|&id| SwitchId(id)).collect(),
-        ports: path(topology, switches),
-        in_transit: vec![],
-    }
 }
 
 /// Adds one multicast worm along these paths of switches.
@@ -393,95 +362,6 @@ fn refuses_routes_of_another_topology() {
     );
 }
 
-/// Whether worms can deadlock, by trying every set of waits of every set of worms.
-/// A worm is its channels with parents; it waits for one and holds those it may.
-fn deadlocks_by_force(worms: &[Vec<(Link, usize)>], coupled: bool) -> bool {
-    // (worm, place it waits at) -> (worm that can hold that channel, its place) …
-    fn search(
-        worms: &[Vec<(Link, usize)>],
-        coupled: bool,
-        chain: &mut Vec<(usize, usize)>,
-    ) -> bool {
-        let (worm, place) = *chain.last().unwrap();
-        let wanted = worms[worm][place].0;
-        for (other, channels) in worms.iter().enumerate() {
-            let Some(held) = channels.iter().position(|(link, _)| *link == wanted) else {
-                continue;
-            };
-            let closes = other == chain[0].0;
-            if !closes && chain.iter().any(|(known, _)| *known == other) || other == worm {
-                continue;
-            }
-            for waits in 1..channels.len() {
-                if closes && waits != chain[0].1 {
-                    continue;
-                }
-                let upward = |mut at: usize, to: usize| {
-                    while at > to {
-                        at = channels[at].1;
-                    }
-                    at == to
-                };
-                let may = if coupled {
-                    !upward(held, waits)
-                } else {
-                    held != waits && upward(waits, held)
-                };
-                if may {
-                    if closes {
-                        return true;
-                    }
-                    chain.push((other, waits));
-                    if search(worms, coupled, chain) {
-                        return true;
-                    }
-                    chain.pop();
-                }
-            }
-        }
-        false
-    }
-    (0..worms.len()).any(|worm| {
-        (1..worms[worm].len()).any(|place| search(worms, coupled, &mut vec![(worm, place)]))
-    })
-}
-
-/// Channels of a set of paths from one source, parents first.
-fn channels_of(topology: &Topology, src: HostId, paths: &[Route]) -> Vec<(Link, usize)> {
-    let home = topology.host(src).unwrap();
-    let port = |number: u8| PortId::new(number).unwrap();
-    // Injection and ejection are links to a switch that is not there.
-    let outside = SwitchId(u16::MAX);
-    let mut all = vec![(
-        Link {
-            a: outside,
-            a_port: port(0),
-            b: home.switch,
-            b_port: home.port,
-        },
-        0,
-    )];
-    for route in paths {
-        let mut parent = 0;
-        for (at, byte) in route.switches.iter().zip(&route.ports) {
-            let link = Link {
-                a: *at,
-                a_port: port(*byte),
-                b: outside,
-                b_port: port(0),
-            };
-            parent = match all.iter().position(|(known, _)| *known == link) {
-                Some(place) => place,
-                None => {
-                    all.push((link, parent));
-                    all.len() - 1
-                }
-            };
-        }
-    }
-    all
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
@@ -535,58 +415,4 @@ proptest! {
         }
         prop_assert!(graph.check().is_deadlock_free());
     }
-
-    #[test]
-    fn agrees_with_trying_everything(
-        graph in 0usize..728,
-        worms in prop::collection::btree_map(0u16..5, prop::collection::btree_set(0u16..5, 1..4), 1..5),
-        coupled in any::<bool>(),
-        on_tree in any::<bool>(),
-    ) {
-        // Paths of minimal length, legal or not, so that there is something to find.
-        let topology = connected_graphs(5, false).nth(graph).unwrap();
-        let branching = if coupled { Branching::Coupled } else { Branching::Independent };
-        let mut checked = ChannelGraph::new(&topology, branching);
-        let mut by_force = Vec::new();
-        let spanning = Routes::plan(&topology, Algorithm::TreeOnly, None).unwrap();
-        for (src, members) in worms {
-            let paths: Vec<Route> = members
-                .iter()
-                .filter(|member| **member != src)
-                .map(|&dst| if on_tree { spanning.route(HostId(src), HostId(dst)).unwrap() } else { minimal(&topology, src, dst) })
-                .collect();
-            if paths.len() == 1 {
-                checked.add_route(&paths[0]).unwrap();
-            } else if !paths.is_empty() {
-                let named: Vec<_> = paths.iter().map(|route| (route.dst, &route.ports)).collect();
-                checked.add_tree(HostId(src), &encode_tree(&named).unwrap()[0].bytes).unwrap();
-            } else {
-                continue;
-            }
-            by_force.push(channels_of(&topology, HostId(src), &paths));
-        }
-        match checked.check() {
-            Verdict::DeadlockFree { .. } => prop_assert!(!deadlocks_by_force(&by_force, coupled)),
-            Verdict::Deadlock { proven: true, .. } => prop_assert!(deadlocks_by_force(&by_force, coupled)),
-            Verdict::Deadlock { .. } => {}
-        }
-    }
-}
-
-/// A path of minimal length, always the same one.
-fn minimal(topology: &Topology, src: u16, dst: u16) -> Route {
-    let to = graphs::distances(topology, SwitchId(dst));
-    let neighbours = graphs::neighbours(topology);
-    let mut switches = vec![src];
-    while *switches.last().unwrap() != dst {
-        let at = SwitchId(*switches.last().unwrap());
-        switches.push(
-            neighbours[&at]
-                .iter()
-                .find(|next| to[*next] + 1 == to[&at])
-                .unwrap()
-                .0,
-        );
-    }
-    route(topology, &switches)
 }

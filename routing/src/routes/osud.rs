@@ -5,9 +5,9 @@
 //! of its equally short ways on: the one with the least load on its link, plus the least
 //! on a link after that, plus what has met at the next switch already; ties to the
 //! lowest port. Load is counted in pairs of hosts and carries over from one destination
-//! to the next. Looking one link ahead lowers the load of the busiest link by a tenth in
-//! irregular networks, by a quarter in tori and to a third in fat trees, against the load
-//! of the next link alone. Time O(switches · links).
+//! to the next. Looking one link ahead lowers the load of the busiest link by 2 to 10 % in
+//! irregular networks of 64 switches (at 16 not at all), by a quarter in tori and to a
+//! third in fat trees, against the load of the next link alone. Time O(switches · links).
 
 use super::{NO_SLOT, NextHops, Phase};
 use crate::topology::Topology;

@@ -162,3 +162,54 @@ pub fn follow(topology: &Topology, route: &Route) {
     }
     assert_eq!(at, Attachment::Host(route.dst));
 }
+
+/// The port paths along these switches, to the host on the last.
+pub fn path(topology: &Topology, switches: &[u16]) -> Vec<u8> {
+    let port_to = |from: u16, to: u16| {
+        topology
+            .links()
+            .iter()
+            .find_map(|link| match (link.a.0, link.b.0) {
+                (a, b) if (a, b) == (from, to) => Some(link.a_port),
+                (a, b) if (b, a) == (from, to) => Some(link.b_port),
+                _ => None,
+            })
+            .unwrap()
+            .get()
+    };
+    switches
+        .windows(2)
+        .map(|pair| port_to(pair[0], pair[1]))
+        .chain([0])
+        .collect()
+}
+
+/// The route along these switches, from the host on the first to the host on the last;
+/// host n is on port 0 of switch n.
+pub fn route(topology: &Topology, switches: &[u16]) -> Route {
+    Route {
+        src: HostId(switches[0]),
+        dst: HostId(*switches.last().unwrap()),
+        switches: switches.iter().map(|&id| SwitchId(id)).collect(),
+        ports: path(topology, switches),
+        in_transit: vec![],
+    }
+}
+
+/// A path of minimal length, always the same one.
+pub fn minimal(topology: &Topology, src: u16, dst: u16) -> Route {
+    let to = distances(topology, SwitchId(dst));
+    let neighbours = neighbours(topology);
+    let mut switches = vec![src];
+    while *switches.last().unwrap() != dst {
+        let at = SwitchId(*switches.last().unwrap());
+        switches.push(
+            neighbours[&at]
+                .iter()
+                .find(|next| to[*next] + 1 == to[&at])
+                .unwrap()
+                .0,
+        );
+    }
+    route(topology, &switches)
+}

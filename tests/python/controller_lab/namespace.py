@@ -138,7 +138,7 @@ class Lab:
         argv += [
             "--",
             "--grpc-server-addr",
-            f"127.0.0.1:{50051 + switch}",
+            self.switch_address(switch),
             "--cpu-port",
             "510",
             "--drop-port",
