@@ -217,6 +217,43 @@ fn connections_and_handles_are_bounded() {
 }
 
 #[test]
+fn a_flood_of_tiny_pieces_is_taken_without_pause() {
+    let Some(fabric) = fabric() else { return };
+    let mut receiver = fabric.client(1);
+    receiver.open_receiver(1_u16, None).unwrap();
+    let start = std::time::Instant::now();
+    let mut raw = Raw::connect(&fabric.agents[0].socket);
+    raw.hello();
+    raw.control(r#"{"id":2,"op":"open_sender","group":1}"#);
+    assert!(raw.read_control().contains("window_bytes"));
+    // Many commands for each turn of the data plane, all at once.
+    let mut frames = Vec::new();
+    for _ in 0..20_000 {
+        frames.extend_from_slice(&[0, 0, 0, 6, 2, 0, 0, 0, 1, b'x']);
+    }
+    raw.stream.write_all(&frames).unwrap();
+    raw.control(r#"{"id":3,"op":"end_message","handle":1}"#);
+    let mut length = None;
+    while length.is_none() {
+        use wormcast_agent::client::Incoming;
+        use wormcast_agent::local::Notice;
+        if let Incoming::Notice(Notice::MessageEnd { length: all, .. }) =
+            receiver.receive(LIMIT).unwrap().expect("in time")
+        {
+            length = Some(all);
+        }
+    }
+    assert_eq!(length, Some(20_000));
+    // Were the rest of a turn left until something else wakes the agent, this would take
+    // a second for each hundred commands.
+    assert!(
+        start.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[test]
 fn empty_and_tiny_messages_arrive_one_by_one() {
     let Some(fabric) = fabric() else { return };
     let mut client = fabric.client(0);

@@ -35,7 +35,11 @@ fn main() -> ExitCode {
         Err(error) => {
             // Nobody is left to tell if it cannot be printed.
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+            return if error.use_stderr() {
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
     match run(*settings) {
@@ -76,7 +80,10 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         log.clone(),
     )?;
     for port in &settings.ports {
-        println!("Adding interface {} as port {}", port.interface, port.number.0);
+        println!(
+            "Adding interface {} as port {}",
+            port.interface, port.number.0
+        );
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -117,7 +124,11 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     runtime.shutdown_timeout(GRACE);
     let ended_well = dataplane.join();
     served?;
-    if ended_well { Ok(()) } else { Err("the data plane ended by a panic".into()) }
+    if ended_well {
+        Ok(())
+    } else {
+        Err("the data plane ended by a panic".into())
+    }
 }
 
 fn open_log(settings: &Settings) -> Result<Log, Box<dyn Error>> {
@@ -161,8 +172,13 @@ async fn wait_for_end(
 
 /// Writes the statistics to the log and to their file.
 async fn report(handle: &DataplaneHandle, server: &Server, settings: &Settings, log: &Log) {
-    let Ok(mut snapshot) = handle.run(|engine| engine.snapshot()).await else { return };
-    (snapshot.packet_ins_no_primary, snapshot.packet_ins_stream_full) = server.undelivered();
+    let Ok(mut snapshot) = handle.run(|engine| engine.snapshot()).await else {
+        return;
+    };
+    (
+        snapshot.packet_ins_no_primary,
+        snapshot.packet_ins_stream_full,
+    ) = server.undelivered();
     let json = match serde_json::to_string(&snapshot) {
         Ok(json) => json,
         Err(error) => {

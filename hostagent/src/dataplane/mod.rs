@@ -103,6 +103,8 @@ pub struct DataPlane {
     transmit: TransmitBatch,
     failed: VecDeque<FailedMember>,
     counters: Counters,
+    /// Commands or events were left for the next turn.
+    more_waits: bool,
     stopping: bool,
 }
 
@@ -147,6 +149,7 @@ impl DataPlane {
             transmit: TransmitBatch::new(settings.mtu_bytes as usize + 64),
             failed: VecDeque::new(),
             counters: Counters::default(),
+            more_waits: false,
             stopping: false,
             settings,
         };
@@ -301,7 +304,10 @@ impl DataPlane {
             read = false;
             until = until.min(now.plus_us(self.settings.coalesce_us));
         }
-        let sleep_us = until.since_us(now).max(least_us);
+        let sleep_us = match std::mem::take(&mut self.more_waits) {
+            true => 0,
+            false => until.since_us(now).max(least_us),
+        };
         let write = self.transmit.blocked == Blocked::Socket && self.link.up;
         let socket = self.link.socket.as_ref().map(std::os::fd::AsFd::as_fd);
         let ready = self

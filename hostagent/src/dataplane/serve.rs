@@ -21,6 +21,7 @@ impl DataPlane {
             self.applications_due = Some(now);
             self.take_command(command, now);
         }
+        self.more_waits = true;
     }
 
     fn take_command(&mut self, command: Command, now: Instant) {
@@ -193,8 +194,7 @@ impl DataPlane {
             };
             self.applications.on_event(&event, &serving);
         }
-        // The rest is for the next turn, which is to come at once.
-        self.applications_due = Some(now);
+        self.more_waits = true;
         any
     }
 

@@ -150,8 +150,6 @@ impl NumberedRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The frame breaks the rules of API.md §2; the connection ends.
-    BadFrame,
     /// Not a request.
     BadRequest,
     /// The first request must be hello.

@@ -95,4 +95,21 @@ impl Machine {
         self.write(stack.fill, fill + 1);
         Ok(())
     }
+
+    pub(super) fn extract_union_next(
+        &mut self,
+        program: &Program,
+        stack: u32,
+        member: u32,
+    ) -> Result<(), u64> {
+        let stack = &program.layout.union_stacks[stack as usize];
+        let fill = self.word(stack.fill);
+        let Some(&union) = stack.unions.get(fill as usize) else {
+            return Err(program.errors.stack_out_of_bounds);
+        };
+        let header = program.layout.unions[union as usize].headers[member as usize];
+        self.extract(program, header, None)?;
+        self.write(stack.fill, fill + 1);
+        Ok(())
+    }
 }

@@ -337,6 +337,11 @@ impl Machine {
                         return Flow::Error(error);
                     }
                 }
+                Op::ExtractUnionNext { stack, member } => {
+                    if let Err(error) = self.extract_union_next(program, stack, member) {
+                        return Flow::Error(error);
+                    }
+                }
                 Op::ExtractVarbitNext { stack, bits } => {
                     let bits = Some(self.word(bits));
                     if let Err(error) = self.extract_next(program, stack, bits) {

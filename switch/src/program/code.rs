@@ -350,6 +350,11 @@ pub(crate) enum Op {
     ExtractNext {
         stack: u32,
     },
+    /// Into a member of the next union of a stack.
+    ExtractUnionNext {
+        stack: u32,
+        member: u32,
+    },
     ExtractVarbit {
         header: u32,
         bits: Slot,

@@ -59,6 +59,16 @@ pub(crate) struct Union {
     pub(crate) headers: Vec<u32>,
 }
 
+/// A stack of header unions of one type.
+#[derive(Clone, Debug)]
+pub(crate) struct UnionStack {
+    pub(crate) unions: Vec<u32>,
+    /// Names of the members of a union, in the order of its headers.
+    pub(crate) members: Vec<String>,
+    /// The word that holds `nextIndex`.
+    pub(crate) fill: Slot,
+}
+
 /// A reference to a field of one header instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldRef {
@@ -80,11 +90,13 @@ pub(crate) struct Layout {
     pub(crate) headers: Vec<Header>,
     pub(crate) stacks: Vec<Stack>,
     pub(crate) unions: Vec<Union>,
+    pub(crate) union_stacks: Vec<UnionStack>,
     /// Words of the header vector.
     pub(crate) words: u32,
     header_by_name: BTreeMap<String, u32>,
     stack_by_name: BTreeMap<String, u32>,
     union_by_name: BTreeMap<String, u32>,
+    union_stack_by_name: BTreeMap<String, u32>,
     aliases: BTreeMap<String, (String, String)>,
 }
 
@@ -213,11 +225,15 @@ impl Layout {
         root: &Node<'_>,
         header_by_id: &BTreeMap<i64, u32>,
     ) -> Result<(), ProgramError> {
+        let members_by_type = read_union_types(root)?;
+        let mut by_id = BTreeMap::new();
         for node in root.list("header_unions")? {
             let name = node.member("name")?.string()?.to_string();
             let index = self.unions.len() as u32;
+            let members = find_union_type(&node.member("union_type")?, &members_by_type)?;
+            let ids = node.member("header_ids")?;
             let mut headers = Vec::new();
-            for id in node.member("header_ids")?.items()? {
+            for id in ids.items()? {
                 let header = find_header_id(&id, header_by_id)?;
                 let member = &mut self.headers[header as usize];
                 if member.metadata || member.union.is_some() {
@@ -226,6 +242,10 @@ impl Layout {
                 member.union = Some(index);
                 headers.push(header);
             }
+            if headers.len() != members.len() {
+                return Err(ids.invalid(format!("{} header ids", members.len())));
+            }
+            by_id.insert(node.member("id")?.integer()?, index);
             if self.union_by_name.insert(name.clone(), index).is_some() {
                 return Err(node.error(Problem::Duplicate {
                     kind: "header union",
@@ -234,13 +254,41 @@ impl Layout {
             }
             self.unions.push(Union { headers });
         }
-        if let Some(stack) = root.list("header_union_stacks")?.first() {
-            return Err(stack.unsupported(
-                "a stack of header unions",
-                "header unions and header stacks",
-            ));
+        for node in root.list("header_union_stacks")? {
+            let name = node.member("name")?.string()?.to_string();
+            let members = find_union_type(&node.member("union_type")?, &members_by_type)?;
+            let mut unions: Vec<u32> = Vec::new();
+            for id in node.member("header_union_ids")?.items()? {
+                let Some(&union) = by_id.get(&id.integer()?) else {
+                    return Err(id.invalid("the id of a header union"));
+                };
+                let kinds = |union: u32| self.union_kinds(union);
+                if unions
+                    .first()
+                    .is_some_and(|&first| kinds(first) != kinds(union))
+                    || self.unions[union as usize].headers.len() != members.len()
+                {
+                    return Err(id.invalid("the id of a header union of the type of the stack"));
+                }
+                unions.push(union);
+            }
+            let index = self.union_stacks.len() as u32;
+            self.union_stack_by_name.insert(name, index);
+            self.union_stacks.push(UnionStack {
+                unions,
+                members: members.clone(),
+                fill: 0,
+            });
         }
         Ok(())
+    }
+
+    /// Types of the headers of a union.
+    fn union_kinds(&self, union: u32) -> Vec<u32> {
+        let headers = self.unions[union as usize].headers.iter();
+        headers
+            .map(|&header| self.headers[header as usize].kind)
+            .collect()
     }
 
     /// Gives every header and stack its place in the frame.
@@ -258,6 +306,10 @@ impl Layout {
                 .map(|field| header.base + kind.fields[field].offset);
         }
         for stack in &mut self.stacks {
+            stack.fill = next as u32;
+            next += 1;
+        }
+        for stack in &mut self.union_stacks {
             stack.fill = next as u32;
             next += 1;
         }
@@ -303,6 +355,26 @@ impl Layout {
                 self.union_by_name.keys().map(String::as_str),
             )
         })
+    }
+
+    /// The stack and the position of the member that a `["stack", "member"]` pair names.
+    pub(super) fn union_stack_member(&self, node: &Node<'_>) -> Result<(u32, u32), ProgramError> {
+        let [stack, member] = node.tuple()?;
+        let name = stack.string()?;
+        let Some(&index) = self.union_stack_by_name.get(name) else {
+            let names = self.union_stack_by_name.keys().map(String::as_str);
+            return Err(stack.unknown("header union stack", name, names));
+        };
+        let members = &self.union_stacks[index as usize].members;
+        let name = member.string()?;
+        match members.iter().position(|candidate| candidate == name) {
+            Some(position) => Ok((index, position as u32)),
+            None => Err(member.unknown(
+                "member of the union",
+                name,
+                members.iter().map(String::as_str),
+            )),
+        }
     }
 
     /// The field a `["header", "field"]` pair names.
@@ -364,6 +436,30 @@ fn find_type(node: &Node<'_>, by_name: &BTreeMap<String, u32>) -> Result<u32, Pr
         .get(name)
         .copied()
         .ok_or_else(|| node.unknown("header type", name, by_name.keys().map(String::as_str)))
+}
+
+/// Names of the members of each union type.
+fn read_union_types(root: &Node<'_>) -> Result<BTreeMap<String, Vec<String>>, ProgramError> {
+    let mut types = BTreeMap::new();
+    for node in root.list("header_union_types")? {
+        let mut members = Vec::new();
+        for member in node.member("headers")?.items()? {
+            let [name, _kind] = member.tuple()?;
+            members.push(name.string()?.to_string());
+        }
+        types.insert(node.member("name")?.string()?.to_string(), members);
+    }
+    Ok(types)
+}
+
+fn find_union_type<'t>(
+    node: &Node<'_>,
+    types: &'t BTreeMap<String, Vec<String>>,
+) -> Result<&'t Vec<String>, ProgramError> {
+    let name = node.string()?;
+    types
+        .get(name)
+        .ok_or_else(|| node.unknown("header union type", name, types.keys().map(String::as_str)))
 }
 
 fn find_header_id(node: &Node<'_>, by_id: &BTreeMap<i64, u32>) -> Result<u32, ProgramError> {

@@ -218,10 +218,29 @@ impl Reader<'_> {
                 };
                 (layout.stacks[stack as usize].kind, op)
             }
+            "union_stack" => {
+                let (stack, member) = layout.union_stack_member(&value)?;
+                if bits.is_some() {
+                    return Err(what.unsupported(
+                        "a variable field in a stack of header unions",
+                        "headers of fixed width there",
+                    ));
+                }
+                let unions = &layout.union_stacks[stack as usize].unions;
+                let Some(&first) = unions.first() else {
+                    return Err(value.invalid("a stack with at least one header union"));
+                };
+                let header = layout.unions[first as usize].headers[member as usize];
+                (
+                    layout.headers[header as usize].kind,
+                    Op::ExtractUnionNext { stack, member },
+                )
+            }
             name => {
-                return Err(what
-                    .member("type")?
-                    .unsupported(format!("extracting into \"{name}\""), "regular, stack"));
+                return Err(what.member("type")?.unsupported(
+                    format!("extracting into \"{name}\""),
+                    "regular, stack, union_stack",
+                ));
             }
         };
         let variable = layout.types[kind as usize].varbit.is_some();
