@@ -128,6 +128,7 @@ fn compiled_programs_follow_their_sources() {
         "options",
         "stacks",
         "tables",
+        "unions",
     ] {
         let json = output.path().join(name).with_extension("json");
         let run = Command::new(&compiler)

@@ -28,11 +28,15 @@ const DRAIN_PACKETS: usize = 128;
 /// Operations that run before packets have their turn again.
 const COMMANDS_A_TURN: usize = 16;
 
-/// A turn with at least this many frames makes it worth looking for more at once.
-const BUSY_FRAMES: usize = 8;
+/// From this rate on the thread looks for more frames for a while before it sleeps: falling
+/// asleep and being woken would cost more than the frames themselves.
+const BUSY_FRAMES_A_MS: u64 = 64;
 
-/// How long the thread looks for more frames before it sleeps, once it is busy.
-const SPIN_US: u64 = 30;
+/// How long it looks.
+const SPIN_US: u64 = 20;
+
+/// Over how long the rate is taken.
+const LOAD_WINDOW_US: u64 = 1_000;
 
 /// How often interfaces are looked after.
 const MAINTENANCE_US: u64 = 250_000;
@@ -127,6 +131,40 @@ pub struct Engine {
     pub(super) no_program: u64,
     pub(super) program_replaced: u64,
     pub(super) packet_outs: u64,
+}
+
+/// Whether frames come so fast that it is better not to sleep.
+#[derive(Debug, Default)]
+struct Load {
+    window_us: u64,
+    frames: u64,
+    busy: bool,
+    last_frame_us: u64,
+}
+
+impl Load {
+    /// Takes the frames of one turn.
+    fn count(&mut self, frames: u64, now_us: u64) {
+        if frames > 0 {
+            self.last_frame_us = now_us;
+        }
+        let elapsed_us = now_us - self.window_us;
+        if elapsed_us >= LOAD_WINDOW_US {
+            self.busy = self.frames * 1_000 / elapsed_us >= BUSY_FRAMES_A_MS;
+            self.window_us = now_us;
+            self.frames = 0;
+        }
+        self.frames += frames;
+    }
+
+    fn may_sleep(&self, now_us: u64) -> bool {
+        let quiet_us = now_us - self.last_frame_us;
+        if self.busy {
+            quiet_us >= SPIN_US
+        } else {
+            quiet_us > 0
+        }
+    }
 }
 
 /// The receiving half of a port.
@@ -249,7 +287,7 @@ impl Engine {
     }
 
     fn run(&mut self, commands: &mut mpsc::Receiver<Command>) {
-        let mut busy_us = 0;
+        let mut load = Load::default();
         while self.running {
             self.traffic.now_us = self.clock.now_us();
             let ran = self.run_commands(commands);
@@ -259,10 +297,8 @@ impl Engine {
             if now_us - self.maintained_us >= MAINTENANCE_US {
                 self.maintain();
             }
-            if received + sent >= BUSY_FRAMES {
-                busy_us = now_us;
-            }
-            if received + sent + ran == 0 && now_us - busy_us >= SPIN_US && self.sleep(commands) {
+            load.count(received.max(sent) as u64, now_us);
+            if ran == 0 && load.may_sleep(now_us) && self.sleep(commands) {
                 self.maintain();
             }
         }
@@ -454,5 +490,29 @@ impl Engine {
             // A full disk must not stop the switch; the capture ends short.
             let _ = capture.flush();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames at a steady interval; whether it may sleep between the last two.
+    fn sleeps_at(interval_us: u64) -> bool {
+        let mut load = Load::default();
+        for number in 0..5_000 {
+            load.count(1, number * interval_us);
+        }
+        load.may_sleep(5_000 * interval_us - 1)
+    }
+
+    #[test]
+    fn only_a_high_rate_keeps_it_awake_and_not_for_long() {
+        assert!(sleeps_at(100));
+        assert!(!sleeps_at(10));
+        let mut load = Load::default();
+        (0..5_000).for_each(|number| load.count(1, number * 5));
+        assert!(!load.may_sleep(4_999 * 5 + SPIN_US - 1));
+        assert!(load.may_sleep(4_999 * 5 + SPIN_US));
     }
 }

@@ -19,7 +19,6 @@ use crate::program::{DigestId, ones};
 pub trait TrafficSink {
     /// Queues a packet for [`Queued::port`] and [`Queued::priority`]. Without room the
     /// packet comes back; it is counted as [`DropCause::QueueFull`].
-    #[allow(clippy::result_large_err)]
     fn enqueue(&mut self, packet: Queued) -> Result<(), Queued>;
 
     /// A digest for the control plane: its fields in order. Rare; the values are copies.
