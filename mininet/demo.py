@@ -229,7 +229,7 @@ def table(results: list[Any]) -> Table:
     view.add_column("scheme", no_wrap=True)
     for name in ("seconds", "Mb/s\neach", "source\nMiB", "links\nMiB", "busiest\nMiB", "resent"):
         view.add_column(name, justify="right", no_wrap=True)
-    view.add_column("sha256\nat members", no_wrap=True)
+    view.add_column("members\nintact", justify="right", no_wrap=True)
     for r in results:
         view.add_row(
             r.scheme,
@@ -239,7 +239,7 @@ def table(results: list[Any]) -> Table:
             f"{r.link_bytes / 2**20:.1f}",
             f"{r.busiest_link_bytes / 2**20:.1f}",
             f"{r.retransmissions:,}",
-            f"{r.receivers} equal" if r.intact else "[red]NOT EQUAL[/]",
+            f"{r.receivers - len(r.failed)} of {r.receivers}" if r.intact else "[red]NOT EQUAL[/]",
         )
     return view
 
