@@ -75,7 +75,7 @@ def transfer(
     seconds_max: float = 600.0,
     watch: Callable[[Progress], None] | None = None,
     midway: Callable[[], None] | None = None,
-    midway_share: float = 0.3,
+    midway_share: float = 0.15,
     expect_failed: Sequence[int] = (),
     outputs: dict[int, Path] | None = None,
     parameters: dict[str, Any] | None = None,

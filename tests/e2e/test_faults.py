@@ -33,7 +33,7 @@ def test_a_link_is_cut_in_the_middle(fabric: Fabric, scheme: str, random_file: C
         result = transfer(
             fabric,
             scheme,
-            random_file(8 * MIB),
+            random_file(12 * MIB),
             0,
             RECEIVERS,
             seconds_max=120,
@@ -60,7 +60,7 @@ def test_the_controller_restarts_in_the_middle(fabric: Fabric, random_file: Call
         RECEIVERS,
         seconds_max=120,
         midway=restart,
-        midway_share=0.2,
+        midway_share=0.1,
     )
     fabric.wait_ready()
     assert result.intact
@@ -77,7 +77,7 @@ def test_a_member_dies_and_the_others_finish(
         result = transfer(
             fabric,
             scheme,
-            random_file(8 * MIB),
+            random_file(12 * MIB),
             0,
             RECEIVERS,
             seconds_max=120,
@@ -100,7 +100,7 @@ def test_a_switch_dies_and_the_rest_is_routed_around_it(
         result = transfer(
             fabric,
             "circuit",
-            random_file(8 * MIB),
+            random_file(12 * MIB),
             0,
             RECEIVERS,
             seconds_max=120,
