@@ -39,7 +39,7 @@ class Options:
 
     `rate_mbps`: rate of every link in each direction, Mb/s; None leaves links unshaped.
     `impair`: impairments of every switch port, as wormcast-switch's `--impair` takes them.
-    `buffer_mib`: packet buffer of an agent, MiB; None: the agent's default.
+    `agent_arguments`: passed on to every agent. `plain_hosts`: hosts without an agent.
     """
 
     topology: dict[str, Any]

@@ -18,7 +18,7 @@ BINARIES = {"wormcast": "wormcast-switch", "bmv2": "simple_switch_grpc"}
 STOP_SECONDS_MAX = 5.0
 
 
-class SwitchNotInstalled(RuntimeError):
+class SwitchNotInstalled(FileNotFoundError):
     """The binary of the chosen switch is not on the PATH."""
 
 

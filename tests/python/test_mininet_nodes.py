@@ -1,0 +1,34 @@
+"""What Mininet's nodes answer when something is not installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def find(kind: str) -> subprocess.CompletedProcess[str]:
+    """Ask for a switch's binary where the PATH has nothing; OSError is what the demo reports in a line."""
+    code = (
+        "import sys; sys.path.insert(0, 'mininet')\n"
+        "import nodes\n"
+        f"try: nodes.find_binary({kind!r})\n"
+        "except (OSError, ValueError) as error: print(error)\n"
+    )
+    environment = {**os.environ, "PATH": "/nowhere"}
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+
+
+def test_a_switch_that_is_not_installed_is_named_with_what_to_do() -> None:
+    asked = find("bmv2")
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stdout.strip() == "simple_switch_grpc is not installed; put simple_switch_grpc on the PATH"
+
+
+def test_an_unknown_switch_is_answered_with_the_choices() -> None:
+    assert find("tofino").stdout.strip() == "switch 'tofino' is not one of: wormcast, bmv2"
