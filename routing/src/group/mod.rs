@@ -3,19 +3,20 @@
 mod error;
 mod json;
 mod switch_tree;
+mod switches;
 
 pub use error::GroupError;
 pub use switch_tree::{SwitchTree, TreeEnd};
 
 use crate::ids::HostId;
-use crate::routes::{Algorithm, Routes};
+use crate::routes::Routes;
 use crate::structure::k_binomial;
 use crate::structure::{
     CircuitVariant, Edge, FAN_OUT_DEFAULT, RootedTree, Structure, StructureError, TreeVariant,
     ordering,
 };
 use crate::topology::Topology;
-use crate::tree_route::{TreeRoute, encode_tree};
+use crate::tree_route::TreeRoute;
 use crate::updown::UpDown;
 
 /// How a group's messages reach its members.
@@ -199,7 +200,7 @@ pub enum Delivery {
 pub fn plan_group(routes: &Routes<'_>, request: &GroupRequest) -> Result<GroupPlan, GroupError> {
     let (request, ordered) = complete(routes, request)?;
     let Some(structure) = build(routes, &request, &ordered)? else {
-        return plan_switch(routes, request, ordered);
+        return switches::plan_switch(routes, request, ordered);
     };
     let steps = match request.scheme {
         Scheme::KBinomial { k: Some(k) } => k_binomial::steps(ordered.len(), request.packets, k),
@@ -300,32 +301,4 @@ fn check_reach(routes: &Routes<'_>, source: HostId, member: HostId) -> Result<()
         }
         .into()),
     }
-}
-
-fn plan_switch(
-    routes: &Routes<'_>,
-    request: GroupRequest,
-    ordered: Vec<HostId>,
-) -> Result<GroupPlan, GroupError> {
-    let topology = routes.topology();
-    let along_tree = Routes::plan_along(topology, Algorithm::TreeOnly, routes.updown().clone())?;
-    let source = request.source;
-    let paths = ordered
-        .iter()
-        .filter(|member| **member != source)
-        .map(|&member| Ok((member, along_tree.route(source, member)?.ports)))
-        .collect::<Result<Vec<_>, GroupError>>()?;
-    let tree_routes = encode_tree(&paths)?;
-    let steps = tree_routes.len() as u64 * u64::from(request.packets);
-    let tree = SwitchTree::new(topology, source, &paths)?;
-    let delivery = Delivery::Switches {
-        tree,
-        routes: tree_routes,
-    };
-    Ok(GroupPlan {
-        request,
-        ordered,
-        steps,
-        delivery,
-    })
 }

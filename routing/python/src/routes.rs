@@ -1,0 +1,83 @@
+//! Source routes and the spanning tree.
+
+use ::wormcast_routing::routes::Algorithm;
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::{host_id, plan_routes, plan_updown, read_topology, run, text};
+
+/// Adds these functions to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(algorithms, module)?)?;
+    module.add_function(wrap_pyfunction!(plan_all_routes, module)?)?;
+    module.add_function(wrap_pyfunction!(plan_route, module)?)?;
+    module.add_function(wrap_pyfunction!(spanning_tree, module)?)?;
+    Ok(())
+}
+
+/// Names of the routing algorithms.
+#[pyfunction]
+fn algorithms() -> Vec<&'static str> {
+    Algorithm::ALL.map(Algorithm::name).to_vec()
+}
+
+/// A file of routes between all hosts.
+#[pyfunction]
+#[pyo3(signature = (topology, algorithm = "osud", root = None))]
+fn plan_all_routes(
+    py: Python<'_>,
+    topology: &str,
+    algorithm: &str,
+    root: Option<i64>,
+) -> PyResult<String> {
+    run(py, || {
+        let topology = read_topology(topology)?;
+        Ok(plan_routes(&topology, algorithm, root)?.to_json())
+    })
+}
+
+/// One route, as an entry of a file of routes.
+#[pyfunction]
+#[pyo3(signature = (topology, src, dst, algorithm = "osud", root = None))]
+fn plan_route(
+    py: Python<'_>,
+    topology: &str,
+    src: i64,
+    dst: i64,
+    algorithm: &str,
+    root: Option<i64>,
+) -> PyResult<String> {
+    run(py, || {
+        let topology = read_topology(topology)?;
+        let routes = plan_routes(&topology, algorithm, root)?;
+        let route = routes.route(host_id(src)?, host_id(dst)?).map_err(text)?;
+        Ok(route.to_value().to_string())
+    })
+}
+
+/// The up*/down* spanning tree: {"root", "roots", "links": [[a, a_port, b, b_port]],
+/// "levels": [{"switch", "level"}]}; `a` is the parent's side.
+#[pyfunction]
+#[pyo3(signature = (topology, root = None))]
+fn spanning_tree(py: Python<'_>, topology: &str, root: Option<i64>) -> PyResult<String> {
+    run(py, || {
+        let topology = read_topology(topology)?;
+        let updown = plan_updown(&topology, root)?;
+        let links: Vec<_> = updown
+            .tree_links(&topology)
+            .iter()
+            .map(|link| json!([link.a.0, link.a_port.get(), link.b.0, link.b_port.get()]))
+            .collect();
+        let levels = topology
+            .switches()
+            .iter()
+            .map(|switch| {
+                let level = updown.level(&topology, switch.id).map_err(text)?;
+                Ok(json!({"switch": switch.id.0, "level": level}))
+            })
+            .collect::<Answer<Vec<_>>>()?;
+        let roots: Vec<u16> = updown.roots(&topology).iter().map(|root| root.0).collect();
+        let root = updown.root(&topology).0;
+        Ok(json!({"root": root, "roots": roots, "links": links, "levels": levels}).to_string())
+    })
+}
