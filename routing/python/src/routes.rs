@@ -4,7 +4,7 @@ use ::wormcast_routing::routes::Algorithm;
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::{host_id, plan_routes, plan_updown, read_topology, run, text};
+use crate::{Answer, host_id, plan_routes, plan_updown, read_topology, run, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
