@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from wormcast import plan
 
 ROOT = Path(__file__).resolve().parents[2]
