@@ -33,7 +33,9 @@ fn reached(clos: Clos, group: &ClosGroup, plan: &PlannedGroup) -> Vec<u32> {
     let mut hosts = Vec::new();
     for worm in &plan.worms {
         let walk = layered::walk(clos, group.source, &worm.route).unwrap();
-        assert_eq!(walk.pods, worm.tables.pods);
+        let mut pods = walk.pods.clone();
+        pods.sort_unstable();
+        assert_eq!(pods, worm.tables.pods);
         let leaf_of = |host: &u32| clos.leaf_of(*host);
         let looked_up = worm.members.iter().filter(|host| {
             let leaf = leaf_of(host);
