@@ -17,6 +17,7 @@ mod digraph;
 pub mod generate;
 pub mod group;
 pub mod ids;
+mod remoteness;
 pub mod routes;
 pub mod structure;
 pub mod topology;

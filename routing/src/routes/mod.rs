@@ -4,10 +4,14 @@
 //! phase), and written out for a pair of hosts when asked.
 
 mod error;
+mod flows;
 mod json;
 mod next_hops;
 mod osud;
+mod ranks;
+mod refine;
 mod tree_only;
+mod ways_on;
 
 pub use error::RouteError;
 pub use json::read_routes;
