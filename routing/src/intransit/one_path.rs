@@ -9,8 +9,8 @@
 //! to the lowest port. Time O(switches · links); memory two bytes a pair of switches for
 //! the tables, and some words a switch and link for the search.
 
-use super::search::{FAR, Measure, Search, Wiring};
-use crate::routes::{NO_SLOT, NextHops, Phase};
+use super::search::{FAR, Measure, STEP, Search, Wiring};
+use crate::routes::{NextHops, Phase};
 use crate::topology::Topology;
 use crate::updown::UpDown;
 
@@ -25,6 +25,22 @@ struct Spread {
     flow: Vec<[u64; 2]>,
     /// Least cost of a way on from a state.
     ahead: Vec<[u64; 2]>,
+    ways: Ways,
+}
+
+/// Arcs that lead on by a shortest way, switch after switch.
+struct Ways {
+    first: Vec<u32>,
+    all: Vec<Way>,
+}
+
+#[derive(Clone, Copy)]
+struct Way {
+    to: u16,
+    slot: u8,
+    up: bool,
+    /// Whether it leads on while the worm may go up, and after it went down.
+    leads_on: [bool; 2],
 }
 
 /// Plans the paths between all switches.
@@ -39,20 +55,22 @@ pub(crate) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
         taken_in_sum: vec![0; switches],
         flow: vec![[0; 2]; switches],
         ahead: vec![[0; 2]; switches],
+        ways: Ways::new(&wiring),
     };
     for dst in 0..switches as u32 {
         search.run(dst);
-        spread.look_ahead(&wiring, &search, dst);
+        spread.ways.find(&wiring, &search);
+        spread.look_ahead(&wiring, dst);
         for (at, up, down) in search.order().rev() {
             if at == dst {
                 continue;
             }
-            let choices = spread.choose(&wiring, &search, at);
+            let choices = spread.choose(&wiring, at);
             for (phase, reached) in [(Phase::Up, up), (Phase::Down, down)] {
                 if reached {
-                    let slot = choices[usize::from(phase == Phase::Down)];
-                    spread.hand_on(&wiring, at, phase, slot);
-                    tables.set(dst, at, phase, slot);
+                    let way = choices[phase as usize].expect("a finite length has a way on");
+                    spread.hand_on(&wiring, at, phase, way);
+                    tables.set(dst, at, phase, way.slot);
                 }
             }
         }
@@ -60,73 +78,103 @@ pub(crate) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
     tables
 }
 
+impl Ways {
+    fn new(wiring: &Wiring) -> Ways {
+        let none = Way {
+            to: 0,
+            slot: 0,
+            up: false,
+            leads_on: [false; 2],
+        };
+        Ways {
+            first: vec![0; wiring.switches() + 1],
+            // One more than there can be: the next is written before it is known to count.
+            all: vec![none; wiring.arc_count() + 1],
+        }
+    }
+
+    fn of(&self, at: u32) -> &[Way] {
+        let (first, last) = (self.first[at as usize], self.first[at as usize + 1]);
+        &self.all[first as usize..last as usize]
+    }
+
+    /// Few of the arcs lead on, and which do is hard to foresee: no branches.
+    fn find(&mut self, wiring: &Wiring, search: &Search<'_>) {
+        let mut count = 0;
+        for at in 0..wiring.switches() as u32 {
+            let here = search.keys[at as usize];
+            let cut = if wiring.hosts(at) > 0 {
+                search.cut()
+            } else {
+                FAR
+            };
+            for (slot, (to, up)) in (0u8..).zip(wiring.arcs_of(at)) {
+                let key = search.keys[to as usize][usize::from(!up)] + STEP;
+                let leads_on = [key == here[0], key + u32::from(up) * cut == here[1]];
+                self.all[count] = Way {
+                    to: to as u16,
+                    slot,
+                    up,
+                    leads_on,
+                };
+                count += usize::from(leads_on[0] | leads_on[1]);
+            }
+            self.first[at as usize + 1] = count as u32;
+        }
+    }
+}
+
 impl Spread {
-    fn look_ahead(&mut self, wiring: &Wiring, search: &Search<'_>, dst: u32) {
+    /// Load of a way's link, and of the hosts that take in what is cut before it.
+    fn cost(&self, wiring: &Wiring, at: u32, way: Way, phase: Phase) -> u64 {
+        let load = self.load[wiring.first(at) as usize + usize::from(way.slot)];
+        match phase == Phase::Down && way.up {
+            true => load + self.taken_in[at as usize],
+            false => load,
+        }
+    }
+
+    fn look_ahead(&mut self, wiring: &Wiring, dst: u32) {
         let into = u64::from(wiring.hosts(dst));
-        for (at, _, _) in search.order() {
+        for at in 0..wiring.switches() as u32 {
             let mut least = [u64::MAX; 2];
-            self.visit_ways(wiring, search, at, |phase, _, cost, _, _| {
-                least[phase] = least[phase].min(cost);
-            });
+            for &way in self.ways.of(at) {
+                for phase in [Phase::Up, Phase::Down] {
+                    if way.leads_on[phase as usize] {
+                        let cost = self.cost(wiring, at, way, phase);
+                        least[phase as usize] = least[phase as usize].min(cost);
+                    }
+                }
+            }
             self.ahead[at as usize] = least.map(|cost| if cost == u64::MAX { 0 } else { cost });
             self.flow[at as usize] = [into * u64::from(wiring.hosts(at)), 0];
         }
     }
 
     /// The cheapest way on in either phase.
-    fn choose(&self, wiring: &Wiring, search: &Search<'_>, at: u32) -> [u8; 2] {
-        let mut best = [(u64::MAX, NO_SLOT); 2];
-        self.visit_ways(wiring, search, at, |phase, slot, cost, to, up| {
-            let state = usize::from(!up);
-            let cost = cost + self.ahead[to as usize][state] + self.flow[to as usize][state];
-            // Slots ascend with ports, so that the first of equals has the lowest port.
-            if cost < best[phase].0 {
-                best[phase] = (cost, slot);
-            }
-        });
-        best.map(|(_, slot)| slot)
-    }
-
-    /// Visits (phase, slot, load, neighbour, up) of every shortest way on, in one pass for
-    /// both phases.
-    fn visit_ways(
-        &self,
-        wiring: &Wiring,
-        search: &Search<'_>,
-        at: u32,
-        mut visit: impl FnMut(usize, u8, u64, u32, bool),
-    ) {
-        let here = search.keys[at as usize];
-        let first = wiring.first(at);
-        let (cut, can_cut) = (search.cut(), wiring.hosts(at) > 0);
-        for (slot, (to, up)) in (0u8..).zip(wiring.arcs_of(at)) {
-            let next = search.keys[to as usize][usize::from(!up)];
-            if next == FAR {
-                continue;
-            }
-            let key = next + super::search::STEP;
-            let load = self.load[first as usize + usize::from(slot)];
-            if key == here[0] {
-                visit(0, slot, load, to, up);
-            }
-            if !up && key == here[1] {
-                visit(1, slot, load, to, up);
-            } else if up && can_cut && key + cut == here[1] {
-                visit(1, slot, load + self.taken_in[at as usize], to, up);
+    fn choose(&self, wiring: &Wiring, at: u32) -> [Option<Way>; 2] {
+        let mut best = [(u64::MAX, None); 2];
+        for &way in self.ways.of(at) {
+            let (to, state) = (usize::from(way.to), usize::from(!way.up));
+            let beyond = self.ahead[to][state] + self.flow[to][state];
+            for phase in [Phase::Up, Phase::Down] {
+                if way.leads_on[phase as usize] {
+                    let cost = beyond + self.cost(wiring, at, way, phase);
+                    // Slots ascend with ports: the first of equals has the lowest port.
+                    if cost < best[phase as usize].0 {
+                        best[phase as usize] = (cost, Some(way));
+                    }
+                }
             }
         }
+        best.map(|(_, way)| way)
     }
 
-    fn hand_on(&mut self, wiring: &Wiring, at: u32, phase: Phase, slot: u8) {
-        debug_assert_ne!(slot, NO_SLOT, "a finite length has a way on");
-        let flow = self.flow[at as usize][usize::from(phase == Phase::Down)];
-        let (to, up) = wiring
-            .arcs_of(at)
-            .nth(usize::from(slot))
-            .expect("a slot of the switch");
-        self.load[wiring.first(at) as usize + usize::from(slot)] += flow;
-        self.flow[to as usize][usize::from(!up)] += flow;
-        if up && phase == Phase::Down && flow > 0 {
+    fn hand_on(&mut self, wiring: &Wiring, at: u32, phase: Phase, way: Way) {
+        let flow = self.flow[at as usize][phase as usize];
+        self.load[wiring.first(at) as usize + usize::from(way.slot)] += flow;
+        self.flow[usize::from(way.to)][usize::from(!way.up)] += flow;
+        if way.up && phase == Phase::Down && flow > 0 {
             self.taken_in_sum[at as usize] += flow;
             self.taken_in[at as usize] =
                 self.taken_in_sum[at as usize] / u64::from(wiring.hosts(at));

@@ -19,8 +19,8 @@ pub(crate) enum Measure {
     Crossings,
 }
 
-/// No way.
-pub(super) const FAR: u32 = u32::MAX;
+/// No way; above all keys, and a sum of two and a step still fits.
+pub(super) const FAR: u32 = u32::MAX / 4;
 /// One link, or one switch crossed, in a key; what is below counts cuts.
 pub(super) const STEP: u32 = 1 << 16;
 
