@@ -91,6 +91,14 @@ impl UpDown {
         Ok(parent.map(|parent| topology.switch_id(parent)))
     }
 
+    /// Most links from a root to a switch of its part, all of them down; `None` if some
+    /// part has several switches without a way up.
+    pub(crate) fn depth(&self) -> Option<u32> {
+        let tops = self.level.iter().filter(|&&level| level == 0).count();
+        let deepest = self.level.iter().max().copied();
+        deepest.filter(|_| tops == self.roots.len())
+    }
+
     pub(crate) fn is_up(&self, arc: u32) -> bool {
         self.up[arc as usize]
     }

@@ -8,6 +8,7 @@
 mod alternatives;
 mod error;
 mod flows;
+mod forwarding;
 mod json;
 mod next_hops;
 mod osud;
@@ -20,6 +21,7 @@ mod ways_on;
 
 pub use alternatives::{Alternative, Share};
 pub use error::RouteError;
+pub use forwarding::{ForwardingTables, NO_PORT};
 pub use json::read_routes;
 pub(crate) use next_hops::{NO_SLOT, NextHops, Phase};
 pub(crate) use path::NoPath;
