@@ -232,6 +232,18 @@ impl<'t> Routes<'t> {
         true
     }
 
+    /// The way on to a destination from a switch: the arc, the switch it leads to, and the
+    /// phase there; `None` if there is none.
+    pub(crate) fn next_arc(&self, dst: u32, at: u32, phase: Phase) -> Option<(u32, u32, Phase)> {
+        let slot = self.tables.get(dst, at, phase);
+        let arc = self.topology.arc_first(at) + u32::from(slot);
+        let next = || match self.updown.is_up(arc) {
+            true => phase,
+            false => Phase::Down,
+        };
+        (slot != NO_SLOT).then(|| (arc, self.topology.arcs()[arc as usize].to, next()))
+    }
+
     fn pairs(&self) -> impl Iterator<Item = (HostId, HostId)> + '_ {
         let hosts = self.topology.hosts();
         hosts.iter().flat_map(move |src| {
