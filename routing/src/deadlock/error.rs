@@ -76,6 +76,13 @@ pub enum DeadlockError {
         /// The root.
         root: SwitchId,
     },
+    /// A plan of a group that cannot be read, or is of another topology.
+    Group {
+        /// Where, as in `groups[2].edges[0].class`.
+        at: String,
+        /// What is wrong there.
+        reason: String,
+    },
     /// A host that forwards what it has not received.
     ForwardsBefore {
         /// Host the message starts at.
@@ -132,6 +139,7 @@ impl fmt::Display for DeadlockError {
                 "multicast of host {src} branches or ends at switch {switch} before it has \
                  passed root {root}; with interrupted branches every multicast starts there"
             ),
+            DeadlockError::Group { at, reason } => write!(f, "{at}: {reason}"),
             DeadlockError::ForwardsBefore { src, from, to } => write!(
                 f,
                 "host {from} sends a message of host {src} to host {to} before it has received it"

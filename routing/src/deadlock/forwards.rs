@@ -106,7 +106,8 @@ impl ChannelGraph<'_> {
         }
     }
 
-    fn buffer(&self, host: u32, class: BufferClass) -> Option<u32> {
+    /// The buffer a message lies in, where it can run out.
+    pub(super) fn buffer(&self, host: u32, class: BufferClass) -> Option<u32> {
         match self.model.buffers {
             Buffers::Spill => None,
             Buffers::Classes => Some(self.numbers.buffer(host, class)),

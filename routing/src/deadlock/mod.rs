@@ -25,6 +25,7 @@ pub mod certificate;
 mod coupled;
 mod error;
 mod forwards;
+mod groups;
 mod json;
 mod model;
 mod multicast;
@@ -33,6 +34,7 @@ mod resource;
 
 pub use error::DeadlockError;
 pub use forwards::Forward;
+pub use groups::{PlannedGroup, read_groups};
 pub use model::{Branching, Buffers, Forwarding, Model};
 pub use multicast::TableEntry;
 pub use resource::{Channel, Resource};
