@@ -26,6 +26,8 @@ enum Header {
     Group,
     /// Ports to the root, and from there to everybody.
     Broadcast(Vec<u8>),
+    /// To everybody below.
+    Down,
 }
 
 /// Ports by switch.
@@ -178,35 +180,30 @@ impl ChannelGraph<'_> {
                     let port = PortId::new(byte).ok_or(DeadlockError::NoPort { switch, byte })?;
                     Ok(vec![(port, Header::Broadcast(rest.to_vec()))])
                 }
-                None => self.copies_down(switch, here.port.is_none()),
+                None => {
+                    let at = self.topology.switch_index(switch)?;
+                    let updown = self.updown.as_ref().expect("planned for a broadcast");
+                    match updown.parent_arc(at) {
+                        NO_ARC => self.copies_down(switch),
+                        _ => Err(DeadlockError::BroadcastBelowRoot { switch }),
+                    }
+                }
             },
+            Header::Down => self.copies_down(switch),
         }
     }
 
     /// A broadcast goes down all links of the spanning tree, and to all hosts.
-    fn copies_down(
-        &self,
-        switch: SwitchId,
-        from_host: bool,
-    ) -> Result<Vec<(PortId, Header)>, DeadlockError> {
-        let at = self.topology.switch_index(switch)?;
+    fn copies_down(&self, switch: SwitchId) -> Result<Vec<(PortId, Header)>, DeadlockError> {
+        let topology = self.topology;
+        let at = topology.switch_index(switch)?;
         let updown = self.updown.as_ref().expect("planned for a broadcast");
-        if from_host && updown.parent_arc(at) != NO_ARC {
-            return Err(DeadlockError::BroadcastBelowRoot { switch });
-        }
-        let links = self
-            .topology
-            .arcs_of(at)
-            .iter()
-            .filter(|arc| updown.parent_arc(arc.to) == arc.reverse);
-        let hosts = self
-            .topology
-            .hosts_at(at)
-            .map(|host| self.topology.hosts()[host as usize].port);
+        let links = topology.arcs_of(at).iter();
+        let links = links.filter(|arc| updown.parent_arc(arc.to) == arc.reverse);
+        let hosts = topology.hosts_at(at);
+        let hosts = hosts.map(|host| topology.hosts()[host as usize].port);
         let ports = links.map(|arc| arc.port).chain(hosts);
-        Ok(ports
-            .map(|port| (port, Header::Broadcast(Vec::new())))
-            .collect())
+        Ok(ports.map(|port| (port, Header::Down)).collect())
     }
 
     fn climb(&self, src: HostId) -> Result<Vec<u8>, DeadlockError> {
