@@ -14,7 +14,7 @@ from wormcast.plan.certificate import check as check_certificate
 from wormcast.plan.files import to_text
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.plan.pictures import svg
-from wormcast.plan.routes import route, routes, spanning_tree
+from wormcast.plan.routes import route, route_summary, routes, spanning_tree
 from wormcast.plan.topologies import check, damage, make
 from wormcast.plan.tree_routes import decode_tree, encode_tree, walk_tree
 from wormcast.plan.verdicts import explain, plans_of, trees_of, verify
@@ -39,6 +39,7 @@ __all__ = [
     "order",
     "plans_of",
     "route",
+    "route_summary",
     "routes",
     "schemes",
     "spanning_tree",
