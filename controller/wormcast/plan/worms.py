@@ -159,7 +159,7 @@ class Network:
 
     def _tree(self, source: int, header: Any) -> Tree:
         tree = Tree(f"multicast of {source}", source, {_injection(source): None})
-        arriving = [(_injection(source), self.home[source][0], -1, header)]
+        arriving = [(_injection(source), *self.home[source], header)]
         unturned = self.model["branching"] == "interrupted"
         while arriving:
             held, switch, came_by, header = arriving.pop()

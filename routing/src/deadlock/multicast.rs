@@ -36,8 +36,8 @@ type Table = BTreeMap<SwitchId, Vec<PortId>>;
 /// A copy that arrives at a switch.
 struct Arrival {
     switch: SwitchId,
-    /// By this port; `None` from the source.
-    port: Option<PortId>,
+    /// By this port.
+    port: PortId,
     /// Place in the tree of the channel it holds.
     place: u32,
     header: Header,
@@ -105,9 +105,10 @@ impl ChannelGraph<'_> {
         let by_turns = self.model.branching == Branching::Interrupted;
         let mut tree = coupled::Tree::new(self.numbers.injection(host));
         let mut hosts = Vec::new();
+        let source = self.topology.host(src)?;
         let mut arriving = vec![Arrival {
-            switch: self.topology.host(src)?.switch,
-            port: None,
+            switch: source.switch,
+            port: source.port,
             place: 0,
             header,
             turned: !by_turns,
@@ -135,7 +136,7 @@ impl ChannelGraph<'_> {
                     Attachment::Host(host) => hosts.push(host),
                     Attachment::Switch(switch, port) => arriving.push(Arrival {
                         switch,
-                        port: Some(port),
+                        port,
                         place,
                         header,
                         turned: here.turned,
@@ -172,7 +173,7 @@ impl ChannelGraph<'_> {
                 let ports = table
                     .get(&switch)
                     .ok_or(DeadlockError::NoEntry { switch })?;
-                let onward = ports.iter().filter(|port| Some(**port) != here.port);
+                let onward = ports.iter().filter(|port| **port != here.port);
                 Ok(onward.map(|&port| (port, Header::Group)).collect())
             }
             Header::Broadcast(ports) => match ports.split_first() {
