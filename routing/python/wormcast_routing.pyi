@@ -90,8 +90,12 @@ def verify(
     trees: Sequence[tuple[int, bytes]] = (),
     branching: str = "independent",
     root: int | None = None,
+    groups: Sequence[str] = (),
+    buffers: str = "spill",
+    forwarding: str = "store",
 ) -> str:
-    """Deadlock check of routes from a file, of an algorithm, and of TREE routes."""
+    """Deadlock check of routes from a file, of an algorithm, of TREE routes and of files
+    of group plans."""
 
 def find_buffer_cycle(
     topology: str, requests: Sequence[str], root: int | None = None
