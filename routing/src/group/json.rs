@@ -2,20 +2,26 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Delivery, GroupError, GroupPlan, GroupRequest, Order, Scheme, SwitchTree, TreeEnd};
+use super::{
+    Delivery, GroupError, GroupPlan, GroupRequest, Order, Scheme, SwitchParameters, SwitchTree,
+    TreeEnd,
+};
 use crate::ids::{HOST_ID_MAX, HostId};
 use crate::structure::{CircuitVariant, StructureError, TreeVariant};
 
 /// Most packets a request may ask steps for.
 const PACKETS_MAX: u32 = 1 << 20;
 /// Parameters that are understood.
-const PARAMETERS: &[&str] = &["k", "packets", "fan_out", "variant", "order"];
+const PARAMETERS: &[&str] = &[
+    "k", "packets", "fan_out", "variant", "order", "mode", "guard",
+];
 
 impl GroupRequest {
     /// Reads `{"scheme":…,"source":…,"members":[…],"parameters":{…}}`. Parameters: `k`
     /// (k-binomial; absent or 0: the best for `packets`), `packets` (default 1),
     /// `fan_out` (tree), `variant` (circuit: omit-last, return, ordered; tree: unordered,
-    /// ordered), `order` (id, cco, dimension). The source counts as a member even if it
+    /// ordered), `mode` (switch: tree, table, broadcast), `guard` (switch: A, B, C), `order`
+    /// (id, cco, dimension). The source counts as a member even if it
     /// is not listed.
     ///
     /// # Errors
@@ -80,7 +86,11 @@ impl GroupPlan {
         parameters.insert("packets".into(), json!(self.request.packets));
         parameters.insert("order".into(), json!(self.request.order.map(Order::name)));
         match self.request.scheme {
-            Scheme::Repeat | Scheme::Switch => {}
+            Scheme::Repeat => {}
+            Scheme::Switch(switch) => {
+                parameters.insert("mode".into(), json!(switch.mode.name()));
+                parameters.insert("guard".into(), json!(switch.guard.name()));
+            }
             Scheme::Circuit(variant) => {
                 parameters.insert("variant".into(), json!(circuit_variant_name(variant)));
             }
@@ -155,7 +165,11 @@ fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, Gr
     let mut scheme = Scheme::from_name(name)?;
     let variant = text_field(parameters, "variant")?;
     match &mut scheme {
-        Scheme::Repeat | Scheme::Switch => {}
+        Scheme::Repeat => {}
+        Scheme::Switch(chosen) => {
+            let mode = text_field(parameters, "mode")?;
+            *chosen = SwitchParameters::from_names(mode, text_field(parameters, "guard")?)?;
+        }
         Scheme::Circuit(chosen) => {
             if let Some(name) = variant {
                 *chosen = named(name, &CIRCUIT_VARIANTS, &["omit-last", "return", "ordered"])?;

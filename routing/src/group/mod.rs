@@ -2,10 +2,12 @@
 
 mod error;
 mod json;
+mod switch_parameters;
 mod switch_tree;
 mod switches;
 
 pub use error::GroupError;
+pub use switch_parameters::{Guard, SwitchMode, SwitchParameters};
 pub use switch_tree::{SwitchTree, TreeEnd};
 
 use crate::ids::HostId;
@@ -38,8 +40,8 @@ pub enum Scheme {
         /// Most children of a host.
         k: Option<u32>,
     },
-    /// TREE routes along the spanning tree of the switches.
-    Switch,
+    /// The switches replicate.
+    Switch(SwitchParameters),
 }
 
 impl Scheme {
@@ -60,7 +62,7 @@ impl Scheme {
                 fan_out: FAN_OUT_DEFAULT,
             }),
             "k-binomial" => Ok(Scheme::KBinomial { k: None }),
-            "switch" => Ok(Scheme::Switch),
+            "switch" => Ok(Scheme::Switch(SwitchParameters::default())),
             _ => Err(StructureError::UnknownName {
                 what: "scheme",
                 name: name.to_owned(),
@@ -76,7 +78,7 @@ impl Scheme {
             Scheme::Circuit(_) => "circuit",
             Scheme::Tree { .. } => "tree",
             Scheme::KBinomial { .. } => "k-binomial",
-            Scheme::Switch => "switch",
+            Scheme::Switch(_) => "switch",
         }
     }
 }
@@ -245,7 +247,7 @@ fn complete(
         ));
     }
     let order = match (request.scheme, request.order) {
-        (Scheme::Tree { .. } | Scheme::Switch, _) => Order::Id,
+        (Scheme::Tree { .. } | Scheme::Switch(_), _) => Order::Id,
         (_, Some(order)) => order,
         (Scheme::KBinomial { .. }, None) if routes.topology().grid().is_some() => Order::Dimension,
         (Scheme::KBinomial { .. }, None) => Order::Cco,
@@ -271,7 +273,7 @@ fn build(
             Structure::tree(plan_tree(routes, ordered, fan_out)?, source, variant)?
         }
         Scheme::KBinomial { k } => Structure::k_binomial(ordered, source, k.unwrap_or(1))?,
-        Scheme::Switch => return Ok(None),
+        Scheme::Switch(_) => return Ok(None),
     };
     Ok(Some(structure))
 }
