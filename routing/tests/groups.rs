@@ -308,7 +308,7 @@ fn requests_are_refused_with_reasons() {
     let request = json!({"scheme": "circuit", "source": 1, "members": [1, 2], "parameters": {"order": "dimension"}});
     assert_eq!(
         refuse(request),
-        "dimension and hamiltonian order need a torus or mesh; orders for any topology are id, cco, \
+        "dimension or hamiltonian order needs a torus or mesh; orders for any topology are id, cco, \
          random"
     );
     assert_eq!(

@@ -96,7 +96,7 @@ impl GroupPlan {
 }
 
 impl Metrics {
-    /// `{"busy_steps":…,"contended_steps":…,"contention_share":…,"link_visits":…,
+    /// `{"busy_steps":…,"contended_steps":…,"contended_steps_two_lanes":…,"contention_share":…,"link_visits":…,
     /// "links_used":…,"link_concentration":…,"link_concurrency":…,"startup_steps":…,
     /// "intermediate_hosts":…,"fpfs":{…},"fcfs":{…},"latency":null or {…}}`.
     pub fn to_value(&self) -> Value {
@@ -118,6 +118,7 @@ impl Metrics {
         json!({
             "busy_steps": self.busy_steps,
             "contended_steps": self.contended_steps,
+            "contended_steps_two_lanes": self.contended_steps_two_lanes,
             "contention_share": self.contention_share(),
             "link_visits": self.link_visits,
             "links_used": self.links_used,
