@@ -13,7 +13,7 @@ use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::torus_latency::{
     Constants, PROCESS_S_NS, PROCESS_SEPARATE_NS, Way, forwarded_ns, full_ns, separate_ns,
 };
-use wormcast_routing::structure::{Structure, ordering};
+use wormcast_routing::structure::{Structure, TreeVariant, ordering};
 use wormcast_routing::topology::Topology;
 
 mod graphs;
@@ -485,4 +485,29 @@ fn plans_count_what_the_models_take() {
         latency(Scheme::MuTorus { r: None }),
         (3, 3_988 + 3 * 204_988)
     );
+}
+
+#[test]
+fn adapters_hold_packets_as_long_as_the_paper_says() {
+    // PACKET §3.3.2: a host with c children holds a packet for c sends under FPFS, for
+    // c + (m - 1)(c - 1) under FCFS.
+    for children in 2..=5u64 {
+        for packets in 1..=20u32 {
+            // Host 0 has c children, and the first of them c children of its own.
+            let topology = from_spec(&format!("line:1:{}", 1 + 2 * children)).unwrap();
+            let scheme = Scheme::Tree {
+                variant: TreeVariant::Unordered,
+                fan_out: children as u32,
+            };
+            let mut request = GroupRequest::new(scheme, HostId(0), hosts(&topology));
+            request.packets = packets;
+            let plan = plan_group_on(&topology, None, &request, true).unwrap();
+            let metrics = plan.metrics.unwrap();
+            assert_eq!(metrics.fpfs.held_max, children);
+            let longer = (u64::from(packets) - 1) * (children - 1);
+            assert_eq!(metrics.fcfs.held_max, children + longer);
+            assert_eq!(metrics.fcfs.held_mean, (children + longer) as f64);
+            assert_eq!(metrics.fcfs.packets_max, u64::from(packets));
+        }
+    }
 }
