@@ -12,6 +12,7 @@ from wormcast_routing import RoutingError, algorithms, kinds, schemes
 
 from wormcast.plan.certificate import check as check_certificate
 from wormcast.plan.files import to_text
+from wormcast.plan.group_pictures import group_svg
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.plan.pictures import svg
 from wormcast.plan.routes import route, route_summary, routes, spanning_tree
@@ -33,6 +34,7 @@ __all__ = [
     "explain",
     "find_buffer_cycle",
     "group",
+    "group_svg",
     "kinds",
     "make",
     "optimal_k",
