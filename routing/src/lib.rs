@@ -9,9 +9,11 @@
 //! - [`updown`], [`routes`]: up\*/down\* and one route for each pair of hosts
 //! - [`tree_route`]: source routes that branch, and what switches make of them
 //! - [`deadlock`]: whether worms can wait for each other
+//! - [`change`]: from routes to routes while worms of both are in the network
 //! - [`group`]: a scheme with its parameters on a topology
 //! - [`structure`]: circuits, trees and k-binomial trees over the hosts of a group
 
+pub mod change;
 pub mod deadlock;
 mod digraph;
 pub mod generate;

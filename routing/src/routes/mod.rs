@@ -232,6 +232,11 @@ impl<'t> Routes<'t> {
         true
     }
 
+    /// The slot towards a switch in the tables, [`NO_SLOT`] where there is none.
+    pub(crate) fn slot(&self, dst: u32, at: u32, phase: Phase) -> u8 {
+        self.tables.get(dst, at, phase)
+    }
+
     fn pairs(&self) -> impl Iterator<Item = (HostId, HostId)> + '_ {
         let hosts = self.topology.hosts();
         hosts.iter().flat_map(move |src| {

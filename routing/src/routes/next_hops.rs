@@ -21,7 +21,7 @@ pub(crate) enum Phase {
 pub(crate) const NO_SLOT: u8 = u8::MAX;
 
 impl NextHops {
-    pub(super) fn new(switches: usize) -> NextHops {
+    pub(crate) fn new(switches: usize) -> NextHops {
         NextHops {
             switches,
             slots: vec![NO_SLOT; 2 * switches * switches],
@@ -32,7 +32,7 @@ impl NextHops {
         (2 * dst as usize + usize::from(phase == Phase::Down)) * self.switches
     }
 
-    pub(super) fn set(&mut self, dst: u32, at: u32, phase: Phase, slot: u8) {
+    pub(crate) fn set(&mut self, dst: u32, at: u32, phase: Phase, slot: u8) {
         let row = self.row(dst, phase);
         self.slots[row + at as usize] = slot;
     }
