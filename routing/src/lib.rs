@@ -6,7 +6,8 @@
 //! 2000), TORUS (Oral, George 2003), NIC (Yu, Buntinas, Panda 2003).
 //!
 //! - [`topology`], [`generate`]: what is wired to what
-//! - [`updown`], [`routes`]: up\*/down\* and one route for each pair of hosts
+//! - [`updown`], [`routes`]: up\*/down\* and routes for each pair of hosts
+//! - [`intransit`]: minimal paths that hosts on the way re-inject
 //! - [`tree_route`]: source routes that branch, and what switches make of them
 //! - [`deadlock`]: whether worms can wait for each other
 //! - [`change`]: from routes to routes while worms of both are in the network
@@ -19,6 +20,7 @@ mod digraph;
 pub mod generate;
 pub mod group;
 pub mod ids;
+pub mod intransit;
 pub mod routes;
 pub mod structure;
 pub mod topology;

@@ -5,7 +5,7 @@ mod graphs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use graphs::{connected_graphs, follow};
+use graphs::connected_graphs;
 use wormcast_routing::change::{Change, Method, Plan, plan};
 use wormcast_routing::generate::{Irregular, irregular};
 use wormcast_routing::ids::{HostId, PortId, SwitchId};
@@ -29,15 +29,44 @@ fn change<'a>(old: &'a Topology, new: &'a Topology) -> Change<'a> {
     }
 }
 
-fn hops(topology: &Topology, route: &Route) -> Vec<Hop> {
-    let ways = route.switches.iter().zip(&route.ports);
-    ways.filter_map(|(&at, &port)| {
+/// Follows a route from its source to its destination; gives the channels between
+/// switches of each piece between in-transit hosts.
+fn pieces(topology: &Topology, route: &Route) -> Vec<Vec<Hop>> {
+    let mut pieces = vec![Vec::new()];
+    let mut expected = topology.host(route.src).unwrap().switch;
+    let mut in_transit = route.in_transit.iter();
+    for (place, (&at, &port)) in route.switches.iter().zip(&route.ports).enumerate() {
+        assert_eq!(at, expected, "{route:?}");
+        let last = place + 1 == route.ports.len();
         match topology.attachment(at, PortId::new(port).unwrap()).unwrap() {
-            Attachment::Switch(to, _) => Some((at, port, to)),
-            Attachment::Host(_) => None,
+            Attachment::Switch(to, _) => {
+                pieces.last_mut().unwrap().push((at, port, to));
+                expected = to;
+            }
+            Attachment::Host(host) if last => assert_eq!(host, route.dst),
+            Attachment::Host(host) => {
+                assert_eq!(in_transit.next(), Some(&host), "{route:?}");
+                pieces.push(Vec::new());
+            }
         }
-    })
-    .collect()
+        assert!(!last || port_leads_to_host(topology, at, port), "{route:?}");
+    }
+    assert_eq!(in_transit.next(), None);
+    pieces
+}
+
+fn port_leads_to_host(topology: &Topology, at: SwitchId, port: u8) -> bool {
+    let found = topology.attachment(at, PortId::new(port).unwrap());
+    matches!(found, Some(Attachment::Host(_)))
+}
+
+/// What a route makes worms hold and need.
+fn turns(topology: &Topology, route: &Route) -> Vec<(Hop, Hop)> {
+    let pieces = pieces(topology, route);
+    pieces
+        .iter()
+        .flat_map(|piece| piece.windows(2).map(|pair| (pair[0], pair[1])))
+        .collect()
 }
 
 fn all_hops(topology: &Topology) -> BTreeSet<Hop> {
@@ -73,8 +102,7 @@ fn check(asked: &Change<'_>, plan: &Plan) -> BTreeMap<Pair, Route> {
     let there = all_hops(asked.new);
     let mut waits: BTreeSet<(Hop, Hop)> = BTreeSet::new();
     for route in in_force.values() {
-        let hops = hops(asked.old, route);
-        waits.extend(hops.windows(2).map(|pair| (pair[0], pair[1])));
+        waits.extend(turns(asked.old, route));
     }
     if !asked.planned {
         waits.retain(|(held, needed)| there.contains(held) && there.contains(needed));
@@ -82,8 +110,12 @@ fn check(asked: &Change<'_>, plan: &Plan) -> BTreeMap<Pair, Route> {
     let host_stays =
         |host: HostId| asked.old.host(host).is_ok() && asked.old.host(host) == asked.new.host(host);
     in_force.retain(|(src, dst), route| {
-        let whole = hops(asked.old, route).iter().all(|hop| there.contains(hop));
-        whole && host_stays(*src) && host_stays(*dst)
+        let whole = pieces(asked.old, route)
+            .iter()
+            .flatten()
+            .all(|hop| there.contains(hop));
+        let mut hosts = route.in_transit.iter().chain([src, dst]);
+        whole && hosts.all(|host| host_stays(*host))
     });
     let served: BTreeSet<Pair> = in_force.keys().copied().collect();
     for (number, step) in plan.steps.iter().enumerate() {
@@ -94,14 +126,12 @@ fn check(asked: &Change<'_>, plan: &Plan) -> BTreeMap<Pair, Route> {
             );
         }
         for route in &step.changed {
-            follow(asked.new, route);
             let known = in_force.insert((route.src, route.dst), route.clone());
             assert_ne!(known.as_ref(), Some(route), "it is new or other");
         }
         let mut after = BTreeSet::new();
         for route in in_force.values() {
-            let hops = hops(asked.new, route);
-            after.extend(hops.windows(2).map(|pair| (pair[0], pair[1])));
+            after.extend(turns(asked.new, route));
         }
         assert!(is_acyclic(&waits | &after), "step {number} of {plan:?}");
         check_certificate(&(&waits | &after), step);

@@ -323,7 +323,8 @@ fn routes_are_refused_with_reasons() {
     assert_eq!(routes.unreachable().count(), 2);
     assert_eq!(
         "fastest".parse::<Algorithm>().unwrap_err().to_string(),
-        "there is no algorithm \"fastest\"; algorithms are osud, tree-only"
+        "there is no algorithm \"fastest\"; algorithms are osud, tree-only, omit, rmit, rrmit, \
+         pit, rrmit-min"
     );
     let one_way = from_spec("unidirectional-torus:3").unwrap();
     assert_eq!(

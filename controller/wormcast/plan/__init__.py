@@ -13,7 +13,7 @@ from wormcast_routing import RoutingError, algorithms, kinds, schemes
 from wormcast.plan.files import to_text
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.plan.pictures import svg
-from wormcast.plan.routes import route, routes, spanning_tree
+from wormcast.plan.routes import route, route_summary, routes, spanning_tree
 from wormcast.plan.topologies import check, damage, make
 from wormcast.plan.tree_routes import decode_tree, encode_tree, walk_tree
 from wormcast.plan.verdicts import trees_of, verify
@@ -33,6 +33,7 @@ __all__ = [
     "optimal_k",
     "order",
     "route",
+    "route_summary",
     "routes",
     "schemes",
     "spanning_tree",

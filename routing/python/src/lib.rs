@@ -79,6 +79,10 @@ fn plan_routes<'t>(
     Routes::plan_along(topology, algorithm, plan_updown(topology, root)?).map_err(text)
 }
 
+fn seed(seed: i64) -> Answer<u64> {
+    bounded("seed", seed, 0, i64::MAX).map(|seed| seed as u64)
+}
+
 /// Topologies, deadlock-free routes and multicast structures.
 #[pymodule]
 fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -47,6 +47,8 @@ pub(crate) struct Channels {
     /// Channels of the new topology that leave each switch.
     leaving: Vec<Vec<u32>>,
     steady: BTreeSet<HostId>,
+    /// For each switch, whether a host that was there is not, or elsewhere.
+    loses_hosts: Vec<bool>,
     pub places: Vec<Place>,
 }
 
@@ -103,6 +105,7 @@ impl Channels {
             new_of_arc,
             leaving,
             steady: BTreeSet::new(),
+            loses_hosts: Vec::new(),
             places: Vec::new(),
         };
         let same = |host: &&Host| new.host(host.id).is_ok_and(|after| after == **host);
@@ -113,6 +116,12 @@ impl Channels {
             .map(|host| host.id)
             .collect();
         channels.places = channels.find_places(old, new, each_host);
+        channels.loses_hosts = vec![false; channels.switches.len()];
+        for place in channels.places.iter().filter(|place| !place.steady) {
+            if let Some(old) = place.old {
+                channels.loses_hosts[old as usize] = true;
+            }
+        }
         channels
     }
 
@@ -151,6 +160,11 @@ impl Channels {
     /// Channel of an arc of the new topology.
     pub fn of_new_arc(&self, arc: u32) -> u32 {
         self.new_of_arc[arc as usize]
+    }
+
+    /// Whether all hosts that were on a switch stay where they are.
+    pub fn keeps_hosts(&self, switch: u32) -> bool {
+        !self.loses_hosts[switch as usize]
     }
 
     /// Whether a host stays where it is.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::channels::Channels;
-use super::paths::in_transit;
+use super::paths::is_in_transit;
 use crate::topology::Topology;
 use crate::updown::UpDown;
 
@@ -42,7 +42,7 @@ impl Order {
             let hop = channels.hop(channel);
             self.ranks[hop.to as usize] < self.ranks[hop.from as usize]
         };
-        path.split(|&entry| in_transit(entry).is_some())
+        path.split(|&entry| is_in_transit(entry))
             .flat_map(|piece| piece.windows(2))
             .all(|pair| is_up(pair[0]) || !is_up(pair[1]))
     }

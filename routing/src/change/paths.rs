@@ -2,18 +2,22 @@
 
 use super::channels::Channels;
 use super::dependencies::Dependencies;
-use crate::ids::{HostId, PortId, SWITCHES_CROSSED_MAX};
+use crate::ids::{HostId, PortId};
+use crate::intransit::is_cut;
 use crate::routes::{Route, Routes};
 
 /// Marks an entry of a path as an in-transit host.
 const IN_TRANSIT: u32 = 1 << 31;
 
+/// An in-transit host on the switch, whichever.
+const ANY_HOST: u32 = IN_TRANSIT | 0xffff;
+
 /// A path: channels, and in-transit hosts between them.
 pub(crate) type Path = Box<[u32]>;
 
-/// The in-transit host at an entry of a path; `None` if it is a channel.
-pub(crate) fn in_transit(entry: u32) -> Option<HostId> {
-    (entry & IN_TRANSIT != 0).then_some(HostId((entry & !IN_TRANSIT) as u16))
+/// Whether an entry of a path is an in-transit host, not a channel.
+pub(crate) fn is_in_transit(entry: u32) -> bool {
+    entry & IN_TRANSIT != 0
 }
 
 /// Which of the two topologies a set of paths is on.
@@ -65,16 +69,21 @@ impl Paths {
                 let (Some(start), Some(end)) = (*start, *end) else {
                     continue;
                 };
+                let Ok(found) = routes.paths(start, end) else {
+                    continue;
+                };
+                let arcs = &found[0].arcs;
                 path.clear();
-                let arrived = routes.walk(start, end, |_, arc| {
+                for (place, &arc) in arcs.iter().enumerate() {
+                    if place > 0 && is_cut(routes.updown(), arcs[place - 1], arc) {
+                        path.push(ANY_HOST);
+                    }
                     path.push(match side {
                         Side::Old => channels.of_old_arc(arc),
                         Side::New => channels.of_new_arc(arc),
                     });
-                });
-                if arrived && path.len() < SWITCHES_CROSSED_MAX {
-                    paths.paths[from * paths.places + to] = Some(path.as_slice().into());
                 }
+                paths.paths[from * paths.places + to] = Some(path.as_slice().into());
             }
         }
         paths
@@ -145,9 +154,16 @@ impl Paths {
         steady(from)
             && steady(to)
             && self.get(from, to).is_some_and(|path| {
-                path.iter().all(|&entry| match in_transit(entry) {
-                    Some(host) => channels.is_steady(host),
-                    None => channels.hop(entry).stays,
+                let mut at = channels.places[from].old;
+                path.iter().all(|&entry| match entry {
+                    ANY_HOST => at.is_some_and(|at| channels.keeps_hosts(at)),
+                    host if is_in_transit(host) => {
+                        channels.is_steady(HostId((host & !IN_TRANSIT) as u16))
+                    }
+                    channel => {
+                        at = Some(channels.hop(channel).to);
+                        channels.hop(channel).stays
+                    }
                 })
             })
     }
@@ -160,9 +176,8 @@ impl Paths {
         leaving_carry: bool,
     ) -> impl Iterator<Item = (u32, u32)> + 'p {
         path.windows(2).filter_map(move |pair| {
-            let carries = |entry: u32| {
-                in_transit(entry).is_none() && (leaving_carry || channels.hop(entry).stays)
-            };
+            let carries =
+                |entry: u32| !is_in_transit(entry) && (leaving_carry || channels.hop(entry).stays);
             (carries(pair[0]) && carries(pair[1])).then_some((pair[0], pair[1]))
         })
     }
@@ -180,26 +195,32 @@ impl Paths {
         })
     }
 
-    /// The route of two hosts along the path between their places, with the port that
-    /// each host has: `(switch port)` of the destination and of in-transit hosts.
+    /// The route of two hosts along the path between their places. `host_at` gives a
+    /// host to re-inject on a switch, the how manieth cut that is; `port_of` the port of a
+    /// host.
     pub fn route(
         channels: &Channels,
         path: &[u32],
         start: u32,
         (src, dst): (HostId, HostId),
+        host_at: impl Fn(u32, usize) -> HostId,
         port_of: impl Fn(HostId) -> u8,
     ) -> Route {
         let mut route = Route {
             src,
             dst,
-            switches: Vec::new(),
-            ports: Vec::new(),
+            switches: Vec::with_capacity(path.len() + 1),
+            ports: Vec::with_capacity(path.len() + 1),
             in_transit: Vec::new(),
         };
         let mut at = start;
         for &entry in path {
             route.switches.push(channels.switch_id(at));
-            if let Some(host) = in_transit(entry) {
+            if is_in_transit(entry) {
+                let host = match entry {
+                    ANY_HOST => host_at(at, route.in_transit.len()),
+                    named => HostId((named & !IN_TRANSIT) as u16),
+                };
                 route.ports.push(port_of(host));
                 route.in_transit.push(host);
             } else {

@@ -19,9 +19,11 @@ pub use error::DeadlockError;
 
 use crate::digraph::Digraph;
 use crate::ids::{HostId, PortId, SwitchId};
+use crate::intransit::is_cut;
 use crate::routes::{Route, Routes};
 use crate::topology::{Attachment, Topology};
 use crate::tree_route::branches;
+use crate::updown::UpDown;
 
 /// One direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,12 +199,10 @@ impl<'t> ChannelGraph<'t> {
         let occupied: Vec<u32> = (0..self.topology.switch_count() as u32)
             .filter(|&switch| self.topology.hosts_at(switch).len() > 0)
             .collect();
-        let mut arcs = Vec::new();
         for &to in &occupied {
             for &from in &occupied {
-                arcs.clear();
-                if routes.walk(from, to, |_, arc| arcs.push(arc)) {
-                    self.add_between(from, to, &arcs);
+                for path in routes.paths(from, to).unwrap_or_default() {
+                    self.add_between(from, to, &path.arcs, routes.updown());
                 }
             }
         }
@@ -343,7 +343,7 @@ impl<'t> ChannelGraph<'t> {
         }
     }
 
-    fn add_between(&mut self, from: u32, to: u32, arcs: &[u32]) {
+    fn add_between(&mut self, from: u32, to: u32, arcs: &[u32], updown: &UpDown) {
         let topology = self.topology;
         let id = |host: u32| topology.hosts()[host as usize].id;
         let first_host = topology.hosts_at(from).next().expect("occupied");
@@ -353,7 +353,16 @@ impl<'t> ChannelGraph<'t> {
             dst: id(dst),
         };
         for pair in arcs.windows(2) {
-            self.add_dependency(pair[0], pair[1], &unicast(first_host, last_host));
+            let worm = unicast(first_host, last_host);
+            if !is_cut(updown, pair[0], pair[1]) {
+                self.add_dependency(pair[0], pair[1], &worm);
+                continue;
+            }
+            // Which of the hosts re-injects depends on the pair of hosts; all may.
+            for host in topology.hosts_at(topology.arcs()[pair[0] as usize].to) {
+                self.add_dependency(pair[0], self.ejection(host), &worm);
+                self.add_dependency(self.injection(host), pair[1], &worm);
+            }
         }
         match (arcs.first(), arcs.last()) {
             (Some(&first), Some(&last)) => {

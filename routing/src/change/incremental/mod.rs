@@ -10,6 +10,8 @@
 //! The directions of links stay what they are, so that the routes of before and after are
 //! free of deadlock together, whatever comes and goes.
 
+mod repair;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -74,12 +76,13 @@ impl<'t> Incremental<'t> {
     /// # Errors
     /// [`ChangeError::Algorithm`] if they are not OSUD.
     pub fn new(routes: &Routes<'t>) -> Result<Incremental<'t>, ChangeError> {
-        if routes.algorithm() != Algorithm::Osud {
-            return Err(ChangeError::Algorithm {
-                algorithm: routes.algorithm(),
-                choices: vec![Algorithm::Osud],
-            });
-        }
+        let planned = match (routes.algorithm(), routes.next_hops()) {
+            (Algorithm::Osud, Some(planned)) => planned,
+            (algorithm, _) => {
+                let choices = vec![Algorithm::Osud];
+                return Err(ChangeError::Algorithm { algorithm, choices });
+            }
+        };
         let topology = routes.topology();
         let switches = topology.switch_count();
         let arcs = topology.arcs().len() as u32;
@@ -102,7 +105,7 @@ impl<'t> Incremental<'t> {
         };
         for dst in 0..switches as u32 {
             made.measure(dst);
-            made.adopt(dst, routes);
+            made.adopt(dst, planned);
         }
         Ok(made)
     }
@@ -421,10 +424,10 @@ impl<'t> Incremental<'t> {
     }
 
     /// Takes over the next hops to a destination, and counts their load.
-    fn adopt(&mut self, dst: u32, routes: &Routes<'t>) {
+    fn adopt(&mut self, dst: u32, planned: &NextHops) {
         for at in 0..2 * self.hosts.len() as u32 {
             let phase = PHASES[(at & 1) as usize];
-            let slot = routes.slot(dst, at / 2, phase);
+            let slot = planned.get(dst, at / 2, phase);
             let arc = self
                 .topology
                 .arc_first(at / 2)
@@ -495,190 +498,71 @@ impl<'t> Incremental<'t> {
         self.way(dst, at)
             .is_some_and(|way| self.cost(dst, at, arc) < self.cost(dst, at, way))
     }
-
-    fn mark(&mut self, at: State) {
-        if !self.work.is_stale[at as usize] {
-            self.work.is_stale[at as usize] = true;
-            self.work.stale.push(at);
-        }
-    }
-
-    /// From the states whose way is gone, nearest first: those with another way as short
-    /// are stale; those without lose their length too, and what sent to them its way.
-    fn find_orphans(&mut self, dst: u32) {
-        while let Some(Reverse((_, at))) = self.work.queue.pop() {
-            if self.work.is_stale[at as usize] {
-                continue;
-            }
-            self.mark(at);
-            let first = self.topology.arc_first(at / 2);
-            let mut arcs = first..first + self.topology.arcs_of(at / 2).len() as u32;
-            let as_short = arcs.any(|arc| {
-                self.leads_on(dst, at, arc)
-                    && self
-                        .after(at, arc)
-                        .is_some_and(|next| !self.work.is_orphan[next as usize])
-            });
-            if !as_short {
-                self.work.is_orphan[at as usize] = true;
-                let mut queue = std::mem::take(&mut self.work.queue);
-                self.before(at, |from, arc| {
-                    if self.way(dst, from) == Some(arc) {
-                        queue.push(Reverse((self.length(dst, from), from)));
-                    }
-                });
-                self.work.queue = queue;
-            }
-        }
-    }
-
-    /// A state has a way of this length, if that is shorter than it had.
-    fn shorten(&mut self, dst: u32, at: State, length: u16) {
-        if length < self.length(dst, at) {
-            self.work.queue.push(Reverse((length, at)));
-        }
-    }
-
-    /// Hands shorter lengths on to whatever they make shorter.
-    fn spread(&mut self, dst: u32) {
-        while let Some(Reverse((length, at))) = self.work.queue.pop() {
-            if length >= self.length(dst, at) {
-                continue;
-            }
-            self.set_length(dst, at, length);
-            self.mark(at);
-            let mut queue = std::mem::take(&mut self.work.queue);
-            self.before(at, |from, _| {
-                if length + 1 < self.length(dst, from) {
-                    queue.push(Reverse((length + 1, from)));
-                }
-            });
-            self.work.queue = queue;
-        }
-    }
-
-    /// New lengths for orphans, new ways for all that is stale; loads follow.
-    fn replan(&mut self, dst: u32, touched: &mut Touched) {
-        self.find_sources(dst);
-        let sources = std::mem::take(&mut self.work.sources);
-        let stale = std::mem::take(&mut self.work.stale);
-        let had_way: Vec<bool> = sources
-            .iter()
-            .map(|&from| self.tables.get(dst, from, Phase::Up) != NO_SLOT)
-            .collect();
-        for (&from, &had_way) in sources.iter().zip(&had_way) {
-            if had_way {
-                self.count_old(dst, from);
-            }
-        }
-        self.measure_orphans(dst, &stale);
-        let mut entries = Vec::new();
-        for &at in &stale {
-            let phase = PHASES[(at & 1) as usize];
-            let slot = self.choose(dst, at);
-            if slot != self.tables.get(dst, at / 2, phase) {
-                self.tables.set(dst, at / 2, phase, slot);
-                entries.push(at / 2);
-            }
-        }
-        for &at in &stale {
-            self.work.is_stale[at as usize] = false;
-            self.work.is_orphan[at as usize] = false;
-        }
-        entries.sort_unstable();
-        entries.dedup();
-        let id = |at| self.topology.switch_id(at);
-        touched
-            .entries
-            .extend(entries.into_iter().map(|at| (id(dst), id(at))));
-        for (&from, &had_way) in sources.iter().zip(&had_way) {
-            let has_way = self.length(dst, state(from, Phase::Up)) != FAR;
-            if has_way != had_way && self.hosts[from as usize] * self.hosts[dst as usize] > 0 {
-                let list = if has_way {
-                    &mut touched.found
-                } else {
-                    &mut touched.lost
-                };
-                list.push((self.topology.switch_id(from), self.topology.switch_id(dst)));
-            }
-            self.count(dst, from, true);
-        }
-        self.work.sources = sources;
-        self.work.sources.clear();
-        self.work.stale = stale;
-        self.work.stale.clear();
-    }
-
-    /// Takes the traffic of a switch off its way, whatever the lengths are by now.
-    fn count_old(&mut self, dst: u32, from: u32) {
-        let pairs = self.hosts[from as usize] * self.hosts[dst as usize];
-        let mut at = state(from, Phase::Up);
-        while at / 2 != dst {
-            let arc = self.way(dst, at).expect("it had a way") as usize;
-            self.load[arc] -= pairs;
-            at = 2 * self.topology.arcs()[arc].to + u32::from(at & 1 == 1 || !self.up[arc]);
-        }
-    }
-
-    /// Switches whose way to the destination leads over something stale, or who had none.
-    fn find_sources(&mut self, dst: u32) {
-        let mut work = std::mem::take(&mut self.work);
-        work.stack.extend_from_slice(&work.stale);
-        while let Some(at) = work.stack.pop() {
-            if std::mem::replace(&mut work.seen[at as usize], true) {
-                continue;
-            }
-            work.all_seen.push(at);
-            if at & 1 == 0 {
-                work.sources.push(at / 2);
-            }
-            self.before(at, |from, arc| {
-                if self.way(dst, from) == Some(arc) {
-                    work.stack.push(from);
-                }
-            });
-        }
-        for at in work.all_seen.drain(..) {
-            work.seen[at as usize] = false;
-        }
-        self.work = work;
-    }
-
-    /// Lengths of orphans, from those next to what has a length outward.
-    fn measure_orphans(&mut self, dst: u32, stale: &[State]) {
-        for &at in stale {
-            if self.work.is_orphan[at as usize] {
-                self.set_length(dst, at, FAR);
-            }
-        }
-        for &at in stale {
-            if self.work.is_orphan[at as usize] {
-                let first = self.topology.arc_first(at / 2);
-                let length = (first..first + self.topology.arcs_of(at / 2).len() as u32)
-                    .filter_map(|arc| self.after(at, arc))
-                    .map(|next| self.length(dst, next).saturating_add(1))
-                    .min();
-                if let Some(length) = length.filter(|length| *length != FAR) {
-                    self.work.queue.push(Reverse((length, at)));
-                }
-            }
-        }
-        while let Some(Reverse((length, at))) = self.work.queue.pop() {
-            if length >= self.length(dst, at) {
-                continue;
-            }
-            self.set_length(dst, at, length);
-            let mut queue = std::mem::take(&mut self.work.queue);
-            self.before(at, |from, _| {
-                if self.work.is_orphan[from as usize] && length + 1 < self.length(dst, from) {
-                    queue.push(Reverse((length + 1, from)));
-                }
-            });
-            self.work.queue = queue;
-        }
-    }
 }
 
 fn state(at: u32, phase: Phase) -> State {
     2 * at + u32::from(phase == Phase::Down)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Incremental;
+    use crate::change::channels::Channels;
+    use crate::change::order::Order;
+    use crate::generate::{Irregular, irregular};
+    use crate::routes::{Algorithm, Routes};
+    use crate::topology::Damage;
+
+    /// Against a plan from scratch along the same directions, after many links have gone
+    /// one by one: the busiest link carries no more than a quarter above it.
+    #[test]
+    fn loads_stay_near_those_of_a_plan_from_scratch() {
+        for seed in 0..4 {
+            let topology = irregular(&Irregular::of_itb(48, seed)).unwrap();
+            let routes = Routes::plan(&topology, Algorithm::Osud, None).unwrap();
+            let mut kept = Incremental::new(&routes).unwrap();
+            assert_eq!(kept.load.iter().sum::<u64>(), total(&kept));
+            let gone: Vec<_> = topology.links().iter().step_by(9).collect();
+            let mut damage = Damage::default();
+            for link in &gone {
+                kept.lose(link.a, link.a_port).unwrap();
+                damage.links.insert((link.a, link.a_port));
+            }
+            let left = topology.without(&damage).unwrap();
+            let channels = Channels::new(&topology, &left, false);
+            let order = Order::kept(&channels, &topology, routes.updown(), &left);
+            let again =
+                Routes::plan_along(&left, Algorithm::Osud, order.direct(&channels, &left)).unwrap();
+            let scratch = Incremental::new(&again).unwrap();
+            assert_eq!(total(&kept), total(&scratch), "as short as from scratch");
+            let (kept_most, most) = (kept.load_max(), scratch.load_max());
+            assert!(
+                kept_most * 4 <= most * 5,
+                "seed {seed}: {kept_most} against {most}"
+            );
+            for link in &gone {
+                kept.gain(link.a, link.a_port).unwrap();
+            }
+            let planned = Incremental::new(&routes).unwrap();
+            assert_eq!(total(&kept), total(&planned));
+            let (kept_most, most) = (kept.load_max(), planned.load_max());
+            assert!(
+                kept_most * 4 <= most * 5,
+                "seed {seed}: {kept_most} against {most}"
+            );
+        }
+    }
+
+    /// Links of all routes, added up by their lengths.
+    fn total(kept: &Incremental<'_>) -> u64 {
+        let switches = kept.hosts.len();
+        (0..switches * switches)
+            .map(|pair| (pair / switches, pair % switches))
+            .filter(|(dst, at)| kept.length[2 * dst * switches + at] != super::FAR)
+            .map(|(dst, at)| {
+                let length = u64::from(kept.length[2 * dst * switches + at]);
+                length * kept.hosts[dst] * kept.hosts[at]
+            })
+            .sum()
+    }
 }
