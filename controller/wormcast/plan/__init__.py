@@ -10,6 +10,7 @@ the same plan.
 
 from wormcast_routing import RoutingError, algorithms, kinds, schemes
 
+from wormcast.plan.changes import add_links, change
 from wormcast.plan.files import to_text
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.plan.pictures import svg
@@ -21,7 +22,9 @@ from wormcast.plan.verdicts import trees_of, verify
 __all__ = [
     "GroupRequest",
     "RoutingError",
+    "add_links",
     "algorithms",
+    "change",
     "check",
     "damage",
     "decode_tree",

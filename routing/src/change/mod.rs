@@ -32,6 +32,8 @@
 //! makes it; a longer sequence is the shortest of those tried, which is not a proof that
 //! none is shorter.
 
+#[cfg(test)]
+mod by_force;
 mod channels;
 mod dependencies;
 mod detours;

@@ -36,6 +36,12 @@ impl Order {
         order
     }
 
+    /// The order with these ranks, all different.
+    #[cfg(test)]
+    pub fn from_ranks(ranks: Vec<u32>) -> Order {
+        Order { ranks }
+    }
+
     /// Whether each piece of a path, between in-transit hosts, goes up, then down.
     pub fn is_legal(&self, channels: &Channels, path: &[u32]) -> bool {
         let is_up = |channel: u32| {

@@ -4,7 +4,8 @@ use super::channels::Channels;
 use super::dependencies::Dependencies;
 use super::order::Order;
 use super::paths::{Paths, Side};
-use super::{Change, ChangeError, Method, Plan, detours, sequence, trees};
+use super::trees::Tree;
+use super::{Change, ChangeError, Method, Plan, detours, sequence};
 use crate::deadlock::{Branching, ChannelGraph};
 use crate::ids::SwitchId;
 use crate::routes::{Algorithm, Route, Routes};
@@ -102,12 +103,14 @@ impl<'a> Planner<'a> {
                 return Some(paths);
             }
             // With the turns of a spanning tree in reserve, every pair has a way left.
-            let tree = self.tree(&self.in_force, &self.in_force)?;
+            let tree = Tree::find(
+                &self.channels,
+                [&self.in_force, &self.in_force],
+                rank_in(&self.in_force),
+            )?;
             let mut graph = self.in_force.clone();
-            let free = tree
-                .paths
-                .add_to(&self.channels, self.change.planned, &mut graph);
-            assert!(free, "the tree was grown so");
+            let free = graph.add_all(&tree.turns(&self.channels));
+            assert!(free.is_ok(), "the tree was grown so");
             Some(self.detours(graph))
         })
         .flatten()
@@ -125,8 +128,17 @@ impl<'a> Planner<'a> {
         for goal in goals {
             let mut found = vec![self.stage(&self.old, &self.in_force, goal.again())];
             let after = self.dependencies(&goal.paths);
-            if let Some(tree) = self.tree(&self.in_force, &after) {
-                found.push((vec![tree, goal], Vec::new()));
+            let needed = &self.fresh.paths;
+            let trees = self.trees(&after);
+            if let Some(way) = sequence::through(&self.channels, &trees, &self.in_force, &after) {
+                let step = |tree: &Tree| Candidate {
+                    method: Method::Tree,
+                    root: None,
+                    paths: tree.paths(&self.channels, needed),
+                };
+                let mut states: Vec<Candidate> = way.into_iter().map(step).collect();
+                states.push(goal);
+                found.push((states, Vec::new()));
             }
             for (states, drained) in found {
                 let cost = |states: &[Candidate], drained: &[_]| (drained.len(), states.len());
@@ -200,19 +212,28 @@ impl<'a> Planner<'a> {
         self.fresh.again()
     }
 
-    fn tree(&self, before: &Dependencies, after: &Dependencies) -> Option<Candidate> {
-        let place = before.order();
-        let mut rank = vec![0; place.len()];
-        for (at, channel) in (0..).zip(place) {
-            rank[channel as usize] = at;
+    /// Trees to step over from the routes in force to those that make these dependencies:
+    /// all there are, or one that fits both, or a way from one that fits the first to one
+    /// that fits the second.
+    fn trees(&self, after: &Dependencies) -> Vec<Tree> {
+        let channels = &self.channels;
+        if let Some(trees) = Tree::all(channels) {
+            return trees;
         }
-        let prefer = |link: u32| rank[link as usize].min(rank[link as usize ^ 1]);
-        let paths = trees::common(&self.channels, &self.fresh.paths, [before, after], prefer)?;
-        Some(Candidate {
-            method: Method::Tree,
-            root: None,
-            paths,
-        })
+        let mut trees = Vec::new();
+        trees.extend(Tree::find(
+            channels,
+            [&self.in_force, after],
+            rank_in(&self.in_force),
+        ));
+        let first = Tree::find(channels, [&self.in_force, &self.in_force], rank_in(after));
+        let last = Tree::find(channels, [after, after], rank_in(&self.in_force));
+        if let (Some(first), Some(last)) = (first, last) {
+            let way = first.slides(channels, &last);
+            trees.push(first);
+            trees.extend(way);
+        }
+        trees
     }
 
     /// Whether all pairs have a path that have one in the plan from scratch.
@@ -243,6 +264,16 @@ impl Candidate {
             paths: self.paths.clone(),
         }
     }
+}
+
+/// Links by the place of their first direction in the order of dependencies.
+fn rank_in(graph: &Dependencies) -> impl Fn(u32) -> u32 + use<> {
+    let order = graph.order();
+    let mut rank = vec![0; order.len()];
+    for (at, channel) in (0..).zip(order) {
+        rank[channel as usize] = at;
+    }
+    move |link| rank[link as usize].min(rank[link as usize ^ 1])
 }
 
 /// Checks routes of a file against the topology they are said to be on.

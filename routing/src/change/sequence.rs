@@ -3,6 +3,7 @@
 use super::channels::Channels;
 use super::dependencies::Dependencies;
 use super::paths::Paths;
+use super::trees::Tree;
 
 /// One set of paths after the other.
 pub(crate) struct Sequence {
@@ -97,4 +98,49 @@ fn drain(
         }
     }
     drained
+}
+
+/// Fewest of these trees to step over from one set of dependencies to another; `None` if
+/// they lead nowhere.
+pub(crate) fn through<'t>(
+    channels: &Channels,
+    trees: &'t [Tree],
+    before: &Dependencies,
+    after: &Dependencies,
+) -> Option<Vec<&'t Tree>> {
+    let turns: Vec<Vec<(u32, u32)>> = trees.iter().map(|tree| tree.turns(channels)).collect();
+    let fits = |graph: &Dependencies, tree: usize| graph.clone().add_all(&turns[tree]).is_ok();
+    // Breadth first: each tree with the one it was reached from.
+    let mut reached: Vec<(usize, Option<usize>)> = Vec::new();
+    let mut left: Vec<usize> = Vec::new();
+    for tree in 0..trees.len() {
+        match fits(before, tree) {
+            true => reached.push((tree, None)),
+            false => left.push(tree),
+        }
+    }
+    let mut next = 0;
+    while let Some(&(tree, _)) = reached.get(next) {
+        if fits(after, tree) {
+            let mut way = vec![&trees[tree]];
+            let mut at = next;
+            while let Some(from) = reached[at].1 {
+                at = from;
+                way.push(&trees[reached[at].0]);
+            }
+            way.reverse();
+            return Some(way);
+        }
+        let mut graph = Dependencies::new(channels.len());
+        graph.add_all(&turns[tree]).expect("a tree has no circle");
+        left.retain(|&other| {
+            let fits = fits(&graph, other);
+            if fits {
+                reached.push((other, Some(next)));
+            }
+            !fits
+        });
+        next += 1;
+    }
+    None
 }
