@@ -15,6 +15,7 @@
 //! - [`structure`]: circuits, trees and k-binomial trees over the hosts of a group
 
 pub mod change;
+pub mod clos;
 pub mod deadlock;
 mod digraph;
 pub mod generate;
