@@ -105,6 +105,17 @@ def verify(
     """Deadlock check of routes from a file, of an algorithm, of TREE routes and of files
     of group plans."""
 
+def plan_change(
+    topology: str,
+    new: str,
+    algorithm: str = "osud",
+    root: int | None = None,
+    routes: str | None = None,
+    new_root: int | None = None,
+    planned: bool = False,
+) -> str:
+    """A change file: steps from the routes in force to those of the new topology."""
+
 def find_buffer_cycle(
     topology: str, requests: Sequence[str], root: int | None = None
 ) -> list[tuple[int, int]] | None:

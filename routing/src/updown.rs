@@ -4,6 +4,8 @@
 //! else *down*. A legal path is zero or more up links, then zero or more down links.
 //! A split fabric has a root and a tree in each part.
 
+mod ranked;
+
 use crate::ids::SwitchId;
 use crate::remoteness::Remoteness;
 use crate::topology::{Link, Topology, TopologyError};

@@ -11,6 +11,7 @@ the same plan.
 from wormcast_routing import RoutingError, algorithms, kinds, schemes
 
 from wormcast.plan.certificate import check as check_certificate
+from wormcast.plan.changes import add_links, change
 from wormcast.plan.files import to_text
 from wormcast.plan.group_pictures import group_svg
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
@@ -25,7 +26,9 @@ __all__ = [
     "GroupRequest",
     "RoutingError",
     "Violation",
+    "add_links",
     "algorithms",
+    "change",
     "check",
     "check_certificate",
     "damage",
