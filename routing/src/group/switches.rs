@@ -30,5 +30,6 @@ pub(super) fn plan_switch(
         ordered,
         steps,
         delivery,
+        metrics: None,
     })
 }
