@@ -6,7 +6,7 @@ use wormcast_routing::cost::{
 };
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
-    Delivery, GroupPlan, GroupRequest, Order, Scheme, plan_group, plan_structure,
+    Delivery, GroupPlan, GroupRequest, Order, Scheme, SwitchParameters, plan_group, plan_structure,
 };
 use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, Routes};
@@ -14,13 +14,11 @@ use wormcast_routing::structure::{BufferClass, CircuitVariant, Edge, TreeVariant
 use wormcast_routing::topology::Topology;
 
 fn request(scheme: Scheme, source: u16, members: impl IntoIterator<Item = u16>) -> GroupRequest {
-    GroupRequest {
+    GroupRequest::new(
         scheme,
-        source: HostId(source),
-        members: members.into_iter().map(HostId).collect(),
-        order: None,
-        packets: 1,
-    }
+        HostId(source),
+        members.into_iter().map(HostId).collect(),
+    )
 }
 
 #[derive(Debug)]
@@ -248,7 +246,7 @@ fn switches_replicate_once_a_link_and_headers_shrink() {
     let case = Case {
         topology: from_spec("line:3").unwrap(),
         costs,
-        request: request(Scheme::Switch, 0, 0..3),
+        request: request(Scheme::Switch(SwitchParameters::default()), 0, 0..3),
     };
     // Branches: to switch 1, there to host 1 and switch 2, there to host 2.
     let found = case.replay(1_000, 1);
@@ -367,7 +365,7 @@ fn any_case() -> impl Strategy<Value = (Case, Message)> {
         Scheme::KBinomial { k: Some(1) },
         Scheme::KBinomial { k: Some(2) },
         Scheme::KBinomial { k: Some(4) },
-        Scheme::Switch,
+        Scheme::Switch(SwitchParameters::default()),
     ]);
     let times = prop::array::uniform6(0.0..5_000.0f64);
     (

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::Costs;
+use crate::group::GroupError;
 use crate::ids::HostId;
-use crate::routes::RouteError;
 use crate::topology::TopologyError;
 use crate::tree_route::TreeDecodeError;
 
@@ -32,8 +32,8 @@ pub enum CostError {
     },
     /// A switch or host that is not there.
     Topology(TopologyError),
-    /// No route where one is needed.
-    Route(RouteError),
+    /// No path where one is needed, or no plan.
+    Group(Box<GroupError>),
     /// A TREE route that cannot be read.
     Tree(TreeDecodeError),
     /// Edges that are no schedule: a host sends what it never gets.
@@ -49,9 +49,9 @@ impl From<TopologyError> for CostError {
     }
 }
 
-impl From<RouteError> for CostError {
-    fn from(error: RouteError) -> CostError {
-        CostError::Route(error)
+impl From<GroupError> for CostError {
+    fn from(error: GroupError) -> CostError {
+        CostError::Group(Box::new(error))
     }
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for CostError {
             ),
             CostError::Value { at, reason } => write!(f, "{at}: {reason}"),
             CostError::Topology(error) => error.fmt(f),
-            CostError::Route(error) => error.fmt(f),
+            CostError::Group(error) => error.fmt(f),
             CostError::Tree(error) => error.fmt(f),
             CostError::NoSchedule { host } => write!(
                 f,

@@ -1,27 +1,32 @@
 //! The channels of a topology and how fast they are.
 
 use super::{Channel, CostError, Costs};
+use crate::group::Unicast;
 use crate::ids::PortId;
-use crate::routes::{Route, Routes};
+use crate::routes::Route;
 use crate::topology::Topology;
 
-/// Routes with the costs of what they lead over. Channels are numbered: links from switch
+/// Unicast paths with the costs of what they lead over. Channels are numbered: links from switch
 /// to switch, then from each host into its switch, then from each switch to its hosts.
 #[derive(Clone, Debug)]
 pub struct Fabric<'r, 't> {
-    routes: &'r Routes<'t>,
+    paths: Unicast<'r, 't>,
     costs: Costs,
     /// Picoseconds that a byte takes on each channel.
     ps_per_byte: Vec<f64>,
 }
 
 impl<'r, 't> Fabric<'r, 't> {
-    /// Lays the costs on the topology of these routes.
+    /// Lays the costs on the topology of these paths.
     ///
     /// # Errors
     /// A channel with a load of its own that is not there.
-    pub fn new(routes: &'r Routes<'t>, costs: Costs) -> Result<Fabric<'r, 't>, CostError> {
-        let topology = routes.topology();
+    pub fn new(
+        paths: impl Into<Unicast<'r, 't>>,
+        costs: Costs,
+    ) -> Result<Fabric<'r, 't>, CostError> {
+        let paths = paths.into();
+        let topology = paths.topology();
         let (links, hosts) = (topology.arcs().len(), topology.hosts().len());
         let free = 1.0 - costs.utilisation;
         let mut ps_per_byte = vec![8e12 / costs.link_bits_per_s as f64 / free; links];
@@ -30,7 +35,7 @@ impl<'r, 't> Fabric<'r, 't> {
             8e12 / costs.host_link_bits_per_s as f64 / free,
         );
         let mut fabric = Fabric {
-            routes,
+            paths,
             costs,
             ps_per_byte,
         };
@@ -46,9 +51,9 @@ impl<'r, 't> Fabric<'r, 't> {
         Ok(fabric)
     }
 
-    /// Routes between hosts.
-    pub fn routes(&self) -> &'r Routes<'t> {
-        self.routes
+    /// Unicast paths between hosts.
+    pub fn paths(&self) -> Unicast<'r, 't> {
+        self.paths
     }
 
     /// What hosts, links and switches take.
@@ -65,7 +70,7 @@ impl<'r, 't> Fabric<'r, 't> {
     }
 
     pub(super) fn topology(&self) -> &'t Topology {
-        self.routes.topology()
+        self.paths.topology()
     }
 
     /// The channel from a host into its switch.

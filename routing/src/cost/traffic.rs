@@ -264,7 +264,7 @@ impl<'f, 'r, 't> Layout<'f, 'r, 't> {
 
     fn path(&mut self, edge: &Edge, station: u32) -> Result<(), CostError> {
         let fabric = self.fabric;
-        let route = fabric.routes().route(edge.from, edge.to)?;
+        let route = fabric.paths().route(edge.from, edge.to)?;
         let per_hop = fabric.costs().route_bytes_per_hop;
         let through_host = ps(fabric.costs().in_transit_ns);
         let mut ports = route.ports.len() as u32;
