@@ -13,6 +13,7 @@
 
 mod costs;
 mod error;
+mod estimate;
 mod fabric;
 mod json;
 mod replay;
@@ -21,6 +22,7 @@ mod traffic;
 
 pub use costs::{Channel, ChannelLoad, Costs};
 pub use error::CostError;
+pub use estimate::{Estimate, estimate};
 pub use fabric::Fabric;
-pub use replay::{ChannelUse, Replay, replay, replay_in_full};
+pub use replay::{ChannelUse, Replay, replay, replay_in_full, replay_within};
 pub use traffic::{Message, Traffic};

@@ -130,6 +130,20 @@ impl Traffic {
             .count()
     }
 
+    /// Channels that one packet crosses, copies counted one by one.
+    pub fn crossing_count(&self) -> usize {
+        self.crossings.len()
+    }
+
+    /// Places of the crossings of a send.
+    pub(super) fn crossings_of(&self, send: usize) -> Range<usize> {
+        let end = self
+            .sends
+            .get(send + 1)
+            .map_or(self.crossings.len(), |next| next.first as usize);
+        self.sends[send].first as usize..end
+    }
+
     pub(super) fn targets_of(&self, send: u32) -> &[u32] {
         let range = &self.sends[send as usize].targets;
         &self.targets[range.start as usize..range.end as usize]

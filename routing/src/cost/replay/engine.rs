@@ -107,7 +107,16 @@ impl<'a> Engine<'a> {
     }
 
     pub(super) fn run(&mut self) {
+        self.run_within(u64::MAX);
+    }
+
+    /// Runs until all is done, and says so, or until there have been so many events and
+    /// no recurrence.
+    pub(super) fn run_within(&mut self, events: u64) -> bool {
         while let Some(Reverse(event)) = self.heap.pop() {
+            if self.events >= events && !self.recurrence.has_skipped() {
+                return false;
+            }
             self.events += 1;
             match event.kind {
                 Kind::Enter => self.enter(event),
@@ -120,6 +129,7 @@ impl<'a> Engine<'a> {
                 Kind::Wake => self.try_send(event.place, event.at),
             }
         }
+        true
     }
 
     fn push(&mut self, at: u64, kind: Kind, place: u32, packet: u32, tail: u64) {

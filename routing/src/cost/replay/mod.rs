@@ -62,3 +62,15 @@ pub fn replay_in_full(fabric: &Fabric<'_, '_>, traffic: &Traffic, message: Messa
     engine.run();
     engine.finish(fabric)
 }
+
+/// As [`replay`], if so many events do: all there are, or as many as it takes until the
+/// state of the network recurs. `None` if they do not.
+pub fn replay_within(
+    fabric: &Fabric<'_, '_>,
+    traffic: &Traffic,
+    message: Message,
+    events: u64,
+) -> Option<Replay> {
+    let mut engine = engine::Engine::new(fabric, traffic, message);
+    engine.run_within(events).then(|| engine.finish(fabric))
+}

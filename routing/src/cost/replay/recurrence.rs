@@ -30,6 +30,11 @@ struct Saved {
 const PACKETS_LEAST: u32 = 8;
 
 impl Recurrence {
+    /// Whether the rest of the message is short.
+    pub(super) fn has_skipped(&self) -> bool {
+        self.saved.is_some() && self.over
+    }
+
     /// No skipping from here on.
     pub(super) fn give_up(&mut self) {
         self.over = true;
