@@ -17,6 +17,7 @@
 
 pub mod change;
 pub mod clos;
+pub mod cost;
 pub mod deadlock;
 mod digraph;
 pub mod dimension_order;
