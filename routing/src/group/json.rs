@@ -9,11 +9,13 @@ use super::{
 use crate::ids::{HOST_ID_MAX, HostId};
 use crate::structure::{CircuitVariant, StructureError, TreeVariant};
 
+/// Number of the group of all hosts (WORM §8.1).
+const GROUP_BROADCAST: u16 = 255;
 /// Most packets a request may ask steps for.
 const PACKETS_MAX: u32 = 1 << 20;
 /// Parameters that are understood.
 const PARAMETERS: &[&str] = &[
-    "k", "packets", "fan_out", "variant", "order", "mode", "guard",
+    "k", "packets", "fan_out", "variant", "order", "mode", "guard", "group",
 ];
 
 impl GroupRequest {
@@ -79,8 +81,8 @@ impl GroupRequest {
 
 impl GroupPlan {
     /// Writes `{"scheme":…,"source":…,"members":[…],"parameters":{…},"order":[…],
-    /// "steps":…}` with `"edges"`, or for switches with `"tree"`, `"route"` (hex; the
-    /// first one) and `"routes"` (all, and whom each reaches).
+    /// "steps":…}` with `"edges"`, or for switches with what
+    /// [`SwitchDelivery::write_into`](super::SwitchDelivery::write_into) adds.
     pub fn to_json(&self) -> String {
         let mut parameters = Map::new();
         parameters.insert("packets".into(), json!(self.request.packets));
@@ -121,18 +123,7 @@ impl GroupPlan {
                     })
                     .collect();
             }
-            Delivery::Switches { tree, routes } => {
-                plan["tree"] = tree.to_value();
-                plan["route"] = json!(
-                    routes
-                        .first()
-                        .map_or(String::new(), |route| hex(&route.bytes))
-                );
-                plan["routes"] = routes
-                    .iter()
-                    .map(|route| json!({"route": hex(&route.bytes), "hosts": ids(&route.hosts)}))
-                    .collect();
-            }
+            Delivery::Switches(delivery) => delivery.write_into(&mut plan),
         }
         format!("{plan}\n")
     }
@@ -169,6 +160,13 @@ fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, Gr
         Scheme::Switch(chosen) => {
             let mode = text_field(parameters, "mode")?;
             *chosen = SwitchParameters::from_names(mode, text_field(parameters, "guard")?)?;
+            if let Some(group) = integer(parameters, "group", 0, u32::from(u16::MAX))? {
+                if group == u32::from(GROUP_BROADCAST) {
+                    let reason = "group 255 is broadcast; any other from 0 to 65535 will do";
+                    return Err(refuse("parameters.group", reason.into()));
+                }
+                chosen.group = group as u16;
+            }
         }
         Scheme::Circuit(chosen) => {
             if let Some(name) = variant {
@@ -283,8 +281,4 @@ fn host(at: &str, value: &Value) -> Result<HostId, GroupError> {
             format!("{value} is not a host id from 0 to {HOST_ID_MAX}"),
         )),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,12 +2,20 @@
 
 mod error;
 mod json;
+mod legal_tree;
+mod switch_bound;
+mod switch_delivery;
 mod switch_parameters;
+mod switch_root;
+mod switch_table;
 mod switch_tree;
+mod switch_trees;
 mod switches;
 
 pub use error::GroupError;
+pub use switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
 pub use switch_parameters::{Guard, SwitchMode, SwitchParameters};
+pub use switch_root::{mean_links_by_root, multicast_root};
 pub use switch_tree::{SwitchTree, TreeEnd};
 
 use crate::ids::HostId;
@@ -18,7 +26,6 @@ use crate::structure::{
     ordering,
 };
 use crate::topology::Topology;
-use crate::tree_route::TreeRoute;
 use crate::updown::UpDown;
 
 /// How a group's messages reach its members.
@@ -170,8 +177,8 @@ pub struct GroupPlan {
     /// Members in the order the scheme works on.
     pub ordered: Vec<HostId>,
     /// Steps until the last member has the last packet. k-binomial: T1 + (m−1)·k, which
-    /// a source with fewer than k children undercuts. Switch: one for each TREE route of
-    /// each packet.
+    /// a source with fewer than k children undercuts. Switch: one for each worm of each
+    /// packet, and one more with a relay.
     pub steps: u64,
     /// Who sends to whom.
     pub delivery: Delivery,
@@ -186,12 +193,7 @@ pub enum Delivery {
         edges: Vec<Edge>,
     },
     /// Switches replicate.
-    Switches {
-        /// The tree of switches below the source.
-        tree: SwitchTree,
-        /// Its TREE routes.
-        routes: Vec<TreeRoute>,
-    },
+    Switches(Box<SwitchDelivery>),
 }
 
 /// Plans a group. `routes` are the unicast routes that hops are counted on, and give the
@@ -201,9 +203,10 @@ pub enum Delivery {
 /// Members that are none, or cannot reach each other; parameters outside their bounds.
 pub fn plan_group(routes: &Routes<'_>, request: &GroupRequest) -> Result<GroupPlan, GroupError> {
     let (request, ordered) = complete(routes, request)?;
-    let Some(structure) = build(routes, &request, &ordered)? else {
-        return switches::plan_switch(routes, request, ordered);
-    };
+    if let Scheme::Switch(parameters) = request.scheme {
+        return switches::plan_switch(routes, request, parameters, ordered);
+    }
+    let structure = build(routes, &request, &ordered)?.expect("hosts forward");
     let steps = match request.scheme {
         Scheme::KBinomial { k: Some(k) } => k_binomial::steps(ordered.len(), request.packets, k),
         _ => structure.steps(request.packets),
