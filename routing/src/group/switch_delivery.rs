@@ -87,8 +87,9 @@ impl Guard {
     /// What the branches of a worm do while one is blocked, as `wormcast verify` names it.
     pub const fn branching(self) -> &'static str {
         match self {
-            Guard::A | Guard::C => "coupled",
-            Guard::B => "independent",
+            Guard::A => "coupled",
+            Guard::B => "interrupted",
+            Guard::C => "flushed",
         }
     }
 

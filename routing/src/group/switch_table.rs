@@ -7,6 +7,7 @@ use super::GroupError;
 use super::legal_tree::{Direction, LegalTree};
 use super::switch_delivery::GroupEntry;
 use super::switch_tree::Paths;
+use super::switch_trees::ancestry;
 use crate::ids::{HostId, PortId};
 use crate::routes::Routes;
 use crate::topology::{Attachment, Topology};
@@ -27,13 +28,15 @@ impl Table {
         sender: HostId,
         members: &[HostId],
     ) -> Result<Table, GroupError> {
-        let topology = along_tree.topology();
+        let (topology, updown) = (along_tree.topology(), along_tree.updown());
         let start = topology.switch_of(topology.host_index(sender)?);
         let mut table = Table::at(start);
+        table.climb(topology, updown, start);
         for switch in switches_of(topology, members)? {
-            along_tree.walk(start, switch, |at, arc| table.join(topology, at, arc));
+            table.climb(topology, updown, switch);
         }
         table.hang(topology, members)?;
+        table.prune(topology, start);
         Ok(table)
     }
 
@@ -65,8 +68,25 @@ impl Table {
             }
             best.hang(topology, members)?;
         }
-        best.prune(topology);
+        let sender = topology.switch_of(topology.host_index(members[0])?);
+        best.prune(topology, sender);
         Ok(best)
+    }
+
+    /// Joins a switch to the root, or to a switch on the way that is joined already.
+    fn climb(&mut self, topology: &Topology, updown: &UpDown, from: u32) {
+        for arc in ancestry(topology, updown, from) {
+            let at = topology.arcs()[topology.arcs()[arc as usize].reverse as usize].to;
+            let port = topology.arcs()[arc as usize].port;
+            if self
+                .ports
+                .get(&at)
+                .is_some_and(|ports| ports.contains(&port))
+            {
+                break;
+            }
+            self.join(topology, at, arc);
+        }
     }
 
     fn at(switch: u32) -> Table {
@@ -90,21 +110,29 @@ impl Table {
         Ok(())
     }
 
-    /// Takes away switches at the ends that no member hangs on, as a top may be.
-    fn prune(&mut self, topology: &Topology) {
-        let lead = |switch, port| topology.attachment(topology.switch_id(switch), port);
-        while let Some((&end, &port)) = self.ports.iter().find_map(|(switch, ports)| {
-            let only = ports.first().filter(|_| ports.len() == 1)?;
-            matches!(lead(*switch, *only), Some(Attachment::Switch(..))).then_some((switch, only))
-        }) {
-            self.ports.remove(&end);
-            if let Some(Attachment::Switch(next, back)) = lead(end, port)
+    /// Takes away switches at the ends that no member hangs on, as the root and a top may
+    /// be; the sender's stays.
+    fn prune(&mut self, topology: &Topology, sender: u32) {
+        let mut ends: Vec<u32> = self.ports.keys().copied().collect();
+        while let Some(end) = ends.pop() {
+            let Some(port) = self.only_port(end).filter(|_| end != sender) else {
+                continue;
+            };
+            let lead = topology.attachment(topology.switch_id(end), port);
+            if let Some(Attachment::Switch(next, back)) = lead
                 && let Ok(next) = topology.switch_index(next)
                 && let Some(ports) = self.ports.get_mut(&next)
             {
                 ports.remove(&back);
+                self.ports.remove(&end);
+                ends.push(next);
             }
         }
+    }
+
+    fn only_port(&self, switch: u32) -> Option<PortId> {
+        let ports = self.ports.get(&switch)?;
+        ports.first().copied().filter(|_| ports.len() == 1)
     }
 
     fn links(&self, topology: &Topology) -> usize {

@@ -148,7 +148,7 @@ fn down_from_root(topology: &Topology, updown: &UpDown, to: u32) -> Vec<u8> {
 }
 
 /// Arcs of the spanning tree from a switch up to its root.
-fn ancestry<'a>(
+pub(super) fn ancestry<'a>(
     topology: &'a Topology,
     updown: &'a UpDown,
     from: u32,
