@@ -357,7 +357,7 @@ def test_a_group_without_a_wish_gets_the_lowest_free_id_that_no_address_uses() -
 
 
 def test_groups_show_with_whom_they_share_a_number() -> None:
-    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
         body = {"scheme": "switch", "members": [0]}
         for number, address in ((9, "239.0.0.9"), (20, "239.1.1.9"), (21, "239.1.1.10")):
             assert (await client.post("groups", json={**body, "id": number, "class_d": address})).is_success
