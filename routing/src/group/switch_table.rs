@@ -9,7 +9,6 @@ use super::switch_delivery::GroupEntry;
 use super::switch_tree::Paths;
 use super::switch_trees::ancestry;
 use crate::ids::{HostId, PortId};
-use crate::routes::Routes;
 use crate::topology::{Attachment, Topology};
 use crate::updown::UpDown;
 
@@ -24,11 +23,11 @@ pub(super) struct Table {
 impl Table {
     /// Along the spanning tree, so that every member and the sender are joined.
     pub(super) fn along(
-        along_tree: &Routes<'_>,
+        topology: &Topology,
+        updown: &UpDown,
         sender: HostId,
         members: &[HostId],
     ) -> Result<Table, GroupError> {
-        let (topology, updown) = (along_tree.topology(), along_tree.updown());
         let start = topology.switch_of(topology.host_index(sender)?);
         let mut table = Table::at(start);
         table.climb(topology, updown, start);
@@ -44,13 +43,12 @@ impl Table {
     /// from one switch. The switches nearest to all members are tried as that one, and
     /// the spanning tree; the fewest links win.
     pub(super) fn legal(
-        routes: &Routes<'_>,
-        along_tree: &Routes<'_>,
+        topology: &Topology,
+        updown: &UpDown,
         members: &[HostId],
     ) -> Result<Table, GroupError> {
-        let (topology, updown) = (routes.topology(), routes.updown());
         let terminals = switches_of(topology, members)?;
-        let mut best = Table::along(along_tree, members[0], members)?;
+        let mut best = Table::along(topology, updown, members[0], members)?;
         let mut least = best.links(topology);
         for top in tops(topology, updown, &terminals) {
             let grown = LegalTree::grow(topology, updown, top, Direction::Down, &terminals);

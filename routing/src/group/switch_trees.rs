@@ -10,25 +10,39 @@ use crate::routes::Routes;
 use crate::topology::Topology;
 use crate::updown::{NO_ARC, UpDown};
 
-/// Along these routes (guard A: those of the spanning tree).
+/// Along the spanning tree (guard A): up to the lowest switch above both, then down.
 pub(super) fn tree_paths(
-    routes: &Routes<'_>,
+    topology: &Topology,
+    updown: &UpDown,
     source: HostId,
     targets: &[HostId],
 ) -> Result<Paths, GroupError> {
+    let start = switch_of(topology, source)?;
+    let up: Vec<u32> = ancestry(topology, updown, start).collect();
     targets
         .iter()
-        .map(|&target| Ok((target, routes.route(source, target)?.ports)))
+        .map(|&target| {
+            let below: Vec<u32> =
+                ancestry(topology, updown, switch_of(topology, target)?).collect();
+            let shared = up.iter().rev().zip(below.iter().rev());
+            let shared = shared.take_while(|(a, b)| a == b).count();
+            let climb = up[..up.len() - shared].iter();
+            let mut path: Vec<u8> = climb.map(|&arc| port(topology, arc)).collect();
+            let descend = below[..below.len() - shared].iter().rev();
+            path.extend(descend.map(|&arc| port_back(topology, arc)));
+            path.push(topology.host(target)?.port.get());
+            Ok((target, path))
+        })
         .collect()
 }
 
 /// Up to the root and down the spanning tree (guard B).
 pub(super) fn rooted_paths(
-    along_tree: &Routes<'_>,
+    topology: &Topology,
+    updown: &UpDown,
     source: HostId,
     targets: &[HostId],
 ) -> Result<Paths, GroupError> {
-    let (topology, updown) = (along_tree.topology(), along_tree.updown());
     let up = up_to_root(topology, updown, switch_of(topology, source)?);
     targets
         .iter()
@@ -48,10 +62,10 @@ pub(super) fn rooted_paths(
 /// The BROADCAST worm's route, and the ways it reaches hosts by: up to the root, then to
 /// every host of this part of the fabric, the source too.
 pub(super) fn broadcast_paths(
-    along_tree: &Routes<'_>,
+    topology: &Topology,
+    updown: &UpDown,
     source: HostId,
 ) -> Result<(Vec<u8>, Paths), GroupError> {
-    let (topology, updown) = (along_tree.topology(), along_tree.updown());
     let start = switch_of(topology, source)?;
     let part = topology.component_of(start);
     let mut everyone = Vec::new();
@@ -60,14 +74,17 @@ pub(super) fn broadcast_paths(
             everyone.push(host.id);
         }
     }
-    let paths = rooted_paths(along_tree, source, &everyone)?;
+    let paths = rooted_paths(topology, updown, source, &everyone)?;
     Ok((up_to_root(topology, updown, start), paths))
 }
 
 /// Links that a BROADCAST worm from this host crosses: its own, those to the root, those
 /// to hosts, and all tree links, also those with no host below.
-pub(super) fn broadcast_links(along_tree: &Routes<'_>, source: HostId) -> Result<u64, GroupError> {
-    let (topology, updown) = (along_tree.topology(), along_tree.updown());
+pub(super) fn broadcast_links(
+    topology: &Topology,
+    updown: &UpDown,
+    source: HostId,
+) -> Result<u64, GroupError> {
     let start = switch_of(topology, source)?;
     let part = topology.component_of(start);
     let climbed = ancestry(topology, updown, start).count();
@@ -90,7 +107,6 @@ pub(super) fn broadcast_links(along_tree: &Routes<'_>, source: HostId) -> Result
 /// links.
 pub(super) fn legal_paths(
     routes: &Routes<'_>,
-    along_tree: &Routes<'_>,
     source: HostId,
     targets: &[HostId],
 ) -> Result<Vec<Paths>, GroupError> {
@@ -102,10 +118,14 @@ pub(super) fn legal_paths(
     }
     let terminals: Vec<u32> = by_switch.keys().copied().collect();
     let start = switch_of(topology, source)?;
-    let mut candidates = vec![tree_paths(routes, source, targets)?];
-    // Paths through the tree are longer, and may be too long.
-    let along = tree_paths(along_tree, source, targets);
-    candidates.extend(along.ok().filter(|paths| fit(paths)));
+    let shortest = targets
+        .iter()
+        .map(|&target| Ok((target, routes.route(source, target)?.ports)))
+        .collect::<Result<_, GroupError>>()?;
+    let mut candidates = vec![shortest];
+    // Ways through the tree are longer, and may be too long.
+    let along = tree_paths(topology, updown, source, targets)?;
+    candidates.extend(Some(along).filter(fit));
     if let Some(tree) = LegalTree::grow(topology, updown, start, Direction::Legal, &terminals) {
         let mut paths = Vec::with_capacity(targets.len());
         for (arcs, hosts) in tree.paths().iter().zip(by_switch.values()) {
@@ -134,6 +154,10 @@ fn port(topology: &Topology, arc: u32) -> u8 {
     topology.arcs()[arc as usize].port.get()
 }
 
+fn port_back(topology: &Topology, arc: u32) -> u8 {
+    port(topology, topology.arcs()[arc as usize].reverse)
+}
+
 fn up_to_root(topology: &Topology, updown: &UpDown, from: u32) -> Vec<u8> {
     let ports = ancestry(topology, updown, from).map(|arc| port(topology, arc));
     ports.collect()
@@ -141,7 +165,7 @@ fn up_to_root(topology: &Topology, updown: &UpDown, from: u32) -> Vec<u8> {
 
 fn down_from_root(topology: &Topology, updown: &UpDown, to: u32) -> Vec<u8> {
     let mut ports: Vec<u8> = ancestry(topology, updown, to)
-        .map(|arc| port(topology, topology.arcs()[arc as usize].reverse))
+        .map(|arc| port_back(topology, arc))
         .collect();
     ports.reverse();
     ports

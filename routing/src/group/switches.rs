@@ -33,7 +33,7 @@ use super::switch_trees::{
 use super::{Delivery, GroupError, GroupPlan, GroupRequest, Guard, SwitchMode, SwitchParameters};
 use super::{SwitchTree, switch_tree::Paths};
 use crate::ids::{HostId, SWITCHES_CROSSED_MAX};
-use crate::routes::{Algorithm, Routes};
+use crate::routes::Routes;
 use crate::topology::Topology;
 use crate::tree_route::{TreeEncodeError, TreeRoute, encode_tree};
 
@@ -46,12 +46,9 @@ pub(super) fn plan_switch(
     parameters: SwitchParameters,
     ordered: Vec<HostId>,
 ) -> Result<GroupPlan, GroupError> {
-    let topology = routes.topology();
-    let along_tree = Routes::plan_along(topology, Algorithm::TreeOnly, routes.updown().clone())?;
     let source = request.source;
     let job = Job {
         routes,
-        along_tree: &along_tree,
         source,
         targets: ordered
             .iter()
@@ -81,7 +78,6 @@ pub(super) fn plan_switch(
 
 struct Job<'a, 't> {
     routes: &'a Routes<'t>,
-    along_tree: &'a Routes<'t>,
     source: HostId,
     /// Members but the source, ascending.
     targets: Vec<HostId>,
@@ -112,10 +108,11 @@ impl<'t> Job<'_, 't> {
 
     fn by_tree(&self) -> Result<SwitchDelivery, GroupError> {
         let (topology, source) = (self.topology(), self.source);
+        let updown = self.routes.updown();
         let mut candidates = match self.parameters.guard {
-            Guard::A => vec![tree_paths(self.along_tree, source, &self.targets)?],
-            Guard::B => vec![rooted_paths(self.along_tree, source, &self.targets)?],
-            Guard::C => legal_paths(self.routes, self.along_tree, source, &self.targets)?,
+            Guard::A => vec![tree_paths(topology, updown, source, &self.targets)?],
+            Guard::B => vec![rooted_paths(topology, updown, source, &self.targets)?],
+            Guard::C => legal_paths(self.routes, source, &self.targets)?,
         }
         .into_iter();
         let first = candidates.next().unwrap_or_default();
@@ -148,6 +145,7 @@ impl<'t> Job<'_, 't> {
 
     fn by_table(&self) -> Result<SwitchDelivery, GroupError> {
         let (topology, source) = (self.topology(), self.source);
+        let updown = self.routes.updown();
         let mut members = self.targets.clone();
         members.push(source);
         let relay = match self.parameters.guard {
@@ -156,8 +154,8 @@ impl<'t> Job<'_, 't> {
         };
         let sender = relay.as_ref().map_or(source, |relay| relay.host);
         let table = match self.parameters.guard {
-            Guard::A | Guard::B => Table::along(self.along_tree, sender, &members)?,
-            Guard::C => Table::legal(self.routes, self.along_tree, &members)?,
+            Guard::A | Guard::B => Table::along(topology, updown, sender, &members)?,
+            Guard::C => Table::legal(topology, updown, &members)?,
         };
         let paths = table.paths_from(topology, sender)?;
         check_lengths(&paths)?;
@@ -206,7 +204,8 @@ impl<'t> Job<'_, 't> {
 
     fn by_broadcast(&self) -> Result<SwitchDelivery, GroupError> {
         let (topology, source) = (self.topology(), self.source);
-        let (to_root, mut paths) = broadcast_paths(self.along_tree, source)?;
+        let updown = self.routes.updown();
+        let (to_root, mut paths) = broadcast_paths(topology, updown, source)?;
         let wanted = |host: HostId| self.targets.binary_search(&host).is_ok();
         let members: Paths = paths
             .iter()
@@ -219,7 +218,7 @@ impl<'t> Job<'_, 't> {
         let cost = SwitchCost {
             worms: 1,
             header_bytes: WORM_HEADER_BYTES + to_root.len() as u32,
-            link_crossings: broadcast_links(self.along_tree, source)?,
+            link_crossings: broadcast_links(topology, updown, source)?,
             hops: members
                 .iter()
                 .map(|(_, path)| path.len())
