@@ -105,13 +105,7 @@ fn cost_of(
     members: &[HostId],
     parameters: SwitchParameters,
 ) -> Result<SwitchCost, Box<dyn std::error::Error>> {
-    let request = GroupRequest {
-        scheme: Scheme::Switch(parameters),
-        source: members[0],
-        members: members.to_vec(),
-        order: None,
-        packets: 1,
-    };
+    let request = GroupRequest::new(Scheme::Switch(parameters), members[0], members.to_vec());
     match plan_group(routes, &request)?.delivery {
         Delivery::Switches(delivery) => Ok(delivery.cost),
         Delivery::Hosts { .. } => Err("hosts forward".into()),

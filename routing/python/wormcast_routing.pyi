@@ -41,13 +41,21 @@ def plan_route(
 def spanning_tree(topology: str, root: int | None = None) -> str:
     """The up*/down* spanning tree: root, roots, links (parent's side first), levels."""
 
-def plan_group(topology: str, request: str, root: int | None = None) -> str:
-    """A group file from scheme, source, members and parameters."""
+def plan_group(
+    topology: str, request: str, root: int | None = None, metrics: bool = False
+) -> str:
+    """A group file from scheme, source, members and parameters; with metrics, what its
+    sends cost the network."""
 
 def order_members(
-    topology: str, members: Sequence[int], kind: str = "cco", root: int | None = None
+    topology: str,
+    members: Sequence[int],
+    kind: str = "cco",
+    root: int | None = None,
+    seed: int = 0,
 ) -> list[int]:
-    """Members in an order: "id" (or "ascending"), "cco", "dimension"."""
+    """Members in an order: "id" (or "ascending"), "cco", "dimension", "hamiltonian",
+    "random" from a seed."""
 
 def tree_edges(
     topology: str, members: Sequence[int], fan_out: int = 3, root: int | None = None

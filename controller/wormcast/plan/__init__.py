@@ -11,6 +11,7 @@ the same plan.
 from wormcast_routing import RoutingError, algorithms, kinds, schemes
 
 from wormcast.plan.files import to_text
+from wormcast.plan.group_pictures import group_svg
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.plan.pictures import svg
 from wormcast.plan.routes import route, routes, spanning_tree
@@ -28,6 +29,7 @@ __all__ = [
     "encode_tree",
     "find_buffer_cycle",
     "group",
+    "group_svg",
     "kinds",
     "make",
     "multicast_root",

@@ -7,8 +7,31 @@ use super::legal_tree::{Direction, LegalTree};
 use super::switch_tree::Paths;
 use crate::ids::{HostId, SWITCHES_CROSSED_MAX};
 use crate::routes::Routes;
+use crate::structure::StructureError;
 use crate::topology::Topology;
 use crate::updown::{NO_ARC, UpDown};
+
+/// Refuses hosts that are not all under one root.
+pub(super) fn check_one_tree(
+    topology: &Topology,
+    updown: &UpDown,
+    source: HostId,
+    targets: &[HostId],
+) -> Result<(), GroupError> {
+    let root = |host| -> Result<u32, GroupError> {
+        let switch = switch_of(topology, host)?;
+        let last = ancestry(topology, updown, switch).last();
+        Ok(last.map_or(switch, |arc| topology.arcs()[arc as usize].to))
+    };
+    let here = root(source)?;
+    for &target in targets {
+        if root(target)? != here {
+            let (a, b) = (source, target);
+            return Err(StructureError::Apart { a, b }.into());
+        }
+    }
+    Ok(())
+}
 
 /// Along the spanning tree (guard A): up to the lowest switch above both, then down.
 pub(super) fn tree_paths(
@@ -118,14 +141,14 @@ pub(super) fn legal_paths(
     }
     let terminals: Vec<u32> = by_switch.keys().copied().collect();
     let start = switch_of(topology, source)?;
-    let shortest = targets
-        .iter()
-        .map(|&target| Ok((target, routes.route(source, target)?.ports)))
-        .collect::<Result<_, GroupError>>()?;
-    let mut candidates = vec![shortest];
-    // Ways through the tree are longer, and may be too long.
-    let along = tree_paths(topology, updown, source, targets)?;
-    candidates.extend(Some(along).filter(fit));
+    let mut candidates = Vec::new();
+    let shortest = targets.iter().map(|&target| routes.route(source, target));
+    let shortest = shortest.collect::<Result<Vec<_>, _>>()?;
+    // No copy of a TREE worm is taken in and sent on by a host on the way.
+    if shortest.iter().all(|route| route.in_transit.is_empty()) {
+        let ways = shortest.into_iter().map(|route| (route.dst, route.ports));
+        candidates.push(ways.collect());
+    }
     if let Some(tree) = LegalTree::grow(topology, updown, start, Direction::Legal, &terminals) {
         let mut paths = Vec::with_capacity(targets.len());
         for (arcs, hosts) in tree.paths().iter().zip(by_switch.values()) {
@@ -136,6 +159,11 @@ pub(super) fn legal_paths(
             }
         }
         candidates.push(paths);
+    }
+    // Ways through the tree are longer, and may be too long.
+    let along = tree_paths(topology, updown, source, targets)?;
+    if fit(&along) || candidates.is_empty() {
+        candidates.push(along);
     }
     Ok(candidates)
 }

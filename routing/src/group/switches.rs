@@ -28,7 +28,7 @@ use super::switch_bound::links_at_least;
 use super::switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
 use super::switch_table::Table;
 use super::switch_trees::{
-    broadcast_links, broadcast_paths, legal_paths, rooted_paths, tree_paths,
+    broadcast_links, broadcast_paths, check_one_tree, legal_paths, rooted_paths, tree_paths,
 };
 use super::{Delivery, GroupError, GroupPlan, GroupRequest, Guard, SwitchMode, SwitchParameters};
 use super::{SwitchTree, switch_tree::Paths};
@@ -57,6 +57,7 @@ pub(super) fn plan_switch(
             .collect(),
         parameters,
     };
+    check_one_tree(routes.topology(), routes.updown(), source, &job.targets)?;
     let mut delivery = match parameters.mode {
         SwitchMode::Tree => job.by_tree()?,
         SwitchMode::Table => job.by_table()?,
@@ -73,6 +74,7 @@ pub(super) fn plan_switch(
         ordered,
         steps,
         delivery: Delivery::Switches(Box::new(delivery)),
+        metrics: None,
     })
 }
 
