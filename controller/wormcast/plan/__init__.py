@@ -18,7 +18,7 @@ from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal
 from wormcast.plan.pictures import svg
 from wormcast.plan.routes import route, route_summary, routes, spanning_tree
 from wormcast.plan.topologies import check, damage, make
-from wormcast.plan.tree_routes import decode_tree, encode_tree, walk_tree
+from wormcast.plan.tree_routes import decode_tree, encode_tree, multicast_root, walk_tree
 from wormcast.plan.verdicts import explain, plans_of, trees_of, verify
 from wormcast.plan.worms import Violation
 
@@ -40,6 +40,7 @@ __all__ = [
     "group_svg",
     "kinds",
     "make",
+    "multicast_root",
     "optimal_k",
     "order",
     "plans_of",
