@@ -19,6 +19,7 @@ pub mod generate;
 pub mod group;
 pub mod ids;
 pub mod intransit;
+mod remoteness;
 pub mod routes;
 pub mod structure;
 pub mod topology;

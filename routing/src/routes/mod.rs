@@ -7,12 +7,16 @@
 
 mod alternatives;
 mod error;
+mod flows;
 mod json;
 mod next_hops;
 mod osud;
 mod path;
+mod ranks;
+mod refine;
 mod summary;
 mod tree_only;
+mod ways_on;
 
 pub use alternatives::{Alternative, Share};
 pub use error::RouteError;
