@@ -56,6 +56,31 @@ fn more_than_ten_are_drawn_evenly() {
 }
 
 #[test]
+fn algorithms_keep_the_same_minimal_paths() {
+    // From a corner of a 7x7 torus three steps along both dimensions: 20 minimal paths, 70
+    // that go round one dimension the other way, one hop longer.
+    let topology = from_spec("torus:7").unwrap();
+    for seed in 0..20 {
+        let [rmit, rrmit, pit] = [Algorithm::Rmit, Algorithm::Rrmit, Algorithm::Pit]
+            .map(|algorithm| {
+                Routes::plan(&topology, algorithm, None)
+                    .unwrap()
+                    .with_seed(seed)
+            })
+            .map(|routes| routes.alternatives(HostId(0), HostId(24)).unwrap());
+        assert_eq!(paths_of(&rmit), paths_of(&rrmit));
+        let (short, long): (Vec<_>, Vec<_>) = pit.into_iter().partition(|one| one.minimal);
+        assert_eq!(paths_of(&rmit), paths_of(&short));
+        assert_eq!(
+            (rmit.len(), long.len()),
+            (ALTERNATIVES_MAX, ALTERNATIVES_MAX)
+        );
+        assert!(long.iter().all(|one| passed(&one.route).len() == 8));
+        assert_eq!(share_of(long.iter()) * 5, Share::WHOLE.parts());
+    }
+}
+
+#[test]
 fn turns_alternate_between_paths_that_differ() {
     let topology = irregular(&Irregular::of_itb(64, 3)).unwrap();
     let rmit = Routes::plan(&topology, Algorithm::Rmit, None).unwrap();
