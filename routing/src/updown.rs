@@ -4,6 +4,8 @@
 //! else *down*. A legal path is zero or more up links, then zero or more down links.
 //! A split fabric has a root and a tree in each part.
 
+mod ranked;
+
 use crate::ids::SwitchId;
 use crate::remoteness::Remoteness;
 use crate::topology::{Link, Topology, TopologyError};
@@ -89,6 +91,14 @@ impl UpDown {
     ) -> Result<Option<SwitchId>, TopologyError> {
         let parent = self.parent_of(topology, topology.switch_index(switch)?);
         Ok(parent.map(|parent| topology.switch_id(parent)))
+    }
+
+    /// Most links from a root to a switch of its part, all of them down; `None` if some
+    /// part has several switches without a way up.
+    pub(crate) fn depth(&self) -> Option<u32> {
+        let tops = self.level.iter().filter(|&&level| level == 0).count();
+        let deepest = self.level.iter().max().copied();
+        deepest.filter(|_| tops == self.roots.len())
     }
 
     pub(crate) fn is_up(&self, arc: u32) -> bool {

@@ -8,6 +8,7 @@
 mod alternatives;
 mod error;
 mod flows;
+mod forwarding;
 mod json;
 mod next_hops;
 mod osud;
@@ -20,6 +21,7 @@ mod ways_on;
 
 pub use alternatives::{Alternative, Share};
 pub use error::RouteError;
+pub use forwarding::{ForwardingTables, NO_PORT};
 pub use json::read_routes;
 pub(crate) use next_hops::{NO_SLOT, NextHops, Phase};
 pub(crate) use path::NoPath;
@@ -263,5 +265,14 @@ impl<'t> Routes<'t> {
         self.answers(None, None)
             .filter(|answer| answer.alternatives.is_err())
             .map(|answer| answer.pair)
+    }
+
+    /// The next hops that paths follow, if that is how they are kept. After an arc that
+    /// leads up a path may go up, after one that leads down not without a cut.
+    pub(crate) fn next_hops(&self) -> Option<&NextHops> {
+        match &self.kept {
+            Kept::NextHops(tables) => Some(tables),
+            Kept::Lengths(_) => None,
+        }
     }
 }
