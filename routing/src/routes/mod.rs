@@ -244,9 +244,8 @@ impl<'t> Routes<'t> {
             return Ok(Some(0));
         }
         let (start, end) = (self.topology.switch_of(from), self.topology.switch_of(to));
-        Ok(match self.paths(start, end) {
-            Ok(paths) => Some(intransit::crossed(&self.updown, &paths[0].arcs) as u32),
-            Err(NoPath::TooLong { switches }) => Some(switches as u32),
+        Ok(match self.switches_between(start, end) {
+            Ok(switches) | Err(NoPath::TooLong { switches }) => Some(switches as u32),
             Err(NoPath::Apart) => None,
         })
     }

@@ -1,6 +1,8 @@
 //! Small graphs, all of them, and up\*/down\* worked out once more in the plainest way.
 #![allow(dead_code)] // not every test file uses all of it
 
+pub mod all_paths;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wormcast_routing::ids::{HostId, PortId, SwitchId};
