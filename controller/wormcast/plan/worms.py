@@ -35,6 +35,8 @@ class Tree:
     worm: str
     source: int
     parents: dict[str, str | None] = field(default_factory=dict)
+    is_several: bool = False
+    """Whether these are worms of one source that follow each other along one tree."""
 
     def grow(self, held: str, needed: str) -> None:
         if needed in self.parents:
