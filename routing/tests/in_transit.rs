@@ -250,7 +250,7 @@ fn every_connected_graph_of_up_to_five_switches() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn random_networks(
@@ -313,6 +313,38 @@ proptest! {
         for routes in &planned {
             check_free(routes);
         }
+    }
+}
+
+#[test]
+fn as_many_crossings_over_more_links_or_over_a_cut() {
+    // Here a switch is reached in the same state over two links and a cut, and over three
+    // links without one.
+    let parameters = Irregular {
+        switches: 56,
+        ports: 8,
+        hosts: 2,
+        links: 3,
+        seed: 14220457891169977572,
+    };
+    let topology = irregular(&parameters).unwrap();
+    let planned = plan_all(&topology);
+    let oracle = Oracle::new(&topology, planned[0].updown().root(&topology));
+    for (src, dst) in [
+        (0, 45),
+        (4, 28),
+        (72, 44),
+        (103, 76),
+        (63, 80),
+        (28, 63),
+        (40, 101),
+        (106, 0),
+        (97, 45),
+        (23, 66),
+        (44, 62),
+        (110, 26),
+    ] {
+        check_pair(&oracle, &planned, HostId(src), HostId(dst));
     }
 }
 

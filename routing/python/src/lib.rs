@@ -4,6 +4,7 @@
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
 //! Planning releases the interpreter lock.
 
+mod change;
 mod groups;
 mod routes;
 mod topologies;
@@ -91,5 +92,6 @@ fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {
     routes::register(module)?;
     groups::register(module)?;
     trees::register(module)?;
-    verdicts::register(module)
+    verdicts::register(module)?;
+    change::register(module)
 }

@@ -63,7 +63,8 @@ fn plan_route(
     })
 }
 
-/// Figures over all routes: how long, how many in-transit hosts, which load.
+/// Figures over all routes: how long, how many in-transit hosts, which load; "root" is that
+/// of the spanning tree.
 #[pyfunction]
 #[pyo3(signature = (topology, algorithm = "osud", root = None, seed = 1))]
 fn summarize_routes(
@@ -76,7 +77,9 @@ fn summarize_routes(
     run(py, || {
         let topology = read_topology(topology)?;
         let routes = plan_routes(&topology, algorithm, root)?.with_seed(crate::seed(seed)?);
-        Ok(routes.summary().to_value().to_string())
+        let mut figures = routes.summary().to_value();
+        figures["root"] = json!(routes.updown().root(&topology).0);
+        Ok(figures.to_string())
     })
 }
 

@@ -54,7 +54,6 @@ impl PathGraph {
         }
         let mut states: Vec<State> = vec![(from, false, longer)];
         let mut known: BTreeMap<State, u32> = BTreeMap::from([(states[0], 0)]);
-        // States are expanded nearest to the start first: steps lead to later nodes.
         let mut next = 0;
         while let Some(&state) = states.get(next) {
             next += 1;
@@ -72,12 +71,22 @@ impl PathGraph {
                 paths: u128::from(state.0 == to && state.2 == 0),
             });
         }
-        graph.count_paths();
+        // Steps lead nearer to the end, but not always to later nodes: by crossings, a
+        // state may be reached over two links and a cut, or three links.
+        let mut nearest_first: Vec<u32> = (0..states.len() as u32).collect();
+        nearest_first.sort_by_key(|&node| {
+            let (at, went_down, spare) = states[node as usize];
+            lengths
+                .left(to, at, phase(went_down))
+                .map(|left| left + spare)
+        });
+        graph.count_paths(&nearest_first);
         graph
     }
 
-    fn count_paths(&mut self) {
-        for index in (0..self.nodes.len()).rev() {
+    fn count_paths(&mut self, nearest_first: &[u32]) {
+        for &index in nearest_first {
+            let index = index as usize;
             let node = self.nodes[index];
             let steps = &self.steps[node.first_step as usize..node.last_step as usize];
             self.nodes[index].paths = steps.iter().fold(node.paths, |sum, &(_, to)| {
@@ -149,6 +158,13 @@ impl PathGraph {
 /// do.
 const TRIES_MAX: usize = 300;
 
+fn phase(went_down: bool) -> Phase {
+    match went_down {
+        true => Phase::Down,
+        false => Phase::Up,
+    }
+}
+
 fn visit_steps(
     topology: &Topology,
     updown: &UpDown,
@@ -160,8 +176,8 @@ fn visit_steps(
     if at == to {
         return;
     }
-    let phase = if went_down { Phase::Down } else { Phase::Up };
-    let left = lengths.left(to, at, phase).expect("on a path") + spare;
+    let left = lengths.left(to, at, phase(went_down));
+    let left = left.expect("on a path") + spare;
     let can_cut = topology.hosts_at(at).len() > 0;
     for (index, arc) in (topology.arc_first(at)..).zip(topology.arcs_of(at)) {
         let up = updown.is_up(index);
@@ -173,8 +189,7 @@ fn visit_steps(
             Measure::Links => 1,
             Measure::Crossings => 1 + u32::from(cut),
         };
-        let next = if up { Phase::Up } else { Phase::Down };
-        let Some(beyond) = lengths.left(to, arc.to, next) else {
+        let Some(beyond) = lengths.left(to, arc.to, phase(!up)) else {
             continue;
         };
         if let Some(spare) = left.checked_sub(cost + beyond) {

@@ -7,15 +7,21 @@
 
 mod alternatives;
 mod error;
+mod flows;
+mod forwarding;
 mod json;
 mod next_hops;
 mod osud;
 mod path;
+mod ranks;
+mod refine;
 mod summary;
 mod tree_only;
+mod ways_on;
 
 pub use alternatives::{Alternative, Share};
 pub use error::RouteError;
+pub use forwarding::{ForwardingTables, NO_PORT};
 pub use json::read_routes;
 pub(crate) use next_hops::{NO_SLOT, NextHops, Phase};
 pub(crate) use path::NoPath;
