@@ -96,8 +96,8 @@ impl Traffic {
         let mut layout = Layout::new(fabric, plan.request.scheme.name(), plan.request.source)?;
         match &plan.delivery {
             Delivery::Hosts { edges } => layout.host_sends(edges)?,
-            Delivery::Switches { routes, .. } => {
-                for route in routes {
+            Delivery::Switches(delivery) => {
+                for route in &delivery.routes {
                     layout.tree_send(plan.request.source, &route.bytes)?;
                 }
             }
