@@ -6,7 +6,7 @@ mod graphs;
 use graphs::route;
 use proptest::prelude::*;
 use wormcast_routing::deadlock::{
-    Branching, Buffers, Channel, ChannelGraph, Forward, Forwarding, Model, Resource, Verdict, Worm,
+    Branching, Buffers, ChannelGraph, Forward, Forwarding, Model, Resource, Verdict, Worm,
     read_groups,
 };
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
@@ -104,6 +104,39 @@ fn circuits_need_two_classes_of_buffers_and_room_before_they_send() {
     let kinds = |kind: &dyn Fn(&Resource) -> bool| cycle.iter().any(|wait| kind(&wait.resource));
     assert!(kinds(&|held| matches!(held, Resource::Buffer { .. })));
     assert!(kinds(&|held| matches!(held, Resource::Channel(_))));
+}
+
+#[test]
+fn circuits_and_trees_that_are_climbed_do_not_share_two_classes() {
+    // WORM §4 and §6 use class 1 both ways: circuits towards higher ids, trees that every
+    // host floods towards the root, which has the lowest. Each kind is free by itself.
+    let topology = from_spec("line:2:2").unwrap();
+    let routes = Routes::plan(&topology, Algorithm::Osud, None).unwrap();
+    let order = [0, 3].map(HostId).to_vec();
+    let circuit = Structure::circuit(order.clone(), HostId(0), CircuitVariant::OmitLast).unwrap();
+    let rooted = RootedTree::build(&order, 2, |a, b| routes.distance(a, b).unwrap()).unwrap();
+    let tree = Structure::tree(rooted, HostId(3), TreeVariant::Unordered).unwrap();
+    let check = |structures: &[&Structure]| {
+        let model = with_buffers(Buffers::Classes, Forwarding::Store);
+        let mut graph = ChannelGraph::new(&topology, model);
+        for structure in structures {
+            graph
+                .add_forwards(structure.source(), &sends(&routes, structure))
+                .unwrap();
+        }
+        graph.check()
+    };
+    assert!(check(&[&circuit]).is_deadlock_free());
+    assert!(check(&[&tree]).is_deadlock_free());
+    let Verdict::Deadlock { cycle, .. } = check(&[&circuit, &tree]) else {
+        panic!("each holds what the other wants")
+    };
+    let class = Some(BufferClass::One);
+    let held: Vec<Resource> = cycle.iter().map(|wait| wait.resource).collect();
+    assert_eq!(held.len(), 2);
+    for host in [0, 3].map(HostId) {
+        assert!(held.contains(&Resource::Buffer { host, class }));
+    }
 }
 
 #[test]
@@ -263,12 +296,15 @@ proptest! {
         let mut graph = ChannelGraph::new(&topology, with_buffers(Buffers::Classes, Forwarding::Store));
         graph.add_routes(&routes);
         let mut structures = Vec::new();
-        let mut ascending = true;
+        // Class 1 leads up in the order of hosts, except where a tree is climbed to its root.
+        let (mut ascends, mut climbs, mut agree) = (false, false, true);
         for (members, source, kind) in groups {
             let order: Vec<HostId> = members.into_iter().map(HostId).collect();
             let source = order[source.index(order.len())];
             let hops = |a, b| routes.distance(a, b).unwrap();
             let rooted = RootedTree::build(&order, 2, hops).unwrap();
+            ascends |= kind < 3;
+            climbs |= kind == 4;
             let structure = match kind {
                 0 => Structure::repeat(order, source),
                 1 => Structure::circuit(order, source, CircuitVariant::OmitLast),
@@ -278,7 +314,7 @@ proptest! {
                 5 => Structure::tree(rooted, source, TreeVariant::Ordered),
                 _ => {
                     // In an order of its own, which may disagree with that of the others.
-                    ascending = false;
+                    agree = false;
                     let turned: Vec<HostId> = order.iter().rev().copied().collect();
                     Structure::k_binomial(turned, source, 2)
                 }
@@ -288,6 +324,6 @@ proptest! {
         }
         let free = graph.check().is_deadlock_free();
         prop_assert_eq!(free, buffers::find_cycle(&structures).is_none());
-        prop_assert!(free || !ascending, "two classes are enough for orders that agree (WORM §4)");
+        prop_assert!(free || !agree || ascends && climbs, "two classes are enough (WORM §4)");
     }
 }
