@@ -16,7 +16,7 @@ from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal
 from wormcast.plan.pictures import svg
 from wormcast.plan.routes import route, routes, spanning_tree
 from wormcast.plan.topologies import check, damage, make
-from wormcast.plan.tree_routes import decode_tree, encode_tree, walk_tree
+from wormcast.plan.tree_routes import decode_tree, encode_tree, multicast_root, walk_tree
 from wormcast.plan.verdicts import trees_of, verify
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "group_svg",
     "kinds",
     "make",
+    "multicast_root",
     "optimal_k",
     "order",
     "route",

@@ -9,9 +9,9 @@ use crate::structure::Discipline;
 
 impl GroupPlan {
     /// Writes `{"scheme":…,"source":…,"members":[…],"parameters":{…},"order":[…],
-    /// "steps":…}` with `"edges"`, or for switches with `"tree"`, `"route"` (hex; the
-    /// first one) and `"routes"` (all, and whom each reaches); and `"metrics"` if they
-    /// were measured.
+    /// "steps":…}` with `"edges"`, or for switches with what
+    /// [`SwitchDelivery::write_into`](super::SwitchDelivery::write_into) adds; and
+    /// `"metrics"` if they were measured.
     pub fn to_json(&self) -> String {
         let ids = |hosts: &[HostId]| hosts.iter().map(|host| host.0).collect::<Vec<_>>();
         let mut plan = json!({
@@ -32,18 +32,7 @@ impl GroupPlan {
                     })
                     .collect();
             }
-            Delivery::Switches { tree, routes } => {
-                plan["tree"] = tree.to_value();
-                plan["route"] = json!(
-                    routes
-                        .first()
-                        .map_or(String::new(), |route| hex(&route.bytes))
-                );
-                plan["routes"] = routes
-                    .iter()
-                    .map(|route| json!({"route": hex(&route.bytes), "hosts": ids(&route.hosts)}))
-                    .collect();
-            }
+            Delivery::Switches(delivery) => delivery.write_into(&mut plan),
         }
         if let Some(metrics) = &self.metrics {
             plan["metrics"] = metrics.to_value();
@@ -158,8 +147,4 @@ impl SwitchTree {
             .collect();
         json!({"switch": self.switch.0, "branches": branches})
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
