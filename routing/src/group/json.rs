@@ -42,7 +42,7 @@ impl GroupPlan {
         format!("{plan}\n")
     }
 
-    fn parameters(&self) -> Map<String, Value> {
+    pub(super) fn parameters(&self) -> Map<String, Value> {
         let request = &self.request;
         let mut parameters = Map::new();
         let mut put = |name: &str, value: Value| parameters.insert(name.into(), value);
