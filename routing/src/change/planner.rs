@@ -226,12 +226,22 @@ impl<'a> Planner<'a> {
             [&self.in_force, after],
             rank_in(&self.in_force),
         ));
-        let first = Tree::find(channels, [&self.in_force, &self.in_force], rank_in(after));
+        let start = [&self.in_force, &self.in_force];
+        let first = Tree::find(channels, start, rank_in(after));
         let last = Tree::find(channels, [after, after], rank_in(&self.in_force));
         if let (Some(first), Some(last)) = (first, last) {
-            let way = first.slides(channels, &last);
+            trees.extend(first.slides(channels, &last));
             trees.push(first);
-            trees.extend(way);
+            // Most of the way at once, as far as that goes.
+            let mut graph = self.in_force.clone();
+            let nearest =
+                |graph: &Dependencies| Tree::find(channels, [graph, graph], last.others_last());
+            while let Some(tree) = nearest(&graph).filter(|tree| !trees.contains(tree)) {
+                graph = Dependencies::new(channels.len());
+                let free = graph.add_all(&tree.turns(channels));
+                assert!(free.is_ok(), "a tree has no circle");
+                trees.push(tree);
+            }
         }
         trees
     }
