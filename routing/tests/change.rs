@@ -313,7 +313,6 @@ fn a_change_of_root_in_larger_networks() {
         };
         let made = plan(&asked).unwrap();
         check(&asked, &made);
-        println!("{spec} {}", made.steps.len());
         assert!(made.steps.len() <= most, "{spec}: {}", made.steps.len());
         assert!(
             made.steps.iter().all(|step| step.drained.is_empty()),

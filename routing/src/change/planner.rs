@@ -232,16 +232,6 @@ impl<'a> Planner<'a> {
         if let (Some(first), Some(last)) = (first, last) {
             trees.extend(first.slides(channels, &last));
             trees.push(first);
-            // Most of the way at once, as far as that goes.
-            let mut graph = self.in_force.clone();
-            let nearest =
-                |graph: &Dependencies| Tree::find(channels, [graph, graph], last.others_last());
-            while let Some(tree) = nearest(&graph).filter(|tree| !trees.contains(tree)) {
-                graph = Dependencies::new(channels.len());
-                let free = graph.add_all(&tree.turns(channels));
-                assert!(free.is_ok(), "a tree has no circle");
-                trees.push(tree);
-            }
         }
         trees
     }

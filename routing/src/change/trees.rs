@@ -84,11 +84,6 @@ impl Tree {
         way
     }
 
-    /// A rank of links for [`Tree::find`], to come as near to this tree as can be.
-    pub fn others_last(&self) -> impl Fn(u32) -> u32 + '_ {
-        |link| u32::from(self.links.binary_search(&link).is_err())
-    }
-
     /// All turns between its links.
     pub fn turns(&self, channels: &Channels) -> Vec<(u32, u32)> {
         let leaving = self.leaving(channels);
