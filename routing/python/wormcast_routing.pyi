@@ -58,13 +58,21 @@ def summarize_routes(
 def spanning_tree(topology: str, root: int | None = None) -> str:
     """The up*/down* spanning tree: root, roots, links (parent's side first), levels."""
 
-def plan_group(topology: str, request: str, root: int | None = None) -> str:
-    """A group file from scheme, source, members and parameters."""
+def plan_group(
+    topology: str, request: str, root: int | None = None, metrics: bool = False
+) -> str:
+    """A group file from scheme, source, members and parameters; with metrics, what its
+    sends cost the network."""
 
 def order_members(
-    topology: str, members: Sequence[int], kind: str = "cco", root: int | None = None
+    topology: str,
+    members: Sequence[int],
+    kind: str = "cco",
+    root: int | None = None,
+    seed: int = 0,
 ) -> list[int]:
-    """Members in an order: "id" (or "ascending"), "cco", "dimension"."""
+    """Members in an order: "id" (or "ascending"), "cco", "dimension", "hamiltonian",
+    "random" from a seed."""
 
 def tree_edges(
     topology: str, members: Sequence[int], fan_out: int = 3, root: int | None = None
@@ -83,6 +91,9 @@ def decode_tree(route: bytes) -> list[bytes]:
 def walk_tree(topology: str, src: int, route: bytes) -> str:
     """Which hosts copies of a TREE worm reach, and which copies are lost where."""
 
+def multicast_root(topology: str, members: int = 8) -> tuple[int, float]:
+    """The root from which guard B crosses the fewest links on average, and how many."""
+
 def verify(
     topology: str,
     routes: str | None = None,
@@ -90,8 +101,12 @@ def verify(
     trees: Sequence[tuple[int, bytes]] = (),
     branching: str = "independent",
     root: int | None = None,
+    groups: Sequence[str] = (),
+    buffers: str = "spill",
+    forwarding: str = "store",
 ) -> str:
-    """Deadlock check of routes from a file, of an algorithm, and of TREE routes."""
+    """Deadlock check of routes from a file, of an algorithm, of TREE routes and of files
+    of group plans."""
 
 def plan_change(
     topology: str,

@@ -11,13 +11,16 @@
 //! - [`tree_route`]: source routes that branch, and what switches make of them
 //! - [`deadlock`]: whether worms can wait for each other
 //! - [`change`]: from routes to routes while worms of both are in the network
-//! - [`group`]: a scheme with its parameters on a topology
-//! - [`structure`]: circuits, trees and k-binomial trees over the hosts of a group
+//! - [`group`]: a scheme with its parameters on a topology, and what it costs there
+//! - [`dimension_order`]: paths along one dimension after the other, on tori and meshes
+//! - [`structure`]: circuits, trees and chains over the hosts of a group
 
 pub mod change;
 pub mod clos;
+pub mod cost;
 pub mod deadlock;
 mod digraph;
+pub mod dimension_order;
 pub mod generate;
 pub mod group;
 pub mod ids;

@@ -268,7 +268,8 @@ impl<'t> Routes<'t> {
             .map(|answer| answer.pair)
     }
 
-    /// The next-hop tables; `None` where pairs have several routes.
+    /// The next hops that paths follow, if that is how they are kept. After an arc that
+    /// leads up a path may go up, after one that leads down not without a cut.
     pub(crate) fn next_hops(&self) -> Option<&NextHops> {
         match &self.kept {
             Kept::NextHops(tables) => Some(tables),
