@@ -10,7 +10,9 @@ the same plan.
 
 from wormcast_routing import RoutingError, algorithms, kinds, schemes
 
+from wormcast.plan.balance import balance_report, balanced_routes
 from wormcast.plan.files import to_text
+from wormcast.plan.forwarding import NO_PORT, ForwardingTables, forwarding
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.plan.pictures import svg
 from wormcast.plan.routes import route, route_summary, routes, spanning_tree
@@ -19,6 +21,11 @@ from wormcast.plan.tree_routes import decode_tree, encode_tree, walk_tree
 from wormcast.plan.verdicts import trees_of, verify
 
 __all__ = [
+    "NO_PORT",
+    "ForwardingTables",
+    "balance_report",
+    "balanced_routes",
+    "forwarding",
     "GroupRequest",
     "RoutingError",
     "algorithms",

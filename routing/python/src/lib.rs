@@ -4,6 +4,8 @@
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
 //! Planning releases the interpreter lock.
 
+mod balance;
+mod forwarding;
 mod groups;
 mod routes;
 mod topologies;
@@ -89,6 +91,8 @@ fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RoutingError", module.py().get_type::<RoutingError>())?;
     topologies::register(module)?;
     routes::register(module)?;
+    forwarding::register(module)?;
+    balance::register(module)?;
     groups::register(module)?;
     trees::register(module)?;
     verdicts::register(module)
