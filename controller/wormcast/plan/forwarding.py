@@ -31,6 +31,10 @@ class ForwardingTables:
     def row(self, switch: int) -> dict[int, int]:
         """Port by host, at one switch; hosts that it cannot reach are left out. Raises
         ValueError if there is no such switch."""
+        if switch not in self.switches:
+            raise ValueError(
+                f"there is no switch {switch}; switches are {', '.join(map(str, self.switches))}"
+            )
         place = self.switches.index(switch)
         ports = self.ports[place * len(self.hosts) : (place + 1) * len(self.hosts)]
         return {host: port for host, port in zip(self.hosts, ports, strict=True) if port != NO_PORT}
