@@ -13,6 +13,7 @@
 //! - [`group`]: a scheme with its parameters on a topology
 //! - [`structure`]: circuits, trees and k-binomial trees over the hosts of a group
 
+pub mod clos;
 pub mod deadlock;
 mod digraph;
 pub mod generate;
