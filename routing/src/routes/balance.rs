@@ -32,7 +32,7 @@ const FINALISTS_MAX: usize = 4;
 /// Pairs of switches, summed over all finalists, that a sweep refines.
 const FINALIST_PAIRS_MAX: usize = 1 << 22;
 /// Pairs of switches, summed over all sweeps, that are refined for one finalist.
-const REFINED_PAIRS_MAX: usize = 1 << 28;
+const REFINED_PAIRS_MAX: usize = 1 << 24;
 
 /// The plain routes and the balanced ones.
 #[derive(Clone, Debug)]
