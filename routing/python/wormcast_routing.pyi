@@ -55,6 +55,15 @@ def summarize_routes(
 ) -> str:
     """Figures over all routes: how long, how many in-transit hosts, which load."""
 
+def forwarding(topology: str, algorithm: str = "osud", root: int | None = None) -> bytes:
+    """First ports from every switch to every host, row by row; 255 where there is no way."""
+
+def balance_report(topology: str, algorithm: str = "osud", root: int | None = None) -> str:
+    """Loads of all channels under the plain routes and under the balanced ones."""
+
+def plan_balanced_routes(topology: str, algorithm: str = "osud", root: int | None = None) -> str:
+    """A file of the balanced routes between all hosts."""
+
 def spanning_tree(topology: str, root: int | None = None) -> str:
     """The up*/down* spanning tree: root, roots, links (parent's side first), levels."""
 

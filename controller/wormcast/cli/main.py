@@ -24,6 +24,7 @@ _COMMANDS = {
     "group": _Command("wormcast.cli.group", "group", "Create, list, change and plan groups."),
     "host": _Command("wormcast.cli.host", "host", "List hosts, or declare where one hangs."),
     "route": _Command("wormcast.cli.route", "route", "Show source routes."),
+    "balance": _Command("wormcast.cli.offline.balance", "balance", "Report and balance channel loads."),
     "verify": _Command("wormcast.cli.route", "verify", "Check routes for deadlock."),
     "change": _Command("wormcast.cli.offline.change", "change", "Plan a change of routes without deadlock."),
     "events": _Command("wormcast.cli.events", "events", "Follow what happens in the fabric."),

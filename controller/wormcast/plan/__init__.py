@@ -10,9 +10,11 @@ the same plan.
 
 from wormcast_routing import RoutingError, algorithms, kinds, schemes
 
+from wormcast.plan.balance import balance_report, balanced_routes
 from wormcast.plan.certificate import check as check_certificate
 from wormcast.plan.changes import add_links, change
 from wormcast.plan.files import to_text
+from wormcast.plan.forwarding import NO_PORT, ForwardingTables, forwarding
 from wormcast.plan.group_pictures import group_svg
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.plan.pictures import svg
@@ -23,11 +25,15 @@ from wormcast.plan.verdicts import explain, plans_of, trees_of, verify
 from wormcast.plan.worms import Violation
 
 __all__ = [
+    "NO_PORT",
+    "ForwardingTables",
     "GroupRequest",
     "RoutingError",
     "Violation",
     "add_links",
     "algorithms",
+    "balance_report",
+    "balanced_routes",
     "change",
     "check",
     "check_certificate",
@@ -36,6 +42,7 @@ __all__ = [
     "encode_tree",
     "explain",
     "find_buffer_cycle",
+    "forwarding",
     "group",
     "group_svg",
     "kinds",

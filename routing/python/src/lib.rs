@@ -4,7 +4,9 @@
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
 //! Planning releases the interpreter lock.
 
+mod balance;
 mod change;
+mod forwarding;
 mod groups;
 mod routes;
 mod topologies;
@@ -90,6 +92,8 @@ fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RoutingError", module.py().get_type::<RoutingError>())?;
     topologies::register(module)?;
     routes::register(module)?;
+    forwarding::register(module)?;
+    balance::register(module)?;
     groups::register(module)?;
     trees::register(module)?;
     verdicts::register(module)?;
