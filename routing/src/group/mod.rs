@@ -1,5 +1,7 @@
 //! Plans for groups: a scheme with all its parameters, applied to a topology.
 
+mod auto;
+mod candidates;
 mod error;
 mod json;
 mod legal_tree;
@@ -17,6 +19,8 @@ mod switch_trees;
 mod switches;
 mod unicast;
 
+pub use auto::{AutoPlan, AutoRequest, Estimated, plan_auto};
+pub use candidates::{Breadth, Candidate, candidates};
 pub use error::GroupError;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};
 pub use order::Order;
