@@ -74,6 +74,9 @@ def decode_tree(route: bytes) -> list[bytes]:
 def walk_tree(topology: str, src: int, route: bytes) -> str:
     """Which hosts copies of a TREE worm reach, and which copies are lost where."""
 
+def multicast_root(topology: str, members: int = 8) -> tuple[int, float]:
+    """The root from which guard B crosses the fewest links on average, and how many."""
+
 def verify(
     topology: str,
     routes: str | None = None,

@@ -186,7 +186,10 @@ fn group_files_have_the_documented_form() {
                    {"port": 1, "host": 1},
                    {"port": 4, "switch": 1, "branches": [{"port": 1, "host": 3}]}]},
                "route": "010004020100ff",
-               "routes": [{"route": "010004020100ff", "hosts": [1, 3]}]})
+               "routes": [{"route": "010004020100ff", "hosts": [1, 3]}],
+               "unicast": "tree-only", "branching": "coupled", "backward_reset": false,
+               "worms": 1, "header_bytes": 19, "link_crossings": 4, "crossings_bound": 4,
+               "excess": 0.0, "hops": 2, "filtered": 0, "total_order": false})
     );
     let request = json!({"scheme": "circuit", "source": 5, "members": [1, 7], "parameters": {"variant": "ordered"}});
     assert_eq!(
@@ -291,7 +294,7 @@ fn requests_are_refused_with_reasons() {
     assert_eq!(
         with("parameters", json!({"fan": 3})),
         "there is no parameter \"fan\"; choices are k, packets, bytes, payload, fan_out, \
-         variant, lambda, r, mode, guard, order, seed, discipline, routing"
+         variant, lambda, r, mode, guard, group, order, seed, discipline, routing"
     );
     assert_eq!(
         with("parameters", json!({"fan_out": 0})),
@@ -308,7 +311,7 @@ fn requests_are_refused_with_reasons() {
     let request = json!({"scheme": "circuit", "source": 1, "members": [1, 2], "parameters": {"order": "dimension"}});
     assert_eq!(
         refuse(request),
-        "dimension and hamiltonian order need a torus or mesh; orders for any topology are id, cco, \
+        "dimension or hamiltonian order needs a torus or mesh; orders for any topology are id, cco, \
          random"
     );
     assert_eq!(

@@ -11,11 +11,12 @@ the same plan.
 from wormcast_routing import RoutingError, algorithms, kinds, schemes
 
 from wormcast.plan.files import to_text
+from wormcast.plan.group_pictures import group_svg
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.plan.pictures import svg
 from wormcast.plan.routes import route, routes, spanning_tree
 from wormcast.plan.topologies import check, damage, make
-from wormcast.plan.tree_routes import decode_tree, encode_tree, walk_tree
+from wormcast.plan.tree_routes import decode_tree, encode_tree, multicast_root, walk_tree
 from wormcast.plan.verdicts import trees_of, verify
 
 __all__ = [
@@ -28,8 +29,10 @@ __all__ = [
     "encode_tree",
     "find_buffer_cycle",
     "group",
+    "group_svg",
     "kinds",
     "make",
+    "multicast_root",
     "optimal_k",
     "order",
     "route",

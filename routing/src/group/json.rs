@@ -11,9 +11,9 @@ use crate::structure::Discipline;
 
 impl GroupPlan {
     /// Writes `{"scheme":…,"source":…,"members":[…],"parameters":{…},"order":[…],
-    /// "steps":…}` with `"edges"`, or for switches with `"tree"`, `"route"` (hex; the
-    /// first one) and `"routes"` (all, and whom each reaches); and `"metrics"` if they
-    /// were measured.
+    /// "steps":…}` with `"edges"`, or for switches with what
+    /// [`SwitchDelivery::write_into`](super::SwitchDelivery::write_into) adds; and
+    /// `"metrics"` if they were measured.
     pub fn to_json(&self) -> String {
         let ids = |hosts: &[HostId]| hosts.iter().map(|host| host.0).collect::<Vec<_>>();
         let mut plan = json!({
@@ -34,18 +34,7 @@ impl GroupPlan {
                     })
                     .collect();
             }
-            Delivery::Switches { tree, routes } => {
-                plan["tree"] = tree.to_value();
-                plan["route"] = json!(
-                    routes
-                        .first()
-                        .map_or(String::new(), |route| hex(&route.bytes))
-                );
-                plan["routes"] = routes
-                    .iter()
-                    .map(|route| json!({"route": hex(&route.bytes), "hosts": ids(&route.hosts)}))
-                    .collect();
-            }
+            Delivery::Switches(delivery) => delivery.write_into(&mut plan),
         }
         if let Some(metrics) = &self.metrics {
             plan["metrics"] = metrics.to_value();
@@ -97,7 +86,7 @@ impl GroupPlan {
 }
 
 impl Metrics {
-    /// `{"busy_steps":…,"contended_steps":…,"contention_share":…,"link_visits":…,
+    /// `{"busy_steps":…,"contended_steps":…,"contended_steps_two_lanes":…,"contention_share":…,"link_visits":…,
     /// "links_used":…,"link_concentration":…,"link_concurrency":…,"startup_steps":…,
     /// "intermediate_hosts":…,"fpfs":{…},"fcfs":{…},"latency":null or {…}}`.
     pub fn to_value(&self) -> Value {
@@ -119,6 +108,7 @@ impl Metrics {
         json!({
             "busy_steps": self.busy_steps,
             "contended_steps": self.contended_steps,
+            "contended_steps_two_lanes": self.contended_steps_two_lanes,
             "contention_share": self.contention_share(),
             "link_visits": self.link_visits,
             "links_used": self.links_used,
@@ -154,8 +144,4 @@ impl SwitchTree {
             .collect();
         json!({"switch": self.switch.0, "branches": branches})
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,13 +2,13 @@
 //! link by link.
 
 use super::{GroupError, GroupRequest, Scheme, Unicast, plan_structure};
-use crate::ids::PortId;
+use crate::ids::{PortId, SwitchId};
 use crate::structure::torus_latency::{
     Constants, PROCESS_MD_NS, PROCESS_MU_NS, PROCESS_S_NS, PROCESS_SEPARATE_NS, PROCESS_U_NS, Way,
     forwarded_ns, full_ns, separate_ns,
 };
 use crate::structure::{Discipline, Structure, TimedSend};
-use crate::topology::{Attachment, Topology};
+use crate::topology::{Attachment, Grid, Topology};
 
 /// Most sends, of all packets together, that are replayed.
 pub const SENDS_MAX: u64 = 1 << 22;
@@ -25,6 +25,11 @@ pub struct Metrics {
     pub busy_steps: u64,
     /// Those in which two packets meet on a link, in the same direction.
     pub contended_steps: u64,
+    /// Those in which they would still meet if every link of a ring had two lanes, one
+    /// for packets that are yet to pass the end of the ring and one for all others, as
+    /// the proof of U-torus supposes. As many as `contended_steps` for other paths than
+    /// dimension order on a torus.
+    pub contended_steps_two_lanes: u64,
     /// Links from switch to switch that one packet visits, counted each time.
     pub link_visits: u64,
     /// Those links counted once, each direction for itself.
@@ -118,6 +123,7 @@ pub fn measure_group<'r, 't: 'r>(
     Ok(Some(Metrics {
         busy_steps: busy.steps,
         contended_steps: busy.contended,
+        contended_steps_two_lanes: busy.contended_two_lanes,
         link_visits: links.arcs.len() as u64,
         links_used: links.used(),
         link_concurrency: busy.concurrency,
@@ -134,6 +140,8 @@ struct Links<'t> {
     topology: &'t Topology,
     /// Index of the arc, send after send.
     arcs: Vec<u32>,
+    /// For each of them, whether the packet takes the second lane there.
+    second_lane: Vec<bool>,
     /// For each send where its arcs start; then where the last end.
     first: Vec<usize>,
 }
@@ -148,17 +156,25 @@ impl<'t> Links<'t> {
         let mut links = Links {
             topology,
             arcs: Vec::new(),
+            second_lane: Vec::new(),
             first: vec![0],
+        };
+        let rings = match (paths, topology.grid()) {
+            (Unicast::DimensionOrder(_), Some(grid)) if grid.wraps => Some(grid),
+            _ => None,
         };
         for send in sends {
             let route = paths.route(structure.order()[send.from], structure.order()[send.to])?;
+            let end = route.switches[route.switches.len() - 1];
             for (&switch, &port) in route.switches.iter().zip(&route.ports) {
                 let port = PortId::new(port).expect("routes have ports only");
                 // Ports to hosts are of one sender or receiver alone.
-                if let Some(Attachment::Switch(..)) = topology.attachment(switch, port) {
+                if let Some(Attachment::Switch(next, _)) = topology.attachment(switch, port) {
                     let at = topology.switch_index(switch)?;
                     let slot = topology.arcs_of(at).partition_point(|arc| arc.port < port);
                     links.arcs.push(topology.arc_first(at) + slot as u32);
+                    let lane = rings.is_some_and(|grid| is_yet_to_wrap(grid, switch, next, end));
+                    links.second_lane.push(lane);
                 }
             }
             links.first.push(links.arcs.len());
@@ -166,8 +182,12 @@ impl<'t> Links<'t> {
         Ok(links)
     }
 
+    fn range_of(&self, send: usize) -> std::ops::Range<usize> {
+        self.first[send]..self.first[send + 1]
+    }
+
     fn of_send(&self, send: usize) -> &[u32] {
-        &self.arcs[self.first[send]..self.first[send + 1]]
+        &self.arcs[self.range_of(send)]
     }
 
     fn used(&self) -> u64 {
@@ -185,8 +205,8 @@ impl<'t> Links<'t> {
         }
         events.sort_unstable();
         let mut busy = Busy::default();
-        // The step in which each link was last visited; steps count from 1.
-        let mut visited = vec![0u64; self.topology.arcs().len()];
+        // The step in which each lane of each link was last visited; steps count from 1.
+        let mut visited = vec![[0u64; 2]; self.topology.arcs().len()];
         let flight = u64::from(structure.lambda());
         let mut landed = 0;
         for (sent, event) in events.iter().enumerate() {
@@ -197,15 +217,18 @@ impl<'t> Links<'t> {
             busy.concurrency = busy.concurrency.max((sent + 1 - landed) as u64);
         }
         for step in events.chunk_by(|event, next| event.0 == next.0) {
-            let mut meet = false;
+            let (mut meet, mut meet_in_lane) = (false, false);
             for &(step, send) in step {
-                for &arc in self.of_send(send as usize) {
-                    let last = std::mem::replace(&mut visited[arc as usize], step);
-                    meet |= last == step;
+                for at in self.range_of(send as usize) {
+                    let lanes = &mut visited[self.arcs[at] as usize];
+                    meet |= lanes.contains(&step);
+                    let lane = usize::from(self.second_lane[at]);
+                    meet_in_lane |= std::mem::replace(&mut lanes[lane], step) == step;
                 }
             }
             busy.steps += 1;
             busy.contended += u64::from(meet);
+            busy.contended_two_lanes += u64::from(meet_in_lane);
         }
         busy
     }
@@ -215,7 +238,23 @@ impl<'t> Links<'t> {
 struct Busy {
     steps: u64,
     contended: u64,
+    contended_two_lanes: u64,
     concurrency: u64,
+}
+
+/// Whether a packet that goes from one switch of a ring to the next has the end of the ring
+/// before it on its way to the place of `end`.
+fn is_yet_to_wrap(grid: &Grid, at: SwitchId, next: SwitchId, end: SwitchId) -> bool {
+    let [at, next, end] = [at, next, end].map(|switch| grid.coordinates(switch));
+    (0..at.len())
+        .find(|&dimension| at[dimension] != next[dimension])
+        .is_some_and(|dimension| {
+            let (at, next, end) = (at[dimension], next[dimension], end[dimension]);
+            match next == (at + 1) % grid.radix[dimension] {
+                true => end < at,
+                false => end > at,
+            }
+        })
 }
 
 /// What a packet passes on its way to each member, in the order of the sends.

@@ -5,12 +5,18 @@ mod auto_json;
 mod candidates;
 mod error;
 mod json;
+mod legal_tree;
 mod metrics;
 mod order;
 mod request_json;
 mod scheme;
+mod switch_bound;
+mod switch_delivery;
 mod switch_parameters;
+mod switch_root;
+mod switch_table;
 mod switch_tree;
+mod switch_trees;
 mod switches;
 mod unicast;
 
@@ -21,7 +27,9 @@ pub use error::GroupError;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};
 pub use order::Order;
 pub use scheme::{CHAIN_LENGTH_DEFAULT, Scheme};
+pub use switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
 pub use switch_parameters::{Guard, SwitchMode, SwitchParameters};
+pub use switch_root::{mean_links_by_root, multicast_root};
 pub use switch_tree::{SwitchTree, TreeEnd};
 pub use unicast::{Routing, Unicast};
 
@@ -30,7 +38,6 @@ use crate::routes::Routes;
 use crate::structure::k_binomial;
 use crate::structure::{Discipline, Edge, RootedTree, Structure, StructureError, ordering};
 use crate::topology::Topology;
-use crate::tree_route::TreeRoute;
 use crate::updown::UpDown;
 
 /// Bytes of a message that one packet carries unless said otherwise: what a frame of 1500
@@ -91,8 +98,8 @@ pub struct GroupPlan {
     /// Members in the order the scheme works on.
     pub ordered: Vec<HostId>,
     /// Steps until the last member has the last packet. k-binomial under FPFS: T1 +
-    /// (m−1)·k, which a source with fewer than k children undercuts. Switch: one for each TREE route of
-    /// each packet.
+    /// (m−1)·k, which a source with fewer than k children undercuts. Switch: one for each
+    /// worm of each packet, and one more with a relay.
     pub steps: u64,
     /// Who sends to whom.
     pub delivery: Delivery,
@@ -109,12 +116,7 @@ pub enum Delivery {
         edges: Vec<Edge>,
     },
     /// Switches replicate.
-    Switches {
-        /// The tree of switches below the source.
-        tree: SwitchTree,
-        /// Its TREE routes.
-        routes: Vec<TreeRoute>,
-    },
+    Switches(Box<SwitchDelivery>),
 }
 
 /// Plans a group on the unicast paths that the request asks for. `root` is the root of
@@ -150,9 +152,10 @@ pub fn plan_group<'r, 't: 'r>(
 ) -> Result<GroupPlan, GroupError> {
     let paths = paths.into();
     let (request, ordered) = complete(paths, request)?;
-    let Some(structure) = build(paths, &request, &ordered)? else {
-        return switches::plan_switch(paths.routes()?, request, ordered);
-    };
+    if let Scheme::Switch(parameters) = request.scheme {
+        return switches::plan_switch(paths.routes()?, request, parameters, ordered);
+    }
+    let structure = build(paths, &request, &ordered)?.expect("hosts forward");
     let steps = match (request.scheme, request.discipline) {
         (Scheme::KBinomial { k: Some(k) }, Discipline::Fpfs) => {
             k_binomial::steps(ordered.len(), request.packets, k)

@@ -10,6 +10,8 @@ use crate::routes::Algorithm;
 use crate::structure::postal::LAMBDA_MAX;
 use crate::structure::{CircuitVariant, Discipline, StructureError, TreeVariant};
 
+/// Number of the group of all hosts (WORM §8.1).
+const GROUP_BROADCAST: u64 = 255;
 /// Most packets a request may ask steps for.
 const PACKETS_MAX: u32 = 1 << 20;
 /// Most bytes a packet may carry: more than any frame.
@@ -26,6 +28,7 @@ const PARAMETERS: &[&str] = &[
     "r",
     "mode",
     "guard",
+    "group",
     "order",
     "seed",
     "discipline",
@@ -38,7 +41,8 @@ impl GroupRequest {
     /// `bytes` of a message in place of `packets`, at `payload` bytes a packet,
     /// `fan_out` (tree), `variant` (circuit: omit-last, return, ordered; tree: unordered,
     /// ordered), `lambda` (postal), `r` (mu-torus), `mode` (switch: tree, table,
-    /// broadcast), `guard` (switch: A, B, C), `order` (id, cco, dimension, hamiltonian,
+    /// broadcast), `guard` (switch: A, B, C), `group` (its number in a
+    /// table), `order` (id, cco, dimension, hamiltonian,
     /// random from `seed`), `discipline` (fpfs, fcfs), `routing` (an algorithm for
     /// routes, or dimension-order). The source counts as a member even if it is not
     /// listed.
@@ -161,6 +165,13 @@ fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, Gr
         Scheme::Switch(chosen) => {
             let mode = text_field(parameters, "mode")?;
             *chosen = SwitchParameters::from_names(mode, text_field(parameters, "guard")?)?;
+            if let Some(group) = integer(parameters, "group", 0, u16::MAX.into())? {
+                if group == GROUP_BROADCAST {
+                    let reason = "group 255 is broadcast; any other from 0 to 65535 will do";
+                    return Err(refuse("parameters.group", reason.into()));
+                }
+                chosen.group = group as u16;
+            }
         }
         Scheme::Circuit(chosen) => {
             if let Some(name) = variant {

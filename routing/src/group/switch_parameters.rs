@@ -76,6 +76,8 @@ pub struct SwitchParameters {
     pub mode: SwitchMode,
     /// What keeps worms from deadlock.
     pub guard: Guard,
+    /// Mode `table`: number of the group in the entries, not 255.
+    pub group: u16,
 }
 
 impl SwitchParameters {
@@ -90,6 +92,7 @@ impl SwitchParameters {
         Ok(SwitchParameters {
             mode: mode.map_or(Ok(SwitchMode::default()), SwitchMode::from_name)?,
             guard: guard.map_or(Ok(Guard::default()), Guard::from_name)?,
+            group: 0,
         })
     }
 }

@@ -105,10 +105,9 @@ impl fmt::Display for StructureError {
             ),
             Apart { a, b } => write!(f, "members {a} and {b} cannot reach each other"),
             NotATree { reason } => write!(f, "edges make no rooted tree: {reason}"),
-            NoGrid => write!(
-                f,
-                "dimension and hamiltonian order need a torus or mesh; orders for any topology \
-                 are id, cco, random"
+            NoGrid => f.write_str(
+                "dimension or hamiltonian order needs a torus or mesh; orders for any topology \
+                 are id, cco, random",
             ),
             SchemeNeedsGrid { scheme } => write!(
                 f,

@@ -224,8 +224,9 @@ impl Structure {
     }
 
     /// U-torus (TORUS §3): recursive halving of the order turned so that the source comes
-    /// first; ⌈log2 n⌉ steps. Free of contention on a torus with dimension-order paths if
-    /// the order is [`ordering::by_dimension`].
+    /// first; ⌈log2 n⌉ steps. In the order of [`ordering::by_dimension`], on dimension-order
+    /// paths of a torus whose links have two lanes, no two messages of a step meet; with
+    /// one lane they seldom do.
     ///
     /// # Errors
     /// No members, one twice, or a source that is not among them.
