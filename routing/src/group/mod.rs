@@ -1,6 +1,7 @@
 //! Plans for groups: a scheme with all its parameters, applied to a topology.
 
 mod auto;
+mod auto_json;
 mod candidates;
 mod error;
 mod json;
@@ -20,6 +21,7 @@ mod switches;
 mod unicast;
 
 pub use auto::{AutoPlan, AutoRequest, Estimated, plan_auto};
+pub use auto_json::{AUTO, plan_file};
 pub use candidates::{Breadth, Candidate, candidates};
 pub use error::GroupError;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};
