@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::request_json::{circuit_variant_name, tree_variant_name};
 use super::{
-    Delivery, GroupPlan, GroupRequest, Metrics, Order, Routing, Scheme, SwitchTree, TreeEnd,
+    Delivery, GroupPlan, GroupRequest, Metrics, Order, Routing, Scheme, SwitchMode, SwitchTree,
+    TreeEnd,
 };
 use crate::ids::HostId;
 use crate::structure::Discipline;
@@ -59,6 +60,9 @@ impl GroupPlan {
             Scheme::Switch(switch) => {
                 put("mode", json!(switch.mode.name()));
                 put("guard", json!(switch.guard.name()));
+                if switch.mode == SwitchMode::Table {
+                    put("group", json!(switch.group));
+                }
             }
             Scheme::Circuit(variant) => {
                 put("variant", json!(circuit_variant_name(variant)));
