@@ -7,7 +7,7 @@
 //! events; then packets to come are taken to keep their pace. The least time wins; of
 //! equals the one that comes first among the candidates, where simpler schemes come first.
 
-use super::candidates::{Breadth, candidates};
+use super::candidates::{Breadth, Needs, candidates};
 use super::{GroupError, GroupPlan, GroupRequest, Order, Scheme, Unicast, plan_group};
 use crate::cost::{Costs, Fabric, Message, Traffic, estimate, replay_briefly};
 use crate::structure::StructureError;
@@ -21,8 +21,8 @@ pub struct AutoRequest {
     pub costs: Costs,
     /// Names of the schemes to choose from; empty for all.
     pub among: Vec<String>,
-    /// Whether all members must get the messages of all sources in one order.
-    pub total_order: bool,
+    /// What they must do, or may use.
+    pub needs: Needs,
     /// Whether candidates that come close are replayed.
     pub refine: bool,
 }
@@ -34,7 +34,7 @@ impl AutoRequest {
             group,
             costs,
             among: Vec::new(),
-            total_order: false,
+            needs: Needs::default(),
             refine: true,
         }
     }
@@ -209,7 +209,7 @@ fn allowed(
         &request.costs,
         request.group.members.len(),
         request.message(),
-        request.total_order,
+        request.needs,
         Breadth::Auto,
     );
     all.retain(|(scheme, _)| {
@@ -219,13 +219,13 @@ fn allowed(
     });
     if all.is_empty() {
         return Err(StructureError::UnknownName {
-            what: match request.total_order {
+            what: match request.needs.total_order {
                 true => "scheme with a total order on this topology",
                 false => "scheme for this topology",
             },
             name: request.among.join(","),
-            choices: match request.total_order {
-                true => &["circuit", "tree"],
+            choices: match request.needs.total_order {
+                true => &["circuit", "tree", "switch"],
                 false => Scheme::NAMES,
             },
         }

@@ -11,7 +11,7 @@ use crate::topology::Topology;
 /// The name that a request gives in place of a scheme.
 pub const AUTO: &str = "auto";
 /// Parameters that only such a request has.
-const PARAMETERS: [&str; 3] = ["costs", "among", "total_order"];
+const PARAMETERS: [&str; 4] = ["costs", "among", "total_order", "tables"];
 
 /// Plans a request from a file: one for a scheme, or for `auto`. Gives the file of the
 /// plan; with `measure`, what its sends cost the network too.
@@ -46,7 +46,8 @@ impl AutoRequest {
     /// Reads `{"scheme":"auto","source":…,"members":[…],"parameters":{…}}`. Parameters:
     /// `bytes` or `packets`, `payload` (default: that of the costs), `routing`, `costs`
     /// (as [`Costs::from_json`], or the name of a set), `among` (list of schemes, or
-    /// their names with commas between), `total_order`.
+    /// their names with commas between), `total_order`, `tables` (whether switches may
+    /// have entries for the group).
     ///
     /// # Errors
     /// As [`GroupRequest::from_json`] and [`Costs::from_json`].
@@ -84,15 +85,20 @@ impl AutoRequest {
                 return Err(refuse("parameters.among", format!("{other} is not a list")));
             }
         };
-        request.total_order = match own.get("total_order") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(wanted)) => *wanted,
-            Some(other) => {
-                let reason = format!("{other} is neither true nor false");
-                return Err(refuse("parameters.total_order", reason));
-            }
-        };
+        request.needs.total_order = flag(&own, "total_order")?;
+        request.needs.tables = flag(&own, "tables")?;
         Ok(request)
+    }
+}
+
+fn flag(from: &Map<String, Value>, name: &str) -> Result<bool, GroupError> {
+    match from.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(wanted)) => Ok(*wanted),
+        Some(other) => Err(refuse(
+            &format!("parameters.{name}"),
+            format!("{other} is neither true nor false"),
+        )),
     }
 }
 

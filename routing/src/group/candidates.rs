@@ -1,6 +1,6 @@
 //! Schemes that a group may choose from, with their parameters.
 
-use super::{Order, Scheme, SwitchMode, SwitchParameters, Unicast};
+use super::{Guard, Order, Scheme, SwitchMode, SwitchParameters, Unicast};
 use crate::cost::{Costs, Message};
 use crate::structure::{CircuitVariant, TreeVariant};
 
@@ -14,6 +14,15 @@ pub enum Breadth {
     All,
 }
 
+/// What a scheme must do, or may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// All members must get the messages of all sources in one order.
+    pub total_order: bool,
+    /// Switches may have entries in their tables for the group.
+    pub tables: bool,
+}
+
 /// One scheme to try, and the order of its members (`None`: its own).
 pub type Candidate = (Scheme, Option<Order>);
 
@@ -22,14 +31,13 @@ const TRIED_MAX: u32 = 16;
 /// Most packets of a message for which every λ is tried.
 const SHORT_PACKETS: u64 = 16;
 
-/// Schemes for so many members and this message on these paths. `total_order` leaves those in which all
-/// members get the messages of all sources in one order.
+/// Schemes for so many members and this message on these paths.
 pub fn candidates(
     paths: Unicast<'_, '_>,
     costs: &Costs,
     members: usize,
     message: Message,
-    total_order: bool,
+    needs: Needs,
     breadth: Breadth,
 ) -> Vec<Candidate> {
     let orders = orders(paths);
@@ -43,11 +51,14 @@ pub fn candidates(
     };
     let fan_outs = ladder(&[1, 2, 3, 4, 6, 8, 12]);
     let mut all: Vec<Candidate> = Vec::new();
-    if total_order {
+    if needs.total_order {
         all.push((Scheme::Circuit(CircuitVariant::Ordered), None));
         for fan_out in fan_outs {
             let variant = TreeVariant::Ordered;
             all.push((Scheme::Tree { variant, fan_out }, None));
+        }
+        if paths.routes().is_ok() {
+            all.push(switch(SwitchMode::Tree, Guard::B));
         }
         return all;
     }
@@ -93,13 +104,21 @@ pub fn candidates(
         }
     }
     if paths.routes().is_ok() {
-        let parameters = SwitchParameters {
-            mode: SwitchMode::Tree,
-            ..SwitchParameters::default()
-        };
-        all.push((Scheme::Switch(parameters), None));
+        all.push(switch(SwitchMode::Tree, Guard::A));
+        if needs.tables {
+            all.push(switch(SwitchMode::Table, Guard::A));
+        }
     }
     all
+}
+
+fn switch(mode: SwitchMode, guard: Guard) -> Candidate {
+    let parameters = SwitchParameters {
+        mode,
+        guard,
+        ..SwitchParameters::default()
+    };
+    (Scheme::Switch(parameters), None)
 }
 
 /// Orders that suit the topology; by id first, then those that keep neighbours together.

@@ -22,7 +22,7 @@ mod unicast;
 
 pub use auto::{AutoPlan, AutoRequest, Estimated, plan_auto};
 pub use auto_json::{AUTO, plan_file};
-pub use candidates::{Breadth, Candidate, candidates};
+pub use candidates::{Breadth, Candidate, Needs, candidates};
 pub use error::GroupError;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};
 pub use order::Order;

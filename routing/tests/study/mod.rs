@@ -10,8 +10,8 @@ use wormcast_routing::cost::{Channel, ChannelLoad, Costs, Fabric, Message, Traff
 use wormcast_routing::dimension_order::DimensionOrder;
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
-    AutoPlan, AutoRequest, Breadth, GroupRequest, Order, Scheme, Unicast, candidates, plan_auto,
-    plan_group,
+    AutoPlan, AutoRequest, Breadth, GroupRequest, Needs, Order, Scheme, Unicast, candidates,
+    plan_auto, plan_group,
 };
 use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, Routes};
@@ -313,7 +313,7 @@ fn every_traffic(
         case.of,
         case.hosts.len(),
         one,
-        false,
+        Needs::default(),
         Breadth::All,
     );
     all.into_iter()
