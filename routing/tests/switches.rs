@@ -10,8 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
-    Delivery, GroupRequest, Guard, SwitchDelivery, SwitchMode, mean_links_by_root, multicast_root,
-    plan_group,
+    Delivery, GroupRequest, Guard, SwitchDelivery, SwitchMode, plan_group,
 };
 use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Routes};
@@ -483,64 +482,26 @@ fn the_bound_is_below_the_fewest_links_there_are_and_trees_are_near_it() {
 }
 
 #[test]
-fn the_multicast_root_is_the_best_of_all() {
-    for kind in ["irregular:20:4", "torus:4", "line:9", "testbed"] {
-        let topology = from_spec(kind).unwrap();
-        let best = multicast_root(&topology, 6);
-        let links = |root| {
-            let updown = UpDown::new(&topology, Some(root)).unwrap();
-            mean_links_by_root(&topology, &updown, 6)
-        };
-        for switch in topology.switches() {
-            assert!(
-                links(best) <= links(switch.id),
-                "{kind}: {} beats {best}",
-                switch.id
-            );
-        }
-    }
-    // Hosts at one end of a line draw the root there; eccentricity alone keeps it amid.
-    let value: Value = json!({
-        "switches": (0..7).map(|id| json!({"id": id, "ports": 16})).collect::<Vec<_>>(),
-        "hosts": (0..9).map(|id| json!({"id": id, "switch": if id < 8 { 0 } else { 6 }, "port": id}))
-            .collect::<Vec<_>>(),
-        "links": (0..6).map(|at| json!({"a": at, "a_port": 14, "b": at + 1, "b_port": 15}))
-            .collect::<Vec<_>>(),
-    });
-    let topology = Topology::from_json(&value.to_string()).unwrap();
-    assert_eq!(
-        UpDown::new(&topology, None).unwrap().root(&topology),
-        SwitchId(3)
-    );
-    assert_eq!(multicast_root(&topology, 6), SwitchId(0));
-}
-
-#[test]
-fn the_mean_is_that_of_all_groups() {
-    // All senders and all pairs of members with repetition, counted one by one.
-    let topology = from_spec("irregular:6:2:1:3").unwrap();
-    let updown = UpDown::new(&topology, None).unwrap();
-    let root = updown.root(&topology);
-    let up = |host: u16| {
-        let mut at = topology.host(HostId(host)).unwrap().switch;
-        let mut way = Vec::new();
-        while at != root {
-            way.push(at);
-            at = updown.parent(&topology, at).unwrap().unwrap();
-        }
-        way
-    };
-    let mut links = 0;
-    for source in 0..6 {
-        for first in 0..6 {
-            for second in 0..6 {
-                let below: BTreeSet<SwitchId> = up(first).into_iter().chain(up(second)).collect();
-                links += up(source).len() + below.len();
+fn refuses_members_farther_than_a_worm_goes() {
+    let topology = from_spec("line:70").unwrap();
+    let routes = Routes::plan(&topology, Algorithm::Osud, None).unwrap();
+    for mode in SwitchMode::ALL {
+        for guard in Guard::ALL {
+            let plan = plan_group(&routes, &request(0, &[0, 5, 69], mode, guard));
+            if (mode, guard) == (SwitchMode::Table, Guard::B) {
+                assert!(plan.is_ok(), "the relay in the middle is near both ends");
+                continue;
             }
+            let error = plan.err().unwrap();
+            let text = error.to_string();
+            assert!(text.contains("69"), "{mode:?} {guard:?}: {text}");
+            assert!(text.contains("at most 64"), "{mode:?} {guard:?}: {text}");
         }
     }
-    let mean = mean_links_by_root(&topology, &updown, 2);
-    assert!((mean - links as f64 / 216.0).abs() < 1e-9, "{mean} {links}");
+    // To the root in the middle, 34 links, and 29 back to switch 5: as far as a worm goes.
+    let near = request(0, &[0, 5, 40], SwitchMode::Broadcast, Guard::B);
+    let plan = plan_group(&routes, &near).unwrap();
+    assert!(matches!(plan.delivery, Delivery::Switches(delivery) if delivery.cost.hops == 64));
 }
 
 #[test]

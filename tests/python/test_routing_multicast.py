@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from wormcast import plan
+from wormcast.cli.main import main
 
 Json = dict[str, Any]
 
@@ -82,3 +85,34 @@ def test_the_multicast_root_is_where_the_hosts_are() -> None:
     assert links < plan.multicast_root(plan.make("line:7"), 4)[1]
     with pytest.raises(plan.RoutingError, match="members 0"):
         plan.multicast_root(line, 0)
+
+
+def test_the_command_line_plans_tables() -> None:
+    def run(*arguments: str) -> Result:
+        fixed = [
+            "group",
+            "plan",
+            "--topology",
+            "fat-tree:4",
+            "--members",
+            "1,6,9",
+            "--scheme",
+            "switch",
+            "--json",
+        ]
+        return CliRunner().invoke(main, [*fixed, *arguments])
+
+    result = run("--mode", "table", "--guard", "C", "--group", "300")
+    assert result.exit_code == 0, result.output
+    file = json.loads(result.stdout)
+    assert file["parameters"]["group"] == 300
+    assert {entry["group"] for entry in file["entries"]} == {300}
+    assert file["branching"] == "flushed"
+    for option, value, reason in (
+        ("--group", "255", "group 255 is broadcast"),
+        ("--guard", "D", 'no guard "D"; choices are A, B, C'),
+        ("--mode", "flood", 'no mode "flood"; choices are tree, table, broadcast'),
+    ):
+        refused = run(option, value)
+        assert refused.exit_code == 2
+        assert reason in refused.output.replace("\n", " ")

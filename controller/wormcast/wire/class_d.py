@@ -13,7 +13,7 @@ def class_d_mac(address: IPv4Address) -> bytes:
 
 
 def group_of_class_d(address: IPv4Address) -> int:
-    """Group number in 8-bit mode: the low 8 bits of the address, 0..255. Raises ValueError."""
+    """Group number in narrow mode: the low 8 bits of the address, 0..255. Raises ValueError."""
     if not address.is_multicast:
         raise ValueError(f"{address} is not a class D address; those are 224.0.0.0 to 239.255.255.255")
     return int(address) & 0xFF

@@ -143,7 +143,7 @@ impl Costs {
             wire_ns: 0.0,
             link_bits_per_s: bits_per_s,
             host_link_bits_per_s: bits_per_s,
-            packet_payload_bytes: 1436,
+            packet_payload_bytes: 1444,
             packet_header_bytes: 0,
             route_bytes_per_hop: 0,
             tree_bytes_per_branch: 0,

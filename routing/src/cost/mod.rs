@@ -24,5 +24,5 @@ pub use costs::{Channel, ChannelLoad, Costs};
 pub use error::CostError;
 pub use estimate::{Estimate, estimate};
 pub use fabric::Fabric;
-pub use replay::{ChannelUse, Replay, replay, replay_in_full, replay_within};
+pub use replay::{ChannelUse, Replay, replay, replay_briefly, replay_in_full};
 pub use traffic::{Message, Traffic};

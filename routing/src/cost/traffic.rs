@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::fabric::End;
 use super::{CostError, Fabric};
-use crate::group::{Delivery, GroupPlan};
-use crate::ids::HostId;
+use crate::group::{Delivery, GroupPlan, SwitchDelivery, SwitchTree, TreeEnd};
+use crate::ids::{HostId, PortId};
 use crate::structure::Edge;
 use crate::tree_route::{branches, decode_tree};
 
@@ -97,9 +97,8 @@ impl Traffic {
         match &plan.delivery {
             Delivery::Hosts { edges } => layout.host_sends(edges)?,
             Delivery::Switches(delivery) => {
-                for route in &delivery.routes {
-                    layout.tree_send(plan.request.source, &route.bytes)?;
-                }
+                layout.members = Some(&plan.request.members);
+                layout.switch_sends(plan.request.source, delivery)?;
             }
         }
         Ok(layout.traffic)
@@ -154,6 +153,8 @@ struct Layout<'f, 'r, 't> {
     fabric: &'f Fabric<'r, 't>,
     traffic: Traffic,
     source: u32,
+    /// Hosts that count; all if not given.
+    members: Option<&'f [HostId]>,
     /// Place of each channel and host of the topology among those in use.
     channel_place: Vec<u32>,
     host_place: Vec<u32>,
@@ -182,6 +183,7 @@ impl<'f, 'r, 't> Layout<'f, 'r, 't> {
                 hosts: Vec::new(),
             },
             source,
+            members: None,
             channel_place: vec![NONE; fabric.channel_count()],
             host_place: vec![NONE; fabric.topology().hosts().len()],
             hop_ps: ps(costs.switch_hop_ns),
@@ -197,11 +199,13 @@ impl<'f, 'r, 't> Layout<'f, 'r, 't> {
             self.host_place[host as usize] = self.traffic.hosts.len() as u32;
             self.traffic.hosts.push(host);
         }
+        let id = self.fabric.topology().hosts()[host as usize].id;
+        let is_member = self.members.is_none_or(|members| members.contains(&id));
         self.traffic.stations.push(Station {
             host: self.host_place[host as usize],
             sends: 0..0,
             fed_by,
-            counts: host != self.source,
+            counts: host != self.source && is_member,
         });
         self.traffic.stations.len() as u32 - 1
     }
@@ -250,7 +254,7 @@ impl<'f, 'r, 't> Layout<'f, 'r, 't> {
             let send = self.begin_send(by);
             self.traffic.stations[station as usize].fed_by = send;
             self.traffic.targets.push(station);
-            self.path(edge, station)?;
+            self.path(edge.from, edge.to, station)?;
             self.end_send(send);
         }
         Ok(())
@@ -276,9 +280,9 @@ impl<'f, 'r, 't> Layout<'f, 'r, 't> {
         self.traffic.sends[send as usize].targets.end = self.traffic.targets.len() as u32;
     }
 
-    fn path(&mut self, edge: &Edge, station: u32) -> Result<(), CostError> {
+    fn path(&mut self, from: HostId, to: HostId, station: u32) -> Result<(), CostError> {
         let fabric = self.fabric;
-        let route = fabric.paths().route(edge.from, edge.to)?;
+        let route = fabric.paths().route(from, to)?;
         let per_hop = fabric.costs().route_bytes_per_hop;
         let through_host = ps(fabric.costs().in_transit_ns);
         let mut ports = route.ports.len() as u32;
@@ -313,35 +317,53 @@ impl<'f, 'r, 't> Layout<'f, 'r, 't> {
         Ok(())
     }
 
-    fn tree_send(&mut self, source: HostId, route: &[u8]) -> Result<(), CostError> {
-        // Checks all of it; what follows relies on that.
-        decode_tree(route)?;
-        let send = self.begin_send(0);
-        let injection = self.fabric.injection(self.source);
+    fn switch_sends(&mut self, source: HostId, delivery: &SwitchDelivery) -> Result<(), CostError> {
+        for route in &delivery.routes {
+            // Checks all of it; what follows relies on that.
+            decode_tree(&route.bytes)?;
+            self.copies(0, source, Fork::Route(route.bytes.clone()))?;
+        }
+        if !delivery.routes.is_empty() || delivery.tree.branches.is_empty() {
+            return Ok(());
+        }
+        let (mut sender, mut station) = (source, 0);
+        if let Some(relay) = &delivery.relay {
+            let send = self.begin_send(0);
+            station = self.station(self.fabric.topology().host_index(relay.host)?, send);
+            self.traffic.targets.push(station);
+            self.path(source, relay.host, station)?;
+            self.end_send(send);
+            sender = relay.host;
+        }
+        self.copies(station, sender, Fork::Table(&delivery.tree))
+    }
+
+    /// A send that switches replicate.
+    fn copies(&mut self, station: u32, sender: HostId, fork: Fork<'_>) -> Result<(), CostError> {
+        let topology = self.fabric.topology();
+        let send = self.begin_send(station);
+        let injection = self.fabric.injection(topology.host_index(sender)?);
         let channel = self.channel(injection);
         let first = self.traffic.crossings.len();
         self.traffic.crossings.push(Crossing {
             channel,
-            route_bytes: self.tree_bytes(route.len()),
+            route_bytes: self.tree_bytes(&fork),
             delay_ps: 0,
             children: 0..0,
             station: NONE,
         });
-        let at = self.fabric.topology().host(source)?.switch;
-        let mut open = vec![(
-            first,
-            self.fabric.topology().switch_index(at)?,
-            route.to_vec(),
-        )];
-        while let Some((parent, switch, route)) = open.pop() {
+        let at = topology.switch_index(topology.host(sender)?.switch)?;
+        let mut open = vec![(first, at, fork)];
+        while let Some((parent, switch, fork)) = open.pop() {
             let children = self.traffic.crossings.len() as u32;
-            for (copy, branch) in branches(&route)?.enumerate() {
-                let leaving = self.fabric.leaving(switch, branch.port)?;
-                let (channel, sub_route) = (self.channel(leaving), branch.copy_route());
+            for (copy, (port, next)) in fork.branches()?.into_iter().enumerate() {
+                let leaving = self.fabric.leaving(switch, port)?;
+                let channel = self.channel(leaving);
+                let route_bytes = self.tree_bytes(&next);
                 let place = self.traffic.crossings.len();
                 let mut station = NONE;
                 match self.fabric.end_of(leaving) {
-                    End::Switch(next) => open.push((place, next, sub_route.clone())),
+                    End::Switch(switch) => open.push((place, switch, next)),
                     End::Host(host) => {
                         station = self.station(host, send);
                         self.traffic.targets.push(station);
@@ -349,7 +371,7 @@ impl<'f, 'r, 't> Layout<'f, 'r, 't> {
                 }
                 self.traffic.crossings.push(Crossing {
                     channel,
-                    route_bytes: self.tree_bytes(sub_route.len()),
+                    route_bytes,
                     delay_ps: self.wire_ps + self.hop_ps + copy as u64 * self.copy_ps,
                     children: 0..0,
                     station,
@@ -361,12 +383,42 @@ impl<'f, 'r, 't> Layout<'f, 'r, 't> {
         Ok(())
     }
 
-    /// Bytes of a TREE route that is so long as the fabric of today writes it: two bytes a
-    /// branch and the marker.
-    fn tree_bytes(&self, length: usize) -> u32 {
-        match (length as u32).checked_sub(1) {
+    /// Bytes of a route as the costs have it. As the fabric writes it, it has two bytes a
+    /// branch and the marker; a table needs none.
+    fn tree_bytes(&self, fork: &Fork<'_>) -> u32 {
+        let Fork::Route(route) = fork else { return 0 };
+        match (route.len() as u32).checked_sub(1) {
             None => 0,
             Some(branches) => branches / 2 * self.fabric.costs().tree_bytes_per_branch + 1,
         }
+    }
+}
+
+/// Where a switch learns which copies to make.
+enum Fork<'p> {
+    /// From the TREE route of the packet.
+    Route(Vec<u8>),
+    /// From its table.
+    Table(&'p SwitchTree),
+    /// A host is there.
+    End,
+}
+
+impl<'p> Fork<'p> {
+    fn branches(&self) -> Result<Vec<(PortId, Fork<'p>)>, CostError> {
+        Ok(match self {
+            Fork::Route(route) => branches(route)?
+                .map(|branch| (branch.port, Fork::Route(branch.copy_route())))
+                .collect(),
+            Fork::Table(tree) => tree
+                .branches
+                .iter()
+                .map(|(port, end)| match end {
+                    TreeEnd::Switch(next) => (*port, Fork::Table(next)),
+                    TreeEnd::Host(_) => (*port, Fork::End),
+                })
+                .collect(),
+            Fork::End => Vec::new(),
+        })
     }
 }

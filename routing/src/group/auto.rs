@@ -2,14 +2,14 @@
 //! and a message.
 //!
 //! Every candidate is planned and estimated in closed form ([`crate::cost::estimate`]).
-//! Those that come close to the best estimate are replayed, packet by packet, with the
-//! first few packets of the message, and what follows is taken to keep their pace. The
-//! least wins; of equals the one that comes first among the candidates, where simpler
-//! schemes come before others.
+//! Those that come close to the best estimate are replayed, packet by packet, until the
+//! message is there, or the state of the network recurs, or there have been too many
+//! events; then packets to come are taken to keep their pace. The least time wins; of
+//! equals the one that comes first among the candidates, where simpler schemes come first.
 
-use super::candidates::{Breadth, candidates};
+use super::candidates::{Breadth, Needs, candidates};
 use super::{GroupError, GroupPlan, GroupRequest, Order, Scheme, Unicast, plan_group};
-use crate::cost::{Costs, Fabric, Message, Traffic, estimate, replay, replay_within};
+use crate::cost::{Costs, Fabric, Message, Traffic, estimate, replay_briefly};
 use crate::structure::StructureError;
 
 /// What to choose for.
@@ -21,8 +21,8 @@ pub struct AutoRequest {
     pub costs: Costs,
     /// Names of the schemes to choose from; empty for all.
     pub among: Vec<String>,
-    /// Whether all members must get the messages of all sources in one order.
-    pub total_order: bool,
+    /// What they must do, or may use.
+    pub needs: Needs,
     /// Whether candidates that come close are replayed.
     pub refine: bool,
 }
@@ -34,7 +34,7 @@ impl AutoRequest {
             group,
             costs,
             among: Vec::new(),
-            total_order: false,
+            needs: Needs::default(),
             refine: true,
         }
     }
@@ -59,8 +59,7 @@ pub struct Estimated {
     pub order: Option<Order>,
     /// By the closed form.
     pub estimate_ns: f64,
-    /// By the replay of its first packets; exact if those are all there are. `None` if it
-    /// was not replayed.
+    /// By a brief replay; `None` if it was too far off to be replayed.
     pub refined_ns: Option<f64>,
 }
 
@@ -80,14 +79,20 @@ pub struct AutoPlan {
     pub chosen: usize,
     /// All candidates.
     pub estimates: Vec<Estimated>,
+    /// What they were compared for.
+    pub message: Message,
 }
 
 /// Candidates are replayed if their estimate is at most so many times the best.
 const REFINE_WITHIN: f64 = 1.5;
 /// Most candidates replayed.
 const REFINED_MAX: usize = 12;
-/// Events of a replay after which it is broken off unless it has come to a recurrence.
+/// Events after which a replay is broken off unless it has come to a recurrence.
 const REFINE_EVENTS: u64 = 40_000;
+/// The same for the last few.
+const FINAL_WITHIN: f64 = 1.12;
+const FINALS_MAX: usize = 4;
+const FINAL_EVENTS: u64 = 400_000;
 
 /// Chooses and plans.
 ///
@@ -101,7 +106,7 @@ pub fn plan_auto<'r, 't: 'r>(
     let paths = paths.into();
     let fabric = Fabric::new(paths, request.costs.clone())?;
     let message = request.message();
-    let mut planned = Vec::new();
+    let mut planned: Vec<Planned> = Vec::new();
     for (scheme, order) in allowed(paths, request)? {
         let asked = GroupRequest {
             scheme,
@@ -116,55 +121,80 @@ pub fn plan_auto<'r, 't: 'r>(
             estimate_ns: estimate(&fabric, &traffic, message).completion_ns,
             refined_ns: None,
         };
-        planned.push((found, plan, traffic));
+        planned.push(Planned {
+            found,
+            plan,
+            traffic,
+            exact: false,
+        });
     }
     if request.refine {
-        let mut close: Vec<usize> = (0..planned.len()).collect();
-        close.sort_by(|&a, &b| {
-            planned[a]
-                .0
-                .estimate_ns
-                .total_cmp(&planned[b].0.estimate_ns)
-        });
-        let best = close
-            .first()
-            .map_or(0.0, |&first| planned[first].0.estimate_ns);
-        for place in close.into_iter().take(REFINED_MAX) {
-            let (found, _, traffic) = &mut planned[place];
-            if found.estimate_ns <= best * REFINE_WITHIN {
-                found.refined_ns = Some(replay_briefly(&fabric, traffic, message));
-            }
-        }
+        refine(&fabric, &mut planned, message);
     }
     // Refined ones are compared with each other; an estimate alone was too far off.
     let chosen = (0..planned.len())
-        .filter(|&place| !request.refine || planned[place].0.refined_ns.is_some())
-        .min_by(|&a, &b| planned[a].0.ns().total_cmp(&planned[b].0.ns()))
+        .filter(|&place| !request.refine || planned[place].found.refined_ns.is_some())
+        .min_by(|&a, &b| planned[a].found.ns().total_cmp(&planned[b].found.ns()))
         .expect("there is a candidate");
-    let plan = planned[chosen].1.clone();
     Ok(AutoPlan {
-        plan,
+        plan: planned[chosen].plan.clone(),
         chosen,
-        estimates: planned.into_iter().map(|(found, ..)| found).collect(),
+        message,
+        estimates: planned.into_iter().map(|planned| planned.found).collect(),
     })
 }
 
-/// Replays the message, exactly if few events do. Else its first packets; the others come
-/// at the pace of the second half of these.
-fn replay_briefly(fabric: &Fabric<'_, '_>, traffic: &Traffic, message: Message) -> f64 {
-    if let Some(found) = replay_within(fabric, traffic, message, REFINE_EVENTS) {
-        return found.completion_ns;
+struct Planned {
+    found: Estimated,
+    plan: GroupPlan,
+    traffic: Traffic,
+    /// Whether the refined time is that of the whole message.
+    exact: bool,
+}
+
+/// Replays those that are close by their estimates, and then, for longer, those that are
+/// close by that.
+fn refine(fabric: &Fabric<'_, '_>, planned: &mut [Planned], message: Message) {
+    let by_estimate = |planned: &Planned| Some(planned.found.estimate_ns);
+    for place in nearest(planned, by_estimate, REFINE_WITHIN, REFINED_MAX) {
+        planned[place].replay(fabric, message, REFINE_EVENTS);
     }
-    let packets = (REFINE_EVENTS / traffic.crossing_count().max(1) as u64).max(16);
-    let packets = packets.min(message.packets);
-    let part = |packets: u64| Message {
-        bytes: message.payload_bytes() * packets,
-        packets,
-    };
-    let all = replay(fabric, traffic, part(packets)).completion_ns;
-    let half = replay(fabric, traffic, part(packets / 2)).completion_ns;
-    let pace = (all - half) / (packets - packets / 2) as f64;
-    all + pace * (message.packets - packets) as f64
+    let by_replay = |planned: &Planned| planned.found.refined_ns;
+    let finals = nearest(planned, by_replay, FINAL_WITHIN, FINALS_MAX);
+    if finals.len() > 1 {
+        for place in finals {
+            if !planned[place].exact {
+                planned[place].replay(fabric, message, FINAL_EVENTS);
+            }
+        }
+    }
+}
+
+/// Places of the best, and of those within so many times its time, at most so many.
+fn nearest(
+    planned: &[Planned],
+    time: impl Fn(&Planned) -> Option<f64>,
+    within: f64,
+    most: usize,
+) -> Vec<usize> {
+    let mut times: Vec<(f64, usize)> = planned
+        .iter()
+        .enumerate()
+        .filter_map(|(place, planned)| Some((time(planned)?, place)))
+        .collect();
+    times.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let limit = times.first().map_or(0.0, |best| best.0 * within);
+    let close = times.into_iter().take_while(|(time, _)| *time <= limit);
+    close.take(most).map(|(_, place)| place).collect()
+}
+
+impl Planned {
+    fn replay(&mut self, fabric: &Fabric<'_, '_>, message: Message, events: u64) {
+        let brief = replay_briefly(fabric, &self.traffic, message, events);
+        let (ns, exact) = brief.unwrap_or((self.found.estimate_ns, false));
+        self.found.refined_ns = Some(ns);
+        self.exact = exact;
+    }
 }
 
 fn allowed(
@@ -178,8 +208,8 @@ fn allowed(
         paths,
         &request.costs,
         request.group.members.len(),
-        request.group.payload_bytes,
-        request.total_order,
+        request.message(),
+        request.needs,
         Breadth::Auto,
     );
     all.retain(|(scheme, _)| {
@@ -189,13 +219,13 @@ fn allowed(
     });
     if all.is_empty() {
         return Err(StructureError::UnknownName {
-            what: match request.total_order {
+            what: match request.needs.total_order {
                 true => "scheme with a total order on this topology",
                 false => "scheme for this topology",
             },
             name: request.among.join(","),
-            choices: match request.total_order {
-                true => &["circuit", "tree"],
+            choices: match request.needs.total_order {
+                true => &["circuit", "tree", "switch"],
                 false => Scheme::NAMES,
             },
         }

@@ -1,58 +1,64 @@
 //! Schemes that a group may choose from, with their parameters.
 
-use super::{Order, Scheme, SwitchMode, SwitchParameters, Unicast};
-use crate::cost::Costs;
+use super::{Guard, Order, Scheme, SwitchMode, SwitchParameters, Unicast};
+use crate::cost::{Costs, Message};
 use crate::structure::{CircuitVariant, TreeVariant};
 
 /// How many parameters of a scheme are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breadth {
-    /// Those that `auto` chooses from.
+    /// Those that `auto` chooses from: of fan-outs a selection, and for long messages
+    /// of λ.
     Auto,
-    /// All that differ, for a comparison: every k, fan-out, λ and chain length, in every
-    /// order.
+    /// All up to a limit, for a comparison.
     All,
+}
+
+/// What a scheme must do, or may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// All members must get the messages of all sources in one order.
+    pub total_order: bool,
+    /// Switches may have entries in their tables for the group.
+    pub tables: bool,
 }
 
 /// One scheme to try, and the order of its members (`None`: its own).
 pub type Candidate = (Scheme, Option<Order>);
 
-/// Largest λ and fan-out tried.
+/// Largest λ, fan-out and chain length tried.
 const TRIED_MAX: u32 = 16;
+/// Most packets of a message for which every λ is tried.
+const SHORT_PACKETS: u64 = 16;
 
-/// Schemes for so many members on these paths. `total_order` leaves those in which all
-/// members get the messages of all sources in one order.
+/// Schemes for so many members and this message on these paths.
 pub fn candidates(
     paths: Unicast<'_, '_>,
     costs: &Costs,
     members: usize,
-    payload_bytes: u32,
-    total_order: bool,
+    message: Message,
+    needs: Needs,
     breadth: Breadth,
 ) -> Vec<Candidate> {
     let orders = orders(paths);
     let most = (members as u32).saturating_sub(1).max(1);
-    let ladder = |steps: &[u32], limit: u32| -> Vec<u32> {
-        let mut chosen: Vec<u32> = match breadth {
-            Breadth::Auto => steps
-                .iter()
-                .copied()
-                .filter(|&step| step <= limit)
-                .collect(),
-            Breadth::All => (1..=limit.min(TRIED_MAX)).collect(),
-        };
-        if chosen.is_empty() {
-            chosen.push(1);
+    let every: Vec<u32> = (1..=most.min(TRIED_MAX)).collect();
+    let ladder = |steps: &[u32]| -> Vec<u32> {
+        match breadth {
+            Breadth::Auto => steps.iter().copied().filter(|&step| step <= most).collect(),
+            Breadth::All => every.clone(),
         }
-        chosen
     };
-    let fan_outs = ladder(&[1, 2, 3, 4, 6, 8], most);
+    let fan_outs = ladder(&[1, 2, 3, 4, 6, 8, 12]);
     let mut all: Vec<Candidate> = Vec::new();
-    if total_order {
+    if needs.total_order {
         all.push((Scheme::Circuit(CircuitVariant::Ordered), None));
         for fan_out in fan_outs {
             let variant = TreeVariant::Ordered;
             all.push((Scheme::Tree { variant, fan_out }, None));
+        }
+        if paths.routes().is_ok() {
+            all.push(switch(SwitchMode::Tree, Guard::B));
         }
         return all;
     }
@@ -65,16 +71,21 @@ pub fn candidates(
         all.push((Scheme::Tree { variant, fan_out }, None));
     }
     let doublings = (members.max(2) as u32).next_power_of_two().trailing_zeros();
-    let near: &[Order] = match breadth {
-        Breadth::Auto => &orders[1..],
-        Breadth::All => &orders,
+    // The postal tree is made for messages of one packet; of long ones, those remain in
+    // which a host has few children.
+    let mut lambdas = match message.packets {
+        0..=SHORT_PACKETS => every.clone(),
+        _ => ladder(&[1, 2, 3, 4]),
     };
-    let lambda = costs.postal_lambda(payload_bytes, typical_switches(paths));
-    let mut lambdas = ladder(&[1, 2, 3, 4, 6, 8, 12, 16], most.max(2));
-    lambdas.push(lambda.min(most.max(1)));
+    let payload = u32::try_from(message.payload_bytes()).unwrap_or(u32::MAX);
+    lambdas.push(
+        costs
+            .postal_lambda(payload, typical_switches(paths))
+            .min(most),
+    );
     lambdas.sort_unstable();
     lambdas.dedup();
-    for &order in near {
+    for &order in &orders {
         for k in 1..=doublings {
             all.push((Scheme::KBinomial { k: Some(k) }, Some(order)));
         }
@@ -88,18 +99,26 @@ pub fn candidates(
             (Scheme::STorus, None),
             (Scheme::MdTorus, None),
         ]);
-        for r in ladder(&[2, 3, 4, 6, 8, 12, 16], most) {
+        for &r in &every {
             all.push((Scheme::MuTorus { r: Some(r) }, None));
         }
     }
     if paths.routes().is_ok() {
-        let parameters = SwitchParameters {
-            mode: SwitchMode::Tree,
-            ..SwitchParameters::default()
-        };
-        all.push((Scheme::Switch(parameters), None));
+        all.push(switch(SwitchMode::Tree, Guard::A));
+        if needs.tables {
+            all.push(switch(SwitchMode::Table, Guard::A));
+        }
     }
     all
+}
+
+fn switch(mode: SwitchMode, guard: Guard) -> Candidate {
+    let parameters = SwitchParameters {
+        mode,
+        guard,
+        ..SwitchParameters::default()
+    };
+    (Scheme::Switch(parameters), None)
 }
 
 /// Orders that suit the topology; by id first, then those that keep neighbours together.

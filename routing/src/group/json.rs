@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::request_json::{circuit_variant_name, tree_variant_name};
 use super::{
-    Delivery, GroupPlan, Metrics, Order, Routing, Scheme, SwitchMode, SwitchTree, TreeEnd,
+    Delivery, GroupPlan, GroupRequest, Metrics, Order, Routing, Scheme, SwitchMode, SwitchTree,
+    TreeEnd,
 };
 use crate::ids::HostId;
 use crate::structure::Discipline;
@@ -20,7 +21,7 @@ impl GroupPlan {
             "scheme": self.request.scheme.name(),
             "source": self.request.source.0,
             "members": ids(&self.request.members),
-            "parameters": self.parameters(),
+            "parameters": GroupPlan::parameters_of(&self.request),
             "order": ids(&self.ordered),
             "steps": self.steps,
         });
@@ -42,8 +43,7 @@ impl GroupPlan {
         format!("{plan}\n")
     }
 
-    pub(super) fn parameters(&self) -> Map<String, Value> {
-        let request = &self.request;
+    pub(super) fn parameters_of(request: &GroupRequest) -> Map<String, Value> {
         let mut parameters = Map::new();
         let mut put = |name: &str, value: Value| parameters.insert(name.into(), value);
         put("packets", json!(request.packets));

@@ -1,6 +1,7 @@
 //! Plans for groups: a scheme with all its parameters, applied to a topology.
 
 mod auto;
+mod auto_json;
 mod candidates;
 mod error;
 mod json;
@@ -20,7 +21,8 @@ mod switches;
 mod unicast;
 
 pub use auto::{AutoPlan, AutoRequest, Estimated, plan_auto};
-pub use candidates::{Breadth, Candidate, candidates};
+pub use auto_json::{AUTO, plan_file};
+pub use candidates::{Breadth, Candidate, Needs, candidates};
 pub use error::GroupError;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};
 pub use order::Order;

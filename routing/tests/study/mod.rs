@@ -2,14 +2,16 @@
 //! link. Shared by a test and by `bench/cost/run`.
 #![allow(dead_code)] // each of the two uses a part
 
+use std::time::Instant;
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use wormcast_routing::cost::{Channel, ChannelLoad, Costs, Fabric, Message, Traffic, replay};
 use wormcast_routing::dimension_order::DimensionOrder;
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
-    AutoPlan, AutoRequest, Breadth, GroupRequest, Order, Scheme, Unicast, candidates, plan_auto,
-    plan_group,
+    AutoPlan, AutoRequest, Breadth, GroupRequest, Needs, Order, Scheme, Unicast, candidates,
+    plan_auto, plan_group,
 };
 use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, Routes};
@@ -45,6 +47,10 @@ pub struct Found {
     pub estimate_ns: f64,
     pub best: String,
     pub best_ns: f64,
+    /// Candidates of `auto`, those replayed, and the time it took to choose.
+    pub candidates: usize,
+    pub replayed: usize,
+    pub planning_us: f64,
 }
 
 impl Found {
@@ -56,13 +62,27 @@ impl Found {
 
 /// Schemes in which hosts forward.
 pub const HOST_SCHEMES: [&str; 9] = [
-    "repeat", "circuit", "tree", "k-binomial", "postal", "u-torus", "s-torus", "md-torus",
+    "repeat",
+    "circuit",
+    "tree",
+    "k-binomial",
+    "postal",
+    "u-torus",
+    "s-torus",
+    "md-torus",
     "mu-torus",
 ];
 
 /// The sets of costs that a study can use: those of [`Costs::named`] and made-up ones.
 pub const COSTS: [&str; 8] = [
-    "agents", "torus", "packet", "nic", "slow-hosts", "fast-hosts", "high-lambda", "loaded",
+    "agents",
+    "torus",
+    "packet",
+    "nic",
+    "slow-hosts",
+    "fast-hosts",
+    "high-lambda",
+    "loaded",
 ];
 
 pub fn costs_named(name: &str, topology: &Topology) -> Costs {
@@ -177,17 +197,30 @@ impl Study {
         for (kind, spec) in &self.networks {
             let topology = from_spec(spec).expect("a topology");
             let one_way = topology.grid().is_some_and(|grid| grid.unidirectional);
-            let routes = (!one_way).then(|| Routes::plan(&topology, Algorithm::Osud, None).unwrap());
+            let routes =
+                (!one_way).then(|| Routes::plan(&topology, Algorithm::Osud, None).unwrap());
             let paths: Unicast<'_, '_> = match &routes {
                 Some(routes) => routes.into(),
                 None => DimensionOrder::new(&topology).unwrap().into(),
             };
             for &costs in &self.costs {
                 let of = costs_named(costs, &topology);
-                for &members in self.sizes.iter().filter(|size| **size <= topology.hosts().len()) {
+                for &members in self
+                    .sizes
+                    .iter()
+                    .filter(|size| **size <= topology.hosts().len())
+                {
                     for group in 0..self.groups {
                         let hosts = draw(&topology, members, group * 1_000 + members as u64);
-                        let case = Case { kind, spec, costs, of: &of, paths, hosts: &hosts, group };
+                        let case = Case {
+                            kind,
+                            spec,
+                            costs,
+                            of: &of,
+                            paths,
+                            hosts: &hosts,
+                            group,
+                        };
                         self.one_group(&case, &mut report);
                     }
                 }
@@ -214,7 +247,9 @@ impl Study {
                 if family == "hosts" {
                     request.among = HOST_SCHEMES.map(str::to_owned).to_vec();
                 }
+                let start = Instant::now();
                 let auto = plan_auto(case.paths, &request).unwrap();
+                let planning_us = start.elapsed().as_secs_f64() * 1e6;
                 let traffic = Traffic::new(&fabric, &auto.plan).unwrap();
                 let picked_ns = replay(&fabric, &traffic, message).completion_ns;
                 let best = (0..traffics.len())
@@ -235,6 +270,13 @@ impl Study {
                     estimate_ns: chosen.estimate_ns,
                     best: describe(traffics[best].0, traffics[best].1),
                     best_ns: times[best].min(picked_ns),
+                    candidates: auto.estimates.len(),
+                    replayed: auto
+                        .estimates
+                        .iter()
+                        .filter(|one| one.refined_ns.is_some())
+                        .count(),
+                    planning_us,
                 };
                 report(found, &auto);
             }
@@ -262,14 +304,28 @@ fn every_traffic(
     case: &Case<'_, '_, '_>,
     fabric: &Fabric<'_, '_>,
 ) -> Vec<(Scheme, Option<Order>, Traffic)> {
-    let payload = case.of.packet_payload_bytes;
-    let all = candidates(case.paths, case.of, case.hosts.len(), payload, false, Breadth::All);
+    let one = Message {
+        bytes: case.of.packet_payload_bytes.into(),
+        packets: 1,
+    };
+    let all = candidates(
+        case.paths,
+        case.of,
+        case.hosts.len(),
+        one,
+        Needs::default(),
+        Breadth::All,
+    );
     all.into_iter()
         .map(|(scheme, order)| {
             let mut request = case.request();
             (request.scheme, request.order) = (scheme, order);
             let plan = plan_group(case.paths, &request).unwrap();
-            (scheme, plan.request.order, Traffic::new(fabric, &plan).unwrap())
+            (
+                scheme,
+                plan.request.order,
+                Traffic::new(fabric, &plan).unwrap(),
+            )
         })
         .collect()
 }

@@ -67,6 +67,7 @@ pub(super) struct Engine<'a> {
     source_done: u64,
     recurrence: Recurrence,
     events: u64,
+    now: u64,
 }
 
 impl<'a> Engine<'a> {
@@ -92,6 +93,7 @@ impl<'a> Engine<'a> {
             source_done: 0,
             recurrence: Recurrence::default(),
             events: 0,
+            now: 0,
         };
         engine.stations[0].held = packets;
         engine.push(engine.timing.message_send, Kind::Wake, 0, 0, 0);
@@ -113,11 +115,13 @@ impl<'a> Engine<'a> {
     /// Runs until all is done, and says so, or until there have been so many events and
     /// no recurrence.
     pub(super) fn run_within(&mut self, events: u64) -> bool {
-        while let Some(Reverse(event)) = self.heap.pop() {
+        while let Some(Reverse(event)) = self.heap.peek().copied() {
             if self.events >= events && !self.recurrence.has_skipped() {
                 return false;
             }
+            self.heap.pop();
             self.events += 1;
+            self.now = event.at;
             match event.kind {
                 Kind::Enter => self.enter(event),
                 Kind::Arrive => self.arrive(event),
@@ -130,6 +134,14 @@ impl<'a> Engine<'a> {
             }
         }
         true
+    }
+
+    /// Packets that every member has, and since when.
+    pub(super) fn standing(&self) -> (u32, u64) {
+        let stations = self.traffic.stations.iter().zip(&self.stations);
+        let counted = stations.filter(|(station, _)| station.counts);
+        let held = counted.map(|(_, progress)| progress.held).min();
+        (held.unwrap_or(0), self.now)
     }
 
     fn push(&mut self, at: u64, kind: Kind, place: u32, packet: u32, tail: u64) {

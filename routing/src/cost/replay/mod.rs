@@ -63,14 +63,32 @@ pub fn replay_in_full(fabric: &Fabric<'_, '_>, traffic: &Traffic, message: Messa
     engine.finish(fabric)
 }
 
-/// As [`replay`], if so many events do: all there are, or as many as it takes until the
-/// state of the network recurs. `None` if they do not.
-pub fn replay_within(
+/// Completion in nanoseconds as [`replay`] finds it, if so many events do: all there are,
+/// or as many as it takes until the state of the network recurs. If they do not, packets
+/// that are still to come are taken to keep the pace of the second half of these events.
+/// `None` if no pace can be told. The flag says whether the time is exact.
+pub fn replay_briefly(
     fabric: &Fabric<'_, '_>,
     traffic: &Traffic,
     message: Message,
     events: u64,
-) -> Option<Replay> {
+) -> Option<(f64, bool)> {
     let mut engine = engine::Engine::new(fabric, traffic, message);
-    engine.run_within(events).then(|| engine.finish(fabric))
+    if engine.run_within(events / 2) {
+        return Some((engine.completion_ps() as f64 / 1e3, true));
+    }
+    let (before, then) = engine.standing();
+    if engine.run_within(events) {
+        return Some((engine.completion_ps() as f64 / 1e3, true));
+    }
+    let (after, now) = engine.standing();
+    if after <= before {
+        return None;
+    }
+    let pace = (now - then) as f64 / f64::from(after - before);
+    let left = message.packets.saturating_sub(after.into()) as f64;
+    Some((
+        (now as f64 + left * pace) / 1e3 + fabric.costs().message_receive_ns,
+        false,
+    ))
 }
