@@ -6,6 +6,7 @@
 //! 2000), TORUS (Oral, George 2003), NIC (Yu, Buntinas, Panda 2003).
 //!
 //! - [`topology`], [`generate`]: what is wired to what
+//! - [`formats`]: topologies as files of other tools have them
 //! - [`updown`], [`routes`]: up\*/down\* and one route for each pair of hosts
 //! - [`tree_route`]: source routes that branch, and what switches make of them
 //! - [`deadlock`]: whether worms can wait for each other
@@ -14,6 +15,7 @@
 
 pub mod deadlock;
 mod digraph;
+pub mod formats;
 pub mod generate;
 pub mod group;
 pub mod ids;

@@ -8,13 +8,13 @@ split: what cannot be reached is listed. Everything refused raises `RoutingError
 the same plan.
 """
 
-from wormcast_routing import RoutingError, algorithms, kinds, schemes
+from wormcast_routing import RoutingError, algorithms, kinds, schemes, topology_formats
 
 from wormcast.plan.files import to_text
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
-from wormcast.plan.pictures import svg
+from wormcast.plan.pictures import png, svg
 from wormcast.plan.routes import route, routes, spanning_tree
-from wormcast.plan.topologies import check, damage, make
+from wormcast.plan.topologies import check, damage, make, read, write
 from wormcast.plan.tree_routes import decode_tree, encode_tree, walk_tree
 from wormcast.plan.verdicts import trees_of, verify
 
@@ -32,14 +32,18 @@ __all__ = [
     "make",
     "optimal_k",
     "order",
+    "png",
+    "read",
     "route",
     "routes",
     "schemes",
     "spanning_tree",
     "svg",
     "to_text",
+    "topology_formats",
     "tree_edges",
     "trees_of",
     "verify",
     "walk_tree",
+    "write",
 ]
