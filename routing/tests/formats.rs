@@ -328,3 +328,18 @@ fn net_lists_count_ports_from_1_and_hold_ids_in_guids() {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
 }
+
+/// Reading is linear in the size of the file: this ends in seconds, not in minutes.
+#[test]
+fn a_fabric_of_27648_hosts_comes_back() {
+    let document = Document::new(from_spec("clos3:12:48:4:192:48").unwrap());
+    for format in Format::ALL {
+        let text = write(&document, format).unwrap();
+        let back = detected(&text).unwrap();
+        assert!(
+            sorted(&back.topology) == sorted(&document.topology),
+            "{format}"
+        );
+        assert_eq!(back.names, Names::default());
+    }
+}

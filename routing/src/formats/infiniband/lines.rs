@@ -188,20 +188,21 @@ impl<'a> Cursor<'a> {
     }
 
     fn number(&mut self, what: &str, most: u16) -> Result<u16, FormatError> {
-        let error = self.expected(what);
+        let start = self.at;
         let digits = self.take_while(|letter| letter.is_ascii_digit());
         if digits.is_empty() {
-            return Err(error);
+            return Err(self.expected(what));
         }
-        digits
-            .parse()
-            .ok()
-            .filter(|number| *number <= most)
-            .ok_or_else(|| FormatError {
-                code: "outside-bounds",
-                reason: format!("{digits} is outside 0 to {most}"),
-                ..error
-            })
+        let number = digits.parse().ok().filter(|number| *number <= most);
+        number.ok_or_else(|| {
+            let reason = format!("{digits} is outside 0 to {most}");
+            FormatError::at(
+                self.text,
+                self.line.offset + start,
+                "outside-bounds",
+                reason,
+            )
+        })
     }
 
     fn bracketed_port(&mut self) -> Result<u8, FormatError> {
@@ -212,11 +213,12 @@ impl<'a> Cursor<'a> {
     }
 
     fn quoted(&mut self) -> Result<&'a str, FormatError> {
-        let error = self.expected("a name in quotes");
+        let start = self.at;
         self.skip('"', "a name in quotes")?;
         let name = self.take_while(|letter| letter != '"');
         if name.is_empty() || self.skip('"', "").is_err() {
-            return Err(error);
+            self.at = start;
+            return Err(self.expected("a name in quotes"));
         }
         Ok(name)
     }
@@ -236,10 +238,11 @@ impl<'a> Cursor<'a> {
                     self.skip(']', "the end of a port, ]")?;
                 }
                 Some(letter) if letter.is_ascii_alphabetic() => {
-                    let setting = self.expected("a setting such as w=4");
+                    let start = self.at;
                     let word = self.take_while(|letter| !letter.is_whitespace());
                     if !word.contains('=') {
-                        return Err(setting);
+                        self.at = start;
+                        return Err(self.expected("a setting such as w=4"));
                     }
                 }
                 _ => return Ok(()),
