@@ -19,6 +19,7 @@ from wormcast.api.app import create_app
 from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError
 from wormcast.directory.server import DirectoryError
+from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.ids import SwitchId
 from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
@@ -45,6 +46,7 @@ class Options:
     pipeline: Path | None
     algorithm: str
     probe_interval_s: float
+    class_d: str | None = None
 
 
 def run(options: Options) -> None:
@@ -64,6 +66,7 @@ async def _serve(options: Options) -> None:
             find_artifacts(options.pipeline),
             RoutingPathfinder(options.algorithm),
             probe_interval_s=options.probe_interval_s,
+            class_d=None if options.class_d is None else ClassDMode(options.class_d),
         )
         configuration = read_configuration(options.switches) if options.switches else Configuration()
         for spec in configuration.switches:

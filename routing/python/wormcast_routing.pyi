@@ -45,24 +45,49 @@ def damage_topology(
 ) -> str:
     """What remains without links (named by switch and port), switches and hosts."""
 
-def plan_all_routes(topology: str, algorithm: str = "osud", root: int | None = None) -> str:
-    """A file of routes between all hosts."""
+def plan_all_routes(
+    topology: str,
+    algorithm: str = "osud",
+    root: int | None = None,
+    seed: int = 1,
+    src: int | None = None,
+    dst: int | None = None,
+) -> str:
+    """A file of routes: between all hosts, or from one, or to one, or both."""
 
 def plan_route(
-    topology: str, src: int, dst: int, algorithm: str = "osud", root: int | None = None
+    topology: str,
+    src: int,
+    dst: int,
+    algorithm: str = "osud",
+    root: int | None = None,
+    seed: int = 1,
 ) -> str:
-    """One route, as an entry of a file of routes."""
+    """One route, as an entry of a file of routes; of several, the first."""
+
+def summarize_routes(
+    topology: str, algorithm: str = "osud", root: int | None = None, seed: int = 1
+) -> str:
+    """Figures over all routes: how long, how many in-transit hosts, which load."""
 
 def spanning_tree(topology: str, root: int | None = None) -> str:
     """The up*/down* spanning tree: root, roots, links (parent's side first), levels."""
 
-def plan_group(topology: str, request: str, root: int | None = None) -> str:
-    """A group file from scheme, source, members and parameters."""
+def plan_group(
+    topology: str, request: str, root: int | None = None, metrics: bool = False
+) -> str:
+    """A group file from scheme, source, members and parameters; with metrics, what its
+    sends cost the network."""
 
 def order_members(
-    topology: str, members: Sequence[int], kind: str = "cco", root: int | None = None
+    topology: str,
+    members: Sequence[int],
+    kind: str = "cco",
+    root: int | None = None,
+    seed: int = 0,
 ) -> list[int]:
-    """Members in an order: "id" (or "ascending"), "cco", "dimension"."""
+    """Members in an order: "id" (or "ascending"), "cco", "dimension", "hamiltonian",
+    "random" from a seed."""
 
 def tree_edges(
     topology: str, members: Sequence[int], fan_out: int = 3, root: int | None = None
@@ -81,6 +106,9 @@ def decode_tree(route: bytes) -> list[bytes]:
 def walk_tree(topology: str, src: int, route: bytes) -> str:
     """Which hosts copies of a TREE worm reach, and which copies are lost where."""
 
+def multicast_root(topology: str, members: int = 8) -> tuple[int, float]:
+    """The root from which guard B crosses the fewest links on average, and how many."""
+
 def verify(
     topology: str,
     routes: str | None = None,
@@ -88,8 +116,23 @@ def verify(
     trees: Sequence[tuple[int, bytes]] = (),
     branching: str = "independent",
     root: int | None = None,
+    groups: Sequence[str] = (),
+    buffers: str = "spill",
+    forwarding: str = "store",
 ) -> str:
-    """Deadlock check of routes from a file, of an algorithm, and of TREE routes."""
+    """Deadlock check of routes from a file, of an algorithm, of TREE routes and of files
+    of group plans."""
+
+def plan_change(
+    topology: str,
+    new: str,
+    algorithm: str = "osud",
+    root: int | None = None,
+    routes: str | None = None,
+    new_root: int | None = None,
+    planned: bool = False,
+) -> str:
+    """A change file: steps from the routes in force to those of the new topology."""
 
 def find_buffer_cycle(
     topology: str, requests: Sequence[str], root: int | None = None

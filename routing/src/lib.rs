@@ -7,18 +7,27 @@
 //!
 //! - [`topology`], [`generate`]: what is wired to what
 //! - [`formats`]: topologies as files of other tools have them
-//! - [`updown`], [`routes`]: up\*/down\* and one route for each pair of hosts
+//! - [`updown`], [`routes`]: up\*/down\* and routes for each pair of hosts
+//! - [`intransit`]: minimal paths that hosts on the way re-inject
 //! - [`tree_route`]: source routes that branch, and what switches make of them
 //! - [`deadlock`]: whether worms can wait for each other
-//! - [`group`]: a scheme with its parameters on a topology
-//! - [`structure`]: circuits, trees and k-binomial trees over the hosts of a group
+//! - [`change`]: from routes to routes while worms of both are in the network
+//! - [`group`]: a scheme with its parameters on a topology, and what it costs there
+//! - [`dimension_order`]: paths along one dimension after the other, on tori and meshes
+//! - [`structure`]: circuits, trees and chains over the hosts of a group
 
+pub mod change;
+pub mod clos;
+pub mod cost;
 pub mod deadlock;
 mod digraph;
+pub mod dimension_order;
 pub mod formats;
 pub mod generate;
 pub mod group;
 pub mod ids;
+pub mod intransit;
+mod remoteness;
 pub mod routes;
 pub mod structure;
 pub mod topology;

@@ -45,6 +45,16 @@ fn a_rooted_tree_takes_the_nearest_parent_with_room() {
     assert_eq!(parents, [0, 0, 0, 1, 1, 1, 2, 2]);
 }
 
+/// Schemes that need no coordinates.
+const ANYWHERE: [&str; 6] = [
+    "repeat",
+    "circuit",
+    "tree",
+    "k-binomial",
+    "postal",
+    "switch",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
@@ -107,12 +117,16 @@ proptest! {
 
     #[test]
     fn plans_reach_every_member(
-        scheme in prop::sample::select(Scheme::NAMES),
+        scheme in prop::sample::select(ANYWHERE.to_vec()),
         members in prop::collection::btree_set(0u16..32, 1..20),
         source in 0u16..32,
         seed in 0u64..30,
     ) {
-        let topology = irregular(&Irregular::of_itb(8, seed)).unwrap();
+        let topology = match seed % 4 {
+            0 => from_spec("fat-tree:6").unwrap(),
+            1 => from_spec("shufflenet:2:3:2").unwrap(),
+            _ => irregular(&Irregular::of_itb(8, seed)).unwrap(),
+        };
         let members: Vec<u16> = members.into_iter().collect();
         let request = json!({"scheme": scheme, "source": source, "members": members});
         let plan = plan(&topology, request).unwrap();
@@ -161,7 +175,8 @@ fn group_files_have_the_documented_form() {
     assert_eq!(
         plan(&topology, request).unwrap(),
         json!({"scheme": "k-binomial", "source": 1, "members": [1, 5, 7],
-               "parameters": {"packets": 3, "order": "cco", "k": 2}, "order": [1, 5, 7], "steps": 6,
+               "parameters": {"packets": 3, "order": "cco", "k": 2, "discipline": "fpfs", "routing": "osud"},
+               "order": [1, 5, 7], "steps": 6,
                "edges": [{"from": 1, "to": 5, "step": 1, "class": 1},
                          {"from": 5, "to": 7, "step": 2, "class": 1}]})
     );
@@ -169,18 +184,23 @@ fn group_files_have_the_documented_form() {
     assert_eq!(
         plan(&topology, request).unwrap(),
         json!({"scheme": "switch", "source": 0, "members": [0, 1, 3],
-               "parameters": {"packets": 1, "order": "id"}, "order": [0, 1, 3], "steps": 1,
+               "parameters": {"packets": 1, "order": "id", "mode": "tree", "guard": "A"},
+               "order": [0, 1, 3], "steps": 1,
                "tree": {"switch": 0, "branches": [
                    {"port": 1, "host": 1},
                    {"port": 4, "switch": 1, "branches": [{"port": 1, "host": 3}]}]},
                "route": "010004020100ff",
-               "routes": [{"route": "010004020100ff", "hosts": [1, 3]}]})
+               "routes": [{"route": "010004020100ff", "hosts": [1, 3]}],
+               "unicast": "tree-only", "branching": "coupled", "backward_reset": false,
+               "worms": 1, "header_bytes": 19, "link_crossings": 4, "crossings_bound": 4,
+               "excess": 0.0, "hops": 2, "filtered": 0, "total_order": false})
     );
     let request = json!({"scheme": "circuit", "source": 5, "members": [1, 7], "parameters": {"variant": "ordered"}});
     assert_eq!(
         plan(&topology, request).unwrap(),
         json!({"scheme": "circuit", "source": 5, "members": [1, 5, 7],
-               "parameters": {"packets": 1, "order": "id", "variant": "ordered"},
+               "parameters": {"packets": 1, "order": "id", "variant": "ordered", "discipline": "fpfs",
+                              "routing": "osud"},
                "order": [1, 5, 7], "steps": 3,
                "edges": [{"from": 5, "to": 1, "step": 1, "class": 2},
                          {"from": 1, "to": 5, "step": 2, "class": 2},
@@ -248,7 +268,8 @@ fn requests_are_refused_with_reasons() {
     };
     assert_eq!(
         with("scheme", json!("flood")),
-        "there is no scheme \"flood\"; choices are repeat, circuit, tree, k-binomial, switch"
+        "there is no scheme \"flood\"; choices are repeat, circuit, tree, k-binomial, \
+         postal, u-torus, s-torus, md-torus, mu-torus, switch"
     );
     assert_eq!(
         with("source", json!(70000)),
@@ -276,7 +297,8 @@ fn requests_are_refused_with_reasons() {
     );
     assert_eq!(
         with("parameters", json!({"fan": 3})),
-        "there is no parameter \"fan\"; choices are k, packets, fan_out, variant, order"
+        "there is no parameter \"fan\"; choices are k, packets, bytes, payload, fan_out, \
+         variant, lambda, r, mode, guard, group, order, seed, discipline, routing"
     );
     assert_eq!(
         with("parameters", json!({"fan_out": 0})),
@@ -287,13 +309,14 @@ fn requests_are_refused_with_reasons() {
         "there is no variant \"return\"; choices are unordered, ordered"
     );
     assert_eq!(
-        with("parameters", json!({"order": "random"})),
-        "there is no order \"random\"; choices are id, cco, dimension"
+        with("parameters", json!({"order": "best"})),
+        "there is no order \"best\"; choices are id, cco, dimension, hamiltonian, random"
     );
     let request = json!({"scheme": "circuit", "source": 1, "members": [1, 2], "parameters": {"order": "dimension"}});
     assert_eq!(
         refuse(request),
-        "dimension order needs a torus or mesh; orders for any topology are id, cco"
+        "dimension or hamiltonian order needs a torus or mesh; orders for any topology are id, cco, \
+         random"
     );
     assert_eq!(
         refuse(json!({"source": 1, "members": []})),
@@ -311,7 +334,7 @@ fn members_in_parts_that_are_not_connected_are_refused() {
         "hosts":[{"id":0,"switch":0,"port":0},{"id":1,"switch":1,"port":0},{"id":2,"switch":0,"port":1}],
         "links":[]}"#;
     let topology = Topology::from_json_split(text).unwrap();
-    for scheme in Scheme::NAMES {
+    for scheme in ANYWHERE {
         let request = json!({"scheme": scheme, "source": 0, "members": [0, 1, 2]});
         assert_eq!(
             plan(&topology, request).unwrap_err(),
@@ -342,7 +365,7 @@ fn structures_are_refused_with_reasons() {
         Structure::k_binomial(hosts(&[1]), HostId(1), 0)
             .unwrap_err()
             .to_string(),
-        "k is 0; a host needs room for 1 child at least"
+        "k is 0; it is 1 at least"
     );
     let structure = Structure::repeat(hosts(&[1, 2]), HostId(1)).unwrap();
     assert_eq!(

@@ -142,13 +142,14 @@ fn replay(parents: &[usize], packets: usize) -> u64 {
 }
 
 /// Parents of the hosts by their place in the order of the first packet's sends, so
-/// that children of a host are in the order of its sends.
+/// that children of a host are in the order of its sends. Hosts are numbered from 0.
 fn parents_of(structure: &Structure) -> Vec<usize> {
-    let mut place = vec![structure.source()];
+    let mut place = vec![usize::MAX; structure.order().len()];
+    place[usize::from(structure.source().0)] = 0;
     let mut parents = vec![0];
     for edge in structure.edges() {
-        parents.push(place.iter().position(|&host| host == edge.from).unwrap());
-        place.push(edge.to);
+        place[usize::from(edge.to.0)] = parents.len();
+        parents.push(place[usize::from(edge.from.0)]);
     }
     parents
 }
@@ -175,6 +176,87 @@ fn the_schedule_takes_the_steps_of_the_formula() {
             }
         }
     }
+}
+
+/// When each packet has reached the last host, First-Packet-First-Served, all in one go:
+/// packets never wait for later ones. Also the most children of a host.
+fn replay_all(parents: &[usize], packets: usize) -> (Vec<u64>, usize) {
+    let mut children = vec![Vec::new(); parents.len()];
+    for (place, &parent) in parents.iter().enumerate().skip(1) {
+        children[parent].push(place);
+    }
+    let mut arrivals = vec![vec![0u64; packets]; parents.len()];
+    let mut last = vec![0u64; packets];
+    for (host, below) in children.iter().enumerate() {
+        let mut busy = 0;
+        for packet in 0..packets {
+            busy = arrivals[host][packet].max(busy);
+            for &child in below {
+                busy += 1;
+                arrivals[child][packet] = busy;
+            }
+            last[packet] = last[packet].max(busy);
+        }
+    }
+    // The last packet so far: an early packet may still be under way elsewhere.
+    for packet in 1..packets {
+        last[packet] = last[packet].max(last[packet - 1]);
+    }
+    (last, children.iter().map(Vec::len).max().unwrap_or(0))
+}
+
+/// Every group of up to 512 hosts, every message of up to 64 packets, every k.
+#[test]
+fn the_formula_holds_for_every_group_and_message() {
+    const PACKETS: usize = 64;
+    let mut exact = 0u32;
+    let mut fewer = 0u32;
+    for hosts in 2..=512usize {
+        let order: Vec<HostId> = (0..hosts as u16).map(HostId).collect();
+        let k_most = hosts.next_power_of_two().trailing_zeros();
+        let mut best = vec![(u64::MAX, 0); PACKETS];
+        for k in 1..=k_most {
+            let structure = Structure::k_binomial(order.clone(), HostId(0), k).unwrap();
+            let parents = parents_of(&structure);
+            let (replayed, fan_out) = replay_all(&parents, PACKETS);
+            assert!(fan_out <= k as usize, "n {hosts} k {k}");
+            for packets in 1..=PACKETS as u32 {
+                let found = replayed[packets as usize - 1];
+                let formula = steps(hosts, packets, k);
+                // The formula has the source send k times. If the hosts run out before,
+                // no host has k children, and the tree is as quick as its own fan-out.
+                let own =
+                    u64::from(steps_of_one(hosts, k)) + u64::from(packets - 1) * fan_out as u64;
+                assert_eq!(found, own, "n {hosts} k {k} m {packets}");
+                match fan_out == k as usize || packets == 1 {
+                    true => assert_eq!(found, formula, "n {hosts} k {k} m {packets}"),
+                    false => assert!(found < formula, "n {hosts} k {k} m {packets}"),
+                }
+                *(if found == formula {
+                    &mut exact
+                } else {
+                    &mut fewer
+                }) += 1;
+                assert_eq!(structure.steps(packets), found);
+                let best = &mut best[packets as usize - 1];
+                *best = (*best).min((formula, k));
+                if k == optimal_k(hosts, packets) {
+                    assert_eq!(found, formula, "n {hosts} k {k} m {packets}");
+                }
+            }
+        }
+        for (packets, best) in (1..).zip(best) {
+            let k = optimal_k(hosts, packets);
+            assert_eq!((steps(hosts, packets, k), k), best, "n {hosts} m {packets}");
+        }
+    }
+    assert_eq!(
+        exact + fewer,
+        64 * (2..=512u32)
+            .map(|n| n.next_power_of_two().trailing_zeros())
+            .sum::<u32>()
+    );
+    assert!(fewer < exact / 4, "{fewer} of {exact}");
 }
 
 /// All trees of so many hosts, each child after its parent, as parents by place.

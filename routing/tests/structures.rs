@@ -1,12 +1,14 @@
 //! Every structure reaches every member once, for every source, and never reverses its
 //! buffer classes twice.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use wormcast_routing::ids::HostId;
 use wormcast_routing::structure::{
-    BufferClass, CircuitVariant, Edge, RootedTree, Structure, TreeVariant, buffers,
+    BufferClass, CircuitVariant, Discipline, Edge, RootedTree, Structure, StructureError,
+    TreeVariant, buffers,
 };
 
 fn hosts(members: &BTreeSet<u16>) -> Vec<HostId> {
@@ -29,13 +31,30 @@ fn all_structures(order: &[HostId], source: HostId, fan_out: u32, k: u32) -> Vec
         Structure::tree(tree.clone(), source, TreeVariant::Unordered).unwrap(),
         Structure::tree(tree, source, TreeVariant::Ordered).unwrap(),
         Structure::k_binomial(order, source, k).unwrap(),
+        Structure::postal(order, source, k).unwrap(),
+        Structure::u_torus(order, source).unwrap(),
+        Structure::s_torus(order, source).unwrap(),
+        Structure::md_torus(order, source, &rings_of(order.len(), k as usize)).unwrap(),
+        Structure::mu_torus(order, source, k).unwrap(),
     ]
+}
+
+/// So many members in rings of 1 to `most`, of all lengths in turn.
+fn rings_of(members: usize, most: usize) -> Vec<usize> {
+    let mut rings = Vec::new();
+    let mut left = members;
+    while left > 0 {
+        rings.push((rings.len() % most + 1).min(left));
+        left -= rings[rings.len() - 1];
+    }
+    rings
 }
 
 /// Replays the sends: nobody sends what it has not got, or two packets in one step.
 fn check_edges(structure: &Structure, name: usize) {
     let source = structure.source();
     let edges = structure.edges();
+    let flight = structure.lambda() - 1;
     let mut busy = BTreeSet::new();
     let mut received: Vec<(HostId, u32)> = vec![(source, 0)];
     for edge in &edges {
@@ -47,7 +66,7 @@ fn check_edges(structure: &Structure, name: usize) {
             .iter()
             .any(|&(host, step)| host == edge.from && step < edge.step);
         assert!(has, "structure {name}: {edge:?} before it has the packet");
-        received.push((edge.to, edge.step));
+        received.push((edge.to, edge.step + flight));
     }
     let ordered = matches!(name, 3 | 5);
     let first = structure.order()[0];
@@ -71,7 +90,7 @@ fn check_edges(structure: &Structure, name: usize) {
     }
     let last = edges
         .iter()
-        .map(|edge| u64::from(edge.step))
+        .map(|edge| u64::from(edge.step + flight))
         .max()
         .unwrap_or(0);
     assert_eq!(structure.steps(1), last, "structure {name}");
@@ -125,8 +144,74 @@ fn check_roles(structure: &Structure) {
     assert_eq!(edges, from_roles);
 }
 
+/// When the last packet arrives, replayed host by host and packet by packet from the
+/// roles alone; a host sends one packet a step.
+fn replay(structure: &Structure, packets: usize, discipline: Discipline) -> u64 {
+    let source = structure.source();
+    let flight = u64::from(structure.lambda()) - 1;
+    let own = structure.role_of(source).unwrap();
+    let mut arrivals = BTreeMap::new();
+    let mut last = 0;
+    let mut open = vec![source];
+    let mut source_busy = 0;
+    if let Some((root, _)) = own.submit {
+        arrivals.insert(root, (1..=packets as u64).collect::<Vec<_>>());
+        source_busy = packets as u64;
+        open = vec![root];
+    } else {
+        arrivals.insert(source, vec![0; packets]);
+    }
+    while let Some(host) = open.pop() {
+        let children = structure.role_of(host).unwrap().children;
+        let here = arrivals[&host].clone();
+        let mut there = vec![vec![0; packets]; children.len()];
+        let mut busy = if host == source { source_busy } else { 0 };
+        let turns: Vec<(usize, usize)> = match discipline {
+            Discipline::Fpfs => (0..packets)
+                .flat_map(|packet| (0..children.len()).map(move |child| (packet, child)))
+                .collect(),
+            Discipline::Fcfs => (0..children.len())
+                .flat_map(|child| (0..packets).map(move |packet| (packet, child)))
+                .collect(),
+        };
+        for (packet, child) in turns {
+            busy = u64::max(busy, here[packet]) + 1;
+            there[child][packet] = busy + flight;
+            last = last.max(busy + flight);
+        }
+        for ((child, _), there) in children.into_iter().zip(there) {
+            if let Entry::Vacant(vacant) = arrivals.entry(child) {
+                vacant.insert(there);
+                open.push(child);
+            }
+        }
+    }
+    last
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn steps_are_those_of_the_replay(
+        members in prop::collection::btree_set(0u16..2000, 1..30),
+        source in any::<prop::sample::Index>(),
+        fan_out in 1u32..6,
+        k in 1u32..7,
+        packets in 1u32..12,
+    ) {
+        let order = hosts(&members);
+        let source = order[source.index(order.len())];
+        for (name, structure) in all_structures(&order, source, fan_out, k).iter().enumerate() {
+            for discipline in [Discipline::Fpfs, Discipline::Fcfs] {
+                let replayed = replay(structure, packets as usize, discipline);
+                let steps = structure.steps_under(packets, discipline);
+                prop_assert_eq!(steps, replayed, "structure {} {:?}", name, discipline);
+            }
+            let first = structure.edges_under(packets, Discipline::Fpfs);
+            prop_assert!(name == 3 || name == 5 || first == structure.edges());
+        }
+    }
 
     #[test]
     fn every_member_is_reached_once(
@@ -160,6 +245,32 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn parameters_out_of_bounds_are_refused() {
+    let order = [HostId(1), HostId(2), HostId(5)];
+    let refused = |structure: Result<Structure, StructureError>| structure.unwrap_err().to_string();
+    assert_eq!(
+        refused(Structure::postal(order, HostId(1), 0)),
+        "lambda 0 is outside 1 to 1024"
+    );
+    assert_eq!(
+        refused(Structure::postal(order, HostId(1), 1025)),
+        "lambda 1025 is outside 1 to 1024"
+    );
+    assert_eq!(
+        refused(Structure::mu_torus(order, HostId(1), 0)),
+        "r is 0; it is 1 at least"
+    );
+    assert_eq!(
+        refused(Structure::md_torus(order, HostId(1), &[1, 1])),
+        "rings of [1, 1] members do not hold the 3 there are"
+    );
+    assert_eq!(
+        refused(Structure::u_torus(order, HostId(3))),
+        "host 3 is not a member; members are 1, 2, 5"
+    );
 }
 
 #[test]

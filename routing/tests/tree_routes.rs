@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use wormcast_routing::generate::{Irregular, full_mesh, irregular, line, star, testbed};
+use wormcast_routing::generate::{Irregular, from_spec, full_mesh, irregular, line, star, testbed};
 use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::Topology;
@@ -162,6 +162,141 @@ fn splits_where_a_route_is_too_long() {
     let routes = check_reaches(&topology, HostId(0), &members);
     // 255 hosts and 63 links: 2 · 318 + 1 bytes would be needed in one route.
     assert!((3..=6).contains(&routes), "{routes} routes");
+}
+
+/// Worms, and links they cross with the source's, when routes are filled one after another
+/// in order of ports.
+fn fill_in_order(paths: &[(HostId, Vec<u8>)]) -> (usize, usize) {
+    let mut paths: Vec<&Vec<u8>> = paths.iter().map(|(_, path)| path).collect();
+    paths.sort();
+    let mut worms: Vec<BTreeSet<&[u8]>> = vec![BTreeSet::new()];
+    for path in paths {
+        let beginnings = (1..=path.len()).map(|end| &path[..end]);
+        let mut with = worms.last().unwrap().clone();
+        with.extend(beginnings.clone());
+        if fits(&with) {
+            *worms.last_mut().unwrap() = with;
+        } else {
+            worms.push(beginnings.collect());
+        }
+    }
+    (
+        worms.len(),
+        worms.len() + worms.iter().map(BTreeSet::len).sum::<usize>(),
+    )
+}
+
+/// Whether branches, each given by its path, make one route.
+fn fits(branches: &BTreeSet<&[u8]>) -> bool {
+    let siblings = |of: &&[u8]| {
+        let same =
+            |other: &&&[u8]| other.len() == of.len() && other[..of.len() - 1] == of[..of.len() - 1];
+        branches.iter().filter(same).count()
+    };
+    2 * branches.len() < 255
+        && branches
+            .iter()
+            .all(|branch| siblings(branch) <= BRANCHES_MAX)
+}
+
+fn worms_and_links(paths: &[(HostId, Vec<u8>)]) -> (usize, usize) {
+    let routes = encode_tree(paths).unwrap();
+    let links = routes
+        .iter()
+        .map(|route| (route.bytes.len() - 1) / 2 + 1)
+        .sum();
+    (routes.len(), links)
+}
+
+/// What no split undercuts, and what this one stays within: see tree_route/split.rs.
+fn check_bounds(paths: &[(HostId, Vec<u8>)]) {
+    let branches: BTreeSet<&[u8]> = paths
+        .iter()
+        .flat_map(|(_, path)| (1..=path.len()).map(|end| &path[..end]))
+        .collect();
+    let deepest = paths.iter().map(|(_, path)| path.len()).max().unwrap();
+    let (worms, links) = worms_and_links(paths);
+    let naive = fill_in_order(paths);
+    assert!((worms, links) <= naive, "{worms} {links} {naive:?}");
+    assert!(worms >= branches.len().div_ceil(127));
+    assert!(links >= branches.len() + worms);
+    assert!(links <= branches.len() + worms + (worms - 1) * (deepest - 1));
+}
+
+#[test]
+fn subtrees_that_fit_are_not_cut() {
+    // 12 switches of 15 hosts are 192 branches: two routes of 6 switches each, where
+    // filling in order cuts the eighth switch in two.
+    let paths: Vec<(HostId, Vec<u8>)> = (0..180u16)
+        .map(|host| (HostId(host), vec![(host / 15) as u8, (host % 15) as u8]))
+        .collect();
+    assert_eq!(fill_in_order(&paths), (2, 195));
+    assert_eq!(worms_and_links(&paths), (2, 194));
+    // Subtrees of 80, 40, 80 and 40 branches pair up only out of order of ports.
+    let mut paths: Vec<(HostId, Vec<u8>)> = Vec::new();
+    for (port, hosts) in [(0, 74), (1, 37), (2, 74), (3, 37)] {
+        for host in 0..hosts {
+            paths.push((HostId(paths.len() as u16), vec![port, host / 15, host % 15]));
+        }
+    }
+    assert_eq!(worms_and_links(&paths).0, 2);
+    check_bounds(&paths);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn a_split_is_no_worse_than_filling_in_order(
+        hosts in prop::collection::btree_set((0u8..20, 0u8..6, 0u8..18), 100..400),
+        shallow in prop::collection::btree_set((20u8..40, 0u8..40), 0..60),
+    ) {
+        let deep = hosts.into_iter().map(|(a, b, c)| vec![a, b, c]);
+        let paths: Vec<(HostId, Vec<u8>)> = deep
+            .chain(shallow.into_iter().map(|(a, b)| vec![a, b]))
+            .zip(0..)
+            .map(|(path, host)| (HostId(host), path))
+            .collect();
+        check_bounds(&paths);
+        let mut back: Vec<Vec<u8>> = Vec::new();
+        for route in encode_tree(&paths).unwrap() {
+            back.extend(decode_tree(&route.bytes).unwrap());
+        }
+        back.sort();
+        let mut given: Vec<Vec<u8>> = paths.into_iter().map(|(_, path)| path).collect();
+        given.sort();
+        prop_assert_eq!(back, given);
+    }
+}
+
+/// `cargo test --release -p wormcast-routing --test tree_routes -- --ignored --nocapture`
+#[test]
+#[ignore = "prints what splitting costs; no check"]
+fn measure_splits() {
+    for spec in [
+        "irregular:64:1",
+        "irregular:256:1",
+        "irregular:64:1:12:8",
+        "torus:16:4",
+        "fat-tree:8",
+    ] {
+        let topology = from_spec(spec).unwrap();
+        let hosts: Vec<HostId> = topology.hosts()[1..].iter().map(|host| host.id).collect();
+        for share in [1, 2, 4] {
+            let members: Vec<HostId> = hosts.iter().copied().step_by(share).collect();
+            let paths = paths(&topology, HostId(0), &members);
+            let branches: BTreeSet<&[u8]> = paths
+                .iter()
+                .flat_map(|(_, path)| (1..=path.len()).map(|end| &path[..end]))
+                .collect();
+            let (naive, here) = (fill_in_order(&paths), worms_and_links(&paths));
+            println!(
+                "{spec:20} {:5} members, {:5} branches: (worms, links) in order {naive:?}, here {here:?}",
+                members.len(),
+                branches.len()
+            );
+        }
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ import random
 import pytest
 from controller_lab.fabrics import damage, random_groups, random_topology
 from controller_lab.model import FakeSwitch, Walker
+from wormcast.fabric.class_d import fabric_members
 from wormcast.fabric.difference import MulticastGroup, Operation, Stage, diff
-from wormcast.fabric.groups import fabric_members
 from wormcast.fabric.ids import Mgid, PortId, SwitchId
 from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.fabric.planner import plan

@@ -8,7 +8,8 @@ import random
 import pytest
 from controller_lab.fabrics import damage, random_groups, random_topology
 from controller_lab.model import Walker
-from wormcast.fabric.groups import Group, Parameters, Scheme, fabric_members
+from wormcast.fabric.class_d import fabric_members
+from wormcast.fabric.groups import Group, Parameters, Scheme
 from wormcast.fabric.ids import GROUP_BROADCAST, GroupId, HostId, PortId, SwitchId
 from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.fabric.planner import CUT_OFF, NOT_LIVE, NOT_LOCATED, PLAIN, plan

@@ -315,6 +315,7 @@ def test_groups_are_created_changed_and_deleted() -> None:
         assert made.status_code == 201
         value = made.json()
         assert (value["id"], value["name"], value["members"]) == (9, "group-9", [0, 2])
+        assert (value["class_d_mode"], value["class_d_number"]) == ("narrow", 9)
         assert [m["takes_part"] for m in value["state"]] == [True, True]
         assert (await client.get("groups/group-9")).json()["id"] == 9
         twice = await client.post("groups", json={"id": 9, "scheme": "tree", "members": [0]})
@@ -351,6 +352,21 @@ def test_a_group_without_a_wish_gets_the_lowest_free_id_that_no_address_uses() -
         body = {"scheme": "tree", "members": [0]}
         assert (await client.post("groups", json={**body, "id": 7, "class_d": "239.0.0.1"})).json()["id"] == 7
         assert [(await client.post("groups", json=body)).json()["id"] for _ in range(3)] == [0, 2, 3]
+
+    with_rest(test)
+
+
+def test_groups_show_with_whom_they_share_a_number() -> None:
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
+        body = {"scheme": "switch", "members": [0]}
+        for number, address in ((9, "239.0.0.9"), (20, "239.1.1.9"), (21, "239.1.1.10")):
+            assert (await client.post("groups", json={**body, "id": number, "class_d": address})).is_success
+        plain = (await client.post("groups", json={**body, "id": 10})).json()
+        assert (plain["class_d_number"], plain["class_d_shared_with"]) == (None, [])
+        shown = [(await client.get(f"groups/{n}")).json() for n in (9, 20, 21)]
+        assert [g["class_d_number"] for g in shown] == [9, 9, 10]
+        assert [g["class_d_shared_with"] for g in shown] == [[20], [9], [10]]
+        assert (await client.get("status")).json()["class_d_mode"] == "narrow"
 
     with_rest(test)
 

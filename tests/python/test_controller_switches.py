@@ -125,6 +125,34 @@ def test_a_restarted_controller_finds_everything_in_place(plain_hosts: Lab) -> N
     assert lab.api.delete(f"groups/{group['id']}").status_code == 204
 
 
+def test_wide_mode_keeps_addresses_apart_that_narrow_mode_joins(plain_hosts: Lab) -> None:
+    lab = plain_hosts
+    first = lab.post("groups", {"scheme": "switch", "members": [10, 11], "class_d": "239.1.2.3"})
+    second = lab.post("groups", {"scheme": "switch", "members": [12], "class_d": "239.9.9.3"})
+    assert receivers(lab, 0, "239.1.2.3") == {"h1": 1, "h2": 1}, "both have the number 3"
+    lab.stop_controller()
+    try:
+        lab.start_controller("controller", "--class-d", "wide")
+        lab.until(lambda: connected(lab) and min(written(lab)) > 0)
+        lab.until(lambda: receivers(lab, 0, "239.1.2.3", 0.3) == {"h1": 1}, 5.0)
+        assert receivers(lab, 0, "239.9.9.3") == {"h2": 1}
+        assert receivers(lab, 0, "239.4.4.3") == {}, "no group carries it"
+        numbers = [lab.get(f"groups/{made['id']}")["class_d_number"] for made in (first, second)]
+        lab.stop_controller()
+        lab.start_controller()
+        lab.until(lambda: connected(lab))
+        assert lab.get("status")["class_d_mode"] == "wide", "kept in the state file"
+        again = [lab.get(f"groups/{made['id']}")["class_d_number"] for made in (first, second)]
+        assert again == numbers
+        assert written(lab) == [0] * SWITCHES
+    finally:
+        lab.stop_controller()
+        lab.start_controller("controller", "--class-d", "narrow")
+        lab.until(lambda: connected(lab) and lab.links() == set(LINKS))
+        for made in (first, second):
+            lab.api.delete(f"groups/{made['id']}")
+
+
 def test_a_switch_that_restarts_gets_its_program_and_tables_back(plain_hosts: Lab) -> None:
     lab = plain_hosts
     group = lab.post("groups", {"scheme": "switch", "members": [10, 11, 12], "class_d": "239.1.2.3"})

@@ -99,8 +99,8 @@ class GroupBody(Body):
     class_d: Annotated[
         StrictStr | None,
         Field(
-            description="IP multicast address whose packets the group carries; groups whose addresses share "
-            "their low 8 bits share the union of their members in the switches"
+            description="IP multicast address whose packets the group carries; where addresses share a number "
+            "(narrow mode: the same low 8 bits) the switches deliver to the union of their groups' members"
         ),
     ] = None
 

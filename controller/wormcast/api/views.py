@@ -83,7 +83,27 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
                 "plan_epoch": status.epoch if status else None,
             }
         )
-    return {**group_json(group), "epoch": reconciler.epoch, "state": members}
+    return {
+        **group_json(group),
+        **_show_class_d(controller, group),
+        "epoch": reconciler.epoch,
+        "state": members,
+    }
+
+
+def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
+    """Number of a group's address, and the groups that get its packets too."""
+    numbers = controller.groups.class_d
+    if group.class_d is None:
+        return {"class_d_mode": numbers.mode.value, "class_d_number": None, "class_d_shared_with": []}
+    number = numbers.number(group.class_d)
+    shared = [
+        other.id
+        for other in controller.groups.groups()
+        if other.id != group.id
+        and (other.id == number or (other.class_d is not None and numbers.number(other.class_d) == number))
+    ]
+    return {"class_d_mode": numbers.mode.value, "class_d_number": number, "class_d_shared_with": shared}
 
 
 def show_status(controller: Controller, version: str) -> dict[str, Any]:
@@ -99,5 +119,6 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "hosts": len(hosts),
         "hosts_up": sum(controller.hosts.state(h, now) in ("up", "plain") for h in hosts),
         "groups": len(controller.groups.groups()),
+        "class_d_mode": controller.groups.class_d.mode.value,
         "plan_error": controller.reconciler.figures.last_error or None,
     }

@@ -66,6 +66,12 @@ def controller() -> None:
     show_default=True,
     help="Between LLDP probes on a link; four lost in a row take it down.",
 )
+@click.option(
+    "--class-d",
+    type=click.Choice(["narrow", "wide"]),
+    help="Numbers of IP multicast addresses: narrow, their low 8 bits, so that some share one; wide, one of 16 bits "
+    "each, as long as the switches have room. Kept in the state file. [default: as kept there, else narrow]",
+)
 @click.option("-v", "--verbose", count=True, help="Say more; twice: everything.")
 def run(
     switches: Path | None,
@@ -75,6 +81,7 @@ def run(
     pipeline: Path | None,
     algorithm: str,
     probe_interval_ms: int,
+    class_d: str | None,
     verbose: int,
 ) -> None:
     """Control switches and agents until interrupted."""
@@ -97,6 +104,7 @@ def run(
         pipeline,
         algorithm,
         probe_interval_ms / 1000,
+        class_d,
     )
     try:
         serve(options)

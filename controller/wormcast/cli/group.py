@@ -156,7 +156,9 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(value)
         return
-    class_d = f", class D {value['class_d']}" if value["class_d"] else ""
+    class_d = f", class D {value['class_d']} as number {value['class_d_number']}" if value["class_d"] else ""
+    if others := value["class_d_shared_with"]:
+        class_d += f" (shared with {', '.join(map(str, others))})"
     click.echo(f"group {value['id']} ({value['name']}): {value['scheme']}{class_d}, epoch {value['epoch']}")
     print_table(
         "",

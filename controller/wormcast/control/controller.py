@@ -20,6 +20,7 @@ from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.hosts import HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
+from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
 from wormcast.fabric.ids import PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.fabric.pathfinder import RoutingPathfinder
@@ -61,6 +62,7 @@ class Controller:
         pathfinder: RoutingPathfinder,
         *,
         probe_interval_s: float = PROBE_INTERVAL_S,
+        class_d: ClassDMode | None = None,
     ) -> None:
         now = time.monotonic()
         self._database = database
@@ -75,7 +77,7 @@ class Controller:
         self.events = EventLog()
         self.monitor = LinkMonitor(probe_interval_s)
         self.hosts = HostRegistry()
-        self.groups = GroupBook(database, self.hosts)
+        self.groups = GroupBook(database, self.hosts, class_d)
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
         self.lldp_rejected: Counter[str] = Counter()
@@ -266,6 +268,7 @@ class Controller:
             tuple(self.groups.groups()),
             frozenset(r.id for r in records if r.agent),
             self.hosts.live(now),
+            self.groups.class_d,
         )
 
     def topology(self) -> Topology:

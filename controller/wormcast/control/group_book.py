@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -9,14 +10,20 @@ from typing import Any
 
 from wormcast.control.errors import RequestError, unknown
 from wormcast.discovery.hosts import HostRecord, HostRegistry
+from wormcast.fabric.class_d import (
+    HASHED_FIRST,
+    ClassDMode,
+    ClassDNumbers,
+    assign,
+    fabric_members,
+    low_bits,
+)
 from wormcast.fabric.groups import (
     GROUP_BOUND,
     Group,
     GroupError,
     Parameters,
     check_group_id,
-    fabric_members,
-    fabric_number,
     parse_class_d,
     parse_scheme,
 )
@@ -45,10 +52,18 @@ class GroupRequest:
 class GroupBook:
     """All groups, kept in the database."""
 
-    def __init__(self, database: Database, hosts: HostRegistry) -> None:
+    def __init__(
+        self, database: Database, hosts: HostRegistry, class_d_mode: ClassDMode | None = None
+    ) -> None:
+        """Restores the groups; class D addresses get numbers in the mode given, else as before."""
         self._database = database
         self._hosts = hosts
         self._groups = {group.id: group for group in database.groups()}
+        kept = database.class_d()
+        self.class_d = assign(class_d_mode or kept.mode, self._groups.values(), kept)
+        """Numbers of the class D addresses of all groups."""
+        if self.class_d != kept:
+            database.put_class_d(self.class_d)
 
     def groups(self) -> list[Group]:
         """All groups by id."""
@@ -69,8 +84,7 @@ class GroupBook:
         """Checks and keeps a new group; raises `RequestError`."""
         try:
             class_d = None if request.class_d is None else parse_class_d(request.class_d)
-            number = None if class_d is None else fabric_number(class_d)
-            chosen = self._free_id(number) if request.id is None else check_group_id(request.id)
+            chosen = self._free_id(class_d) if request.id is None else check_group_id(request.id)
             group = Group(
                 chosen,
                 request.name if request.name is not None else f"group-{chosen}",
@@ -88,8 +102,10 @@ class GroupBook:
     def delete(self, key: int | str) -> Group:
         """Removes a group; raises `RequestError`."""
         group = self.get(key)
-        self._database.remove_group(group.id)
-        del self._groups[group.id]
+        rest = {id: other for id, other in self._groups.items() if id != group.id}
+        class_d = assign(self.class_d.mode, rest.values(), self.class_d)
+        self._database.remove_group(group.id, class_d)
+        self._groups, self.class_d = rest, class_d
         return group
 
     def add(self, key: int | str, members: Iterable[int | str]) -> Group:
@@ -164,24 +180,53 @@ class GroupBook:
             raise RequestError(
                 409, f"a group is named {group.name!r} already", value=group.name, bound="a new name"
             )
-        if len(fabric_members([*self._groups.values(), group])) > NUMBERS_MAX:
+        if self.class_d.mode is ClassDMode.WIDE:
+            self._check_wide(group)
+        if len(fabric_members([*self._groups.values(), group], self._numbers_with(group))) > NUMBERS_MAX:
             raise RequestError(
                 507, "the switches have no room for another group", value=group.id, bound=str(NUMBERS_MAX)
             )
 
-    def _free_id(self, number: GroupId | None) -> GroupId:
-        """The number of the class D address if free, else the lowest that no group uses."""
-        used = set(fabric_members(self._groups.values())) | {GROUP_BROADCAST}
-        if number is not None and number not in self._groups and number != GROUP_BROADCAST:
-            return number
-        free = next((n for n in range(GROUP_ID_MAX + 1) if n not in used), None)
+    def _check_wide(self, group: Group) -> None:
+        """In wide mode no group has the number of another's address."""
+        if group.id >= HASHED_FIRST:
+            raise RequestError(
+                422,
+                f"group id {group.id} is kept for class D addresses that share a number",
+                value=group.id,
+                bound=f"0 to {HASHED_FIRST - 1}, not {GROUP_BROADCAST}",
+            )
+        taken = [address for address, number in self.class_d.assigned if number == group.id]
+        if taken and taken[0] != group.class_d:
+            raise RequestError(
+                409,
+                f"{group.id} is the number of class D address {taken[0]}",
+                value=group.id,
+                bound="an id that no address has as its number",
+            )
+
+    def _numbers_with(self, group: Group) -> ClassDNumbers:
+        return assign(self.class_d.mode, [*self._groups.values(), group], self.class_d)
+
+    def _free_id(self, class_d: ipaddress.IPv4Address | None) -> GroupId:
+        """In narrow mode the number of the class D address if free, else the lowest that no group uses."""
+        narrow = self.class_d.mode is ClassDMode.NARROW
+        if class_d is not None and narrow:
+            number = low_bits(class_d)
+            if number not in self._groups and number != GROUP_BROADCAST:
+                return number
+        used = set(fabric_members(self._groups.values(), self.class_d)) | {GROUP_BROADCAST}
+        last = GROUP_ID_MAX if narrow else HASHED_FIRST - 1
+        free = next((n for n in range(last + 1) if n not in used), None)
         if free is None:
             raise RequestError(507, "every group id is taken", value=None, bound=GROUP_BOUND)
         return GroupId(free)
 
     def _put(self, group: Group) -> Group:
-        self._database.put_group(group)
-        self._groups[group.id] = group
+        groups = {**self._groups, group.id: group}
+        class_d = assign(self.class_d.mode, groups.values(), self.class_d)
+        self._database.put_group(group, class_d)
+        self._groups, self.class_d = groups, class_d
         return group
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from wormcast.control.events import EventLog
 from wormcast.directory.convert import encode_plans
 from wormcast.directory.server import AgentDirectory
+from wormcast.fabric.class_d import NARROW, ClassDNumbers
 from wormcast.fabric.difference import Stage
 from wormcast.fabric.groups import Group
 from wormcast.fabric.ids import Epoch, HostId, SwitchId
@@ -39,6 +40,7 @@ class View:
     groups: tuple[Group, ...]
     agents: frozenset[HostId]
     live: frozenset[HostId]
+    class_d: ClassDNumbers = NARROW
 
 
 @dataclass
@@ -137,7 +139,7 @@ class Reconciler:
 
     def _plan(self, view: View) -> tuple[FabricState, str]:
         """Runs beside the event loop: on large fabrics it takes longer than a probe may wait."""
-        state = plan(view.topology, view.groups, view.agents, view.live, self._pathfinder)
+        state = plan(view.topology, view.groups, view.agents, view.live, self._pathfinder, view.class_d)
         return state, digest_agents(state.agents)
 
     async def _bring_out(self, state: FabricState, digest: str) -> None:

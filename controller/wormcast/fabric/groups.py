@@ -121,23 +121,3 @@ def parse_class_d(value: str) -> ipaddress.IPv4Address:
             f"{value} is not a class D address that leaves a link", value=value, bound=CLASS_D_BOUND
         )
     return address
-
-
-def fabric_number(address: ipaddress.IPv4Address) -> GroupId:
-    """Group number of a class D address in 8-bit mode: its low 8 bits (WORM §8.1)."""
-    return GroupId(int(address) & 0xFF)
-
-
-def fabric_members(groups: Iterable[Group]) -> dict[GroupId, tuple[HostId, ...]]:
-    """Members of every group number the switches know.
-
-    A group has the number of its id; one with a class D address has also the
-    address's low 8 bits. Groups that share a number share the union of their
-    members (WORM §8.1); the receiving host filters by full address.
-    """
-    members: dict[GroupId, set[HostId]] = {}
-    for group in groups:
-        members.setdefault(group.id, set()).update(group.members)
-        if group.class_d is not None and (number := fabric_number(group.class_d)) != GROUP_BROADCAST:
-            members.setdefault(number, set()).update(group.members)
-    return {number: tuple(sorted(members[number])) for number in sorted(members)}

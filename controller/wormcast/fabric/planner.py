@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from wormcast.fabric.groups import Group, Parameters, Scheme, fabric_members
+from wormcast.fabric.class_d import NARROW, ClassDNumbers, fabric_members
+from wormcast.fabric.groups import Group, Parameters, Scheme
 from wormcast.fabric.ids import GROUP_BROADCAST, GroupId, HostId, Mgid
 from wormcast.fabric.replication import (
     SpanningTree,
@@ -16,7 +17,7 @@ from wormcast.fabric.replication import (
     members_by_host,
     tree_set_groups,
 )
-from wormcast.fabric.state import AgentGroup, AgentPlan, FabricState, Shortfall, SwitchState
+from wormcast.fabric.state import AgentGroup, AgentPlan, FabricState, Shortfall, SwitchState, TableEntry
 from wormcast.fabric.switch_entries import (
     class_d_entries,
     group_entry,
@@ -76,12 +77,14 @@ def plan(
     agents: frozenset[HostId],
     live: frozenset[HostId],
     pathfinder: Pathfinder,
+    class_d: ClassDNumbers = NARROW,
 ) -> FabricState:
     """What every switch and every agent must have.
 
     `agents` are the hosts that have one, `live` those of them that take part in
     their groups; the others are told routes and no groups. Switches replicate
-    to every located member of a group, agent or not. A group whose live members
+    to every located member of a group, agent or not, under its id and the number
+    that `class_d` gives its address. A group whose live members
     are not all connected keeps those of the part with most of them (on a tie
     the part with the lowest host); the others are `shortfalls`.
     """
@@ -89,11 +92,12 @@ def plan(
     parts = topology.components()
     memberships, shortfalls = _assign_members(ordered, parts, agents, live)
     state = FabricState(shortfalls=tuple(shortfalls))
-    numbers = fabric_members(ordered)
+    numbers = fabric_members(ordered, class_d)
+    entries = class_d_entries(ordered, class_d)
     mgids = allocate_mgids([*numbers, GROUP_BROADCAST])
     for part in parts:
         tree = pathfinder.spanning_tree(part)
-        _plan_switches(state, part, tree, ordered, numbers, mgids)
+        _plan_switches(state, part, tree, entries, numbers, mgids)
         _plan_agents(state, part, memberships, agents, pathfinder)
     return state
 
@@ -128,13 +132,12 @@ def _plan_switches(
     state: FabricState,
     part: Topology,
     tree: SpanningTree,
-    groups: list[Group],
+    class_d: list[TableEntry],
     numbers: dict[GroupId, tuple[HostId, ...]],
     mgids: dict[GroupId, Mgid],
 ) -> None:
     uses = ports_in_use(part)
     fixed = fixed_groups(part, tree)
-    class_d = class_d_entries(groups)
     for switch in part.switches:
         planned = state.switches[switch.id] = SwitchState()
         links, hosts = uses[switch.id]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 
-from wormcast.fabric.groups import Group, fabric_number
+from wormcast.fabric.class_d import ClassDNumbers
+from wormcast.fabric.groups import Group
 from wormcast.fabric.ids import (
     MGID_TREE_SET,
     ROLE_HOST,
@@ -25,11 +25,6 @@ TABLE_CLASS_D = "ingress.class_d"
 TABLE_EDGE_PORTS = "egress.edge_ports"
 
 TABLES_WITH_DEFAULT = (TABLE_TREE_SETS,)
-
-CLASS_D_MASK = 0xF00000FF
-"""8-bit mode: the class D prefix and the low 8 bits of the address (WORM §8.1)."""
-CLASS_D_PREFIX = 0xE0000000
-CLASS_D_PRIORITY = 10
 
 
 def port_entries(ports: int, link_ports: Iterable[PortId], host_ports: Iterable[PortId]) -> list[TableEntry]:
@@ -76,28 +71,16 @@ def group_entry(number: GroupId, mgid: Mgid) -> TableEntry:
     return TableEntry(TABLE_GROUPS, (("group", number),), "ingress.replicate", (("mgid", mgid),))
 
 
-def class_d_entries(groups: Iterable[Group]) -> list[TableEntry]:
-    """Class D addresses to group numbers in 8-bit mode; addresses that share low 8 bits share an entry."""
-    numbers = sorted({fabric_number(g.class_d) for g in groups if g.class_d is not None})
+def class_d_entries(groups: Iterable[Group], numbers: ClassDNumbers) -> list[TableEntry]:
+    """Class D addresses to group numbers; addresses that share low 8 bits may share an entry."""
+    addresses = [group.class_d for group in groups if group.class_d is not None]
     return [
         TableEntry(
             TABLE_CLASS_D,
-            (("hdr.ipv4.dst", (CLASS_D_PREFIX | number, CLASS_D_MASK)),),
+            (("hdr.ipv4.dst", (match.value, match.mask)),),
             "ingress.enter_group",
-            (("group", number),),
-            CLASS_D_PRIORITY,
+            (("group", match.number),),
+            match.priority,
         )
-        for number in numbers
+        for match in numbers.matches(addresses)
     ]
-
-
-def class_d_group(address: ipaddress.IPv4Address, entries: Iterable[TableEntry]) -> GroupId | None:
-    """The group number a packet to this address gets: the oracle of the tests and of `/v1/groups`."""
-    for entry in entries:
-        if entry.table != TABLE_CLASS_D:
-            continue
-        (_, value) = entry.match[0]
-        assert isinstance(value, tuple)
-        if int(address) & value[1] == value[0]:
-            return GroupId(entry.parameters[0][1])
-    return None

@@ -10,8 +10,9 @@ import wormcast_routing as native
 
 
 class GroupRequest(TypedDict):
-    """What to plan. `parameters`: k, packets, fan_out, variant, order, as their schemes
-    understand them."""
+    """What to plan. `parameters` are those of the schemes (k, fan_out, variant, lambda, r,
+    mode, guard) and of every plan: packets, or bytes with payload; order, seed,
+    discipline, routing."""
 
     scheme: str
     source: int
@@ -20,19 +21,29 @@ class GroupRequest(TypedDict):
 
 
 def group(
-    topology: Mapping[str, Any], request: GroupRequest | Mapping[str, Any], root: int | None = None
+    topology: Mapping[str, Any],
+    request: GroupRequest | Mapping[str, Any],
+    root: int | None = None,
+    metrics: bool = False,
 ) -> dict[str, Any]:
-    """The group file. Raises `RoutingError`."""
-    planned: dict[str, Any] = json.loads(native.plan_group(json.dumps(topology), json.dumps(request), root))
+    """The group file. With `metrics`, also what the sends cost the network: contention,
+    links, what hosts hold, latency by the torus models. Raises `RoutingError`."""
+    answer = native.plan_group(json.dumps(topology), json.dumps(request), root, metrics)
+    planned: dict[str, Any] = json.loads(answer)
     return planned
 
 
 def order(
-    topology: Mapping[str, Any], members: Sequence[int], kind: str = "cco", root: int | None = None
+    topology: Mapping[str, Any],
+    members: Sequence[int],
+    kind: str = "cco",
+    root: int | None = None,
+    seed: int = 0,
 ) -> list[int]:
     """Members in an order: "ascending" (or "id"), "cco" for irregular networks,
-    "dimension" for tori and meshes. Raises `RoutingError`."""
-    return native.order_members(json.dumps(topology), list(members), kind, root)
+    "dimension" and "hamiltonian" for tori and meshes, "random" from a seed. Raises
+    `RoutingError`."""
+    return native.order_members(json.dumps(topology), list(members), kind, root, seed)
 
 
 def tree_edges(

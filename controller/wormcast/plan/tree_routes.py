@@ -1,4 +1,4 @@
-"""TREE routes (protocol/SPEC.md §3): bytes from port paths, and back."""
+"""TREE routes (protocol/SPEC.md §3): bytes from port paths, and back; the root for multicast."""
 
 from __future__ import annotations
 
@@ -26,3 +26,10 @@ def walk_tree(topology: Mapping[str, Any], src: int, route: bytes) -> dict[str, 
     ({"switch", "reason"}). Raises `RoutingError` for a source that is none."""
     walk: dict[str, Any] = json.loads(native.walk_tree(json.dumps(topology), src, route))
     return walk
+
+
+def multicast_root(topology: Mapping[str, Any], members: int = 8) -> tuple[int, float]:
+    """The root under which a multicast of guard B (every one climbs to the root; WORM §3) to
+    so many random members crosses the fewest links between switches on average, and how
+    many. Pass it as `root` to all planning. Raises `RoutingError`."""
+    return native.multicast_root(json.dumps(topology), members)

@@ -16,12 +16,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wormcast.discovery.hosts import HostRecord
+from wormcast.fabric.class_d import ClassDMode, ClassDNumbers
 from wormcast.fabric.groups import Group, Parameters, Scheme
 from wormcast.fabric.ids import Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.fabric.topology import Link
 
-SCHEMA_VERSION = 1
-_SCHEMA = """
+SCHEMA_VERSION = 2
+_SCHEMA_1 = """
 CREATE TABLE switches (id INTEGER PRIMARY KEY, address TEXT NOT NULL, device_id INTEGER NOT NULL,
                        ports INTEGER NOT NULL, up INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE links (a INTEGER, a_port INTEGER, b INTEGER, b_port INTEGER, PRIMARY KEY (a, a_port, b, b_port));
@@ -31,6 +32,10 @@ CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, mac BLOB 
 CREATE TABLE groups (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, scheme TEXT NOT NULL, members TEXT NOT NULL,
                      parameters TEXT NOT NULL, class_d TEXT);
 CREATE TABLE agent_plan (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, digest TEXT NOT NULL);
+"""
+_ADDED_IN_2 = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE class_d (address TEXT PRIMARY KEY, number INTEGER NOT NULL);
 """
 
 
@@ -78,10 +83,14 @@ class Database:
         if version == 0:
             # Seconds since 1970: should this file be lost, a new one does not repeat its epochs.
             first = f"INSERT INTO agent_plan VALUES (1, {int(time.time())}, '');"
-            self._sql.executescript(f"BEGIN; {_SCHEMA} {first} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+            self._sql.executescript(
+                f"BEGIN; {_SCHEMA_1} {_ADDED_IN_2} {first} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
+            )
+        elif version == 1:
+            self._sql.executescript(f"BEGIN; {_ADDED_IN_2} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
         elif version != SCHEMA_VERSION:
             raise StoreError(
-                f"state file {self._path} has schema {version}; this version reads {SCHEMA_VERSION}"
+                f"state file {self._path} has schema {version}; this version reads 1 and {SCHEMA_VERSION}"
             )
 
     @contextlib.contextmanager
@@ -186,23 +195,39 @@ class Database:
             for i, name, scheme, members, parameters, class_d in rows
         ]
 
-    def put_group(self, group: Group) -> None:
-        """Adds or replaces a group."""
-        self._put(
-            "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                group.id,
-                group.name,
-                group.scheme.value,
-                json.dumps(group.members),
-                json.dumps(asdict(group.parameters)),
-                None if group.class_d is None else str(group.class_d),
-            ),
-        )
+    def put_group(self, group: Group, class_d: ClassDNumbers) -> None:
+        """Adds or replaces a group; with the numbers of all class D addresses then."""
+        with self._change() as sql:
+            sql.execute(
+                "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    group.id,
+                    group.name,
+                    group.scheme.value,
+                    json.dumps(group.members),
+                    json.dumps(asdict(group.parameters)),
+                    None if group.class_d is None else str(group.class_d),
+                ),
+            )
+            _put_class_d(sql, class_d)
 
-    def remove_group(self, group: GroupId) -> None:
-        """Removes a group."""
-        self._put("DELETE FROM groups WHERE id=?", (group,))
+    def remove_group(self, group: GroupId, class_d: ClassDNumbers) -> None:
+        """Removes a group; with the numbers of all class D addresses then."""
+        with self._change() as sql:
+            sql.execute("DELETE FROM groups WHERE id=?", (group,))
+            _put_class_d(sql, class_d)
+
+    def class_d(self) -> ClassDNumbers:
+        """Mode and numbers of class D addresses; narrow if none was ever set."""
+        mode = self._sql.execute("SELECT value FROM settings WHERE name='class_d'").fetchone()
+        rows = self._sql.execute("SELECT address, number FROM class_d")
+        assigned = [(ipaddress.IPv4Address(address), GroupId(number)) for address, number in rows]
+        return ClassDNumbers(ClassDMode(mode[0]) if mode else ClassDMode.NARROW, tuple(sorted(assigned)))
+
+    def put_class_d(self, class_d: ClassDNumbers) -> None:
+        """Replaces mode and numbers of class D addresses."""
+        with self._change() as sql:
+            _put_class_d(sql, class_d)
 
     def agent_plan(self) -> tuple[Epoch, str]:
         """Epoch and digest of the last agent plans."""
@@ -216,6 +241,15 @@ class Database:
     def _put(self, statement: str, values: tuple[object, ...]) -> None:
         with self._change() as sql:
             sql.execute(statement, values)
+
+
+def _put_class_d(sql: sqlite3.Connection, class_d: ClassDNumbers) -> None:
+    sql.execute("INSERT OR REPLACE INTO settings VALUES ('class_d', ?)", (class_d.mode.value,))
+    kept: dict[str, int] = dict(sql.execute("SELECT address, number FROM class_d").fetchall())
+    wanted = {str(address): int(number) for address, number in class_d.assigned}
+    sql.executemany("DELETE FROM class_d WHERE address=?", [(a,) for a in kept.keys() - wanted.keys()])
+    changed = [(a, n) for a, n in wanted.items() if kept.get(a) != n]
+    sql.executemany("INSERT OR REPLACE INTO class_d VALUES (?, ?)", changed)
 
 
 def _host_row(host: HostRecord, attached: bool) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ use ::wormcast_routing::routes::Algorithm;
 use ::wormcast_routing::structure::{buffers, k_binomial};
 use pyo3::prelude::*;
 
-use crate::{bounded, host_ids, plan_routes, plan_updown, read_topology, run, text};
+use crate::{bounded, host_ids, plan_routes, plan_updown, read_topology, run, switch_id, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -25,39 +25,46 @@ fn schemes() -> Vec<&'static str> {
     group::Scheme::NAMES.to_vec()
 }
 
-/// A group file from a request {"scheme", "source", "members", "parameters"}.
+/// A group file from a request {"scheme", "source", "members", "parameters"}; with
+/// `metrics`, what its sends cost the network too.
 #[pyfunction]
-#[pyo3(signature = (topology, request, root = None))]
+#[pyo3(signature = (topology, request, root = None, metrics = false))]
 fn plan_group(
     py: Python<'_>,
     topology: &str,
     request: &str,
     root: Option<i64>,
+    metrics: bool,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
         let request = GroupRequest::from_json(request).map_err(text)?;
-        let routes = plan_routes(&topology, Algorithm::Osud.name(), root)?;
-        group::plan_group(&routes, &request)
+        let root = root.map(switch_id).transpose()?;
+        group::plan_group_on(&topology, root, &request, metrics)
             .map(|plan| plan.to_json())
             .map_err(text)
     })
 }
 
-/// Members in an order: "id" (or "ascending"), "cco", "dimension".
+/// Members in an order: "id" (or "ascending"), "cco", "dimension", "hamiltonian",
+/// "random" from a seed.
 #[pyfunction]
-#[pyo3(signature = (topology, members, kind = "cco", root = None))]
+#[pyo3(signature = (topology, members, kind = "cco", root = None, seed = 0))]
 fn order_members(
     py: Python<'_>,
     topology: &str,
     members: Vec<i64>,
     kind: &str,
     root: Option<i64>,
+    seed: u64,
 ) -> PyResult<Vec<u16>> {
     run(py, || {
         let topology = read_topology(topology)?;
         let updown = plan_updown(&topology, root)?;
-        let order = Order::from_name(kind).map_err(text)?;
+        let order = match Order::from_name(kind).map_err(text)? {
+            Order::Random { .. } => Order::Random { seed },
+            order => order,
+        };
         let ordered = order
             .apply(&topology, &updown, &host_ids(&members)?)
             .map_err(text)?;
@@ -111,11 +118,12 @@ fn find_buffer_cycle(
 ) -> PyResult<Option<Vec<(u16, u8)>>> {
     run(py, || {
         let topology = read_topology(topology)?;
-        let routes = plan_routes(&topology, Algorithm::Osud.name(), root)?;
+        let root = root.map(switch_id).transpose()?;
         let mut structures = Vec::new();
         for request in &requests {
             let request = GroupRequest::from_json(request).map_err(text)?;
-            structures.extend(group::plan_structure(&routes, &request).map_err(text)?);
+            let structure = group::plan_structure_on(&topology, root, &request);
+            structures.extend(structure.map_err(text)?);
         }
         let cycle = buffers::find_cycle(&structures);
         Ok(cycle.map(|cycle| {

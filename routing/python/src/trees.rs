@@ -1,17 +1,38 @@
-//! TREE routes: bytes from port paths, and back.
+//! TREE routes: bytes from port paths, and back; the root for multicast.
 
+use ::wormcast_routing::group;
+use ::wormcast_routing::ids::HOST_ID_MAX;
 use ::wormcast_routing::tree_route;
+use ::wormcast_routing::updown::UpDown;
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::{Answer, host_id, read_topology, run, text};
+use crate::{Answer, bounded, host_id, read_topology, run, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(encode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(decode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(walk_tree, module)?)?;
+    module.add_function(wrap_pyfunction!(multicast_root, module)?)?;
     Ok(())
+}
+
+/// The root from which multicast under guard B to so many random members crosses the
+/// fewest links on average: (switch, links).
+#[pyfunction]
+#[pyo3(signature = (topology, members = 8))]
+fn multicast_root(py: Python<'_>, topology: &str, members: i64) -> PyResult<(u16, f64)> {
+    run(py, || {
+        let topology = read_topology(topology)?;
+        let members = bounded("members", members, 1, HOST_ID_MAX.into())? as u32;
+        let root = group::multicast_root(&topology, members);
+        let updown = UpDown::new(&topology, Some(root)).map_err(text)?;
+        Ok((
+            root.0,
+            group::mean_links_by_root(&topology, &updown, members),
+        ))
+    })
 }
 
 /// TREE routes that reach each host by its path: [(route, hosts reached)].

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::cost::CostError;
 use crate::routes::RouteError;
 use crate::structure::StructureError;
 use crate::topology::TopologyError;
@@ -18,6 +19,8 @@ pub enum GroupError {
     Structure(StructureError),
     /// Paths that make no TREE route.
     Tree(TreeEncodeError),
+    /// Costs that are none.
+    Cost(CostError),
     /// A request that cannot be read.
     Request {
         /// Where, as in `parameters.k`.
@@ -51,6 +54,15 @@ impl From<TreeEncodeError> for GroupError {
     }
 }
 
+impl From<CostError> for GroupError {
+    fn from(error: CostError) -> GroupError {
+        match error {
+            CostError::Group(error) => *error,
+            error => GroupError::Cost(error),
+        }
+    }
+}
+
 impl fmt::Display for GroupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -58,6 +70,7 @@ impl fmt::Display for GroupError {
             GroupError::Route(error) => error.fmt(f),
             GroupError::Structure(error) => error.fmt(f),
             GroupError::Tree(error) => error.fmt(f),
+            GroupError::Cost(error) => error.fmt(f),
             GroupError::Request { at, reason } => write!(f, "{at}: {reason}"),
         }
     }

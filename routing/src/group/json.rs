@@ -1,103 +1,24 @@
-//! Requests and plans of groups as files.
+//! Plans of groups as files.
 
 use serde_json::{Map, Value, json};
 
-use super::{Delivery, GroupError, GroupPlan, GroupRequest, Order, Scheme, SwitchTree, TreeEnd};
-use crate::ids::{HOST_ID_MAX, HostId};
-use crate::structure::{CircuitVariant, StructureError, TreeVariant};
-
-/// Most packets a request may ask steps for.
-const PACKETS_MAX: u32 = 1 << 20;
-/// Parameters that are understood.
-const PARAMETERS: &[&str] = &["k", "packets", "fan_out", "variant", "order"];
-
-impl GroupRequest {
-    /// Reads `{"scheme":…,"source":…,"members":[…],"parameters":{…}}`. Parameters: `k`
-    /// (k-binomial; absent or 0: the best for `packets`), `packets` (default 1),
-    /// `fan_out` (tree), `variant` (circuit: omit-last, return, ordered; tree: unordered,
-    /// ordered), `order` (id, cco, dimension). The source counts as a member even if it
-    /// is not listed.
-    ///
-    /// # Errors
-    /// [`GroupError::Request`] and unknown names.
-    pub fn from_json(text: &str) -> Result<GroupRequest, GroupError> {
-        let value: Value =
-            serde_json::from_str(text).map_err(|error| refuse("group", error.to_string()))?;
-        let Value::Object(top) = &value else {
-            return Err(refuse("group", "not an object".into()));
-        };
-        let name = text_field(top, "scheme")?.ok_or_else(|| missing("scheme"))?;
-        let source = host(
-            "source",
-            top.get("source").ok_or_else(|| missing("source"))?,
-        )?;
-        let Some(Value::Array(list)) = top.get("members") else {
-            return Err(refuse("members", "missing or not a list of hosts".into()));
-        };
-        let mut members = list
-            .iter()
-            .enumerate()
-            .map(|(index, member)| host(&format!("members[{index}]"), member))
-            .collect::<Result<Vec<_>, _>>()?;
-        if !members.contains(&source) {
-            members.push(source);
-        }
-        let none = Map::new();
-        let parameters = match top.get("parameters") {
-            None | Some(Value::Null) => &none,
-            Some(Value::Object(parameters)) => parameters,
-            Some(other) => return Err(refuse("parameters", format!("{other} is not an object"))),
-        };
-        if let Some(name) = parameters
-            .keys()
-            .find(|name| !PARAMETERS.contains(&name.as_str()))
-        {
-            let error = StructureError::UnknownName {
-                what: "parameter",
-                name: name.clone(),
-                choices: PARAMETERS,
-            };
-            return Err(error.into());
-        }
-        Ok(GroupRequest {
-            scheme: read_scheme(name, parameters)?,
-            source,
-            members,
-            order: text_field(parameters, "order")?
-                .map(Order::from_name)
-                .transpose()?,
-            packets: integer(parameters, "packets", 1, PACKETS_MAX)?.unwrap_or(1),
-        })
-    }
-}
+use super::request_json::{circuit_variant_name, tree_variant_name};
+use super::{Delivery, GroupPlan, Metrics, Order, Routing, Scheme, SwitchTree, TreeEnd};
+use crate::ids::HostId;
+use crate::structure::Discipline;
 
 impl GroupPlan {
     /// Writes `{"scheme":…,"source":…,"members":[…],"parameters":{…},"order":[…],
-    /// "steps":…}` with `"edges"`, or for switches with `"tree"`, `"route"` (hex; the
-    /// first one) and `"routes"` (all, and whom each reaches).
+    /// "steps":…}` with `"edges"`, or for switches with what
+    /// [`SwitchDelivery::write_into`](super::SwitchDelivery::write_into) adds; and
+    /// `"metrics"` if they were measured.
     pub fn to_json(&self) -> String {
-        let mut parameters = Map::new();
-        parameters.insert("packets".into(), json!(self.request.packets));
-        parameters.insert("order".into(), json!(self.request.order.map(Order::name)));
-        match self.request.scheme {
-            Scheme::Repeat | Scheme::Switch => {}
-            Scheme::Circuit(variant) => {
-                parameters.insert("variant".into(), json!(circuit_variant_name(variant)));
-            }
-            Scheme::Tree { variant, fan_out } => {
-                parameters.insert("variant".into(), json!(tree_variant_name(variant)));
-                parameters.insert("fan_out".into(), json!(fan_out));
-            }
-            Scheme::KBinomial { k } => {
-                parameters.insert("k".into(), json!(k));
-            }
-        }
         let ids = |hosts: &[HostId]| hosts.iter().map(|host| host.0).collect::<Vec<_>>();
         let mut plan = json!({
             "scheme": self.request.scheme.name(),
             "source": self.request.source.0,
             "members": ids(&self.request.members),
-            "parameters": parameters,
+            "parameters": self.parameters(),
             "order": ids(&self.ordered),
             "steps": self.steps,
         });
@@ -111,20 +32,97 @@ impl GroupPlan {
                     })
                     .collect();
             }
-            Delivery::Switches { tree, routes } => {
-                plan["tree"] = tree.to_value();
-                plan["route"] = json!(
-                    routes
-                        .first()
-                        .map_or(String::new(), |route| hex(&route.bytes))
-                );
-                plan["routes"] = routes
-                    .iter()
-                    .map(|route| json!({"route": hex(&route.bytes), "hosts": ids(&route.hosts)}))
-                    .collect();
-            }
+            Delivery::Switches(delivery) => delivery.write_into(&mut plan),
+        }
+        if let Some(metrics) = &self.metrics {
+            plan["metrics"] = metrics.to_value();
         }
         format!("{plan}\n")
+    }
+
+    pub(super) fn parameters(&self) -> Map<String, Value> {
+        let request = &self.request;
+        let mut parameters = Map::new();
+        let mut put = |name: &str, value: Value| parameters.insert(name.into(), value);
+        put("packets", json!(request.packets));
+        put("order", json!(request.order.map(Order::name)));
+        if let Some(Order::Random { seed }) = request.order {
+            put("seed", json!(seed));
+        }
+        if let Some(bytes) = request.bytes {
+            put("bytes", json!(bytes));
+            put("payload", json!(request.payload_bytes));
+        }
+        match request.scheme {
+            Scheme::Repeat | Scheme::UTorus | Scheme::STorus | Scheme::MdTorus => {}
+            Scheme::Switch(switch) => {
+                put("mode", json!(switch.mode.name()));
+                put("guard", json!(switch.guard.name()));
+            }
+            Scheme::Circuit(variant) => {
+                put("variant", json!(circuit_variant_name(variant)));
+            }
+            Scheme::Tree { variant, fan_out } => {
+                put("variant", json!(tree_variant_name(variant)));
+                put("fan_out", json!(fan_out));
+            }
+            Scheme::KBinomial { k } => {
+                put("k", json!(k));
+            }
+            Scheme::Postal { lambda } => {
+                put("lambda", json!(lambda));
+            }
+            Scheme::MuTorus { r } => {
+                put("r", json!(r));
+            }
+        }
+        if !matches!(request.scheme, Scheme::Switch(_)) {
+            put("discipline", json!(Discipline::name(request.discipline)));
+            put("routing", json!(request.routing.map(Routing::name)));
+        }
+        parameters
+    }
+}
+
+impl Metrics {
+    /// `{"busy_steps":…,"contended_steps":…,"contended_steps_two_lanes":…,"contention_share":…,"sends":…,"contended_sends":…,
+    /// "contended_sends_share":…,"link_visits":…,
+    /// "links_used":…,"link_concentration":…,"link_concurrency":…,"startup_steps":…,
+    /// "intermediate_hosts":…,"fpfs":{…},"fcfs":{…},"latency":null or {…}}`.
+    pub fn to_value(&self) -> Value {
+        let holding = |holding: &super::metrics::Holding| {
+            json!({
+                "steps": holding.steps,
+                "held_steps_max": holding.held_max,
+                "held_steps_mean": holding.held_mean,
+                "packets_held_max": holding.packets_max,
+            })
+        };
+        let latency = self.latency.map(|latency| {
+            json!({
+                "bytes": latency.bytes,
+                "simplified_us": latency.simplified_ns / 1000.0,
+                "full_us": latency.full_ns / 1000.0,
+            })
+        });
+        json!({
+            "busy_steps": self.busy_steps,
+            "contended_steps": self.contended_steps,
+            "contended_steps_two_lanes": self.contended_steps_two_lanes,
+            "contention_share": self.contention_share(),
+            "sends": self.sends,
+            "contended_sends": self.contended_sends,
+            "contended_sends_share": self.contended_sends_share(),
+            "link_visits": self.link_visits,
+            "links_used": self.links_used,
+            "link_concentration": self.link_concentration(),
+            "link_concurrency": self.link_concurrency,
+            "startup_steps": self.startup_steps,
+            "intermediate_hosts": self.intermediate_hosts,
+            "fpfs": holding(&self.fpfs),
+            "fcfs": holding(&self.fcfs),
+            "latency": latency,
+        })
     }
 }
 
@@ -149,128 +147,4 @@ impl SwitchTree {
             .collect();
         json!({"switch": self.switch.0, "branches": branches})
     }
-}
-
-fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, GroupError> {
-    let mut scheme = Scheme::from_name(name)?;
-    let variant = text_field(parameters, "variant")?;
-    match &mut scheme {
-        Scheme::Repeat | Scheme::Switch => {}
-        Scheme::Circuit(chosen) => {
-            if let Some(name) = variant {
-                *chosen = named(name, &CIRCUIT_VARIANTS, &["omit-last", "return", "ordered"])?;
-            }
-        }
-        Scheme::Tree {
-            variant: chosen,
-            fan_out,
-        } => {
-            if let Some(name) = variant {
-                *chosen = named(name, &TREE_VARIANTS, &["unordered", "ordered"])?;
-            }
-            if let Some(most) = integer(parameters, "fan_out", 1, u32::from(HOST_ID_MAX))? {
-                *fan_out = most;
-            }
-        }
-        Scheme::KBinomial { k } => {
-            *k = integer(parameters, "k", 0, u32::from(HOST_ID_MAX))?.filter(|k| *k > 0);
-        }
-    }
-    Ok(scheme)
-}
-
-const CIRCUIT_VARIANTS: [(&str, CircuitVariant); 3] = [
-    ("omit-last", CircuitVariant::OmitLast),
-    ("return", CircuitVariant::Return),
-    ("ordered", CircuitVariant::Ordered),
-];
-const TREE_VARIANTS: [(&str, TreeVariant); 2] = [
-    ("unordered", TreeVariant::Unordered),
-    ("ordered", TreeVariant::Ordered),
-];
-
-fn named<T: Copy>(
-    name: &str,
-    all: &[(&str, T)],
-    choices: &'static [&'static str],
-) -> Result<T, StructureError> {
-    all.iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, chosen)| *chosen)
-        .ok_or_else(|| StructureError::UnknownName {
-            what: "variant",
-            name: name.to_owned(),
-            choices,
-        })
-}
-
-fn circuit_variant_name(variant: CircuitVariant) -> &'static str {
-    CIRCUIT_VARIANTS
-        .iter()
-        .find(|(_, known)| *known == variant)
-        .map_or("", |(name, _)| name)
-}
-
-fn tree_variant_name(variant: TreeVariant) -> &'static str {
-    TREE_VARIANTS
-        .iter()
-        .find(|(_, known)| *known == variant)
-        .map_or("", |(name, _)| name)
-}
-
-fn refuse(at: &str, reason: String) -> GroupError {
-    GroupError::Request {
-        at: at.to_owned(),
-        reason,
-    }
-}
-
-fn missing(field: &str) -> GroupError {
-    refuse("group", format!("field \"{field}\" is missing"))
-}
-
-fn text_field<'v>(
-    from: &'v Map<String, Value>,
-    field: &str,
-) -> Result<Option<&'v str>, GroupError> {
-    match from.get(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(refuse(field, format!("{other} is not a name"))),
-    }
-}
-
-fn integer(
-    from: &Map<String, Value>,
-    field: &str,
-    least: u32,
-    most: u32,
-) -> Result<Option<u32>, GroupError> {
-    let value = match from.get(field) {
-        None | Some(Value::Null) => return Ok(None),
-        Some(value) => value,
-    };
-    match value.as_u64() {
-        Some(found) if (u64::from(least)..=u64::from(most)).contains(&found) => {
-            Ok(Some(found as u32))
-        }
-        _ => Err(refuse(
-            &format!("parameters.{field}"),
-            format!("{value} is not an integer from {least} to {most}"),
-        )),
-    }
-}
-
-fn host(at: &str, value: &Value) -> Result<HostId, GroupError> {
-    match value.as_u64() {
-        Some(id) if id <= u64::from(HOST_ID_MAX) => Ok(HostId(id as u16)),
-        _ => Err(refuse(
-            at,
-            format!("{value} is not a host id from 0 to {HOST_ID_MAX}"),
-        )),
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

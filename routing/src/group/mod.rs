@@ -1,147 +1,48 @@
 //! Plans for groups: a scheme with all its parameters, applied to a topology.
 
+mod auto;
+mod candidates;
 mod error;
 mod json;
+mod legal_tree;
+mod metrics;
+mod order;
+mod request_json;
+mod scheme;
+mod switch_bound;
+mod switch_delivery;
+mod switch_parameters;
+mod switch_root;
+mod switch_table;
 mod switch_tree;
+mod switch_trees;
 mod switches;
+mod unicast;
 
+pub use auto::{AutoPlan, AutoRequest, Estimated, plan_auto};
+pub use candidates::{Breadth, Candidate, candidates};
 pub use error::GroupError;
+pub use metrics::{Metrics, SENDS_MAX, measure_group};
+pub use order::Order;
+pub use scheme::{CHAIN_LENGTH_DEFAULT, Scheme};
+pub use switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
+pub use switch_parameters::{Guard, SwitchMode, SwitchParameters};
+pub use switch_root::{mean_links_by_root, multicast_root};
 pub use switch_tree::{SwitchTree, TreeEnd};
+pub use unicast::{Routing, Unicast};
 
-use crate::ids::HostId;
+use crate::ids::{HostId, SwitchId};
 use crate::routes::Routes;
 use crate::structure::k_binomial;
-use crate::structure::{
-    CircuitVariant, Edge, FAN_OUT_DEFAULT, RootedTree, Structure, StructureError, TreeVariant,
-    ordering,
-};
+use crate::structure::{Discipline, Edge, RootedTree, Structure, StructureError, ordering};
 use crate::topology::Topology;
-use crate::tree_route::TreeRoute;
 use crate::updown::UpDown;
 
-/// How a group's messages reach its members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// The source sends to each.
-    Repeat,
-    /// Hamiltonian circuit.
-    Circuit(CircuitVariant),
-    /// Rooted tree with at most so many children a host.
-    Tree {
-        /// How it is used.
-        variant: TreeVariant,
-        /// Most children of a host.
-        fan_out: u32,
-    },
-    /// k-binomial tree; without `k`, the k that is best for the packets.
-    KBinomial {
-        /// Most children of a host.
-        k: Option<u32>,
-    },
-    /// TREE routes along the spanning tree of the switches.
-    Switch,
-}
-
-impl Scheme {
-    /// Names of all of them.
-    pub const NAMES: &'static [&'static str] =
-        &["repeat", "circuit", "tree", "k-binomial", "switch"];
-
-    /// The scheme of that name, with default parameters.
-    ///
-    /// # Errors
-    /// [`StructureError::UnknownName`].
-    pub fn from_name(name: &str) -> Result<Scheme, StructureError> {
-        match name {
-            "repeat" => Ok(Scheme::Repeat),
-            "circuit" => Ok(Scheme::Circuit(CircuitVariant::OmitLast)),
-            "tree" => Ok(Scheme::Tree {
-                variant: TreeVariant::Unordered,
-                fan_out: FAN_OUT_DEFAULT,
-            }),
-            "k-binomial" => Ok(Scheme::KBinomial { k: None }),
-            "switch" => Ok(Scheme::Switch),
-            _ => Err(StructureError::UnknownName {
-                what: "scheme",
-                name: name.to_owned(),
-                choices: Scheme::NAMES,
-            }),
-        }
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scheme::Repeat => "repeat",
-            Scheme::Circuit(_) => "circuit",
-            Scheme::Tree { .. } => "tree",
-            Scheme::KBinomial { .. } => "k-binomial",
-            Scheme::Switch => "switch",
-        }
-    }
-}
-
-/// An order of the members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Ascending by id.
-    Id,
-    /// By depth-first order of the switches (PACKET §4.3.2).
-    Cco,
-    /// By coordinates, on a torus or mesh.
-    Dimension,
-}
-
-impl Order {
-    /// Names of all of them.
-    pub const NAMES: &'static [&'static str] = &["id", "cco", "dimension"];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Order::Id => "id",
-            Order::Cco => "cco",
-            Order::Dimension => "dimension",
-        }
-    }
-
-    /// The order of that name; `ascending` is `id`.
-    ///
-    /// # Errors
-    /// [`StructureError::UnknownName`].
-    pub fn from_name(name: &str) -> Result<Order, StructureError> {
-        match name {
-            "id" | "ascending" => Ok(Order::Id),
-            "cco" => Ok(Order::Cco),
-            "dimension" => Ok(Order::Dimension),
-            _ => Err(StructureError::UnknownName {
-                what: "order",
-                name: name.to_owned(),
-                choices: Order::NAMES,
-            }),
-        }
-    }
-
-    /// Puts members into this order.
-    ///
-    /// # Errors
-    /// A member that is no host; dimension order without coordinates.
-    pub fn apply(
-        self,
-        topology: &Topology,
-        updown: &UpDown,
-        members: &[HostId],
-    ) -> Result<Vec<HostId>, GroupError> {
-        for &member in members {
-            topology.host(member)?;
-        }
-        match self {
-            Order::Id => Ok(ordering::by_id(members)),
-            Order::Cco => Ok(ordering::cco(topology, updown, members)?),
-            Order::Dimension => Ok(ordering::by_dimension(topology, members)?),
-        }
-    }
-}
+/// Bytes of a message that one packet carries unless said otherwise: what a frame of 1500
+/// bytes has left after the worm header (12), the route a session keeps room for (20),
+/// and the headers of a data packet that is forwarded (12 + 10 + 2; protocol/SPEC.md §2,
+/// §5).
+pub const PAYLOAD_BYTES_DEFAULT: u32 = 1444;
 
 /// What is to be planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,11 +54,38 @@ pub struct GroupRequest {
     /// Members, in any order; the source is one of them.
     pub members: Vec<HostId>,
     /// Order the scheme works on. Unless given: CCO for k-binomial trees, dimension
-    /// order for them on tori and meshes, ascending for all others. A rooted tree is
-    /// always ascending.
+    /// order for them on tori and meshes; for U-torus and M_d-torus dimension order, for
+    /// S-torus and M_u-torus along the Hamiltonian path; ascending for all others. A
+    /// rooted tree is always ascending, M_d-torus always in dimension order.
     pub order: Option<Order>,
     /// Packets of a message, for the best k and for counting steps.
     pub packets: u32,
+    /// Bytes of a message, if they were what was given.
+    pub bytes: Option<u64>,
+    /// Bytes of a message that one packet carries.
+    pub payload_bytes: u32,
+    /// In which order hosts send packets to their children.
+    pub discipline: Discipline,
+    /// Unicast paths between the hosts, unless the topology's default
+    /// ([`Routing::default_on`]). Only [`plan_group_on`] looks at it.
+    pub routing: Option<Routing>,
+}
+
+impl GroupRequest {
+    /// A request with one packet and every choice left open.
+    pub fn new(scheme: Scheme, source: HostId, members: Vec<HostId>) -> GroupRequest {
+        GroupRequest {
+            scheme,
+            source,
+            members,
+            order: None,
+            packets: 1,
+            bytes: None,
+            payload_bytes: PAYLOAD_BYTES_DEFAULT,
+            discipline: Discipline::default(),
+            routing: None,
+        }
+    }
 }
 
 /// A group planned on a topology.
@@ -167,12 +95,14 @@ pub struct GroupPlan {
     pub request: GroupRequest,
     /// Members in the order the scheme works on.
     pub ordered: Vec<HostId>,
-    /// Steps until the last member has the last packet. k-binomial: T1 + (m−1)·k, which
-    /// a source with fewer than k children undercuts. Switch: one for each TREE route of
-    /// each packet.
+    /// Steps until the last member has the last packet. k-binomial under FPFS: T1 +
+    /// (m−1)·k, which a source with fewer than k children undercuts. Switch: one for each
+    /// worm of each packet, and one more with a relay.
     pub steps: u64,
     /// Who sends to whom.
     pub delivery: Delivery,
+    /// What the sends cost the network, if it was asked for ([`measure_group`]).
+    pub metrics: Option<Metrics>,
 }
 
 /// Who sends to whom.
@@ -184,35 +114,59 @@ pub enum Delivery {
         edges: Vec<Edge>,
     },
     /// Switches replicate.
-    Switches {
-        /// The tree of switches below the source.
-        tree: SwitchTree,
-        /// Its TREE routes.
-        routes: Vec<TreeRoute>,
-    },
+    Switches(Box<SwitchDelivery>),
 }
 
-/// Plans a group. `routes` are the unicast routes that hops are counted on, and give the
-/// spanning tree.
+/// Plans a group on the unicast paths that the request asks for. `root` is the root of
+/// up\*/down\* routes.
 ///
 /// # Errors
-/// Members that are none, or cannot reach each other; parameters outside their bounds.
-pub fn plan_group(routes: &Routes<'_>, request: &GroupRequest) -> Result<GroupPlan, GroupError> {
-    let (request, ordered) = complete(routes, request)?;
-    let Some(structure) = build(routes, &request, &ordered)? else {
-        return switches::plan_switch(routes, request, ordered);
+/// As [`plan_group`], and paths that cannot be planned. With `measure`, as
+/// [`measure_group`].
+pub fn plan_group_on(
+    topology: &Topology,
+    root: Option<SwitchId>,
+    request: &GroupRequest,
+    measure: bool,
+) -> Result<GroupPlan, GroupError> {
+    unicast::with_paths(topology, root, request.routing, |paths| {
+        let mut plan = plan_group(paths, request)?;
+        if measure {
+            plan.metrics = measure_group(paths, &plan.request)?;
+        }
+        Ok(plan)
+    })
+}
+
+/// Plans a group. Hops are counted along these unicast paths; up\*/down\* routes also
+/// give the spanning tree.
+///
+/// # Errors
+/// Members that are none, or cannot reach each other; parameters outside their bounds;
+/// a scheme or order that the topology does not suit.
+pub fn plan_group<'r, 't: 'r>(
+    paths: impl Into<Unicast<'r, 't>>,
+    request: &GroupRequest,
+) -> Result<GroupPlan, GroupError> {
+    let paths = paths.into();
+    let (request, ordered) = complete(paths, request)?;
+    if let Scheme::Switch(parameters) = request.scheme {
+        return switches::plan_switch(paths.routes()?, request, parameters, ordered);
+    }
+    let structure = build(paths, &request, &ordered)?.expect("hosts forward");
+    let steps = match (request.scheme, request.discipline) {
+        (Scheme::KBinomial { k: Some(k) }, Discipline::Fpfs) => {
+            k_binomial::steps(ordered.len(), request.packets, k)
+        }
+        (_, discipline) => structure.steps_under(request.packets, discipline),
     };
-    let steps = match request.scheme {
-        Scheme::KBinomial { k: Some(k) } => k_binomial::steps(ordered.len(), request.packets, k),
-        _ => structure.steps(request.packets),
-    };
+    let edges = structure.edges_under(request.packets, request.discipline);
     Ok(GroupPlan {
         request,
         ordered,
         steps,
-        delivery: Delivery::Hosts {
-            edges: structure.edges(),
-        },
+        delivery: Delivery::Hosts { edges },
+        metrics: None,
     })
 }
 
@@ -220,46 +174,106 @@ pub fn plan_group(routes: &Routes<'_>, request: &GroupRequest) -> Result<GroupPl
 ///
 /// # Errors
 /// As [`plan_group`].
-pub fn plan_structure(
-    routes: &Routes<'_>,
+pub fn plan_structure<'r, 't: 'r>(
+    paths: impl Into<Unicast<'r, 't>>,
     request: &GroupRequest,
 ) -> Result<Option<Structure>, GroupError> {
-    let (request, ordered) = complete(routes, request)?;
-    build(routes, &request, &ordered)
+    let paths = paths.into();
+    let (request, ordered) = complete(paths, request)?;
+    build(paths, &request, &ordered)
+}
+
+/// As [`plan_structure`], on the unicast paths that the request asks for.
+///
+/// # Errors
+/// As [`plan_group_on`].
+pub fn plan_structure_on(
+    topology: &Topology,
+    root: Option<SwitchId>,
+    request: &GroupRequest,
+) -> Result<Option<Structure>, GroupError> {
+    unicast::with_paths(topology, root, request.routing, |paths| {
+        plan_structure(paths, request)
+    })
 }
 
 /// Checks the members and fills in every choice; gives the members in their order too.
 fn complete(
-    routes: &Routes<'_>,
+    paths: Unicast<'_, '_>,
     request: &GroupRequest,
 ) -> Result<(GroupRequest, Vec<HostId>), GroupError> {
+    let topology = paths.topology();
     let mut request = request.clone();
     request.members.sort_unstable();
-    for &member in &request.members {
-        check_reach(routes, request.source, member)?;
-    }
-    if let Scheme::KBinomial { k: k @ None } = &mut request.scheme {
-        *k = Some(k_binomial::optimal_k(
-            request.members.len(),
-            request.packets,
-        ));
-    }
-    let order = match (request.scheme, request.order) {
-        (Scheme::Tree { .. } | Scheme::Switch, _) => Order::Id,
-        (_, Some(order)) => order,
-        (Scheme::KBinomial { .. }, None) if routes.topology().grid().is_some() => Order::Dimension,
-        (Scheme::KBinomial { .. }, None) => Order::Cco,
-        (_, None) => Order::Id,
-    };
+    request.routing = Some(paths.routing());
+    let order = choose_order(topology, request.scheme, request.order)?;
     request.order = Some(order);
-    let ordered = order.apply(routes.topology(), routes.updown(), &request.members)?;
+    for &member in &request.members {
+        check_reach(paths, request.source, member)?;
+    }
+    match &mut request.scheme {
+        Scheme::KBinomial { k: k @ None } => {
+            *k = Some(k_binomial::optimal_k(
+                request.members.len(),
+                request.packets,
+            ));
+        }
+        Scheme::MuTorus { r: r @ None } => {
+            let ring = topology.grid().and_then(|grid| grid.radix.first());
+            *r = Some(ring.map_or(CHAIN_LENGTH_DEFAULT, |&radix| u32::from(radix)));
+        }
+        _ => {}
+    }
+    let own;
+    let updown = match paths {
+        Unicast::Routes(routes) => routes.updown(),
+        Unicast::DimensionOrder(_) => {
+            // Only CCO asks for the tree; to choose the root well takes longer.
+            let root = topology.switches().first().map(|switch| switch.id);
+            own = UpDown::new(topology, root.filter(|_| order != Order::Cco))?;
+            &own
+        }
+    };
+    let ordered = order.apply(topology, updown, &request.members)?;
     // The checks of members and source that every scheme makes.
     Structure::repeat(ordered.clone(), request.source)?;
     Ok((request, ordered))
 }
 
+/// The order that a scheme works on if this one is asked for.
+fn choose_order(
+    topology: &Topology,
+    scheme: Scheme,
+    asked: Option<Order>,
+) -> Result<Order, GroupError> {
+    let name = scheme.name();
+    let has_grid = topology.grid().is_some();
+    if scheme.goes_by_coordinates() && !has_grid && (asked.is_none() || scheme == Scheme::MdTorus) {
+        return Err(StructureError::SchemeNeedsGrid { scheme: name }.into());
+    }
+    Ok(match (scheme, asked) {
+        (Scheme::Tree { .. } | Scheme::Switch(_), _) => Order::Id,
+        (Scheme::MdTorus, None | Some(Order::Dimension)) => Order::Dimension,
+        (Scheme::MdTorus, Some(other)) => {
+            return Err(GroupError::Request {
+                at: "parameters.order".into(),
+                reason: format!(
+                    "{} does not suit {name}, which goes ring by ring; it takes dimension",
+                    other.name()
+                ),
+            });
+        }
+        (_, Some(order)) => order,
+        (Scheme::UTorus, None) => Order::Dimension,
+        (Scheme::STorus | Scheme::MuTorus { .. }, None) => Order::Hamiltonian,
+        (Scheme::KBinomial { .. }, None) if has_grid => Order::Dimension,
+        (Scheme::KBinomial { .. }, None) => Order::Cco,
+        (_, None) => Order::Id,
+    })
+}
+
 fn build(
-    routes: &Routes<'_>,
+    paths: Unicast<'_, '_>,
     request: &GroupRequest,
     ordered: &[HostId],
 ) -> Result<Option<Structure>, GroupError> {
@@ -268,10 +282,22 @@ fn build(
         Scheme::Repeat => Structure::repeat(ordered, source)?,
         Scheme::Circuit(variant) => Structure::circuit(ordered, source, variant)?,
         Scheme::Tree { variant, fan_out } => {
-            Structure::tree(plan_tree(routes, ordered, fan_out)?, source, variant)?
+            let hops = |a, b| paths.distance(a, b).ok().flatten();
+            let tree = RootedTree::build(ordered, fan_out, hops)?;
+            Structure::tree(tree, source, variant)?
         }
         Scheme::KBinomial { k } => Structure::k_binomial(ordered, source, k.unwrap_or(1))?,
-        Scheme::Switch => return Ok(None),
+        Scheme::Postal { lambda } => Structure::postal(ordered, source, lambda)?,
+        Scheme::UTorus => Structure::u_torus(ordered, source)?,
+        Scheme::STorus => Structure::s_torus(ordered, source)?,
+        Scheme::MdTorus => {
+            let rings = ordering::rings(paths.topology(), ordered)?;
+            Structure::md_torus(ordered, source, &rings)?
+        }
+        Scheme::MuTorus { r } => {
+            Structure::mu_torus(ordered, source, r.unwrap_or(CHAIN_LENGTH_DEFAULT))?
+        }
+        Scheme::Switch(_) => return Ok(None),
     };
     Ok(Some(structure))
 }
@@ -292,8 +318,8 @@ pub fn plan_tree(
     Ok(RootedTree::build(members, fan_out, hops)?)
 }
 
-fn check_reach(routes: &Routes<'_>, source: HostId, member: HostId) -> Result<(), GroupError> {
-    match routes.distance(source, member)? {
+fn check_reach(paths: Unicast<'_, '_>, source: HostId, member: HostId) -> Result<(), GroupError> {
+    match paths.distance(source, member)? {
         Some(_) => Ok(()),
         None => Err(StructureError::Apart {
             a: source,

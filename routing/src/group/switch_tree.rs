@@ -3,6 +3,9 @@
 use crate::ids::{HostId, PortId, SwitchId};
 use crate::topology::{Attachment, Topology, TopologyError};
 
+/// Port path to each of some hosts.
+pub(super) type Paths = Vec<(HostId, Vec<u8>)>;
+
 /// A switch and where it replicates to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchTree {
@@ -58,5 +61,19 @@ impl SwitchTree {
             }
         }
         Ok(tree)
+    }
+
+    /// Links below the switch, those to hosts among them.
+    pub fn links(&self) -> u64 {
+        let mut links = 0;
+        let mut open = vec![self];
+        while let Some(tree) = open.pop() {
+            links += tree.branches.len() as u64;
+            open.extend(tree.branches.iter().filter_map(|(_, end)| match end {
+                TreeEnd::Switch(next) => Some(next),
+                TreeEnd::Host(_) => None,
+            }));
+        }
+        links
     }
 }

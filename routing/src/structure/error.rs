@@ -22,10 +22,28 @@ pub enum StructureError {
         /// The members.
         members: Vec<HostId>,
     },
-    /// A limit of 0 on the children of a host.
+    /// A limit of 0 on the children of a host, or on the length of a chain.
     NoChildren {
         /// Which parameter.
         parameter: &'static str,
+    },
+    /// A parameter outside its bounds.
+    Outside {
+        /// Which parameter.
+        parameter: &'static str,
+        /// What it is.
+        value: u32,
+        /// The least it may be.
+        least: u32,
+        /// The most it may be.
+        most: u32,
+    },
+    /// Rings that do not hold the members.
+    Rings {
+        /// How many members each ring is said to have.
+        rings: Vec<usize>,
+        /// How many there are.
+        members: usize,
     },
     /// Two members without a way between them.
     Apart {
@@ -41,6 +59,13 @@ pub enum StructureError {
     },
     /// An order that needs coordinates, on a topology that has none.
     NoGrid,
+    /// A scheme that needs coordinates, on a topology that has none.
+    SchemeNeedsGrid {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// Dimension-order paths, on a topology without coordinates.
+    RoutingNeedsGrid,
     /// There is no scheme, variant or order of that name.
     UnknownName {
         /// What was to be named.
@@ -66,19 +91,34 @@ impl fmt::Display for StructureError {
                 )
             }
             NoChildren { parameter } => {
-                write!(
-                    f,
-                    "{parameter} is 0; a host needs room for 1 child at least"
-                )
+                write!(f, "{parameter} is 0; it is 1 at least")
             }
+            Outside {
+                parameter,
+                value,
+                least,
+                most,
+            } => write!(f, "{parameter} {value} is outside {least} to {most}"),
+            Rings { rings, members } => write!(
+                f,
+                "rings of {rings:?} members do not hold the {members} there are"
+            ),
             Apart { a, b } => write!(f, "members {a} and {b} cannot reach each other"),
             NotATree { reason } => write!(f, "edges make no rooted tree: {reason}"),
-            NoGrid => {
-                write!(
-                    f,
-                    "dimension order needs a torus or mesh; orders for any topology are id, cco"
-                )
-            }
+            NoGrid => f.write_str(
+                "dimension or hamiltonian order needs a torus or mesh; orders for any topology \
+                 are id, cco, random",
+            ),
+            SchemeNeedsGrid { scheme } => write!(
+                f,
+                "scheme {scheme} goes by coordinates, and this topology has none; it needs a \
+                 torus or mesh. Schemes for any topology are repeat, circuit, tree, k-binomial, \
+                 postal, switch"
+            ),
+            RoutingNeedsGrid => f.write_str(
+                "dimension-order paths need a torus or mesh; on any topology there are osud, \
+                 tree-only",
+            ),
             UnknownName {
                 what,
                 name,

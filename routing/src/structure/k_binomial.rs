@@ -1,8 +1,6 @@
 //! k-binomial tree (PACKET §4): a recursively doubling tree in which no host has more
 //! than k children, optimal for messages of several packets.
 
-use super::{BufferClass, Place, Send, Sends};
-
 /// N(s,k): hosts covered in s steps, the source included. Saturates at `u64::MAX`.
 ///
 /// # Panics
@@ -53,19 +51,12 @@ fn next_covered(covered: &[u64], k: u32) -> u64 {
         .fold(1u64, |sum, &part| sum.saturating_add(part))
 }
 
-/// How the tree divides the hosts, in offsets from the source.
+/// How the tree divides the hosts.
 #[derive(Clone, Debug)]
 pub(super) struct Cover {
     k: usize,
     /// N(0,k), N(1,k), … up to the first that is no less than the hosts.
     covered: Vec<u64>,
-}
-
-/// Hosts from `first` up to but not including `end`, served by the one at `first`.
-#[derive(Clone, Copy, Debug)]
-struct Segment {
-    first: usize,
-    end: usize,
 }
 
 impl Cover {
@@ -80,100 +71,19 @@ impl Cover {
         }
     }
 
-    /// Parts that the first host of a segment hands to others, in the order of the
-    /// sends: the first is N(s−1,k) hosts at the right end, the next N(s−2,k) to the
-    /// left of them, and so on; the last may be smaller.
-    fn parts(&self, segment: Segment) -> impl Iterator<Item = Segment> + '_ {
-        let hosts = (segment.end - segment.first) as u64;
-        let steps = self.covered.partition_point(|&covered| covered < hosts);
-        let mut end = segment.end;
-        self.covered[..steps]
-            .iter()
-            .rev()
-            .take(self.k)
-            .map_while(move |&covered| {
-                let left = end - segment.first - 1;
-                let size = left.min(usize::try_from(covered).unwrap_or(usize::MAX));
-                let part = Segment {
-                    first: end - size,
-                    end,
-                };
-                end -= size;
-                (size > 0).then_some(part)
-            })
+    pub(super) fn time(&self, hosts: usize) -> usize {
+        self.covered
+            .partition_point(|&covered| covered < hosts as u64)
     }
 
-    pub(super) fn place(&self, members: usize, source: usize, at: usize) -> Place {
-        let turn = Turn { members, source };
-        let offset = (at + members - source) % members;
-        let mut segment = Segment {
-            first: 0,
-            end: members,
-        };
-        let mut parent = None;
-        while segment.first != offset {
-            parent = Some(turn.place(segment.first));
-            segment = self
-                .parts(segment)
-                .find(|part| (part.first..part.end).contains(&offset))
-                .expect("the parts cover the segment");
-        }
-        Place {
-            parent,
-            class: turn.class(offset),
-            children: self
-                .parts(segment)
-                .map(|part| (turn.place(part.first), turn.class(part.first)))
-                .collect(),
-            submit: None,
-        }
-    }
-
-    pub(super) fn sends(&self, members: usize, source: usize) -> Sends {
-        let turn = Turn { members, source };
-        let mut sends = Vec::with_capacity(members.saturating_sub(1));
-        let mut segments = vec![Segment {
-            first: 0,
-            end: members,
-        }];
-        let mut next = 0;
-        while let Some(&segment) = segments.get(next) {
-            next += 1;
-            for part in self.parts(segment) {
-                let (from, to) = (turn.place(segment.first), turn.place(part.first));
-                sends.push(Send {
-                    from,
-                    to,
-                    class: turn.class(part.first),
-                });
-                segments.push(part);
+    /// The first part is N(s−1,k) hosts at the right end, the next N(s−2,k) to the left
+    /// of them, and so on, k times.
+    pub(super) fn part(&self, time: usize, send: usize) -> usize {
+        match time.checked_sub(send + 1) {
+            Some(left) if send < self.k => {
+                usize::try_from(self.covered[left]).unwrap_or(usize::MAX)
             }
-        }
-        Sends {
-            submission: None,
-            sends,
-        }
-    }
-}
-
-/// The order turned so that the source comes first. Sends go onward in the turned order;
-/// whoever is before the source in the order itself is past the one reversal.
-#[derive(Clone, Copy)]
-struct Turn {
-    members: usize,
-    source: usize,
-}
-
-impl Turn {
-    fn place(self, offset: usize) -> usize {
-        (self.source + offset) % self.members
-    }
-
-    fn class(self, offset: usize) -> BufferClass {
-        if self.source + offset >= self.members {
-            BufferClass::Two
-        } else {
-            BufferClass::One
+            _ => 0,
         }
     }
 }

@@ -9,19 +9,27 @@
 //! of groups that order their hosts alike. See [`buffers`] for the check.
 
 pub mod buffers;
+mod chains;
 mod circuit;
 mod error;
 pub mod k_binomial;
 pub mod ordering;
+pub mod postal;
+mod recursive;
+mod repeat;
 mod rooted_tree;
 mod schedule;
+pub mod torus_latency;
 
 use std::sync::Arc;
 
 pub use error::StructureError;
 pub use rooted_tree::{FAN_OUT_DEFAULT, RootedTree};
+pub use schedule::{Discipline, TimedSend};
 
 use crate::ids::HostId;
+use chains::Chains;
+use recursive::Division;
 
 /// The two classes of buffers at a host (WORM §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +76,7 @@ pub enum TreeVariant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edge {
     /// When, counted from 1, if every send takes one step and hosts forward as soon as
-    /// they have received (FPFS, PACKET §3.2).
+    /// they have received. Saturates.
     pub step: u32,
     /// Host that sends.
     pub from: HostId,
@@ -107,7 +115,8 @@ enum Shape {
     Repeat,
     Circuit(CircuitVariant),
     Tree(Arc<RootedTree>, TreeVariant),
-    KBinomial(k_binomial::Cover),
+    Recursive(Division),
+    Chains(Chains),
 }
 
 /// A role in terms of places in the order.
@@ -185,8 +194,105 @@ impl Structure {
         if k == 0 {
             return Err(StructureError::NoChildren { parameter: "k" });
         }
-        let cover = k_binomial::Cover::new(order.len(), k);
-        Structure::new(order, source, Shape::KBinomial(cover))
+        let division = Division::KBinomial(k_binomial::Cover::new(order.len(), k));
+        Structure::new(order, source, Shape::Recursive(division))
+    }
+
+    /// Tree of the postal model (NIC §5.4, §5.5), in which a message takes `lambda` send
+    /// times to be received. The destinations keep their order, so that a child comes
+    /// after its parent unless the parent is the source.
+    ///
+    /// # Errors
+    /// No members, one twice, a source that is not among them, or a `lambda` outside 1
+    /// to [`postal::LAMBDA_MAX`].
+    pub fn postal(
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+        lambda: u32,
+    ) -> Result<Structure, StructureError> {
+        let order = order.into();
+        if !(1..=postal::LAMBDA_MAX).contains(&lambda) {
+            return Err(StructureError::Outside {
+                parameter: "lambda",
+                value: lambda,
+                least: 1,
+                most: postal::LAMBDA_MAX,
+            });
+        }
+        let division = Division::Postal(postal::Postal::new(order.len(), lambda));
+        Structure::new(order, source, Shape::Recursive(division))
+    }
+
+    /// U-torus (TORUS §3): recursive halving of the order turned so that the source comes
+    /// first; ⌈log2 n⌉ steps. In the order of [`ordering::by_dimension`], on dimension-order
+    /// paths of a torus whose links have two lanes, no two messages of a step meet; with
+    /// one lane they seldom do.
+    ///
+    /// # Errors
+    /// No members, one twice, or a source that is not among them.
+    pub fn u_torus(
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+    ) -> Result<Structure, StructureError> {
+        Structure::new(order.into(), source, Shape::Recursive(Division::Halves))
+    }
+
+    /// S-torus (TORUS §3): from member to member in the order, which is
+    /// [`ordering::hamiltonian`] on a torus; stored and forwarded at each.
+    ///
+    /// # Errors
+    /// No members, one twice, or a source that is not among them.
+    pub fn s_torus(
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+    ) -> Result<Structure, StructureError> {
+        Structure::circuit(order, source, CircuitVariant::OmitLast)
+    }
+
+    /// M_d-torus (TORUS §3): the source sends to one member of every ring, which passes
+    /// on along its ring. `rings` holds how many members each ring has, in their order
+    /// (see [`ordering::rings`]).
+    ///
+    /// # Errors
+    /// No members, one twice, a source that is not among them, or rings that do not hold
+    /// as many members as there are.
+    pub fn md_torus(
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+        rings: &[usize],
+    ) -> Result<Structure, StructureError> {
+        let mut structure = Structure::repeat(order, source)?;
+        let members = structure.order.len();
+        let in_rings = rings
+            .iter()
+            .try_fold(0usize, |sum, &size| sum.checked_add(size));
+        if in_rings != Some(members) {
+            return Err(StructureError::Rings {
+                rings: rings.to_vec(),
+                members,
+            });
+        }
+        structure.shape = Shape::Chains(Chains::along_rings(structure.source, rings));
+        Ok(structure)
+    }
+
+    /// M_u-torus (TORUS §3): the order, turned so that the source comes first, is cut
+    /// after the source into chains of `length`; the source sends to the first of each.
+    ///
+    /// # Errors
+    /// No members, one twice, a source that is not among them, or a length of 0.
+    pub fn mu_torus(
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+        length: u32,
+    ) -> Result<Structure, StructureError> {
+        if length == 0 {
+            return Err(StructureError::NoChildren { parameter: "r" });
+        }
+        let mut structure = Structure::repeat(order, source)?;
+        let (members, source) = (structure.order.len(), structure.source);
+        structure.shape = Shape::Chains(Chains::of_length(members, source, length as usize));
+        Ok(structure)
     }
 
     fn new(
@@ -231,10 +337,11 @@ impl Structure {
         };
         let members = self.order.len();
         let place = match &self.shape {
-            Shape::Repeat => repeat_place(members, self.source, at),
+            Shape::Repeat => repeat::place(members, self.source, at),
             Shape::Circuit(variant) => circuit::place(members, self.source, *variant, at),
             Shape::Tree(tree, variant) => tree.place(self.source, *variant, at),
-            Shape::KBinomial(cover) => cover.place(members, self.source, at),
+            Shape::Recursive(division) => division.place(members, self.source, at),
+            Shape::Chains(chains) => chains.place(self.source, at),
         };
         let name = |(at, class): (usize, BufferClass)| (self.order[at], class);
         Ok(Role {
@@ -245,25 +352,56 @@ impl Structure {
         })
     }
 
-    /// Every send of the first packet, in the order of the schedule.
+    /// Every send of the first packet, in the order of the schedule (FPFS).
     pub fn edges(&self) -> Vec<Edge> {
-        schedule::edges(self)
+        schedule::edges(self, 1, Discipline::Fpfs)
+    }
+
+    /// Every send of the first packet of a message of so many, in the order of the
+    /// schedule.
+    pub fn edges_under(&self, packets: u32, discipline: Discipline) -> Vec<Edge> {
+        schedule::edges(self, packets, discipline)
     }
 
     /// Steps until the last host has received the last of `packets` packets, every host
     /// sending one packet a step, First-Packet-First-Served (PACKET §3.2). 0 for a
-    /// group of one, or no packets.
+    /// group of one, or no packets. A packet is received in the step it is sent in; in a
+    /// tree of the postal model, λ − 1 steps later.
     pub fn steps(&self, packets: u32) -> u64 {
-        schedule::steps(self, packets)
+        schedule::steps(self, packets, Discipline::Fpfs)
+    }
+
+    /// As [`Structure::steps`], in another discipline.
+    pub fn steps_under(&self, packets: u32, discipline: Discipline) -> u64 {
+        schedule::steps(self, packets, discipline)
+    }
+
+    /// Every send and when each packet goes, parents before children.
+    pub fn timed_sends(&self, packets: u32, discipline: Discipline) -> Vec<TimedSend> {
+        schedule::timed_sends(self, packets, discipline)
+    }
+
+    /// Send times until a packet has been received: λ of the postal model, 1 in others.
+    pub fn lambda(&self) -> u32 {
+        match &self.shape {
+            Shape::Recursive(Division::Postal(postal)) => postal.lambda(),
+            _ => 1,
+        }
+    }
+
+    /// Place of the source in the order of the members.
+    pub(crate) fn place_of_source(&self) -> usize {
+        self.source
     }
 
     fn sends(&self) -> Sends {
         let members = self.order.len();
         match &self.shape {
-            Shape::Repeat => repeat_sends(members, self.source),
+            Shape::Repeat => repeat::sends(members, self.source),
             Shape::Circuit(variant) => circuit::sends(members, self.source, *variant),
             Shape::Tree(tree, variant) => tree.sends(self.source, *variant),
-            Shape::KBinomial(cover) => cover.sends(members, self.source),
+            Shape::Recursive(division) => division.sends(members, self.source),
+            Shape::Chains(chains) => chains.sends(self.source),
         }
     }
 }
@@ -277,56 +415,5 @@ fn check_members(order: &[HostId]) -> Result<(), StructureError> {
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(StructureError::MemberTwice { host: pair[0] }),
         None => Ok(()),
-    }
-}
-
-/// The members after the source, then those before it; the latter are behind it in the
-/// order, and so in class 2.
-fn repeat_children(members: usize, source: usize) -> Vec<(usize, BufferClass)> {
-    let class = |to: usize| {
-        if to > source {
-            BufferClass::One
-        } else {
-            BufferClass::Two
-        }
-    };
-    (source + 1..members)
-        .chain(0..source)
-        .map(|to| (to, class(to)))
-        .collect()
-}
-
-fn repeat_place(members: usize, source: usize, at: usize) -> Place {
-    let mut place = Place {
-        parent: None,
-        class: BufferClass::One,
-        children: Vec::new(),
-        submit: None,
-    };
-    if at == source {
-        place.children = repeat_children(members, source);
-    } else {
-        place.parent = Some(source);
-        place.class = if at > source {
-            BufferClass::One
-        } else {
-            BufferClass::Two
-        };
-    }
-    place
-}
-
-fn repeat_sends(members: usize, source: usize) -> Sends {
-    let sends = repeat_children(members, source)
-        .into_iter()
-        .map(|(to, class)| Send {
-            from: source,
-            to,
-            class,
-        })
-        .collect();
-    Sends {
-        submission: None,
-        sends,
     }
 }

@@ -1,8 +1,11 @@
 //! Orders of the members of a group.
 
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+
 use super::{StructureError, check_members};
-use crate::ids::HostId;
-use crate::topology::{Topology, TopologyError};
+use crate::ids::{HostId, SwitchId};
+use crate::topology::{Grid, Topology, TopologyError};
 use crate::updown::UpDown;
 
 /// Ascending by id.
@@ -46,20 +49,91 @@ pub fn by_dimension(
     topology: &Topology,
     members: &[HostId],
 ) -> Result<Vec<HostId>, StructureError> {
+    by_key(topology, members, Grid::coordinates)
+}
+
+/// The order of a Hamiltonian path over the switches of a torus or mesh that uses links
+/// in the increasing direction only where they wrap (TORUS §3); hosts of a switch in
+/// order of id. On a torus, line after line of the first dimension, each line begun one
+/// place earlier than the line before, so that the step to the next line is one hop; on
+/// a mesh, every second line backwards. With the same number of switches in every
+/// dimension the path of a torus closes.
+///
+/// # Errors
+/// [`StructureError::NoGrid`] on other topologies, and a member that is no host.
+pub fn hamiltonian(topology: &Topology, members: &[HostId]) -> Result<Vec<HostId>, StructureError> {
+    by_key(topology, members, |grid, switch| {
+        let mut rank = 0u32;
+        for (&radix, place) in grid.radix.iter().zip(grid.coordinates(switch)).rev() {
+            let (radix, place) = (u32::from(radix), u32::from(place));
+            let along = match grid.wraps {
+                true => (place + rank) % radix,
+                false if rank.is_multiple_of(2) => place,
+                false => radix - 1 - place,
+            };
+            rank = rank * radix + along;
+        }
+        rank
+    })
+}
+
+/// How many members each ring of the last dimension holds, in the order of
+/// [`by_dimension`]; rings without members are left out.
+///
+/// # Errors
+/// [`StructureError::NoGrid`] without coordinates, and a member that is no host.
+pub fn rings(topology: &Topology, ordered: &[HostId]) -> Result<Vec<usize>, StructureError> {
+    let grid = topology.grid().ok_or(StructureError::NoGrid)?;
+    let ring = |member: HostId| {
+        let mut coordinates = grid.coordinates(switch_of(topology, member)?);
+        coordinates.pop();
+        Ok(coordinates)
+    };
+    let rings = ordered
+        .iter()
+        .map(|&member| ring(member))
+        .collect::<Result<Vec<_>, StructureError>>()?;
+    Ok(rings
+        .chunk_by(|ring, next| ring == next)
+        .map(<[_]>::len)
+        .collect())
+}
+
+/// At random, from a seed; the same members and seed give the same order.
+pub fn random(members: &[HostId], seed: u64) -> Vec<HostId> {
+    let mut order = by_id(members);
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    for last in (1..order.len()).rev() {
+        // The remainder's bias is below 2^-47 for at most 2^16 members.
+        let other = random.next_u64() % (last as u64 + 1);
+        order.swap(last, other as usize);
+    }
+    order
+}
+
+fn by_key<K: Ord>(
+    topology: &Topology,
+    members: &[HostId],
+    key: impl Fn(&Grid, SwitchId) -> K,
+) -> Result<Vec<HostId>, StructureError> {
     check_members(members)?;
     let grid = topology.grid().ok_or(StructureError::NoGrid)?;
-    let mut order = Vec::with_capacity(members.len());
-    for &member in members {
-        let host = topology
-            .host(member)
-            .map_err(|_| StructureError::NotMember {
-                host: member,
-                members: topology.hosts().iter().map(|host| host.id).collect(),
-            })?;
-        order.push((grid.coordinates(host.switch), member));
-    }
+    let mut order = members
+        .iter()
+        .map(|&member| Ok((key(grid, switch_of(topology, member)?), member)))
+        .collect::<Result<Vec<_>, StructureError>>()?;
     order.sort_unstable();
     Ok(order.into_iter().map(|(_, host)| host).collect())
+}
+
+fn switch_of(topology: &Topology, member: HostId) -> Result<SwitchId, StructureError> {
+    match topology.host(member) {
+        Ok(host) => Ok(host.switch),
+        Err(_) => Err(StructureError::NotMember {
+            host: member,
+            members: topology.hosts().iter().map(|host| host.id).collect(),
+        }),
+    }
 }
 
 fn depth_first_ranks(topology: &Topology, updown: &UpDown) -> Vec<u32> {

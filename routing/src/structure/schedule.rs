@@ -1,84 +1,167 @@
-//! When who sends: every host sends one packet a step, and forwards packet after packet,
-//! each to all its children, as soon as it has received it (FPFS, PACKET §3.2).
+//! When who sends, if every host sends one packet a step.
+//!
+//! The steps in which a host sends its packets to one child are the larger of two lines
+//! over the number of the packet, so that no packet need be replayed: packets that come
+//! every r steps leave a host of f children every max(r, f) steps, one after the other to
+//! all children (FPFS), or every max(r, 1) steps to the first child alone (FCFS).
 
-use super::{Edge, Sends, Structure};
+use super::{Edge, Send, Sends, Structure, StructureError};
 
-pub(super) fn edges(structure: &Structure) -> Vec<Edge> {
+/// In which order a host sends the packets of a message to its children.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discipline {
+    /// First-Packet-First-Served (PACKET §3.2): each packet to all children, as soon as
+    /// it is there, and then the next.
+    #[default]
+    Fpfs,
+    /// First-Child-First-Served, the baseline of PACKET §3.1: all packets to the first
+    /// child, then all to the next.
+    Fcfs,
+}
+
+impl Discipline {
+    /// Names of both.
+    pub const NAMES: &'static [&'static str] = &["fpfs", "fcfs"];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Discipline::Fpfs => "fpfs",
+            Discipline::Fcfs => "fcfs",
+        }
+    }
+
+    /// The discipline of that name.
+    ///
+    /// # Errors
+    /// [`StructureError::UnknownName`].
+    pub fn from_name(name: &str) -> Result<Discipline, StructureError> {
+        match name {
+            "fpfs" => Ok(Discipline::Fpfs),
+            "fcfs" => Ok(Discipline::Fcfs),
+            _ => Err(StructureError::UnknownName {
+                what: "discipline",
+                name: name.to_owned(),
+                choices: Discipline::NAMES,
+            }),
+        }
+    }
+}
+
+/// The larger of two lines: `first + packet · rate`, packets counted from 0.
+#[derive(Clone, Copy, Debug, Default)]
+struct Steps([(u64, u64); 2]);
+
+impl Steps {
+    fn one(first: u64, rate: u64) -> Steps {
+        Steps([(first, rate); 2])
+    }
+
+    fn at(self, packet: u64) -> u64 {
+        let [a, b] = self.0.map(|(first, rate)| first + packet * rate);
+        a.max(b)
+    }
+
+    fn later(self, steps: u64) -> Steps {
+        Steps(self.0.map(|(first, rate)| (first + steps, rate)))
+    }
+
+    fn no_faster_than(self, least: u64) -> Steps {
+        Steps(self.0.map(|(first, rate)| (first, rate.max(least))))
+    }
+}
+
+/// A send of all packets of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct TimedSend {
+    /// Place of the sender in the order of the members.
+    pub(crate) from: usize,
+    /// Place of the receiver.
+    pub(crate) to: usize,
+    class: super::BufferClass,
+    steps: Steps,
+}
+
+impl TimedSend {
+    /// The step in which this packet is sent, both counted from 1.
+    pub fn step(&self, packet: u32) -> u64 {
+        self.steps.at(u64::from(packet.saturating_sub(1)))
+    }
+}
+
+/// Every send, parents before children; a submission comes first.
+pub(super) fn timed_sends(
+    structure: &Structure,
+    packets: u32,
+    discipline: Discipline,
+) -> Vec<TimedSend> {
     let Sends { submission, sends } = structure.sends();
+    let flight = u64::from(structure.lambda()) - 1;
+    let packets = u64::from(packets.max(1));
     let members = structure.order.len();
-    let lead = u32::from(submission.is_some());
-    let mut received = vec![0u32; members];
-    let mut busy_until = vec![lead; members];
-    let mut edges = Vec::with_capacity(sends.len() + 1);
-    let mut push = |step, send: super::Send| {
-        edges.push(Edge {
-            step,
+    let mut timed = Vec::with_capacity(sends.len() + 1);
+    let mut received = vec![None::<Steps>; members];
+    let time = |send: Send, steps| TimedSend {
+        from: send.from,
+        to: send.to,
+        class: send.class,
+        steps,
+    };
+    if let Some(send) = submission {
+        timed.push(time(send, Steps::one(1, 1)));
+        received[send.to] = Some(Steps::one(1, 1).later(flight));
+    } else {
+        received[structure.source] = Some(Steps::default());
+    }
+    for children in sends.chunk_by(|send, next| send.from == next.from) {
+        let from = children[0].from;
+        let mut ready = received[from].expect("parents come before children");
+        if submission.is_some_and(|send| send.from == from) {
+            // A source that submits forwards after its last packet has left.
+            ready.0[1] = (packets, 0);
+        }
+        for (number, send) in children.iter().enumerate() {
+            let steps = match discipline {
+                Discipline::Fpfs => ready
+                    .no_faster_than(children.len() as u64)
+                    .later(number as u64 + 1),
+                Discipline::Fcfs => ready.no_faster_than(1).later(1),
+            };
+            if discipline == Discipline::Fcfs {
+                // By then the last packet is there.
+                ready = Steps::one(steps.at(packets - 1), 0);
+            }
+            timed.push(time(*send, steps));
+            // In a circuit that returns, the source has had it from the beginning.
+            received[send.to].get_or_insert(steps.later(flight));
+        }
+    }
+    timed
+}
+
+pub(super) fn edges(structure: &Structure, packets: u32, discipline: Discipline) -> Vec<Edge> {
+    let mut edges: Vec<Edge> = timed_sends(structure, packets, discipline)
+        .into_iter()
+        .map(|send| Edge {
+            step: u32::try_from(send.step(1)).unwrap_or(u32::MAX),
             from: structure.order[send.from],
             to: structure.order[send.to],
             class: send.class,
-        });
-    };
-    if let Some(send) = submission {
-        push(1, send);
-        received[send.to] = 1;
-    }
-    for send in sends {
-        let step = busy_until[send.from].max(received[send.from]) + 1;
-        busy_until[send.from] = step;
-        // In a circuit that returns, the source has had it from the beginning.
-        if send.to != structure.source || submission.is_some() {
-            received[send.to] = step;
-        }
-        push(step, send);
-    }
+        })
+        .collect();
     // Stable: sends of one step stay in the order in which parents got the message.
     edges.sort_by_key(|edge| edge.step);
     edges
 }
 
-pub(super) fn steps(structure: &Structure, packets: u32) -> u64 {
-    let Sends { submission, sends } = structure.sends();
-    let members = structure.order.len();
-    let packets = packets as usize;
-    if packets == 0 || sends.is_empty() {
+pub(super) fn steps(structure: &Structure, packets: u32, discipline: Discipline) -> u64 {
+    if packets == 0 {
         return 0;
     }
-    // received[host][packet], and how many sends each host makes of every packet.
-    let mut received: Vec<Vec<u64>> = vec![Vec::new(); members];
-    let mut fan_out = vec![0usize; members];
-    for send in &sends {
-        fan_out[send.from] += 1;
-    }
-    let root = submission.map_or(structure.source, |send| send.to);
-    received[root] = match submission {
-        Some(_) => (1..=packets as u64).collect(),
-        None => vec![0; packets],
-    };
-    // A source that submits sends packet p in step p, and forwards after that.
-    let mut last = 0;
-    let mut place = 0;
-    while place < sends.len() {
-        let from = sends[place].from;
-        let children = &sends[place..place + fan_out[from]];
-        let mut busy_until = match submission {
-            Some(send) if send.from == from => packets as u64,
-            _ => 0,
-        };
-        let mut arrivals = vec![Vec::with_capacity(packets); children.len()];
-        for &ready in &received[from] {
-            busy_until = busy_until.max(ready);
-            for arrival in &mut arrivals {
-                busy_until += 1;
-                arrival.push(busy_until);
-            }
-        }
-        last = last.max(busy_until);
-        for (child, arrival) in children.iter().zip(arrivals) {
-            if received[child.to].is_empty() {
-                received[child.to] = arrival;
-            }
-        }
-        place += children.len();
-    }
-    last
+    let flight = u64::from(structure.lambda()) - 1;
+    timed_sends(structure, packets, discipline)
+        .iter()
+        .map(|send| send.step(packets) + flight)
+        .max()
+        .unwrap_or(0)
 }

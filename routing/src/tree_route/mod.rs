@@ -2,11 +2,12 @@
 //!
 //! From the port paths to some hosts, all from one source, to the bytes of one or
 //! several TREE routes, and back. The agent builds such a route for every retransmission
-//! to exactly the hosts that miss a packet, so encoding costs one sort and no allocation
-//! but the routes themselves once a [`TreeEncoder`] has warmed up.
+//! to exactly the hosts that miss a packet, so encoding what fits one route costs one sort
+//! and no allocation but the route itself once a [`TreeEncoder`] has warmed up.
 
 mod decode;
 mod error;
+mod split;
 mod walk;
 
 pub use decode::{Branch, Branches, branches, decode_tree};
@@ -47,9 +48,10 @@ pub fn encode_tree<P: AsRef<[u8]>>(
 
 impl TreeEncoder {
     /// TREE routes that together reach every host once. `paths` are source routes from
-    /// one source: port bytes, the last one leading to the host. Routes over 255 bytes,
-    /// or with more than [`BRANCHES_MAX`] branches at a switch, are split; hosts near
-    /// each other stay together. No paths give no routes.
+    /// one source: port bytes, the last one leading to the host. What would take more than
+    /// 255 bytes, or [`BRANCHES_MAX`] branches at a switch, is split into as few routes as
+    /// can be found, and of these into those that cross the fewest links. No paths give no
+    /// routes.
     ///
     /// # Errors
     /// A path that is empty, too long or has a byte that is no port; two hosts at the
@@ -66,25 +68,25 @@ impl TreeEncoder {
         self.order.extend(0..paths.len() as u32);
         self.order.sort_unstable_by(|&a, &b| path(a).cmp(path(b)));
 
-        let mut routes = Vec::new();
-        let mut rest = self.order.as_slice();
-        while !rest.is_empty() {
-            let taken = count_fitting(rest, path).map_err(|(first, second)| {
-                let (first, second) = (rest[first], rest[second]);
-                TreeEncodeError::PathsOverlap {
-                    first: paths[first as usize].0,
-                    second: paths[second as usize].0,
-                    path: path(first).to_vec(),
-                }
-            })?;
-            let (route, after) = rest.split_at(taken);
-            routes.push(TreeRoute {
-                bytes: write_route(route, path),
-                hosts: route.iter().map(|&index| paths[index as usize].0).collect(),
-            });
-            rest = after;
+        check_overlaps(&self.order, path).map_err(|(first, second)| {
+            TreeEncodeError::PathsOverlap {
+                first: paths[first as usize].0,
+                second: paths[second as usize].0,
+                path: path(first).to_vec(),
+            }
+        })?;
+        let write = |route: &[u32]| TreeRoute {
+            bytes: write_route(route, path),
+            hosts: route.iter().map(|&index| paths[index as usize].0).collect(),
+        };
+        if self.order.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(routes)
+        if fits_one_route(&self.order, path) {
+            return Ok(vec![write(&self.order)]);
+        }
+        let routes = split::split(&self.order, path);
+        Ok(routes.iter().map(|route| write(route)).collect())
     }
 }
 
@@ -108,45 +110,33 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// How many of the sorted paths fit into one route, at least one. Fails with the places
-/// of two paths of which the first is where the second passes or ends.
-fn count_fitting<'p>(
-    sorted: &[u32],
-    path: impl Fn(u32) -> &'p [u8],
-) -> Result<usize, (usize, usize)> {
+/// Fails with two paths of which the first begins the second; sorting has put such paths
+/// next to each other.
+fn check_overlaps<'p>(sorted: &[u32], path: impl Fn(u32) -> &'p [u8]) -> Result<(), (u32, u32)> {
+    let overlapping = sorted
+        .windows(2)
+        .find(|pair| path(pair[1]).starts_with(path(pair[0])));
+    overlapping.map_or(Ok(()), |pair| Err((pair[0], pair[1])))
+}
+
+/// Whether sorted paths make one route.
+fn fits_one_route<'p>(sorted: &[u32], path: impl Fn(u32) -> &'p [u8]) -> bool {
     // Branches so far at each switch along the path added last.
     let mut branches = [0usize; SWITCHES_CROSSED_MAX];
     let mut bytes = 1;
     let mut last: &[u8] = &[];
-    for (place, &index) in sorted.iter().enumerate() {
+    for &index in sorted {
         let next = path(index);
         let shared = common_prefix(last, next);
-        if place > 0 && shared == last.len() {
-            return Err((place - 1, place));
-        }
         bytes += 2 * (next.len() - shared);
         if bytes > ROUTE_BYTES_MAX || branches[shared] == BRANCHES_MAX {
-            return check_overlap(sorted, place, path);
+            return false;
         }
         branches[shared] += 1;
         branches[shared + 1..next.len().max(shared + 1)].fill(1);
         last = next;
     }
-    Ok(sorted.len())
-}
-
-/// The cut before `place` is fine unless the paths on its two sides overlap.
-fn check_overlap<'p>(
-    sorted: &[u32],
-    place: usize,
-    path: impl Fn(u32) -> &'p [u8],
-) -> Result<usize, (usize, usize)> {
-    let (before, after) = (path(sorted[place - 1]), path(sorted[place]));
-    if after.starts_with(before) {
-        Err((place - 1, place))
-    } else {
-        Ok(place)
-    }
+    true
 }
 
 /// Writes sorted paths, of which none is the beginning of another, as one route.

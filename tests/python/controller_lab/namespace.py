@@ -151,8 +151,8 @@ class Lab:
         transport = httpx.HTTPTransport(uds=f"{self.directory}/{name}.rest")
         return httpx.Client(transport=transport, base_url="http://controller/v1", timeout=10.0)
 
-    def start_controller(self, name: str = "controller") -> None:
-        """Starts a controller as a user does, and waits until it answers."""
+    def start_controller(self, name: str = "controller", *options: str) -> None:
+        """Starts a controller as a user does, with further options, and waits until it answers."""
         switches = [
             {"id": n, "address": self.switch_address(n), "device_id": n, "ports": PORTS}
             for n in range(SWITCHES)
@@ -162,7 +162,7 @@ class Lab:
         argv = [sys.executable, "-m", "wormcast.cli.main", "controller", "run", "--switches", str(file)]
         agents = self.agents_address if name == "controller" else f"unix:{self.directory}/{name}.agents"
         argv += ["--agents", agents, "--listen", f"unix:{self.directory}/{name}.rest"]
-        argv += ["--state", f"{self.directory}/{name}.db", "-v"]
+        argv += ["--state", f"{self.directory}/{name}.db", "-v", *options]
         if self.pipeline is not None:
             argv += ["--pipeline", str(self.pipeline)]
         self.ask("start", name=name, argv=argv, log=f"{self.directory}/{name}.log")

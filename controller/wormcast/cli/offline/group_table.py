@@ -1,0 +1,68 @@
+"""A planned group as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def group_table(group: Mapping[str, Any]) -> str:
+    """Scheme, parameters, steps, who sends to whom in which step, and the metrics."""
+    parameters = ", ".join(
+        f"{name} {value}" for name, value in group["parameters"].items() if value is not None
+    )
+    lines = [
+        f"{group['scheme']} from host {group['source']} to {len(group['members'])} members: "
+        f"{group['steps']} steps",
+        f"  {parameters}",
+    ]
+    if "edges" in group:
+        lines += _sends(group)
+    elif "tree" in group:
+        lines += [f"switch {group['tree']['switch']}", *_branches(group["tree"], "")]
+    if "metrics" in group:
+        lines += ["", *_metrics(group["metrics"])]
+    return "\n".join(lines) + "\n"
+
+
+def _sends(group: Mapping[str, Any]) -> Iterator[str]:
+    children: dict[int, list[Mapping[str, Any]]] = {}
+    edges = sorted(group["edges"], key=lambda edge: edge["step"])
+    for edge in edges:
+        children.setdefault(edge["from"], []).append(edge)
+    yield f"{group['source']}"
+    # Host and edge by edge; a host is gone through once, also if a message returns to it.
+    shown = {group["source"]}
+    stack = [("", edge, edge is children[group["source"]][-1]) for edge in children.get(group["source"], [])]
+    stack.reverse()
+    while stack:
+        indent, edge, last = stack.pop()
+        to = edge["to"]
+        second = ", class 2" if edge["class"] == 2 else ""
+        yield f"{indent}{'└─ ' if last else '├─ '}{to}  (step {edge['step']}{second})"
+        if to not in shown:
+            shown.add(to)
+            below = children.get(to, [])
+            deeper = indent + ("   " if last else "│  ")
+            stack += [(deeper, child, child is below[-1]) for child in reversed(below)]
+
+
+def _branches(tree: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for branch in tree["branches"]:
+        last = branch is tree["branches"][-1]
+        end = f"host {branch['host']}" if "host" in branch else f"switch {branch['switch']}"
+        yield f"{indent}{'└─ ' if last else '├─ '}port {branch['port']}: {end}"
+        if "branches" in branch:
+            yield from _branches(branch, indent + ("   " if last else "│  "))
+
+
+def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in metrics.items():
+        if isinstance(value, dict):
+            yield f"  {name}: " + ", ".join(f"{inner} {_number(number)}" for inner, number in value.items())
+        elif value is not None:
+            yield f"  {name}: {_number(value)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,114 @@
+"""Pictures of planned groups, as SVG text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+SPACING = 44.0
+LEVEL = 64.0
+MARGIN = 30.0
+RADIUS = 14.0
+CLASS_1, CLASS_2, SOURCE, HOST, INK = "#1f3d5c", "#b3541e", "#1f3d5c", "#f2e3c2", "#222222"
+
+
+def group_svg(group: Mapping[str, Any]) -> str:
+    """Who sends to whom, the source on top, children from left to right in the order of
+    the sends; each send with its step, those in the second buffer class in another
+    colour. A group whose switches replicate has its tree of switches drawn."""
+    edges = _edges(group)
+    at = _places(edges, _root(group))
+    shapes: list[str] = []
+    for edge in edges:
+        (x1, y1), (x2, y2) = at[edge["from"]], at[edge["to"]]
+        colour = CLASS_2 if edge["class"] == 2 else CLASS_1
+        dashes = ' stroke-dasharray="4 3"' if edge.get("back") else ""
+        shapes.append(
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+            f'stroke="{colour}" stroke-width="1.6"{dashes}/>'
+        )
+        shapes.append(_label((0.35 * x1 + 0.65 * x2 + 8, 0.35 * y1 + 0.65 * y2), str(edge["label"]), colour))
+    for name, (x, y) in at.items():
+        top = name == _root(group)
+        shapes.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS}" fill="{SOURCE if top else HOST}" stroke="{INK}"/>'
+        )
+        shapes.append(_label((x, y), name, "#ffffff" if top else INK))
+    width = max(x for x, _ in at.values()) + MARGIN
+    height = max(y for _, y in at.values()) + MARGIN
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" font-size="11">'
+    title = f"<title>{group['scheme']} from host {group['source']}, {group['steps']} steps</title>"
+    return "\n".join([head, title, *shapes, "</svg>\n"])
+
+
+def _root(group: Mapping[str, Any]) -> str:
+    return f"{group['source']}" if "edges" in group else f"s{group['tree']['switch']}"
+
+
+def _edges(group: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if "edges" not in group:
+        return _switch_edges(group["tree"])
+    reached = {str(group["source"])}
+    edges = []
+    for edge in group["edges"]:
+        to = str(edge["to"])
+        edges.append(
+            {
+                "from": str(edge["from"]),
+                "to": to,
+                "class": edge["class"],
+                "label": edge["step"],
+                "back": to in reached,
+            }
+        )
+        reached.add(to)
+    return edges
+
+
+def _switch_edges(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
+    edges: list[dict[str, Any]] = []
+    open_trees = [tree]
+    while open_trees:
+        at = open_trees.pop()
+        for branch in at["branches"]:
+            to = f"{branch['host']}" if "host" in branch else f"s{branch['switch']}"
+            edges.append({"from": f"s{at['switch']}", "to": to, "class": 1, "label": branch["port"]})
+            if "branches" in branch:
+                open_trees.append(branch)
+    return edges
+
+
+def _places(edges: list[dict[str, Any]], root: str) -> dict[str, tuple[float, float]]:
+    """Leaves side by side, every other node over the middle of its children."""
+    children: dict[str, list[str]] = {}
+    for edge in edges:
+        if not edge.get("back"):
+            children.setdefault(edge["from"], []).append(edge["to"])
+    # Parents before children, so that in reverse every child is placed before its parent.
+    order, depth = [root], {root: 0}
+    for node in order:
+        for child in children.get(node, []):
+            depth[child] = depth[node] + 1
+            order.append(child)
+    leaves: list[str] = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        below = children.get(node, [])
+        stack.extend(reversed(below))
+        if not below:
+            leaves.append(node)
+    x = {leaf: MARGIN + SPACING * place for place, leaf in enumerate(leaves)}
+    for node in reversed(order):
+        if node not in x:
+            ends = [x[child] for child in children[node]]
+            x[node] = (ends[0] + ends[-1]) / 2
+    return {node: (x[node], MARGIN + LEVEL * depth[node]) for node in order}
+
+
+def _label(at: tuple[float, float], text: str, colour: str) -> str:
+    x, y = at
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="middle" '
+        f'dominant-baseline="central">{text}</text>'
+    )

@@ -1,0 +1,76 @@
+//! Every packet over every channel, event by event.
+
+mod engine;
+mod recurrence;
+
+use super::{Channel, Fabric, Message, Traffic};
+use crate::ids::HostId;
+
+/// How a channel was used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChannelUse {
+    /// The channel.
+    pub channel: Channel,
+    /// Time that packets were on it.
+    pub busy_ns: f64,
+    /// Most bytes that waited for it, what was on its way out included.
+    pub backlog_bytes_max: u64,
+}
+
+/// What a replay found. Times count from when the application hands over the message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// Until the last member has the last packet; 0 in a group of one.
+    pub completion_ns: f64,
+    /// Until the source has sent its last copy (start-up latency of TORUS §4).
+    pub start_up_ns: f64,
+    /// When each member had the last packet, in the order the plan reaches them.
+    pub members: Vec<(HostId, f64)>,
+    /// The channels in use, ascending.
+    pub channels: Vec<ChannelUse>,
+    /// Packets gone through one by one. Where the state of the network recurs, whole
+    /// periods are skipped, which changes no time.
+    pub packets_replayed: u64,
+    /// Events handled.
+    pub events: u64,
+}
+
+impl Replay {
+    /// Most bytes that waited for a channel.
+    pub fn backlog_bytes_max(&self) -> u64 {
+        self.channels
+            .iter()
+            .map(|used| used.backlog_bytes_max)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// Replays a message. The source has it all at time 0. Exact for the model of
+/// [`crate::cost`]: channels and processors serve in order of arrival, ties by the order
+/// of the sends in the plan.
+pub fn replay(fabric: &Fabric<'_, '_>, traffic: &Traffic, message: Message) -> Replay {
+    let mut engine = engine::Engine::new(fabric, traffic, message);
+    engine.run();
+    engine.finish(fabric)
+}
+
+/// As [`replay`], but never skips: every packet is gone through, however many there are.
+pub fn replay_in_full(fabric: &Fabric<'_, '_>, traffic: &Traffic, message: Message) -> Replay {
+    let mut engine = engine::Engine::new(fabric, traffic, message);
+    engine.never_skip();
+    engine.run();
+    engine.finish(fabric)
+}
+
+/// As [`replay`], if so many events do: all there are, or as many as it takes until the
+/// state of the network recurs. `None` if they do not.
+pub fn replay_within(
+    fabric: &Fabric<'_, '_>,
+    traffic: &Traffic,
+    message: Message,
+    events: u64,
+) -> Option<Replay> {
+    let mut engine = engine::Engine::new(fabric, traffic, message);
+    engine.run_within(events).then(|| engine.finish(fabric))
+}

@@ -1,0 +1,84 @@
+"""Groups that the switches replicate, from Python: what a plan says is what switches do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from wormcast import plan
+
+Json = dict[str, Any]
+
+
+def planned(topology: Json, members: list[int], mode: str, guard: str) -> Json:
+    parameters = {"mode": mode, "guard": guard, "group": 300}
+    return plan.group(
+        topology,
+        {"scheme": "switch", "source": members[0], "members": members, "parameters": parameters},
+    )
+
+
+def ends(topology: Json) -> dict[tuple[int, int], tuple[int, int] | int]:
+    """What hangs on each port: a host, or a port of another switch."""
+    found: dict[tuple[int, int], tuple[int, int] | int] = {
+        (host["switch"], host["port"]): host["id"] for host in topology["hosts"]
+    }
+    for link in topology["links"]:
+        one, other = (link["a"], link["a_port"]), (link["b"], link["b_port"])
+        found[one], found[other] = other, one
+    return found
+
+
+def spread(topology: Json, entries: list[Json], sender: int) -> list[int]:
+    """Hosts that copies of a GROUP worm reach."""
+    beyond = ends(topology)
+    ports = {entry["switch"]: entry["ports"] for entry in entries}
+    place = next((h["switch"], h["port"]) for h in topology["hosts"] if h["id"] == sender)
+    reached, waiting = [], [place]
+    while waiting:
+        switch, came_by = waiting.pop()
+        for port in ports[switch]:
+            if port != came_by:
+                end = beyond[switch, port]
+                if isinstance(end, int):
+                    reached.append(end)
+                else:
+                    waiting.append(end)
+        assert len(waiting) < 1000, "the worm goes round"
+    return sorted(reached)
+
+
+@pytest.mark.parametrize("guard", ["A", "B", "C"])
+@pytest.mark.parametrize("spec", ["irregular:16:3", "torus:4:2", "fat-tree:4"])
+def test_every_mode_reaches_the_members(spec: str, guard: str) -> None:
+    topology = plan.make(spec)
+    members = [1, 4, 6, 9, 12, 15]
+    tree = planned(topology, members, "tree", guard)
+    reached = []
+    for source, route in plan.trees_of(tree):
+        walk = plan.walk_tree(topology, source, route)
+        assert walk["losses"] == []
+        reached += [copy["host"] for copy in walk["deliveries"]]
+    assert sorted(reached) == members[1:]
+    table = planned(topology, members, "table", guard)
+    assert {entry["group"] for entry in table["entries"]} == {300}
+    sender = table["relay"]["host"] if "relay" in table else 1
+    assert set(spread(topology, table["entries"], sender)) | {sender, 1} >= set(members)
+    assert set(spread(topology, table["entries"], sender)) <= set(members)
+    broadcast = planned(topology, members, "broadcast", guard)
+    assert broadcast["filtered"] == len(topology["hosts"]) - 5
+    for file in (tree, table, broadcast):
+        assert file["link_crossings"] >= file["crossings_bound"] >= 6
+        assert file["excess"] == pytest.approx(file["link_crossings"] / file["crossings_bound"] - 1, abs=1e-4)
+        assert file["unicast"] == ("tree-only" if guard == "A" else "osud")
+
+
+def test_the_multicast_root_is_where_the_hosts_are() -> None:
+    line = plan.make("line:7")
+    line["hosts"] += [{"id": 7 + n, "switch": 1, "port": 100 + n} for n in range(9)]
+    line["switches"][1]["ports"] = 120
+    root, links = plan.multicast_root(line, 4)
+    assert root == 1
+    assert links < plan.multicast_root(plan.make("line:7"), 4)[1]
+    with pytest.raises(plan.RoutingError, match="members 0"):
+        plan.multicast_root(line, 0)
