@@ -8,10 +8,17 @@ while planning.
 from collections.abc import Sequence
 
 class RoutingError(ValueError):
-    """Input that is refused; the text names the value, the bound and the choices."""
+    """Input that is refused; the text names the value, the bound and the choices.
+
+    Errors of topology files carry more: `code`, a word such as "port-used-twice", and
+    `line` and `column`, from 1, or None where the mistake is at no one place.
+    """
 
 def kinds() -> list[str]:
     """Every kind of topology that generate_topology makes, and how it is written."""
+
+def topology_formats() -> list[str]:
+    """Names of the file formats of topologies."""
 
 def algorithms() -> list[str]:
     """Names of the routing algorithms."""
@@ -21,6 +28,14 @@ def schemes() -> list[str]:
 
 def generate_topology(spec: str) -> str:
     """A topology file of this kind, as in "torus:4"."""
+
+def read_topology_file(
+    content: str, format: str | None = None, allow_split: bool = False, hosts_per_switch: int = 0
+) -> str:
+    """A topology file in any format, as JSON; the format is found out if not given."""
+
+def write_topology_file(topology: str, format: str) -> str:
+    """A topology file in another format."""
 
 def check_topology(topology: str, allow_split: bool = False) -> str:
     """Checks a topology file; a split fabric is refused unless allowed."""

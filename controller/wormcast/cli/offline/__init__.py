@@ -1,4 +1,4 @@
-"""Commands that work on files, without a controller: `topo make`, `topo draw`, `balance`, `change`, and
+"""Commands that work on files, without a controller: `topo make|convert|draw`, `balance`, `change`, and
 `route`, `group plan`, `verify` with `--topology`.
 
 They read and write the JSON files of ARCHITECTURE.md. Exit codes: 0 done, 1 the routes
@@ -9,7 +9,7 @@ from wormcast.cli.offline.balance import balance
 from wormcast.cli.offline.change import change
 from wormcast.cli.offline.group import group_plan
 from wormcast.cli.offline.route import route
-from wormcast.cli.offline.topo import topo_draw, topo_make
+from wormcast.cli.offline.topo import topo_convert, topo_draw, topo_make
 from wormcast.cli.offline.verify import verify
 
-__all__ = ["balance", "change", "group_plan", "route", "topo_draw", "topo_make", "verify"]
+__all__ = ["balance", "change", "group_plan", "route", "topo_convert", "topo_draw", "topo_make", "verify"]
