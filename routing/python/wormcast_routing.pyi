@@ -30,13 +30,30 @@ def damage_topology(
 ) -> str:
     """What remains without links (named by switch and port), switches and hosts."""
 
-def plan_all_routes(topology: str, algorithm: str = "osud", root: int | None = None) -> str:
-    """A file of routes between all hosts."""
+def plan_all_routes(
+    topology: str,
+    algorithm: str = "osud",
+    root: int | None = None,
+    seed: int = 1,
+    src: int | None = None,
+    dst: int | None = None,
+) -> str:
+    """A file of routes: between all hosts, or from one, or to one, or both."""
 
 def plan_route(
-    topology: str, src: int, dst: int, algorithm: str = "osud", root: int | None = None
+    topology: str,
+    src: int,
+    dst: int,
+    algorithm: str = "osud",
+    root: int | None = None,
+    seed: int = 1,
 ) -> str:
-    """One route, as an entry of a file of routes."""
+    """One route, as an entry of a file of routes; of several, the first."""
+
+def summarize_routes(
+    topology: str, algorithm: str = "osud", root: int | None = None, seed: int = 1
+) -> str:
+    """Figures over all routes: how long, how many in-transit hosts, which load."""
 
 def spanning_tree(topology: str, root: int | None = None) -> str:
     """The up*/down* spanning tree: root, roots, links (parent's side first), levels."""
@@ -84,8 +101,23 @@ def verify(
     trees: Sequence[tuple[int, bytes]] = (),
     branching: str = "independent",
     root: int | None = None,
+    groups: Sequence[str] = (),
+    buffers: str = "spill",
+    forwarding: str = "store",
 ) -> str:
-    """Deadlock check of routes from a file, of an algorithm, and of TREE routes."""
+    """Deadlock check of routes from a file, of an algorithm, of TREE routes and of files
+    of group plans."""
+
+def plan_change(
+    topology: str,
+    new: str,
+    algorithm: str = "osud",
+    root: int | None = None,
+    routes: str | None = None,
+    new_root: int | None = None,
+    planned: bool = False,
+) -> str:
+    """A change file: steps from the routes in force to those of the new topology."""
 
 def find_buffer_cycle(
     topology: str, requests: Sequence[str], root: int | None = None

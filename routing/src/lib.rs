@@ -6,13 +6,17 @@
 //! 2000), TORUS (Oral, George 2003), NIC (Yu, Buntinas, Panda 2003).
 //!
 //! - [`topology`], [`generate`]: what is wired to what
-//! - [`updown`], [`routes`]: up\*/down\* and one route for each pair of hosts
+//! - [`updown`], [`routes`]: up\*/down\* and routes for each pair of hosts
+//! - [`intransit`]: minimal paths that hosts on the way re-inject
 //! - [`tree_route`]: source routes that branch, and what switches make of them
 //! - [`deadlock`]: whether worms can wait for each other
+//! - [`change`]: from routes to routes while worms of both are in the network
 //! - [`group`]: a scheme with its parameters on a topology, and what it costs there
 //! - [`dimension_order`]: paths along one dimension after the other, on tori and meshes
 //! - [`structure`]: circuits, trees and chains over the hosts of a group
 
+pub mod change;
+pub mod clos;
 pub mod cost;
 pub mod deadlock;
 mod digraph;
@@ -20,6 +24,8 @@ pub mod dimension_order;
 pub mod generate;
 pub mod group;
 pub mod ids;
+pub mod intransit;
+mod remoteness;
 pub mod routes;
 pub mod structure;
 pub mod topology;

@@ -4,9 +4,10 @@
 //! else *down*. A legal path is zero or more up links, then zero or more down links.
 //! A split fabric has a root and a tree in each part.
 
-use std::collections::VecDeque;
+mod ranked;
 
 use crate::ids::SwitchId;
+use crate::remoteness::Remoteness;
 use crate::topology::{Link, Topology, TopologyError};
 
 /// No arc: the root has no way up.
@@ -92,6 +93,14 @@ impl UpDown {
         Ok(parent.map(|parent| topology.switch_id(parent)))
     }
 
+    /// Most links from a root to a switch of its part, all of them down; `None` if some
+    /// part has several switches without a way up.
+    pub(crate) fn depth(&self) -> Option<u32> {
+        let tops = self.level.iter().filter(|&&level| level == 0).count();
+        let deepest = self.level.iter().max().copied();
+        deepest.filter(|_| tops == self.roots.len())
+    }
+
     pub(crate) fn is_up(&self, arc: u32) -> bool {
         self.up[arc as usize]
     }
@@ -173,26 +182,10 @@ impl UpDown {
 
 /// In each part, the switch of least eccentricity; of several, the one of lowest id.
 fn choose_roots(topology: &Topology) -> Vec<u32> {
-    let switches = topology.switch_count();
     let mut best = vec![(u32::MAX, u32::MAX); topology.components()];
-    let mut distance = vec![u32::MAX; switches];
-    let mut queue = VecDeque::with_capacity(switches);
-    for start in 0..switches as u32 {
-        distance.fill(u32::MAX);
-        distance[start as usize] = 0;
-        queue.push_back(start);
-        let mut farthest = 0;
-        while let Some(switch) = queue.pop_front() {
-            farthest = distance[switch as usize];
-            for arc in topology.arcs_of(switch) {
-                if distance[arc.to as usize] == u32::MAX {
-                    distance[arc.to as usize] = farthest + 1;
-                    queue.push_back(arc.to);
-                }
-            }
-        }
-        let best = &mut best[topology.component_of(start) as usize];
-        *best = (*best).min((farthest, start));
+    for (switch, eccentricity) in (0..).zip(Remoteness::of(topology).eccentricity) {
+        let best = &mut best[topology.component_of(switch) as usize];
+        *best = (*best).min((eccentricity, switch));
     }
     best.into_iter().map(|(_, switch)| switch).collect()
 }

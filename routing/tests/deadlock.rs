@@ -4,7 +4,9 @@ mod graphs;
 
 use graphs::{path, route, wire};
 use proptest::prelude::*;
-use wormcast_routing::deadlock::{Branching, Channel, ChannelGraph, DeadlockError, Verdict, Worm};
+use wormcast_routing::deadlock::{
+    Branching, Channel, ChannelGraph, DeadlockError, Resource, Verdict, Worm,
+};
 use wormcast_routing::generate::{Irregular, from_spec, irregular, testbed};
 use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
@@ -60,7 +62,8 @@ fn fig_3_deadlocks_over_the_crosslink_though_all_paths_are_legal() {
         osud.route(HostId(C), HostId(E)).unwrap(),
         route(&topology, &unicast)
     );
-    let Verdict::Deadlock { cycle, proven } = fig_3_graph(&topology, Branching::Coupled, &unicast)
+    let Verdict::Deadlock { cycle, proven, .. } =
+        fig_3_graph(&topology, Branching::Coupled, &unicast)
     else {
         panic!("no deadlock found")
     };
@@ -77,25 +80,25 @@ fn fig_3_deadlocks_over_the_crosslink_though_all_paths_are_legal() {
     };
     assert!(cycle.iter().any(|wait| wait.worm == unicast
         && matches!(
-            wait.channel,
-            Channel::Link {
+            wait.resource,
+            Resource::Channel(Channel::Link {
                 from: SwitchId(C),
                 to: SwitchId(D),
                 ..
-            }
+            })
         )));
-    let held: Vec<&Channel> = cycle
+    let held: Vec<&Resource> = cycle
         .iter()
         .filter(|wait| wait.worm == multicast)
-        .map(|wait| &wait.channel)
+        .map(|wait| &wait.resource)
         .collect();
     assert!(
         matches!(
             held[..],
-            [Channel::Ejection {
+            [Resource::Channel(Channel::Ejection {
                 host: HostId(E),
                 ..
-            }]
+            })]
         ),
         "{held:?}"
     );
@@ -156,14 +159,16 @@ fn two_multicasts_with_two_common_members_deadlock_even_on_the_spanning_tree() {
         graph.add_tree(HostId(4), &members(4, second)).unwrap();
         graph.check()
     };
-    let Verdict::Deadlock { cycle, proven } = check(Branching::Coupled, &[1, 5]) else {
+    let Verdict::Deadlock { cycle, proven, .. } = check(Branching::Coupled, &[1, 5]) else {
         panic!("no deadlock found")
     };
     assert!(proven);
     let held: Vec<(HostId, HostId)> = cycle
         .iter()
-        .map(|wait| match (wait.channel, &wait.worm) {
-            (Channel::Ejection { host, .. }, Worm::Tree { src, .. }) => (host, *src),
+        .map(|wait| match (wait.resource, &wait.worm) {
+            (Resource::Channel(Channel::Ejection { host, .. }), Worm::Tree { src, .. }) => {
+                (host, *src)
+            }
             other => panic!("{other:?}"),
         })
         .collect();
@@ -251,16 +256,17 @@ fn a_ring_of_shortest_paths_is_a_cycle_and_is_named() {
         let switches: Vec<u16> = (start..start + 3).map(|id| id % 4).collect();
         graph.add_route(&route(&topology, &switches)).unwrap();
     }
-    let Verdict::Deadlock { cycle, proven } = graph.check() else {
+    let Verdict::Deadlock { cycle, proven, .. } = graph.check() else {
         panic!("no cycle found")
     };
     assert!(proven);
     assert_eq!(cycle.len(), 4);
     for (place, wait) in cycle.iter().enumerate() {
-        let Channel::Link { from, to, .. } = wait.channel else {
+        let Resource::Channel(Channel::Link { from, to, .. }) = wait.resource else {
             panic!("{wait:?}")
         };
-        let Channel::Link { from: next, .. } = cycle[(place + 1) % 4].channel else {
+        let Resource::Channel(Channel::Link { from: next, .. }) = cycle[(place + 1) % 4].resource
+        else {
             panic!()
         };
         assert_eq!(to, next);
@@ -358,7 +364,8 @@ fn refuses_routes_of_another_topology() {
     );
     assert_eq!(
         "both".parse::<Branching>().unwrap_err().to_string(),
-        "branches cannot be \"both\"; choices are independent, coupled"
+        "branches cannot be \"both\"; choices are \
+         independent, coupled (A), interrupted (B), flushed (C)"
     );
 }
 

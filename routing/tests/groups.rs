@@ -122,7 +122,11 @@ proptest! {
         source in 0u16..32,
         seed in 0u64..30,
     ) {
-        let topology = irregular(&Irregular::of_itb(8, seed)).unwrap();
+        let topology = match seed % 4 {
+            0 => from_spec("fat-tree:6").unwrap(),
+            1 => from_spec("shufflenet:2:3:2").unwrap(),
+            _ => irregular(&Irregular::of_itb(8, seed)).unwrap(),
+        };
         let members: Vec<u16> = members.into_iter().collect();
         let request = json!({"scheme": scheme, "source": source, "members": members});
         let plan = plan(&topology, request).unwrap();

@@ -150,7 +150,7 @@ fn names_what_is_wrong() {
         refused(r#"{"switches":[],"hosts":[],"links":[]}"#),
         "topology has no switches; it needs at least one"
     );
-    let many: Vec<String> = (0..8193)
+    let many: Vec<String> = (0..16385)
         .map(|id| format!("{{\"id\":{id},\"ports\":1}}"))
         .collect();
     assert_eq!(
@@ -158,7 +158,7 @@ fn names_what_is_wrong() {
             r#"{{"switches":[{}],"hosts":[],"links":[]}}"#,
             many.join(",")
         )),
-        "topology has 8193 switches; at most 8192 are supported"
+        "topology has 16385 switches; at most 16384 are supported"
     );
 }
 
@@ -323,7 +323,8 @@ fn routes_are_refused_with_reasons() {
     assert_eq!(routes.unreachable().count(), 2);
     assert_eq!(
         "fastest".parse::<Algorithm>().unwrap_err().to_string(),
-        "there is no algorithm \"fastest\"; algorithms are osud, tree-only"
+        "there is no algorithm \"fastest\"; algorithms are osud, tree-only, omit, rmit, rrmit, \
+         pit, rrmit-min"
     );
     let one_way = from_spec("unidirectional-torus:3").unwrap();
     assert_eq!(
@@ -443,8 +444,8 @@ fn generators_refuse_what_makes_no_topology() {
             "ring:2",
             "ring: 2 switches make no ring; it needs 3 or more",
         ),
-        ("line:0", "line: 0 switches are outside 1 to 8192"),
-        ("line:9000", "line: 9000 switches are outside 1 to 8192"),
+        ("line:0", "line: 0 switches are outside 1 to 16384"),
+        ("line:17000", "line: 17000 switches are outside 1 to 16384"),
         (
             "line:3:254",
             "line: switch 0 would need port 254; ports are 0 to 253",
@@ -479,11 +480,11 @@ fn generators_refuse_what_makes_no_topology() {
         ),
         (
             "fat-tree:3",
-            "fat-tree: k = 3; it must be even, 2 or more, with 5k²/4 ≤ 8192",
+            "fat-tree: k = 3; it must be even, 2 or more, with 5k²/4 ≤ 16384",
         ),
         (
             "shufflenet:1:3",
-            "shufflenet: p = 1, k = 3; both must be 2 or more, with k·p^k ≤ 8192",
+            "shufflenet: p = 1, k = 3; both must be 2 or more, with k·p^k ≤ 16384",
         ),
         (
             "irregular:8:1:4:1",

@@ -13,7 +13,7 @@ use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::torus_latency::{
     Constants, PROCESS_S_NS, PROCESS_SEPARATE_NS, Way, forwarded_ns, full_ns, separate_ns,
 };
-use wormcast_routing::structure::{Structure, ordering};
+use wormcast_routing::structure::{Structure, TreeVariant, ordering};
 use wormcast_routing::topology::Topology;
 
 mod graphs;
@@ -166,7 +166,7 @@ fn group(topology: &Topology, picked: &BTreeSet<usize>, source: usize) -> (Vec<H
 
 /// Shares of steps with contention, steps and so on once more, from the roles and routes
 /// of a plan, with sets and no closed forms.
-fn plain_metrics(paths: Unicast<'_, '_>, request: &GroupRequest) -> (u64, u64, u64, u64) {
+fn plain_metrics(paths: Unicast<'_, '_>, request: &GroupRequest) -> [u64; 5] {
     let plan = plan_group(paths, request).unwrap();
     let wormcast_routing::group::Delivery::Hosts { edges } = plan.delivery else {
         panic!("hosts forward")
@@ -185,12 +185,16 @@ fn plain_metrics(paths: Unicast<'_, '_>, request: &GroupRequest) -> (u64, u64, u
         used.extend(links.iter().copied());
         steps.entry(edge.step).or_default().push(links);
     }
-    let meet = |sends: &&Vec<BTreeSet<(SwitchId, u8)>>| {
-        let all: usize = sends.iter().map(BTreeSet::len).sum();
-        sends.iter().flatten().collect::<BTreeSet<_>>().len() < all
-    };
-    let contended = steps.values().filter(meet).count() as u64;
-    (steps.len() as u64, contended, visits, used.len() as u64)
+    let (mut contended, mut sends_that_meet) = (0, 0);
+    for sends in steps.values() {
+        let meets = (0..sends.len())
+            .filter(|&a| (0..sends.len()).any(|b| a != b && !sends[a].is_disjoint(&sends[b])))
+            .count() as u64;
+        contended += u64::from(meets > 0);
+        sends_that_meet += meets;
+    }
+    let used = used.len() as u64;
+    [steps.len() as u64, contended, sends_that_meet, visits, used]
 }
 
 proptest! {
@@ -294,10 +298,14 @@ spec in prop::sample::select(TORI.to_vec()),
         }
         for paths in all {
             let metrics = measure_group(paths, &request).unwrap().unwrap();
-            prop_assert_eq!(
-                (metrics.busy_steps, metrics.contended_steps, metrics.link_visits, metrics.links_used),
-                plain_metrics(paths, &request)
-            );
+            let counted = [
+                metrics.busy_steps,
+                metrics.contended_steps,
+                metrics.contended_sends,
+                metrics.link_visits,
+                metrics.links_used,
+            ];
+            prop_assert_eq!(counted, plain_metrics(paths, &request));
         }
     }
 }
@@ -477,4 +485,29 @@ fn plans_count_what_the_models_take() {
         latency(Scheme::MuTorus { r: None }),
         (3, 3_988 + 3 * 204_988)
     );
+}
+
+#[test]
+fn adapters_hold_packets_as_long_as_the_paper_says() {
+    // PACKET §3.3.2: a host with c children holds a packet for c sends under FPFS, for
+    // c + (m - 1)(c - 1) under FCFS.
+    for children in 2..=5u64 {
+        for packets in 1..=20u32 {
+            // Host 0 has c children, and the first of them c children of its own.
+            let topology = from_spec(&format!("line:1:{}", 1 + 2 * children)).unwrap();
+            let scheme = Scheme::Tree {
+                variant: TreeVariant::Unordered,
+                fan_out: children as u32,
+            };
+            let mut request = GroupRequest::new(scheme, HostId(0), hosts(&topology));
+            request.packets = packets;
+            let plan = plan_group_on(&topology, None, &request, true).unwrap();
+            let metrics = plan.metrics.unwrap();
+            assert_eq!(metrics.fpfs.held_max, children);
+            let longer = (u64::from(packets) - 1) * (children - 1);
+            assert_eq!(metrics.fcfs.held_max, children + longer);
+            assert_eq!(metrics.fcfs.held_mean, (children + longer) as f64);
+            assert_eq!(metrics.fcfs.packets_max, u64::from(packets));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use graphs::{Plain, connected_graphs, distances, follow, wire};
 use proptest::prelude::*;
-use wormcast_routing::deadlock::{Branching, Channel, ChannelGraph, Verdict};
+use wormcast_routing::deadlock::{Branching, Channel, ChannelGraph, Resource, Verdict};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::ids::SwitchId;
 use wormcast_routing::routes::{Algorithm, Route, Routes};
@@ -91,18 +91,20 @@ fn check_tree(topology: &Topology, updown: &UpDown, plain: &Plain) {
 fn check_acyclic(topology: &Topology, routes: &Routes<'_>) {
     let mut graph = ChannelGraph::new(topology, Branching::Independent);
     graph.add_routes(routes);
-    let Verdict::DeadlockFree { order } = graph.check() else {
+    let Verdict::DeadlockFree { order, .. } = graph.check() else {
         panic!("{:?}", graph.check());
     };
     let links: BTreeMap<(SwitchId, u8), usize> = order
         .iter()
         .enumerate()
         .filter_map(|(place, channel)| match channel {
-            Channel::Link {
+            Resource::Channel(Channel::Link {
                 from, from_port, ..
-            } => Some(((*from, from_port.get()), place)),
-            Channel::Ejection { switch, port, .. } => Some(((*switch, port.get()), place)),
-            Channel::Injection { .. } => None,
+            }) => Some(((*from, from_port.get()), place)),
+            Resource::Channel(Channel::Ejection { switch, port, .. }) => {
+                Some(((*switch, port.get()), place))
+            }
+            _ => None,
         })
         .collect();
     for route in routes.iter() {

@@ -98,4 +98,8 @@ class RoutingPathfinder:
 
 
 def _as_routes(file: dict[str, Any]) -> Routes:
-    return {(HostId(r["src"]), HostId(r["dst"])): bytes(r["ports"]) for r in file["routes"]}
+    """An agent holds one route to a host: of several, the first."""
+    routes: dict[tuple[HostId, HostId], bytes] = {}
+    for route in file["routes"]:
+        routes.setdefault((HostId(route["src"]), HostId(route["dst"])), bytes(route["ports"]))
+    return routes

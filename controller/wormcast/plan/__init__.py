@@ -10,23 +10,31 @@ the same plan.
 
 from wormcast_routing import RoutingError, algorithms, kinds, schemes
 
+from wormcast.plan.certificate import check as check_certificate
+from wormcast.plan.changes import add_links, change
 from wormcast.plan.files import to_text
 from wormcast.plan.group_pictures import group_svg
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.plan.pictures import svg
-from wormcast.plan.routes import route, routes, spanning_tree
+from wormcast.plan.routes import route, route_summary, routes, spanning_tree
 from wormcast.plan.topologies import check, damage, make
 from wormcast.plan.tree_routes import decode_tree, encode_tree, multicast_root, walk_tree
-from wormcast.plan.verdicts import trees_of, verify
+from wormcast.plan.verdicts import explain, plans_of, trees_of, verify
+from wormcast.plan.worms import Violation
 
 __all__ = [
     "GroupRequest",
     "RoutingError",
+    "Violation",
+    "add_links",
     "algorithms",
+    "change",
     "check",
+    "check_certificate",
     "damage",
     "decode_tree",
     "encode_tree",
+    "explain",
     "find_buffer_cycle",
     "group",
     "group_svg",
@@ -35,7 +43,9 @@ __all__ = [
     "multicast_root",
     "optimal_k",
     "order",
+    "plans_of",
     "route",
+    "route_summary",
     "routes",
     "schemes",
     "spanning_tree",

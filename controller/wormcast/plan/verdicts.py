@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import wormcast_routing as native
@@ -17,16 +17,28 @@ def verify(
     trees: Iterable[tuple[int, bytes]] = (),
     branching: str = "independent",
     root: int | None = None,
+    groups: Sequence[Mapping[str, Any]] = (),
+    buffers: str = "spill",
+    forwarding: str = "store",
 ) -> dict[str, Any]:
-    """The verify file for the routes of a file, those of an algorithm, and TREE routes
-    (source, route), all taken together.
+    """The verify file for the routes of a file, those of an algorithm, TREE routes
+    (source, route) and planned groups, all taken together. Groups that hosts forward go
+    over the routes given.
 
-    `branching` says what a worm that branches does while one branch is blocked:
-    "independent", the others go on (packet mode; WORM §3 scheme B); "coupled", they
-    stop and hold their channels (scheme A). Raises `RoutingError`.
+    `branching` says what a worm that branches does while one branch is blocked (WORM §3):
+    "independent", the others go on (packet mode); "coupled" or "A", they stop and hold
+    their channels; "interrupted" or "B", they give them up and resume as fragments, and
+    every multicast starts at the root; "flushed" or "C", as A, but unicast worms that
+    they block are flushed. `buffers` says what hosts that pass worms on have: "spill",
+    host memory without end; "classes", two finite classes (WORM §4); "shared", one finite
+    pool. `forwarding` says what a worm does that finds no buffer: "store", it is refused
+    and sent again; "cut-through", it waits with its channels. Raises `RoutingError`.
     """
     file = None if routes is None else json.dumps(routes)
-    answer = native.verify(json.dumps(topology), file, algorithm, list(trees), branching, root)
+    plans = [json.dumps(groups[0] if len(groups) == 1 else list(groups))] if groups else []
+    answer = native.verify(
+        json.dumps(topology), file, algorithm, list(trees), branching, root, plans, buffers, forwarding
+    )
     verdict: dict[str, Any] = json.loads(answer)
     return verdict
 
@@ -34,3 +46,57 @@ def verify(
 def trees_of(group: Mapping[str, Any]) -> list[tuple[int, bytes]]:
     """TREE routes of a group file, as `verify` takes them; none if hosts forward."""
     return [(group["source"], bytes.fromhex(part["route"])) for part in group.get("routes", [])]
+
+
+def plans_of(file: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The plans in a file of groups: one plan, a list, or {"groups": [plan, …]}."""
+    if isinstance(file, Mapping):
+        return list(file["groups"]) if "groups" in file else [file]
+    return list(file)
+
+
+def explain(verdict: Mapping[str, Any]) -> str:
+    """A verify file for people: who waits for whom."""
+    model = verdict["model"]
+    assumed = f"branches {model['branching']}, buffers {model['buffers']}, forwarding {model['forwarding']}"
+    if verdict["deadlock_free"]:
+        kinds = {
+            kind: sum(kind in entry for entry in verdict["order"]) for kind in ("from", "buffer", "turn")
+        }
+        taken = f"{kinds['from']} channels"
+        taken += f", {kinds['buffer']} buffers" if kinds["buffer"] else ""
+        taken += f", {kinds['turn']} turns at the root" if kinds["turn"] else ""
+        return f"free of deadlock: every worm takes {taken} in one order (--json shows it)\n{assumed}\n"
+    cycle = verdict["cycle"]
+    lines = [f"deadlock: {len(cycle)} {'waits' if len(cycle) > 1 else 'wait'} in a circle"]
+    lines[0] += "" if verdict["proven"] else ", if these worms can be where they stand, which is not proven"
+    names = [_resource(wait["channel"]) for wait in cycle]
+    width = max(map(len, names))
+    for number, wait in enumerate(cycle):
+        corner = "┌→ " if number == 0 else "│  "
+        lines.append(f"{corner}{names[number]:{width}}  held by {_worm(wait['held_by'])}, which waits for")
+    lines.append("└─ " + names[0])
+    return "\n".join([*lines, assumed]) + "\n"
+
+
+def _resource(entry: Mapping[str, Any]) -> str:
+    if "buffer" in entry:
+        number = entry["buffer"]["class"]
+        return f"buffer of host {entry['buffer']['host']}" + ("" if number is None else f", class {number}")
+    if "turn" in entry:
+        return f"turn at root {entry['turn']['switch']}"
+    return f"{_end(entry['from'])} → {_end(entry['to'])}"
+
+
+def _end(end: Mapping[str, int]) -> str:
+    return f"host {end['host']}" if "host" in end else f"switch {end['switch']}:{end['port']}"
+
+
+def _worm(worm: Mapping[str, Any]) -> str:
+    if worm["kind"] == "unicast":
+        return f"unicast {worm['src']}→{worm['dst']}"
+    if worm["kind"] == "tree":
+        return f"multicast of {worm['src']} to {', '.join(map(str, worm['hosts']))}"
+    if worm["from"] == worm["to"]:
+        return f"message of {worm['src']}, relayed by {worm['from']}"
+    return f"message of {worm['src']}, forwarded {worm['from']}→{worm['to']}"

@@ -4,6 +4,7 @@
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
 //! Planning releases the interpreter lock.
 
+mod change;
 mod groups;
 mod routes;
 mod topologies;
@@ -79,6 +80,10 @@ fn plan_routes<'t>(
     Routes::plan_along(topology, algorithm, plan_updown(topology, root)?).map_err(text)
 }
 
+fn seed(seed: i64) -> Answer<u64> {
+    bounded("seed", seed, 0, i64::MAX).map(|seed| seed as u64)
+}
+
 /// Topologies, deadlock-free routes and multicast structures.
 #[pymodule]
 fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -87,5 +92,6 @@ fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {
     routes::register(module)?;
     groups::register(module)?;
     trees::register(module)?;
-    verdicts::register(module)
+    verdicts::register(module)?;
+    change::register(module)
 }

@@ -11,6 +11,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(plan_all_routes, module)?)?;
     module.add_function(wrap_pyfunction!(plan_route, module)?)?;
+    module.add_function(wrap_pyfunction!(summarize_routes, module)?)?;
     module.add_function(wrap_pyfunction!(spanning_tree, module)?)?;
     Ok(())
 }
@@ -21,24 +22,29 @@ fn algorithms() -> Vec<&'static str> {
     Algorithm::ALL.map(Algorithm::name).to_vec()
 }
 
-/// A file of routes between all hosts.
+/// A file of routes: between all hosts, or from one, or to one, or both.
 #[pyfunction]
-#[pyo3(signature = (topology, algorithm = "osud", root = None))]
+#[pyo3(signature = (topology, algorithm = "osud", root = None, seed = 1, src = None, dst = None))]
 fn plan_all_routes(
     py: Python<'_>,
     topology: &str,
     algorithm: &str,
     root: Option<i64>,
+    seed: i64,
+    src: Option<i64>,
+    dst: Option<i64>,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
-        Ok(plan_routes(&topology, algorithm, root)?.to_json())
+        let routes = plan_routes(&topology, algorithm, root)?.with_seed(crate::seed(seed)?);
+        let [src, dst] = [src, dst].map(|host| host.map(host_id).transpose());
+        routes.to_json_between(src?, dst?).map_err(text)
     })
 }
 
-/// One route, as an entry of a file of routes.
+/// One route, as an entry of a file of routes; of several, the first.
 #[pyfunction]
-#[pyo3(signature = (topology, src, dst, algorithm = "osud", root = None))]
+#[pyo3(signature = (topology, src, dst, algorithm = "osud", root = None, seed = 1))]
 fn plan_route(
     py: Python<'_>,
     topology: &str,
@@ -46,12 +52,34 @@ fn plan_route(
     dst: i64,
     algorithm: &str,
     root: Option<i64>,
+    seed: i64,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
-        let routes = plan_routes(&topology, algorithm, root)?;
-        let route = routes.route(host_id(src)?, host_id(dst)?).map_err(text)?;
-        Ok(route.to_value().to_string())
+        let routes = plan_routes(&topology, algorithm, root)?.with_seed(crate::seed(seed)?);
+        let all = routes.alternatives(host_id(src)?, host_id(dst)?);
+        let all = all.map_err(text)?;
+        Ok(routes.row(&all[0]).to_string())
+    })
+}
+
+/// Figures over all routes: how long, how many in-transit hosts, which load; "root" is that
+/// of the spanning tree.
+#[pyfunction]
+#[pyo3(signature = (topology, algorithm = "osud", root = None, seed = 1))]
+fn summarize_routes(
+    py: Python<'_>,
+    topology: &str,
+    algorithm: &str,
+    root: Option<i64>,
+    seed: i64,
+) -> PyResult<String> {
+    run(py, || {
+        let topology = read_topology(topology)?;
+        let routes = plan_routes(&topology, algorithm, root)?.with_seed(crate::seed(seed)?);
+        let mut figures = routes.summary().to_value();
+        figures["root"] = json!(routes.updown().root(&topology).0);
+        Ok(figures.to_string())
     })
 }
 

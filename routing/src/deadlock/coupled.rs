@@ -127,12 +127,22 @@ impl Tree {
     }
 }
 
+/// Who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Waiter {
+    /// A unicast worm, which may be flushed.
+    Unicast,
+    /// A host that has a worm in a buffer, and sends it again if it is flushed.
+    Adapter,
+    /// The tree of this number.
+    Tree(u32),
+}
+
 /// A channel somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     channel: u32,
-    /// The tree that waits for it; `None` if it is a unicast worm.
-    tree: Option<u32>,
+    waiter: Waiter,
 }
 
 /// Who holds a channel.
@@ -148,9 +158,16 @@ enum Holder {
 type Reached = BTreeMap<State, Option<(State, Holder)>>;
 
 /// `next` are the dependencies of unicast worms; together with the steps of the trees
-/// they have no cycle.
-pub(super) fn find_cycle(next: &[Vec<(u32, u32)>], trees: &[Tree]) -> Option<Found> {
-    let search = Search::new(next, trees);
+/// they have no cycle. With `flushes`, no unicast worm waits for a channel that a tree
+/// fills with IDLE. Resources from `first_buffer` on are no channels.
+pub(super) fn find_cycle(
+    next: &[Vec<(u32, u32)>],
+    trees: &[Tree],
+    flushes: bool,
+    first_buffer: u32,
+) -> Option<Found> {
+    let mut search = Search::new(next, trees);
+    (search.flushes, search.first_buffer) = (flushes, first_buffer);
     let mut best: Option<Vec<(u32, Holder)>> = None;
     for (number, tree) in trees.iter().enumerate().filter(|(_, tree)| tree.branches()) {
         for place in 1..tree.channels.len() as u32 {
@@ -187,6 +204,8 @@ struct Search<'a> {
     trees: &'a [Tree],
     /// Trees that hold a channel.
     holders: BTreeMap<u32, Vec<u32>>,
+    flushes: bool,
+    first_buffer: u32,
 }
 
 /// What one search has seen.
@@ -210,6 +229,19 @@ impl<'a> Search<'a> {
             next,
             trees,
             holders,
+            flushes: false,
+            first_buffer: u32::MAX,
+        }
+    }
+
+    /// Whether somebody can wait for the channel of a tree at `here` while the tree waits
+    /// for the one at `place`.
+    fn may_hold(&self, tree: &Tree, here: u32, place: u32, waiter: Waiter) -> bool {
+        if self.flushes && waiter == Waiter::Unicast {
+            // What is not on the way to the wait is filled with IDLE.
+            here != place && tree.leads_to(here, place)
+        } else {
+            !tree.leads_to(place, here)
         }
     }
 
@@ -219,7 +251,7 @@ impl<'a> Search<'a> {
         let home = &self.trees[start as usize];
         let first = State {
             channel: home.channels[place as usize],
-            tree: Some(start),
+            waiter: Waiter::Tree(start),
         };
         let mut seen = Seen {
             reached: BTreeMap::from([(first, None)]),
@@ -232,7 +264,7 @@ impl<'a> Search<'a> {
                 // Held by the tree we started from: the circle closes.
                 if state != first
                     && let Some(&here) = home.places.get(&state.channel)
-                    && !home.leads_to(place, here)
+                    && self.may_hold(home, here, place, state.waiter)
                 {
                     return Some(trace(&seen.reached, state, Holder::Tree(start)));
                 }
@@ -256,17 +288,15 @@ impl<'a> Search<'a> {
                 Some((state, holder))
             });
         };
-        for &(needed, worm) in &self.next[state.channel as usize] {
-            reach(
-                State {
-                    channel: needed,
-                    tree: None,
-                },
-                Holder::Unicast(worm),
-            );
+        let waiter = match state.channel >= self.first_buffer {
+            true => Waiter::Adapter,
+            false => Waiter::Unicast,
+        };
+        for &(channel, worm) in &self.next[state.channel as usize] {
+            reach(State { channel, waiter }, Holder::Unicast(worm));
         }
         for &number in self.holders.get(&state.channel).into_iter().flatten() {
-            if number == start || Some(number) == state.tree {
+            if number == start || Waiter::Tree(number) == state.waiter {
                 continue;
             }
             let tree = &self.trees[number as usize];
@@ -275,18 +305,13 @@ impl<'a> Search<'a> {
                 .entry(number)
                 .or_insert_with(|| (1..tree.channels.len() as u32).collect());
             left.retain(|&place| {
-                let leads_here = tree.leads_to(place, here);
-                if !leads_here {
+                let holds = self.may_hold(tree, here, place, state.waiter);
+                if holds {
                     let channel = tree.channels[place as usize];
-                    reach(
-                        State {
-                            channel,
-                            tree: Some(number),
-                        },
-                        Holder::Tree(number),
-                    );
+                    let waiter = Waiter::Tree(number);
+                    reach(State { channel, waiter }, Holder::Tree(number));
                 }
-                leads_here
+                !holds
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Channel, Verdict, Worm};
+use super::{Channel, Model, Resource, Verdict, Worm};
 
 impl Channel {
     /// `{"from":{…},"to":{…}}`; an end is a switch and its port, or a host.
@@ -24,14 +24,42 @@ impl Channel {
     }
 }
 
+impl Resource {
+    /// The channel, `{"buffer":{"host":…,"class":…}}` (class 1, 2, or null for a pool), or
+    /// `{"turn":{"switch":…}}`.
+    pub fn to_value(self) -> Value {
+        match self {
+            Resource::Channel(channel) => channel.to_value(),
+            Resource::Buffer { host, class } => {
+                let class = class.map(|class| class.number());
+                json!({"buffer": {"host": host.0, "class": class}})
+            }
+            Resource::Turn { switch } => json!({"turn": {"switch": switch.0}}),
+        }
+    }
+}
+
+impl Model {
+    /// `{"branching":…,"buffers":…,"forwarding":…,"root":…}`; root null if each part of
+    /// the fabric chooses its own.
+    pub fn to_value(self) -> Value {
+        json!({"branching": self.branching.name(), "buffers": self.buffers.name(),
+               "forwarding": self.forwarding.name(), "root": self.root.map(|root| root.0)})
+    }
+}
+
 impl Worm {
-    /// `{"kind":"unicast","src":…,"dst":…}` or `{"kind":"tree","src":…,"hosts":[…]}`.
+    /// `{"kind":"unicast","src":…,"dst":…}`, `{"kind":"tree","src":…,"hosts":[…]}` or
+    /// `{"kind":"forwarded","src":…,"from":…,"to":…}`.
     pub fn to_value(&self) -> Value {
         match self {
             Worm::Unicast { src, dst } => json!({"kind": "unicast", "src": src.0, "dst": dst.0}),
             Worm::Tree { src, hosts } => {
                 let hosts: Vec<u16> = hosts.iter().map(|host| host.0).collect();
                 json!({"kind": "tree", "src": src.0, "hosts": hosts})
+            }
+            Worm::Forwarded { src, from, to } => {
+                json!({"kind": "forwarded", "src": src.0, "from": from.0, "to": to.0})
             }
         }
     }
@@ -43,23 +71,29 @@ impl Verdict {
         matches!(self, Verdict::DeadlockFree { .. })
     }
 
-    /// `{"deadlock_free":true,"order":[channel, …]}`, or
-    /// `{"deadlock_free":false,"proven":…,"cycle":[{"channel":…,"held_by":worm}, …]}`
-    /// where each worm waits for the channel of the next entry, the last for the first.
+    /// `{"deadlock_free":true,"model":{…},"order":[resource, …]}`, or
+    /// `{"deadlock_free":false,"model":{…},"proven":…,
+    /// "cycle":[{"channel":resource,"held_by":worm}, …]}` where each worm waits for the
+    /// resource of the next entry, the last for the first.
     pub fn to_json(&self) -> String {
         let value = match self {
-            Verdict::DeadlockFree { order } => {
-                let order: Vec<Value> = order.iter().map(|channel| channel.to_value()).collect();
-                json!({"deadlock_free": true, "order": order})
+            Verdict::DeadlockFree { order, model } => {
+                let order: Vec<Value> = order.iter().map(|taken| taken.to_value()).collect();
+                json!({"deadlock_free": true, "model": model.to_value(), "order": order})
             }
-            Verdict::Deadlock { cycle, proven } => {
+            Verdict::Deadlock {
+                cycle,
+                proven,
+                model,
+            } => {
                 let cycle: Vec<Value> = cycle
                     .iter()
                     .map(|wait| {
-                        json!({"channel": wait.channel.to_value(), "held_by": wait.worm.to_value()})
+                        json!({"channel": wait.resource.to_value(), "held_by": wait.worm.to_value()})
                     })
                     .collect();
-                json!({"deadlock_free": false, "proven": proven, "cycle": cycle})
+                json!({"deadlock_free": false, "model": model.to_value(), "proven": proven,
+                       "cycle": cycle})
             }
         };
         format!("{value}\n")

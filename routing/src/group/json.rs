@@ -86,7 +86,8 @@ impl GroupPlan {
 }
 
 impl Metrics {
-    /// `{"busy_steps":…,"contended_steps":…,"contended_steps_two_lanes":…,"contention_share":…,"link_visits":…,
+    /// `{"busy_steps":…,"contended_steps":…,"contended_steps_two_lanes":…,"contention_share":…,"sends":…,"contended_sends":…,
+    /// "contended_sends_share":…,"link_visits":…,
     /// "links_used":…,"link_concentration":…,"link_concurrency":…,"startup_steps":…,
     /// "intermediate_hosts":…,"fpfs":{…},"fcfs":{…},"latency":null or {…}}`.
     pub fn to_value(&self) -> Value {
@@ -110,6 +111,9 @@ impl Metrics {
             "contended_steps": self.contended_steps,
             "contended_steps_two_lanes": self.contended_steps_two_lanes,
             "contention_share": self.contention_share(),
+            "sends": self.sends,
+            "contended_sends": self.contended_sends,
+            "contended_sends_share": self.contended_sends_share(),
             "link_visits": self.link_visits,
             "links_used": self.links_used,
             "link_concentration": self.link_concentration(),

@@ -30,6 +30,10 @@ pub struct Metrics {
     /// the proof of U-torus supposes. As many as `contended_steps` for other paths than
     /// dimension order on a torus.
     pub contended_steps_two_lanes: u64,
+    /// Sends, of all packets.
+    pub sends: u64,
+    /// Those that meet another on a link of their path in the same step.
+    pub contended_sends: u64,
     /// Links from switch to switch that one packet visits, counted each time.
     pub link_visits: u64,
     /// Those links counted once, each direction for itself.
@@ -78,6 +82,11 @@ impl Metrics {
         share(self.contended_steps, self.busy_steps)
     }
 
+    /// Share of the sends that meet another on a link.
+    pub fn contended_sends_share(&self) -> f64 {
+        share(self.contended_sends, self.sends)
+    }
+
     /// Link visits by links used (TORUS §4.4); 0 if no link is used.
     pub fn link_concentration(&self) -> f64 {
         share(self.link_visits, self.links_used)
@@ -124,6 +133,8 @@ pub fn measure_group<'r, 't: 'r>(
         busy_steps: busy.steps,
         contended_steps: busy.contended,
         contended_steps_two_lanes: busy.contended_two_lanes,
+        sends: count,
+        contended_sends: busy.contended_sends,
         link_visits: links.arcs.len() as u64,
         links_used: links.used(),
         link_concurrency: busy.concurrency,
@@ -205,8 +216,6 @@ impl<'t> Links<'t> {
         }
         events.sort_unstable();
         let mut busy = Busy::default();
-        // The step in which each lane of each link was last visited; steps count from 1.
-        let mut visited = vec![[0u64; 2]; self.topology.arcs().len()];
         let flight = u64::from(structure.lambda());
         let mut landed = 0;
         for (sent, event) in events.iter().enumerate() {
@@ -216,18 +225,32 @@ impl<'t> Links<'t> {
             }
             busy.concurrency = busy.concurrency.max((sent + 1 - landed) as u64);
         }
+        // The step in which each lane of each link was last visited, and by which send of
+        // that step first; steps count from 1.
+        let mut visited = vec![[(0u64, 0usize); 2]; self.topology.arcs().len()];
+        let mut meets = Vec::new();
         for step in events.chunk_by(|event, next| event.0 == next.0) {
-            let (mut meet, mut meet_in_lane) = (false, false);
-            for &(step, send) in step {
+            let mut meet_in_lane = false;
+            meets.clear();
+            meets.resize(step.len(), false);
+            for (number, &(step, send)) in step.iter().enumerate() {
                 for at in self.range_of(send as usize) {
                     let lanes = &mut visited[self.arcs[at] as usize];
-                    meet |= lanes.contains(&step);
-                    let lane = usize::from(self.second_lane[at]);
-                    meet_in_lane |= std::mem::replace(&mut lanes[lane], step) == step;
+                    for (_, first) in lanes.iter().filter(|lane| lane.0 == step) {
+                        meets[*first] = true;
+                        meets[number] = true;
+                    }
+                    let lane = &mut lanes[usize::from(self.second_lane[at])];
+                    match lane.0 == step {
+                        true => meet_in_lane = true,
+                        false => *lane = (step, number),
+                    }
                 }
             }
+            let sends = meets.iter().filter(|meets| **meets).count();
             busy.steps += 1;
-            busy.contended += u64::from(meet);
+            busy.contended += u64::from(sends > 0);
+            busy.contended_sends += sends as u64;
             busy.contended_two_lanes += u64::from(meet_in_lane);
         }
         busy
@@ -239,6 +262,7 @@ struct Busy {
     steps: u64,
     contended: u64,
     contended_two_lanes: u64,
+    contended_sends: u64,
     concurrency: u64,
 }
 

@@ -2,33 +2,78 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Route, RouteError, Routes};
+use super::alternatives::Answer;
+use super::{Alternative, Route, RouteError, Routes, Share};
 use crate::ids::{HOST_ID_MAX, HostId, SWITCH_ID_MAX, SwitchId};
 
 impl Routes<'_> {
     /// Writes `{"algorithm":…,"root":…,"routes":[…]}`, one route a line, and in a split
-    /// fabric `"unreachable"`, the pairs that have none.
+    /// fabric `"unreachable"`, the pairs that have none. Where routes are drawn at random
+    /// there is the `"seed"`; where a pair has several they follow each other, each with
+    /// its `"share"`; where hosts may re-inject, each says whether it is `"minimal"`.
     pub fn to_json(&self) -> String {
-        let head = format!(
-            "{{\"algorithm\":\"{}\",\"root\":{},\n \"routes\":[",
-            self.algorithm().name(),
-            self.updown().root(self.topology())
+        self.write(None, None)
+    }
+
+    /// As [`Routes::to_json`], but only the routes from a host, or to one, or both.
+    ///
+    /// # Errors
+    /// [`RouteError::Topology`] if there is no such host; of one pair, as
+    /// [`Routes::route`].
+    pub fn to_json_between(
+        &self,
+        src: Option<HostId>,
+        dst: Option<HostId>,
+    ) -> Result<String, RouteError> {
+        let index = |host: Option<HostId>| host.map(|id| self.topology.host_index(id)).transpose();
+        let (from, to) = (index(src)?, index(dst)?);
+        if let (Some(src), Some(dst)) = (src, dst) {
+            self.route(src, dst)?;
+        }
+        Ok(self.write(from, to))
+    }
+
+    fn write(&self, from: Option<u32>, to: Option<u32>) -> String {
+        let mut text = format!(
+            "{{\"algorithm\":\"{}\",\"root\":{},",
+            self.algorithm.name(),
+            self.updown.root(self.topology)
         );
-        let mut text = head;
-        for (number, route) in self.iter().enumerate() {
-            text.push_str(if number == 0 { "\n  " } else { ",\n  " });
-            text.push_str(&route.to_value().to_string());
+        if self.algorithm.has_alternatives() {
+            text.push_str(&format!("\"seed\":{},", self.seed));
+        }
+        text.push_str("\n \"routes\":[");
+        let mut apart: Vec<Value> = Vec::new();
+        let mut separator = "\n  ";
+        for Answer { pair, alternatives } in self.answers(from, to) {
+            let Ok(alternatives) = alternatives else {
+                apart.push(json!({"src": pair.src.0, "dst": pair.dst.0}));
+                continue;
+            };
+            for alternative in &alternatives {
+                text.push_str(separator);
+                text.push_str(&self.row(alternative).to_string());
+                separator = ",\n  ";
+            }
         }
         text.push(']');
-        let apart: Vec<Value> = self
-            .unreachable()
-            .map(|pair| json!({"src": pair.src.0, "dst": pair.dst.0}))
-            .collect();
         if !apart.is_empty() {
             text.push_str(&format!(",\n \"unreachable\":{}", Value::Array(apart)));
         }
         text.push_str("}\n");
         text
+    }
+
+    /// An alternative as one entry of the file.
+    pub fn row(&self, alternative: &Alternative) -> Value {
+        let mut row = alternative.route.to_value();
+        if alternative.share != Share::WHOLE {
+            row["share"] = json!(alternative.share.fraction());
+        }
+        if self.algorithm.uses_in_transit_hosts() {
+            row["minimal"] = json!(alternative.minimal);
+        }
+        row
     }
 }
 

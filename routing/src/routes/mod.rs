@@ -1,19 +1,34 @@
-//! One route for each pair of hosts.
+//! Routes for each pair of hosts: one, or several with a share each.
 //!
-//! Routes are kept as next-hop tables between switches (one byte for each pair and
-//! phase), and written out for a pair of hosts when asked.
+//! Where there is one, it is kept in next-hop tables between switches (one byte for each
+//! pair and phase); where there are several, the lengths are kept (as many bytes), and
+//! the paths are worked out from them. Routes are written out for a pair of hosts when
+//! asked.
 
+mod alternatives;
 mod error;
+mod flows;
+mod forwarding;
 mod json;
 mod next_hops;
 mod osud;
+mod path;
+mod ranks;
+mod refine;
+mod summary;
 mod tree_only;
+mod ways_on;
 
+pub use alternatives::{Alternative, Share};
 pub use error::RouteError;
+pub use forwarding::{ForwardingTables, NO_PORT};
 pub use json::read_routes;
 pub(crate) use next_hops::{NO_SLOT, NextHops, Phase};
+pub(crate) use path::NoPath;
+pub use summary::Summary;
 
-use crate::ids::{HostId, ROUTE_BYTES_MAX, SWITCHES_CROSSED_MAX, SwitchId};
+use crate::ids::{HostId, SwitchId};
+use crate::intransit::{self, Lengths, Measure};
 use crate::topology::Topology;
 use crate::updown::UpDown;
 
@@ -24,18 +39,53 @@ pub enum Algorithm {
     Osud,
     /// Links of the spanning tree alone (WORM §3, scheme A).
     TreeOnly,
+    /// One minimal path, re-injected on the way where it is not legal; load spread over
+    /// those with the fewest in-transit hosts (ITB §III.B, as all below).
+    Omit,
+    /// Minimal paths, ten at most; a random one for each message.
+    Rmit,
+    /// The same paths in turn.
+    Rrmit,
+    /// 80 % of messages as [`Algorithm::Rmit`], 20 % over paths one hop longer.
+    Pit,
+    /// Paths that cross the fewest switches, those at in-transit hosts counted twice, in
+    /// turn.
+    RrmitMin,
 }
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Algorithm; 2] = [Algorithm::Osud, Algorithm::TreeOnly];
+    pub const ALL: [Algorithm; 7] = [
+        Algorithm::Osud,
+        Algorithm::TreeOnly,
+        Algorithm::Omit,
+        Algorithm::Rmit,
+        Algorithm::Rrmit,
+        Algorithm::Pit,
+        Algorithm::RrmitMin,
+    ];
 
     /// Its name in files and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Algorithm::Osud => "osud",
             Algorithm::TreeOnly => "tree-only",
+            Algorithm::Omit => "omit",
+            Algorithm::Rmit => "rmit",
+            Algorithm::Rrmit => "rrmit",
+            Algorithm::Pit => "pit",
+            Algorithm::RrmitMin => "rrmit-min",
         }
+    }
+
+    /// Whether hosts may have to re-inject worms.
+    pub const fn uses_in_transit_hosts(self) -> bool {
+        !matches!(self, Algorithm::Osud | Algorithm::TreeOnly)
+    }
+
+    /// Whether a pair may have several routes.
+    pub const fn has_alternatives(self) -> bool {
+        self.uses_in_transit_hosts() && !matches!(self, Algorithm::Omit)
     }
 }
 
@@ -82,10 +132,23 @@ pub struct Routes<'t> {
     topology: &'t Topology,
     updown: UpDown,
     algorithm: Algorithm,
-    tables: NextHops,
+    seed: u64,
+    kept: Kept,
+}
+
+/// What routes are written out from.
+#[derive(Clone, Debug)]
+enum Kept {
+    /// One path for each pair of switches.
+    NextHops(NextHops),
+    /// The length of the shortest paths, of which several are taken.
+    Lengths(Lengths),
 }
 
 impl<'t> Routes<'t> {
+    /// Seed of what is drawn at random, if none is asked for.
+    pub const SEED_DEFAULT: u64 = 1;
+
     /// Plans all routes. The topology may be split; `root` is the root of the part it
     /// lies in, else each part chooses (see [`UpDown::new`]).
     ///
@@ -112,16 +175,28 @@ impl<'t> Routes<'t> {
         if topology.grid().is_some_and(|grid| grid.unidirectional) {
             return Err(RouteError::Unidirectional { algorithm });
         }
-        let tables = match algorithm {
-            Algorithm::Osud => osud::plan(topology, &updown),
-            Algorithm::TreeOnly => tree_only::plan(topology, &updown),
+        let lengths = |measure| Kept::Lengths(Lengths::new(topology, &updown, measure));
+        let kept = match algorithm {
+            Algorithm::Osud => Kept::NextHops(osud::plan(topology, &updown)),
+            Algorithm::TreeOnly => Kept::NextHops(tree_only::plan(topology, &updown)),
+            Algorithm::Omit => Kept::NextHops(intransit::plan_one(topology, &updown)),
+            Algorithm::Rmit | Algorithm::Rrmit | Algorithm::Pit => lengths(Measure::Links),
+            Algorithm::RrmitMin => lengths(Measure::Crossings),
         };
         Ok(Routes {
             topology,
             updown,
             algorithm,
-            tables,
+            seed: Routes::SEED_DEFAULT,
+            kept,
         })
+    }
+
+    /// The same with another seed: which ten of many paths are kept depends on it.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Routes<'t> {
+        self.seed = seed;
+        self
     }
 
     /// What the routes are planned on.
@@ -139,50 +214,26 @@ impl<'t> Routes<'t> {
         self.algorithm
     }
 
-    /// The route from one host to another.
+    /// Seed of what is drawn at random.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The route from one host to another; of several, the first.
     ///
     /// # Errors
     /// Unknown hosts, a route to oneself, hosts in parts that are not connected, and
     /// paths longer than a worm may go.
     pub fn route(&self, src: HostId, dst: HostId) -> Result<Route, RouteError> {
-        let mut route = Route {
-            src,
-            dst,
-            switches: Vec::new(),
-            ports: Vec::new(),
-            in_transit: Vec::new(),
-        };
-        let from = self.topology.host_index(src)?;
-        let to = self.topology.host_index(dst)?;
-        if from == to {
-            return Err(RouteError::ToItself { host: src });
-        }
-        let end = self.topology.switch_of(to);
-        let arrived = self.walk(self.topology.switch_of(from), end, |at, arc| {
-            route.switches.push(self.topology.switch_id(at));
-            route
-                .ports
-                .push(self.topology.arcs()[arc as usize].port.get());
-        });
-        if !arrived {
-            return Err(RouteError::Unreachable { src, dst });
-        }
-        route.switches.push(self.topology.switch_id(end));
-        route
-            .ports
-            .push(self.topology.hosts()[to as usize].port.get());
-        if route.switches.len() > SWITCHES_CROSSED_MAX || route.ports.len() > ROUTE_BYTES_MAX {
-            return Err(RouteError::TooLong {
-                src,
-                dst,
-                switches: route.switches.len(),
-            });
-        }
-        Ok(route)
+        let pair = self.pair(src, dst)?;
+        let paths = self.paths(pair.start, pair.end);
+        let paths = paths.map_err(|reason| reason.between(src, dst))?;
+        Ok(self.write_out(pair, 0, &paths[0].arcs))
     }
 
     /// Switches crossed between two hosts, 1 if they share a switch; `None` if they
-    /// cannot reach each other, and 0 from a host to itself.
+    /// cannot reach each other, and 0 from a host to itself. Of several routes, it is the
+    /// first that counts.
     ///
     /// # Errors
     /// [`RouteError::Topology`] if there is no such host.
@@ -192,53 +243,37 @@ impl<'t> Routes<'t> {
         if from == to {
             return Ok(Some(0));
         }
-        let mut crossed = 1;
         let (start, end) = (self.topology.switch_of(from), self.topology.switch_of(to));
-        Ok(self
-            .walk(start, end, |_, _| crossed += 1)
-            .then_some(crossed))
+        Ok(match self.paths(start, end) {
+            Ok(paths) => Some(intransit::crossed(&self.updown, &paths[0].arcs) as u32),
+            Err(NoPath::TooLong { switches }) => Some(switches as u32),
+            Err(NoPath::Apart) => None,
+        })
     }
 
-    /// All routes, by source and then destination; pairs without one are left out.
+    /// All routes, by source and then destination, alternatives one after another; pairs
+    /// without one are left out.
     pub fn iter(&self) -> impl Iterator<Item = Route> + '_ {
-        self.pairs()
-            .filter_map(|(src, dst)| self.route(src, dst).ok())
+        self.answers(None, None).flat_map(|answer| {
+            let all = answer.alternatives.unwrap_or_default();
+            all.into_iter().map(|alternative| alternative.route)
+        })
     }
 
     /// Pairs of hosts without a usable route: in parts that are not connected, or too
     /// far apart.
     pub fn unreachable(&self) -> impl Iterator<Item = Unreachable> + '_ {
-        self.pairs()
-            .filter(|&(src, dst)| self.route(src, dst).is_err())
-            .map(|(src, dst)| Unreachable { src, dst })
+        self.answers(None, None)
+            .filter(|answer| answer.alternatives.is_err())
+            .map(|answer| answer.pair)
     }
 
-    /// Visits (index of switch, arc that leaves it) from one switch to another; false if
-    /// there is no way.
-    pub(crate) fn walk(&self, from: u32, to: u32, mut visit: impl FnMut(u32, u32)) -> bool {
-        let (mut at, mut phase) = (from, Phase::Up);
-        while at != to {
-            let slot = self.tables.get(to, at, phase);
-            if slot == NO_SLOT {
-                return false;
-            }
-            let arc = self.topology.arc_first(at) + u32::from(slot);
-            visit(at, arc);
-            at = self.topology.arcs()[arc as usize].to;
-            if !self.updown.is_up(arc) {
-                phase = Phase::Down;
-            }
+    /// The next hops that paths follow, if that is how they are kept. After an arc that
+    /// leads up a path may go up, after one that leads down not without a cut.
+    pub(crate) fn next_hops(&self) -> Option<&NextHops> {
+        match &self.kept {
+            Kept::NextHops(tables) => Some(tables),
+            Kept::Lengths(_) => None,
         }
-        true
-    }
-
-    fn pairs(&self) -> impl Iterator<Item = (HostId, HostId)> + '_ {
-        let hosts = self.topology.hosts();
-        hosts.iter().flat_map(move |src| {
-            hosts
-                .iter()
-                .filter(move |dst| dst.id != src.id)
-                .map(move |dst| (src.id, dst.id))
-        })
     }
 }

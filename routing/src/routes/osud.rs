@@ -1,215 +1,174 @@
 //! OSUD: one shortest legal path for each pair of switches, load spread over equals.
 //!
-//! For each destination, a backward breadth-first search over (switch, phase) gives the
-//! lengths; then every switch, farthest first, hands the traffic that meets there to one
-//! of its equally short ways on: the one with the least load on its link, plus the least
-//! on a link after that, plus what has met at the next switch already; ties to the
+//! For each destination, every switch hands the traffic that meets there to one of its
+//! equally short ways on ([`WaysOn`]): the one with the least load on its link, plus the
+//! least on a link after that, plus what has met at the next switch already; ties to the
 //! lowest port. Load is counted in pairs of hosts and carries over from one destination
 //! to the next. Looking one link ahead lowers the load of the busiest link by 2 to 10 % in
 //! irregular networks of 64 switches (at 16 not at all), by a quarter in tori and to a
-//! third in fat trees, against the load of the next link alone. Time O(switches · links).
+//! third in fat trees, against the load of the next link alone. Time O(switches · links),
+//! though a switch looks closely only at the links that lead on, two or three of them.
+//! Early choices know little of the load to come, which weighs in small networks: these
+//! are refined ([`refine`]).
 
+use std::ops::Range;
+
+use super::ranks::{Ranks, state};
+use super::refine::refine;
+use super::ways_on::{BLOCK, Length, TooLong, WORD, WaysOn};
 use super::{NO_SLOT, NextHops, Phase};
 use crate::topology::Topology;
 use crate::updown::UpDown;
 
-const FAR: u32 = u32::MAX;
+/// Networks of so many switches are refined unasked, by one sweep: it takes about as long
+/// as all the rest, here a few milliseconds.
+const REFINED_SWITCHES_MAX: usize = 256;
 
-struct Search<'a> {
-    topology: &'a Topology,
-    updown: &'a UpDown,
-    /// Length of the shortest path that goes down only.
-    down: Vec<u32>,
-    /// Length of the shortest legal path.
-    legal: Vec<u32>,
-    /// Switches with a path down to the destination, nearest first.
-    down_order: Vec<u32>,
-    /// Switches with a legal path, nearest first.
-    legal_order: Vec<u32>,
-    /// Traffic that has met here and may still go up, or may not.
-    up_flow: Vec<u64>,
-    down_flow: Vec<u64>,
-    /// Least load of a link on the way on from here, if it may still go up, or may not.
-    up_ahead: Vec<u64>,
-    down_ahead: Vec<u64>,
-    /// Pairs of hosts routed over each arc so far.
-    load: Vec<u64>,
+/// What is known of a state for one destination.
+#[derive(Clone, Copy, Debug, Default)]
+struct Meeting {
+    /// Traffic that has met here, in pairs of hosts.
+    flow: u32,
+    /// Least load of a link on the way on from here.
+    ahead: u32,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    /// The state it leads to.
+    next: u32,
+    /// Pairs of hosts routed over it so far; 65,535 hosts make less than 2³² pairs.
+    load: u32,
+}
+
+struct Planner<'a> {
+    ranks: &'a Ranks,
+    channels: Vec<Channel>,
+    meetings: Vec<Meeting>,
+    /// Slots that lead on from either phase of each rank, a word of them after another.
+    words: Vec<[u64; 2]>,
+}
+
+/// Plans the next hops to all switches.
 pub(super) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
-    let switches = topology.switch_count();
-    let mut tables = NextHops::new(switches);
-    let mut search = Search {
-        topology,
-        updown,
-        down: vec![FAR; switches],
-        legal: vec![FAR; switches],
-        down_order: Vec::with_capacity(switches),
-        legal_order: Vec::with_capacity(switches),
-        up_flow: vec![0; switches],
-        down_flow: vec![0; switches],
-        up_ahead: vec![0; switches],
-        down_ahead: vec![0; switches],
-        load: vec![0; topology.arcs().len()],
-    };
-    for dst in 0..switches as u32 {
-        search.measure_down(dst);
-        search.measure_legal();
-        search.choose(dst, &mut tables);
+    let ranks = Ranks::new(topology, updown);
+    let mut tables = plan_with::<u8>(&ranks)
+        .or_else(|TooLong| plan_with::<u16>(&ranks))
+        .expect("no path is longer than twice the switches");
+    if topology.switch_count() <= REFINED_SWITCHES_MAX {
+        refine(&ranks, &mut tables, 1);
     }
     tables
 }
 
-impl Search<'_> {
-    fn measure_down(&mut self, dst: u32) {
-        self.down.fill(FAR);
-        self.down_order.clear();
-        self.down[dst as usize] = 0;
-        self.down_order.push(dst);
-        let mut next = 0;
-        while let Some(&at) = self.down_order.get(next) {
-            next += 1;
-            let first = self.topology.arc_first(at);
-            for (arc, index) in self.topology.arcs_of(at).iter().zip(first..) {
-                // Up from here is down to here.
-                if self.updown.is_up(index) && self.down[arc.to as usize] == FAR {
-                    self.down[arc.to as usize] = self.down[at as usize] + 1;
-                    self.down_order.push(arc.to);
+fn plan_with<L: Length>(ranks: &Ranks) -> Result<NextHops, TooLong> {
+    let switches = ranks.len();
+    let mut tables = NextHops::new(switches);
+    let mut ways = WaysOn::<L>::new(ranks);
+    let mut planner = Planner {
+        ranks,
+        channels: ranks
+            .next
+            .iter()
+            .map(|&next| Channel { next, load: 0 })
+            .collect(),
+        meetings: vec![Meeting::default(); 2 * switches],
+        words: Vec::with_capacity(switches),
+    };
+    for first in (0..switches).step_by(BLOCK) {
+        let block = first..(first + BLOCK).min(switches);
+        ways.find(ranks, block.clone())?;
+        for dst in block {
+            planner.look_ahead(&ways, dst, dst - first);
+            planner.choose(dst, &mut tables);
+        }
+    }
+    Ok(tables)
+}
+
+impl Planner<'_> {
+    /// Notes what each switch sends, its ways on, and the least load on them.
+    fn look_ahead<L: Length>(&mut self, ways: &WaysOn<L>, dst: usize, lane: usize) {
+        let into = self.ranks.hosts[self.ranks.rank[dst] as usize];
+        self.words.clear();
+        for (rank, meetings) in self.meetings.chunks_exact_mut(2).enumerate() {
+            let channels = &self.channels[self.ranks.arcs_of(rank)];
+            let mut ahead = [u32::MAX; 2];
+            for (words, channels) in ways.words(rank, lane).zip(channels.chunks(WORD)) {
+                self.words.push(words);
+                for (ahead, word) in ahead.iter_mut().zip(words) {
+                    each(word, |slot| *ahead = (*ahead).min(channels[slot].load));
                 }
             }
-        }
-    }
-
-    /// Breadth first from all switches with a path down, each entering at its length.
-    fn measure_legal(&mut self) {
-        self.legal.fill(FAR);
-        self.legal_order.clear();
-        let (mut next, mut entering) = (0, 0);
-        loop {
-            let length = self
-                .legal_order
-                .get(next)
-                .map(|&at| self.legal[at as usize]);
-            let entry = self
-                .down_order
-                .get(entering)
-                .map(|&at| (at, self.down[at as usize]));
-            match (length, entry) {
-                (None, None) => return,
-                (length, Some((at, down))) if length.is_none_or(|length| down <= length) => {
-                    entering += 1;
-                    if self.legal[at as usize] == FAR {
-                        self.legal[at as usize] = down;
-                        // Entries of this length come before those one longer, which
-                        // are appended only when one of this length is expanded.
-                        self.legal_order.push(at);
-                    }
-                }
-                _ => {
-                    self.expand_up(self.legal_order[next]);
-                    next += 1;
-                }
+            let flow = into * self.ranks.hosts[rank];
+            for (meeting, (flow, ahead)) in
+                meetings.iter_mut().zip([flow, 0].into_iter().zip(ahead))
+            {
+                // Where nothing leads on, the destination is.
+                let ahead = if ahead == u32::MAX { 0 } else { ahead };
+                *meeting = Meeting { flow, ahead };
             }
         }
     }
 
-    fn expand_up(&mut self, at: u32) {
-        let first = self.topology.arc_first(at);
-        for (arc, index) in self.topology.arcs_of(at).iter().zip(first..) {
-            // Down from here is up to here.
-            if !self.updown.is_up(index) && self.legal[arc.to as usize] == FAR {
-                self.legal[arc.to as usize] = self.legal[at as usize] + 1;
-                self.legal_order.push(arc.to);
-            }
+    /// Hands all traffic on, in the order in which it meets.
+    fn choose(&mut self, dst: usize, tables: &mut NextHops) {
+        let (up_row, down_row) = tables.rows_mut(dst as u32);
+        let mut word = self.words.len();
+        for rank in (0..self.ranks.len()).rev() {
+            let words = self.ranks.arcs_of(rank).len().div_ceil(WORD);
+            word -= words;
+            let slot = self.hand_on(rank, Phase::Up, word..word + words);
+            up_row[self.ranks.switch[rank] as usize] = slot;
+        }
+        for rank in 0..self.ranks.len() {
+            let words = self.ranks.arcs_of(rank).len().div_ceil(WORD);
+            let slot = self.hand_on(rank, Phase::Down, word..word + words);
+            down_row[self.ranks.switch[rank] as usize] = slot;
+            word += words;
         }
     }
 
-    fn choose(&mut self, dst: u32, tables: &mut NextHops) {
-        let into = self.topology.hosts_at(dst).len() as u64;
-        for place in 0..self.legal_order.len() {
-            let at = self.legal_order[place];
-            self.up_flow[at as usize] = into * self.topology.hosts_at(at).len() as u64;
-            self.down_flow[at as usize] = 0;
-            self.up_ahead[at as usize] = self.least_ahead(at, Phase::Up);
-            self.down_ahead[at as usize] = self.least_ahead(at, Phase::Down);
+    #[inline]
+    fn hand_on(&mut self, rank: usize, phase: Phase, words: Range<usize>) -> u8 {
+        let channels = &mut self.channels[self.ranks.arcs_of(rank)];
+        // Slots ascend with ports, so that the first of equals has the lowest port.
+        let mut best = u64::MAX;
+        for (place, words) in self.words[words].iter().enumerate() {
+            each(words[phase as usize], |slot| {
+                let slot = place * WORD + slot;
+                let channel = channels[slot];
+                let beyond = self.meetings[channel.next as usize];
+                let cost =
+                    u64::from(channel.load) + u64::from(beyond.ahead) + u64::from(beyond.flow);
+                best = best.min(cost << u8::BITS | slot as u64);
+            });
         }
-        let (mut legal, mut down) = (self.legal_order.len(), self.down_order.len());
-        // Farthest first, so that all traffic has met when a switch hands it on.
-        while legal > 0 || down > 0 {
-            let legal_at = legal.checked_sub(1).map(|place| self.legal_order[place]);
-            let down_at = down.checked_sub(1).map(|place| self.down_order[place]);
-            let legal_is_farther = match (legal_at, down_at) {
-                (Some(a), Some(b)) => self.legal[a as usize] >= self.down[b as usize],
-                (some, _) => some.is_some(),
-            };
-            if legal_is_farther {
-                legal -= 1;
-                self.hand_on(dst, self.legal_order[legal], Phase::Up, tables);
-            } else {
-                down -= 1;
-                self.hand_on(dst, self.down_order[down], Phase::Down, tables);
-            }
+        if best == u64::MAX {
+            return NO_SLOT;
         }
+        let slot = best as u8;
+        let flow = self.meetings[state(rank as u32, phase) as usize].flow;
+        let channel = &mut channels[usize::from(slot)];
+        channel.load += flow;
+        self.meetings[channel.next as usize].flow += flow;
+        slot
     }
+}
 
-    /// Whether an arc is on a shortest way from a switch to the destination.
-    fn leads_on(&self, at: u32, phase: Phase, arc: u32, to: u32) -> bool {
-        let (at, to) = (at as usize, to as usize);
-        let (left, after) = match (phase, self.updown.is_up(arc)) {
-            (Phase::Up, true) => (self.legal[at], self.legal[to]),
-            (Phase::Up, false) => (self.legal[at], self.down[to]),
-            (Phase::Down, true) => return false,
-            (Phase::Down, false) => (self.down[at], self.down[to]),
-        };
-        left != FAR && after != FAR && left == after + 1
+/// Visits the bits of a word: the first, the last, then those between. Most words have
+/// one or two; without a loop for these, the processor mispredicts less.
+#[inline(always)]
+fn each(word: u64, mut visit: impl FnMut(usize)) {
+    if word == 0 {
+        return;
     }
-
-    /// Least load among the links that lead on; 0 where none does.
-    fn least_ahead(&self, at: u32, phase: Phase) -> u64 {
-        (self.topology.arc_first(at)..)
-            .zip(self.topology.arcs_of(at))
-            .filter(|(index, arc)| self.leads_on(at, phase, *index, arc.to))
-            .map(|(index, _)| self.load[index as usize])
-            .min()
-            .unwrap_or(0)
-    }
-
-    fn hand_on(&mut self, dst: u32, at: u32, phase: Phase, tables: &mut NextHops) {
-        if at == dst {
-            return;
-        }
-        let flow = match phase {
-            Phase::Up => self.up_flow[at as usize],
-            Phase::Down => self.down_flow[at as usize],
-        };
-        let first = self.topology.arc_first(at);
-        let mut best = (u64::MAX, NO_SLOT);
-        for (slot, arc) in self.topology.arcs_of(at).iter().enumerate() {
-            let index = first + slot as u32;
-            if !self.leads_on(at, phase, index, arc.to) {
-                continue;
-            }
-            let to = arc.to as usize;
-            let beyond = match self.updown.is_up(index) {
-                true => self.up_ahead[to] + self.up_flow[to],
-                false => self.down_ahead[to] + self.down_flow[to],
-            };
-            // Slots ascend with ports, so that the first of equals has the lowest port.
-            let cost = self.load[index as usize] + beyond;
-            if cost < best.0 {
-                best = (cost, slot as u8);
-            }
-        }
-        let slot = best.1;
-        debug_assert_ne!(slot, NO_SLOT, "a finite length has a way on");
-        let index = first + u32::from(slot);
-        let to = self.topology.arcs()[index as usize].to;
-        self.load[index as usize] += flow;
-        if self.updown.is_up(index) {
-            self.up_flow[to as usize] += flow;
-        } else {
-            self.down_flow[to as usize] += flow;
-        }
-        tables.set(dst, at, phase, slot);
+    let (first, last) = (word.trailing_zeros(), 63 - word.leading_zeros());
+    visit(first as usize);
+    visit(last as usize);
+    let mut rest = word & (word - 1) & !(1 << last);
+    while rest != 0 {
+        visit(rest.trailing_zeros() as usize);
+        rest &= rest - 1;
     }
 }

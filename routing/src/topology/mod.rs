@@ -15,8 +15,8 @@ pub use error::{End, TopologyError};
 
 use crate::ids::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
 
-/// Most switches of one topology; next-hop tables grow with its square.
-pub const SWITCHES_MAX: usize = 8192;
+/// Most switches of one topology; next-hop tables take two bytes for each pair of them.
+pub const SWITCHES_MAX: usize = 16_384;
 
 /// A switch and how many ports it has (1 to 254).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

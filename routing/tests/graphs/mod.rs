@@ -144,16 +144,26 @@ impl Plain {
     }
 }
 
-/// Follows the ports of a route; panics if they do not lead where the route says.
+/// Follows the ports of a route, over its in-transit hosts; panics if they do not lead
+/// where the route says.
 pub fn follow(topology: &Topology, route: &Route) {
     assert_eq!(route.switches.len(), route.ports.len());
     let mut at = Attachment::Switch(
         topology.host(route.src).unwrap().switch,
         PortId::new(0).unwrap(),
     );
+    let mut in_transit = route.in_transit.iter();
     for (switch, port) in route.switches.iter().zip(&route.ports) {
-        let Attachment::Switch(here, _) = at else {
-            panic!("{route:?} goes on after a host")
+        let here = match at {
+            Attachment::Switch(here, _) => here,
+            Attachment::Host(host) => {
+                assert_eq!(
+                    in_transit.next(),
+                    Some(&host),
+                    "{route:?} goes on after a host"
+                );
+                topology.host(host).unwrap().switch
+            }
         };
         assert_eq!(here, *switch);
         at = topology
@@ -161,6 +171,26 @@ pub fn follow(topology: &Topology, route: &Route) {
             .unwrap();
     }
     assert_eq!(at, Attachment::Host(route.dst));
+    assert_eq!(in_transit.next(), None, "{route:?}");
+}
+
+/// Switches of each piece of a route between its in-transit hosts: a switch named twice
+/// in a row is where one takes the worm in.
+pub fn pieces(route: &Route) -> Vec<Vec<SwitchId>> {
+    let pieces: Vec<Vec<SwitchId>> = route
+        .switches
+        .chunk_by(|a, b| a != b)
+        .map(<[SwitchId]>::to_vec)
+        .collect();
+    assert_eq!(pieces.len(), route.in_transit.len() + 1, "{route:?}");
+    pieces
+}
+
+/// Switches that a route passes, those at in-transit hosts once.
+pub fn passed(route: &Route) -> Vec<SwitchId> {
+    let mut passed = route.switches.clone();
+    passed.dedup();
+    passed
 }
 
 /// The port paths along these switches, to the host on the last.
@@ -212,4 +242,32 @@ pub fn minimal(topology: &Topology, src: u16, dst: u16) -> Route {
         );
     }
     route(topology, &switches)
+}
+
+/// Parts of a topology, to take something away or add to it.
+pub fn parts_of(topology: &Topology) -> Parts {
+    Parts {
+        switches: topology.switches().to_vec(),
+        hosts: topology.hosts().to_vec(),
+        links: topology.links().to_vec(),
+        grid: None,
+    }
+}
+
+/// Adds links on the lowest free ports; [`wire`] has put one host on port 0 of each.
+pub fn join(parts: &mut Parts, links: impl Iterator<Item = (u16, u16)>) {
+    let mut used: BTreeMap<u16, u8> = BTreeMap::new();
+    let mut take = |switch: u16| {
+        let used = used.entry(switch).or_default();
+        *used += 1;
+        PortId::new(*used).unwrap()
+    };
+    for (a, b) in links {
+        parts.links.push(Link {
+            a: SwitchId(a),
+            a_port: take(a),
+            b: SwitchId(b),
+            b_port: take(b),
+        });
+    }
 }

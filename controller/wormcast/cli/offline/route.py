@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from wormcast import plan
+from wormcast.cli.client import print_table
 from wormcast.cli.offline.common import (
     ID_RANGE,
+    Json,
     RefusedInput,
     file_options,
     planned,
@@ -16,33 +19,122 @@ from wormcast.cli.offline.common import (
     write_text,
 )
 
+SEED_RANGE = click.IntRange(0, 2**63 - 1)
+BASELINE = "osud"
+"""What the figures of an algorithm are compared with."""
+
 
 @click.command("route")
 @click.argument("src", type=ID_RANGE, required=False)
 @click.argument("dst", type=ID_RANGE, required=False)
-@click.option("--algorithm", default="osud", show_default=True, help="osud or tree-only.")
+@click.option("--from", "source", type=ID_RANGE, metavar="HOST", help="Host that sends, instead of SRC.")
+@click.option("--to", "destination", type=ID_RANGE, metavar="HOST", help="Host that receives, instead of DST.")
+@click.option(
+    "--algorithm", default="osud", show_default=True, help=f"One of {', '.join(plan.algorithms())}."
+)
+@click.option(
+    "--seed",
+    type=SEED_RANGE,
+    default=1,
+    show_default=True,
+    help="rmit, rrmit, pit, rrmit-min: decides which ten of more paths are kept.",
+)
+@click.option("--summary", is_flag=True, help=f"Figures over all pairs, beside those of {BASELINE}.")
 @file_options
 def route(
     src: int | None,
     dst: int | None,
+    source: int | None,
+    destination: int | None,
     algorithm: str,
+    seed: int,
+    summary: bool,
     topology: str,
     root: int | None,
     output: Path | None,
-    as_json: bool,  # noqa: ARG001
+    as_json: bool,
 ) -> None:
-    """Plan source routes on a topology file: from host SRC, to host DST, or all."""
+    """Plan source routes on a topology file: from host SRC, to host DST, or all.
+
+    Prints JSON; at a terminal a table, unless --json says otherwise.
+    """
+    src, dst = _either("source", src, "--from", source), _either("destination", dst, "--to", destination)
+    if summary and (src is not None or dst is not None):
+        raise RefusedInput("--summary is over all pairs; leave out source and destination")
     value = read_topology(topology)
-    routes = planned(lambda: plan.routes(value, algorithm, root))
-    hosts = {host["id"] for host in value["hosts"]}
-    for host in (src, dst):
-        if host is not None and host not in hosts:
-            raise RefusedInput(f"there is no host {host}; hosts are {', '.join(map(str, sorted(hosts)))}")
-    if src is not None and dst is not None:
-        planned(lambda: plan.route(value, src, dst, algorithm, root))
-    for field in ("routes", "unreachable"):
-        if field in routes:
-            routes[field] = [
-                pair for pair in routes[field] if src in (None, pair["src"]) and dst in (None, pair["dst"])
+    at_terminal = not as_json and output is None and sys.stdout.isatty()
+    if summary:
+        figures = planned(lambda: plan.route_summary(value, algorithm, root, seed=seed))
+        baseline = planned(lambda: plan.route_summary(value, BASELINE, root))
+        if at_terminal:
+            _print_summary(figures, baseline)
+        else:
+            write_text(plan.to_text(figures | {"baseline": baseline}), output)
+        return
+    routes = planned(lambda: plan.routes(value, algorithm, root, seed=seed, src=src, dst=dst))
+    if at_terminal:
+        _print_routes(routes)
+    else:
+        write_text(plan.to_text(routes), output)
+
+
+def _either(what: str, argument: int | None, option: str, value: int | None) -> int | None:
+    if argument is not None and value is not None and argument != value:
+        raise RefusedInput(f"the {what} is {argument} by argument and {value} by {option}; give one")
+    return value if argument is None else argument
+
+
+def _print_routes(routes: Json) -> None:
+    listed = routes["routes"]
+    print_table(
+        f"{len(listed)} routes, {routes['algorithm']}, root {routes['root']}",
+        ["from", "to", "share", "ports", "switches", "in transit"],
+        [
+            [
+                row["src"],
+                row["dst"],
+                f"{row.get('share', 1):.1%}",
+                " ".join(map(str, row["ports"])),
+                " ".join(map(str, row["switches"])),
+                " ".join(map(str, row["in_transit"])) or None,
             ]
-    write_text(plan.to_text(routes), output)
+            for row in listed
+        ],
+    )
+    if apart := routes.get("unreachable"):
+        click.echo(f"{len(apart)} pairs of hosts have no route; --json lists them")
+
+
+def _print_summary(figures: Json, baseline: Json) -> None:
+    def load(values: Json) -> str:
+        return f"{values['mean']:.1f} / {values['max']:.1f}"
+
+    def column(of: Json) -> list[str]:
+        return [
+            str(of["pairs"]),
+            str(of["unreachable"]),
+            f"{of['alternatives_mean']:.2f}",
+            f"{of['minimal']:.1%}",
+            f"{of['links_mean']:.3f}",
+            f"{of['switches_mean']:.3f} / {of['switches_max']}",
+            f"{of['in_transit_mean']:.3f} / {of['in_transit_max']}",
+            load(of["in_transit_load"]),
+            load(of["link_load"]),
+        ]
+
+    names = [
+        "pairs",
+        "pairs without a route",
+        "routes of a pair, mean",
+        "minimal routes",
+        "links of a route, mean",
+        "switches crossed, mean / max",
+        "in-transit hosts of a route, mean / max",
+        "pairs a host re-injects for, mean / max",
+        "pairs over a link, mean / max",
+    ]
+    print_table(
+        f"root {figures['root']}",
+        ["", figures["algorithm"], baseline["algorithm"]],
+        [list(row) for row in zip(names, column(figures), column(baseline), strict=True)],
+    )

@@ -1,0 +1,249 @@
+//! Worms that switches copy: by a TREE route, by their tables, or to everybody.
+
+use std::collections::BTreeMap;
+
+use super::{Branching, ChannelGraph, DeadlockError, Worm, coupled};
+use crate::ids::{HostId, PortId, SwitchId};
+use crate::topology::Attachment;
+use crate::tree_route::branches;
+use crate::updown::{NO_ARC, UpDown};
+
+/// Ports that a switch copies the worms of a group to, except the one they come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableEntry {
+    /// The switch.
+    pub switch: SwitchId,
+    /// The ports.
+    pub ports: Vec<PortId>,
+}
+
+/// What tells a switch where a worm goes on.
+#[derive(Clone, Debug)]
+enum Header {
+    /// A TREE route.
+    Tree(Vec<u8>),
+    /// The number of a group.
+    Group,
+    /// Ports to the root, and from there to everybody.
+    Broadcast(Vec<u8>),
+    /// To everybody below.
+    Down,
+}
+
+/// Ports by switch.
+type Table = BTreeMap<SwitchId, Vec<PortId>>;
+
+/// A copy that arrives at a switch.
+struct Arrival {
+    switch: SwitchId,
+    /// By this port.
+    port: PortId,
+    /// Place in the tree of the channel it holds.
+    place: u32,
+    header: Header,
+    /// Whether it has had its turn at the root.
+    turned: bool,
+}
+
+impl ChannelGraph<'_> {
+    /// Adds the worm of one TREE route.
+    ///
+    /// # Errors
+    /// A route that does not parse, or leads where the topology has nothing; with
+    /// [`Branching::Interrupted`], one that branches before the root.
+    pub fn add_tree(&mut self, src: HostId, route: &[u8]) -> Result<(), DeadlockError> {
+        self.add_multicast(src, Header::Tree(route.to_vec()), &Table::new())
+    }
+
+    /// Adds the worm of a group that switches copy by their tables.
+    ///
+    /// # Errors
+    /// As [`ChannelGraph::add_tree`]; a worm that reaches a switch without an entry, or
+    /// the same channel twice.
+    pub fn add_table(&mut self, src: HostId, entries: &[TableEntry]) -> Result<(), DeadlockError> {
+        let mut table = Table::new();
+        for entry in entries {
+            self.topology.switch_index(entry.switch)?;
+            for &port in &entry.ports {
+                self.numbers.leave(entry.switch, port)?;
+            }
+            table.entry(entry.switch).or_default().extend(&entry.ports);
+        }
+        for ports in table.values_mut() {
+            ports.sort_unstable();
+            ports.dedup();
+        }
+        self.add_multicast(src, Header::Group, &table)
+    }
+
+    /// Adds a broadcast: by these ports to the root, from there down the spanning tree to
+    /// every host. Without ports, up the spanning tree.
+    ///
+    /// # Errors
+    /// As [`ChannelGraph::add_tree`]; ports that do not end at the root.
+    pub fn add_broadcast(
+        &mut self,
+        src: HostId,
+        to_root: Option<&[u8]>,
+    ) -> Result<(), DeadlockError> {
+        self.plan_updown()?;
+        let ports = match to_root {
+            Some(ports) => ports.to_vec(),
+            None => self.climb(src)?,
+        };
+        self.add_multicast(src, Header::Broadcast(ports), &Table::new())
+    }
+
+    fn add_multicast(
+        &mut self,
+        src: HostId,
+        header: Header,
+        table: &Table,
+    ) -> Result<(), DeadlockError> {
+        let host = self.topology.host_index(src)?;
+        let root = self.root_for(host)?;
+        let by_turns = self.model.branching == Branching::Interrupted;
+        let mut tree = coupled::Tree::new(self.numbers.injection(host));
+        let mut hosts = Vec::new();
+        let source = self.topology.host(src)?;
+        let mut arriving = vec![Arrival {
+            switch: source.switch,
+            port: source.port,
+            place: 0,
+            header,
+            turned: !by_turns,
+        }];
+        while let Some(mut here) = arriving.pop() {
+            if !here.turned && Some(here.switch) == root {
+                let turn = self.numbers.turn(self.topology.switch_index(here.switch)?);
+                here.place = tree.grow(here.place, turn).unwrap_or(here.place);
+                here.turned = true;
+            }
+            let copies = self.copies(&here, table)?;
+            if !here.turned && copies.len() != 1 {
+                return Err(self.not_from_root(src, here.switch, root));
+            }
+            for (port, header) in copies {
+                let switch = here.switch;
+                let (channel, end) = self.numbers.leave(switch, port)?;
+                let place = tree
+                    .grow(here.place, channel)
+                    .ok_or(DeadlockError::TreeMeetsItself { switch, port })?;
+                match end {
+                    Attachment::Host(_) if !here.turned => {
+                        return Err(self.not_from_root(src, switch, root));
+                    }
+                    Attachment::Host(host) => hosts.push(host),
+                    Attachment::Switch(switch, port) => arriving.push(Arrival {
+                        switch,
+                        port,
+                        place,
+                        header,
+                        turned: here.turned,
+                    }),
+                }
+            }
+        }
+        hosts.sort_unstable();
+        let worm = Worm::Tree { src, hosts };
+        tree.belong_to(self.number(&worm));
+        if !self.trees.iter_mut().any(|known| known.absorb(&tree)) {
+            self.trees.push(tree);
+        }
+        Ok(())
+    }
+
+    /// Ports that copies leave a switch by, and what they carry.
+    fn copies(
+        &self,
+        here: &Arrival,
+        table: &Table,
+    ) -> Result<Vec<(PortId, Header)>, DeadlockError> {
+        let switch = here.switch;
+        match &here.header {
+            Header::Tree(route) => {
+                let branches =
+                    branches(route).map_err(|error| DeadlockError::Tree { switch, error })?;
+                let copy = |branch: crate::tree_route::Branch<'_>| {
+                    (branch.port, Header::Tree(branch.copy_route()))
+                };
+                Ok(branches.map(copy).collect())
+            }
+            Header::Group => {
+                let ports = table
+                    .get(&switch)
+                    .ok_or(DeadlockError::NoEntry { switch })?;
+                let onward = ports.iter().filter(|port| **port != here.port);
+                Ok(onward.map(|&port| (port, Header::Group)).collect())
+            }
+            Header::Broadcast(ports) => match ports.split_first() {
+                Some((&byte, rest)) => {
+                    let port = PortId::new(byte).ok_or(DeadlockError::NoPort { switch, byte })?;
+                    Ok(vec![(port, Header::Broadcast(rest.to_vec()))])
+                }
+                None => {
+                    let at = self.topology.switch_index(switch)?;
+                    let updown = self.updown.as_ref().expect("planned for a broadcast");
+                    match updown.parent_arc(at) {
+                        NO_ARC => self.copies_down(switch),
+                        _ => Err(DeadlockError::BroadcastBelowRoot { switch }),
+                    }
+                }
+            },
+            Header::Down => self.copies_down(switch),
+        }
+    }
+
+    /// A broadcast goes down all links of the spanning tree, and to all hosts.
+    fn copies_down(&self, switch: SwitchId) -> Result<Vec<(PortId, Header)>, DeadlockError> {
+        let topology = self.topology;
+        let at = topology.switch_index(switch)?;
+        let updown = self.updown.as_ref().expect("planned for a broadcast");
+        let links = topology.arcs_of(at).iter();
+        let links = links.filter(|arc| updown.parent_arc(arc.to) == arc.reverse);
+        let hosts = topology.hosts_at(at);
+        let hosts = hosts.map(|host| topology.hosts()[host as usize].port);
+        let ports = links.map(|arc| arc.port).chain(hosts);
+        Ok(ports.map(|port| (port, Header::Down)).collect())
+    }
+
+    fn climb(&self, src: HostId) -> Result<Vec<u8>, DeadlockError> {
+        let updown = self.updown.as_ref().expect("planned for a broadcast");
+        let mut at = self.topology.switch_of(self.topology.host_index(src)?);
+        let mut ports = Vec::new();
+        while updown.parent_arc(at) != NO_ARC {
+            let arc = self.topology.arcs()[updown.parent_arc(at) as usize];
+            ports.push(arc.port.get());
+            at = arc.to;
+        }
+        Ok(ports)
+    }
+
+    fn plan_updown(&mut self) -> Result<(), DeadlockError> {
+        if self.updown.is_none() {
+            self.updown = Some(UpDown::new(self.topology, self.model.root)?);
+        }
+        Ok(())
+    }
+
+    /// Where all multicasts of this host start, if there is such a place.
+    fn root_for(&mut self, host: u32) -> Result<Option<SwitchId>, DeadlockError> {
+        if self.model.branching != Branching::Interrupted {
+            return Ok(None);
+        }
+        self.plan_updown()?;
+        let part = self.topology.component_of(self.topology.switch_of(host));
+        let updown = self.updown.as_ref().expect("planned");
+        Ok(updown.roots(self.topology).get(part as usize).copied())
+    }
+
+    fn not_from_root(
+        &self,
+        src: HostId,
+        switch: SwitchId,
+        root: Option<SwitchId>,
+    ) -> DeadlockError {
+        let root = root.expect("every part has a root");
+        DeadlockError::NotFromRoot { src, switch, root }
+    }
+}

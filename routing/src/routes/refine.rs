@@ -1,0 +1,156 @@
+//! Moves traffic off busy links, along other shortest legal paths.
+//!
+//! For every destination, and every state with more than one way on, the traffic that
+//! meets there moves to another way if that lowers the load of the busiest link of those
+//! it touches: those it leaves and those it joins, up to where the two ways meet again.
+//! Each move makes the list of loads, sorted from the busiest, smaller in dictionary
+//! order; so the busiest link never gets busier, and the moves come to an end.
+
+use super::flows::{Flows, channel_loads};
+use super::ranks::{Ranks, rank_of};
+use super::ways_on::{BLOCK, Length, TooLong, WORD, WaysOn};
+use super::{NO_SLOT, NextHops, Phase};
+
+/// Refines next hops that follow shortest legal paths, in so many sweeps over all
+/// destinations at most. Gives the number of moves.
+pub(super) fn refine(ranks: &Ranks, tables: &mut NextHops, sweeps_max: usize) -> u64 {
+    let mut refiner = Refiner {
+        loads: channel_loads(ranks, tables),
+        flows: Flows::new(ranks),
+        ranks,
+    };
+    refiner
+        .sweep::<u8>(tables, sweeps_max)
+        .or_else(|TooLong| refiner.sweep::<u16>(tables, sweeps_max))
+        .expect("no path is longer than twice the switches")
+}
+
+struct Refiner<'a> {
+    ranks: &'a Ranks,
+    loads: Vec<u32>,
+    flows: Flows,
+}
+
+impl Refiner<'_> {
+    fn sweep<L: Length>(&mut self, tables: &mut NextHops, sweeps: usize) -> Result<u64, TooLong> {
+        let mut ways = WaysOn::<L>::new(self.ranks);
+        let mut moves = 0;
+        for _ in 0..sweeps {
+            let before = moves;
+            for first in (0..self.ranks.len()).step_by(BLOCK) {
+                let block = first..(first + BLOCK).min(self.ranks.len());
+                ways.find(self.ranks, block.clone())?;
+                for dst in block {
+                    moves += self.reroute(&ways, dst as u32, dst - first, tables);
+                }
+            }
+            if moves == before {
+                break;
+            }
+        }
+        Ok(moves)
+    }
+
+    fn reroute<L: Length>(
+        &mut self,
+        ways: &WaysOn<L>,
+        dst: u32,
+        lane: usize,
+        tables: &mut NextHops,
+    ) -> u64 {
+        self.flows.hand_on(self.ranks, tables, dst, |_, _| {});
+        let mut moves = 0;
+        for state in self.ranks.states_onward() {
+            let flow = self.flows.states[state as usize];
+            if flow == 0 {
+                continue;
+            }
+            let rank = rank_of(state);
+            for (place, words) in ways.words(rank, lane).enumerate() {
+                let mut word = words[(state % 2) as usize];
+                // Of a single way on there is no other.
+                if word & word.wrapping_sub(1) == 0 && self.ranks.arcs_of(rank).len() <= WORD {
+                    continue;
+                }
+                while word != 0 {
+                    let slot = (place * WORD) as u32 + word.trailing_zeros();
+                    word &= word - 1;
+                    moves += u64::from(self.try_move(tables, dst, state, slot as u8, flow));
+                }
+            }
+        }
+        moves
+    }
+
+    /// Moves the traffic of a state to another slot, if that is better.
+    fn try_move(
+        &mut self,
+        tables: &mut NextHops,
+        dst: u32,
+        state: u32,
+        slot: u8,
+        flow: u32,
+    ) -> bool {
+        let rank = rank_of(state);
+        let (up_row, down_row) = tables.rows_mut(dst);
+        let switch = self.ranks.switch[rank] as usize;
+        let row = if state % 2 == Phase::Up as u32 {
+            &mut *up_row
+        } else {
+            &mut *down_row
+        };
+        let old_slot = row[switch];
+        if old_slot == slot {
+            return false;
+        }
+        row[switch] = slot;
+        let first = self.ranks.arcs_of(rank).start;
+        let start = (first + usize::from(old_slot), first + usize::from(slot));
+        let (mut busiest, mut joined) = (0, 0);
+        self.side_by_side(start, [up_row, down_row], |refiner, (old, new)| {
+            busiest = busiest.max(refiner.loads[old]);
+            joined = joined.max(refiner.loads[new]);
+        });
+        let better = u64::from(joined) + u64::from(flow) < u64::from(busiest);
+        if !better {
+            let row = if state % 2 == Phase::Up as u32 {
+                up_row
+            } else {
+                down_row
+            };
+            row[switch] = old_slot;
+            return false;
+        }
+        self.side_by_side(start, [up_row, down_row], |refiner, (old, new)| {
+            refiner.loads[old] -= flow;
+            refiner.flows.states[refiner.ranks.next[old] as usize] -= flow;
+            refiner.loads[new] += flow;
+            refiner.flows.states[refiner.ranks.next[new] as usize] += flow;
+        });
+        true
+    }
+
+    /// Visits the arcs of two equally long ways to the destination, until they meet.
+    fn side_by_side(
+        &mut self,
+        start: (usize, usize),
+        rows: [&[u8]; 2],
+        mut visit: impl FnMut(&mut Self, (usize, usize)),
+    ) {
+        let (mut old, mut new) = start;
+        loop {
+            visit(self, (old, new));
+            let (a, b) = (self.ranks.next[old], self.ranks.next[new]);
+            if a == b || rank_of(a) == rank_of(b) {
+                return;
+            }
+            let on = |state: u32| {
+                let rank = rank_of(state);
+                let slot = rows[(state % 2) as usize][self.ranks.switch[rank] as usize];
+                debug_assert_ne!(slot, NO_SLOT, "a way leads on");
+                self.ranks.arcs_of(rank).start + usize::from(slot)
+            };
+            (old, new) = (on(a), on(b));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What is promised, on every small graph and on thousands of random ones, against a second,
+//! plain working out (`plain.rs`) that shares nothing with the library but the topology.
+//!
+//! The default run takes every labelled connected graph of up to six switches, those of seven in
+//! one or more numberings each, and random ones of up to 256 switches. The labelled graphs of
+//! seven are 1,866,256; all of them, and all 10,000 random ones:
+//!
+//! ```text
+//! cargo test --release -p wormcast-routing --test proofs -- --ignored
+//! ```
+
+mod members;
+mod networks;
+mod plain;
+mod unicast;
+
+use networks::{ODD_NUMBERS, connected_graphs, random_networks};
+
+/// Random networks in the default run, and in all.
+const RANDOM_SOME: u64 = 1_000;
+const RANDOM_ALL: u64 = 10_000;
+
+fn small(switches: u16, part: u64, parts: u64, sorted: bool) -> u64 {
+    let mut count = 0;
+    for (number, topology) in connected_graphs(switches, sorted) {
+        if number * ODD_NUMBERS % parts == part {
+            unicast::check(&topology, None);
+            members::check(&topology, number, 1);
+            count += 1;
+        }
+    }
+    count
+}
+
+fn random(seeds: std::ops::Range<u64>) {
+    for (seed, topology) in random_networks(seeds) {
+        unicast::check(&topology, Some(seed));
+        members::check(&topology, seed, 2);
+    }
+}
+
+#[test]
+fn every_connected_graph_of_up_to_five_switches() {
+    let counts: Vec<u64> = (1..=5)
+        .map(|switches| small(switches, 0, 1, false))
+        .collect();
+    // Connected labelled graphs: OEIS A001187.
+    assert_eq!(counts, [1, 1, 4, 38, 728]);
+}
+
+#[test]
+fn every_connected_graph_of_six_switches_first_half() {
+    half_of_six(0);
+}
+
+#[test]
+fn every_connected_graph_of_six_switches_second_half() {
+    half_of_six(1);
+}
+
+fn half_of_six(part: u64) {
+    let both: u64 = [0, 1]
+        .map(|half| {
+            connected_graphs(6, false)
+                .filter(|(number, _)| number * ODD_NUMBERS % 2 == half)
+                .count() as u64
+        })
+        .iter()
+        .sum();
+    assert_eq!(both, 26_704);
+    assert!(small(6, part, 2, false) > 0);
+}
+
+#[test]
+fn every_connected_graph_of_seven_switches_in_one_numbering_or_more() {
+    // 853 of them but for the numbering (OEIS A001349).
+    assert!(small(7, 0, 1, true) >= 853);
+}
+
+#[test]
+fn random_networks_of_up_to_256_switches_one() {
+    random(0..RANDOM_SOME / 2);
+}
+
+#[test]
+fn random_networks_of_up_to_256_switches_two() {
+    random(RANDOM_SOME / 2..RANDOM_SOME);
+}
+
+#[test]
+#[ignore = "a quarter of an hour on two cores"]
+fn every_connected_graph_of_seven_switches_in_every_numbering_one() {
+    small(7, 0, 2, false);
+}
+
+#[test]
+#[ignore = "a quarter of an hour on two cores"]
+fn every_connected_graph_of_seven_switches_in_every_numbering_two() {
+    small(7, 1, 2, false);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn ten_thousand_random_networks_one() {
+    random(RANDOM_SOME..RANDOM_ALL / 2);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn ten_thousand_random_networks_two() {
+    random(RANDOM_ALL / 2..RANDOM_ALL);
+}
