@@ -12,6 +12,7 @@ from wormcast_routing import RoutingError, algorithms, kinds, schemes
 
 from wormcast.plan.certificate import check as check_certificate
 from wormcast.plan.changes import add_links, change
+from wormcast.plan.costs import cost_sets, costs, replay
 from wormcast.plan.files import to_text
 from wormcast.plan.group_pictures import group_svg
 from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
@@ -31,6 +32,8 @@ __all__ = [
     "change",
     "check",
     "check_certificate",
+    "cost_sets",
+    "costs",
     "damage",
     "decode_tree",
     "encode_tree",
@@ -44,6 +47,7 @@ __all__ = [
     "optimal_k",
     "order",
     "plans_of",
+    "replay",
     "route",
     "route_summary",
     "routes",

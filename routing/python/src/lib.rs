@@ -5,6 +5,7 @@
 //! Planning releases the interpreter lock.
 
 mod change;
+mod cost;
 mod groups;
 mod routes;
 mod topologies;
@@ -91,6 +92,7 @@ fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {
     topologies::register(module)?;
     routes::register(module)?;
     groups::register(module)?;
+    cost::register(module)?;
     trees::register(module)?;
     verdicts::register(module)?;
     change::register(module)

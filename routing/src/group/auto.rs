@@ -170,10 +170,9 @@ fn refine(fabric: &Fabric<'_, '_>, planned: &mut [Planned], message: Message) {
     }
     for place in nearest(planned, by_replay, FINAL_WITHIN, BEST_SHAPES) {
         let scheme = planned[place].found.scheme;
-        for other in 0..planned.len() {
-            let found = &planned[other].found;
-            if found.scheme == scheme && found.refined_ns.is_none() {
-                planned[other].replay(fabric, message, REFINE_EVENTS);
+        for other in planned.iter_mut() {
+            if other.found.scheme == scheme && other.found.refined_ns.is_none() {
+                other.replay(fabric, message, REFINE_EVENTS);
             }
         }
     }

@@ -6,9 +6,10 @@ can deadlock (`verify`), 2 the input is refused.
 """
 
 from wormcast.cli.offline.change import change
+from wormcast.cli.offline.costs import costs
 from wormcast.cli.offline.group import group_plan
 from wormcast.cli.offline.route import route
 from wormcast.cli.offline.topo import topo_draw, topo_make
 from wormcast.cli.offline.verify import verify
 
-__all__ = ["change", "group_plan", "route", "topo_draw", "topo_make", "verify"]
+__all__ = ["change", "costs", "group_plan", "route", "topo_draw", "topo_make", "verify"]
