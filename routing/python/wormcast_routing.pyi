@@ -88,6 +88,15 @@ def plan_group(
     """A group file from scheme, source, members and parameters; with metrics, what its
     sends cost the network."""
 
+def cost_sets() -> list[str]:
+    """Names of the sets of costs."""
+
+def complete_costs(costs: str) -> str:
+    """A file of costs with every field, from a set's name or what differs from one."""
+
+def replay_group(topology: str, request: str, costs: str, root: int | None = None) -> str:
+    """When each member has the message, and how the channels were used."""
+
 def order_members(
     topology: str,
     members: Sequence[int],

@@ -28,6 +28,7 @@ _COMMANDS = {
     "verify": _Command("wormcast.cli.route", "verify", "Check routes for deadlock."),
     "change": _Command("wormcast.cli.offline.change", "change", "Plan a change of routes without deadlock."),
     "schema": _Command("wormcast.cli.schema", "schema", "Print the JSON Schemas of files and answers."),
+    "costs": _Command("wormcast.cli.offline.costs", "costs", "Print the costs that scheme auto goes by."),
     "events": _Command("wormcast.cli.events", "events", "Follow what happens in the fabric."),
     "send": _Command("wormcast.cli.transfer", "send", "Send a file to a group."),
     "recv": _Command("wormcast.cli.transfer", "recv", "Receive files of a group."),

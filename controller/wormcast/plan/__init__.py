@@ -13,6 +13,7 @@ from wormcast_routing import RoutingError, algorithms, kinds, schemes, topology_
 from wormcast.plan.balance import balance_report, balanced_routes
 from wormcast.plan.certificate import check as check_certificate
 from wormcast.plan.changes import add_links, change
+from wormcast.plan.costs import cost_sets, costs, replay
 from wormcast.plan.files import to_text
 from wormcast.plan.forwarding import NO_PORT, ForwardingTables, forwarding
 from wormcast.plan.group_pictures import group_svg
@@ -37,6 +38,8 @@ __all__ = [
     "change",
     "check",
     "check_certificate",
+    "cost_sets",
+    "costs",
     "damage",
     "decode_tree",
     "encode_tree",
@@ -53,6 +56,7 @@ __all__ = [
     "plans_of",
     "png",
     "read",
+    "replay",
     "route",
     "route_summary",
     "routes",

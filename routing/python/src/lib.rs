@@ -6,6 +6,7 @@
 
 mod balance;
 mod change;
+mod cost;
 mod forwarding;
 mod groups;
 mod routes;
@@ -95,6 +96,7 @@ fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {
     forwarding::register(module)?;
     balance::register(module)?;
     groups::register(module)?;
+    cost::register(module)?;
     trees::register(module)?;
     verdicts::register(module)?;
     change::register(module)
