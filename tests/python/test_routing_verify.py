@@ -1,5 +1,6 @@
 """The deadlock check from Python and the command line: groups, models, certificates."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -7,13 +8,11 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-
 from wormcast import plan
 from wormcast.cli.main import main
 
 SCHEMA = json.loads((Path(plan.__file__).parent / "schemas" / "verify.schema.json").read_text())
 MEMBERS = [0, 5, 9, 17, 20, 30]
-HOST_SCHEMES = ["repeat", "circuit", "tree", "k-binomial"]
 BRANCHINGS = ["independent", "coupled", "interrupted", "flushed"]
 
 
@@ -61,7 +60,7 @@ def broadcast(fabric: dict[str, Any], source: int) -> dict[str, Any]:
 def test_what_is_said_to_be_free_holds(
     fabric: dict[str, Any], unicast: dict[str, Any], branching: str, buffers: str, forwarding: str
 ) -> None:
-    groups = groups_of(fabric, ["circuit", "tree"], [5, 20]) + [broadcast(fabric, 9)]
+    groups = [*groups_of(fabric, ["circuit", "repeat"], [5, 20]), broadcast(fabric, 9)]
     for name, routes in unicast.items():
         verdict = plan.verify(
             fabric, routes, groups=groups, branching=branching, buffers=buffers, forwarding=forwarding
@@ -108,10 +107,12 @@ def test_a_spoilt_order_is_caught(fabric: dict[str, Any], unicast: dict[str, Any
         with pytest.raises(plan.Violation, match="is there twice"):
             plan.check_certificate(fabric, routes, groups, {**verdict, "order": [*order, order[place]]})
     # Every channel that some worm holds while it needs the other.
-    ends = {(end["switch"], end["port"]): n for n, e in enumerate(order) if "switch" in (end := e.get("from", {}))}
+    ends = {
+        (end["switch"], end["port"]): n for n, e in enumerate(order) if "switch" in (end := e.get("from", {}))
+    }
     for route in routes["routes"][::40]:
         taken = [ends[step] for step in zip(route["switches"], route["ports"], strict=True)]
-        for held, needed in zip(taken, taken[1:], strict=False):
+        for held, needed in itertools.pairwise(taken):
             swapped = list(order)
             swapped[held], swapped[needed] = order[needed], order[held]
             with pytest.raises(plan.Violation, match="the other way"):
@@ -202,7 +203,10 @@ def test_refusals(tmp_path: Path, fabric: dict[str, Any]) -> None:
         (["--branching", "D"], "choices are independent, coupled (A), interrupted (B), flushed (C)"),
         (["--check", deadlock], "this file shows a deadlock"),
         (["--check", topology], "the files do not fit together"),
-        (["--group", write(tmp_path / "empty.json", {"source": 1})], "has no edges, entries, to_root or routes"),
+        (
+            ["--group", write(tmp_path / "empty.json", {"source": 1})],
+            "has no edges, entries, to_root or routes",
+        ),
     ]:
         result = run("verify", "--topology", topology, *arguments)
         assert result.exit_code == 2, (arguments, result.output)
@@ -223,7 +227,7 @@ def test_people_are_told_who_waits_for_whom() -> None:
     routes = []
     for start in range(4):
         way = [(start + step) % 4 for step in range(3)]
-        out = [ports[step] for step in zip(way, way[1:], strict=False)]
+        out = [ports[step] for step in itertools.pairwise(way)]
         routes.append({"src": way[0], "dst": way[-1], "switches": way, "ports": [*out, 0], "in_transit": []})
     told = plan.explain(plan.verify(ring, {"routes": routes}))
     assert told.startswith("deadlock: 4 waits in a circle\n┌→ switch ")
