@@ -1,97 +1,191 @@
-//! The study of `bench/cost/run`: how good the choice of `auto` is.
+//! The study of `bench/cost/run`: how good the choice of `auto` is. Writes one line a case
+//! to the CSV file named by `--csv`, progress to standard error and a summary in Markdown
+//! to standard output.
 
 #[path = "../tests/study/mod.rs"]
 mod study;
 
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+
 use study::{COSTS, Found, Study};
 
-fn main() {
-    let refine = !std::env::args().any(|argument| argument == "--no-refine");
-    let study = Study {
-        networks: vec![
-            ("torus", "torus:4".into()),
-            ("one-way torus", "unidirectional-torus:4".into()),
-            ("irregular", "irregular:16:1".into()),
-            ("fat tree", "fat-tree:4".into()),
-        ],
-        sizes: vec![2, 5, 16, 48],
-        bytes: vec![64, 4 << 10, 64 << 10, 1 << 20],
-        costs: COSTS.to_vec(),
-        groups: 1,
-        families: vec!["all", "hosts"],
-        refine,
-    };
-    println!("{} cases", study.cases());
-    let start = Instant::now();
-    let mut all: Vec<Found> = Vec::new();
-    let debug = std::env::args().any(|argument| argument == "--debug");
-    study.run(|found, auto| {
-        if debug && found.ratio() > 1.1 {
-            println!(
-                "== {} {} n={} {}B best {} {}",
-                found.network, found.costs, found.members, found.bytes, found.best, found.best_ns
-            );
-            for one in &auto.estimates {
-                println!(
-                    "   {} {:.1} {:?}",
-                    study::describe(one.scheme, one.order),
-                    one.estimate_ns / 1e3,
-                    one.refined_ns.map(|ns| ns / 1e3)
-                );
-            }
+const USAGE: &str = "auto_study [--quick] [--no-refine] [--csv FILE]";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (mut quick, mut refine, mut csv) = (false, true, None);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--quick" => quick = true,
+            "--no-refine" => refine = false,
+            "--csv" => csv = Some(arguments.next().ok_or(USAGE)?),
+            other => return Err(format!("{other} is not understood; usage: {USAGE}").into()),
         }
-        all.push(found)
-    });
-    println!("{:.1} s", start.elapsed().as_secs_f64());
-    all.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
-    for found in all.iter().take(25) {
-        println!(
-            "{:.3} {} {} {} n={} {}B: {} {:.1} us (est {:.1}), best {} {:.1}",
-            found.ratio(),
+    }
+    let study = plan(quick, refine);
+    let cases = study.cases();
+    let mut table = String::from(
+        "kind,network,costs,family,members,group,bytes,picked,picked_us,estimate_us,best,best_us,\
+         ratio,candidates,replayed,planning_us\n",
+    );
+    let mut all: Vec<Found> = Vec::with_capacity(cases);
+    study.run(|found, _| {
+        writeln!(
+            table,
+            "{},{},{},{},{},{},{},{},{:.3},{:.3},{},{:.3},{:.5},{},{},{:.0}",
+            found.kind,
             found.network,
             found.costs,
             found.family,
             found.members,
+            found.group,
             found.bytes,
             found.picked,
             found.picked_ns / 1e3,
             found.estimate_ns / 1e3,
             found.best,
-            found.best_ns / 1e3
-        );
+            found.best_ns / 1e3,
+            found.ratio(),
+            found.candidates,
+            found.replayed,
+            found.planning_us,
+        )
+        .expect("strings take all");
+        all.push(found);
+        progress(all.len(), cases);
+    });
+    if let Some(path) = csv {
+        std::fs::write(path, table)?;
     }
-    let exact = all.iter().filter(|f| f.ratio() <= 1.0).count();
-    let over = all.iter().filter(|f| f.ratio() > 1.1).count();
-    let mean = all.iter().map(Found::ratio).sum::<f64>() / all.len() as f64;
-    let worst_estimate = all
-        .iter()
-        .map(|f| (f.estimate_ns / f.picked_ns - 1.0).abs())
-        .fold(0.0, f64::max);
-    let mean_estimate = all
-        .iter()
-        .map(|f| (f.estimate_ns / f.picked_ns - 1.0).abs())
-        .sum::<f64>()
-        / all.len() as f64;
-    println!("estimate of the pick off by {mean_estimate:.4} mean, {worst_estimate:.3} worst");
-    for size in [2, 5, 16, 48] {
-        let mut times: Vec<f64> = all
+    summarise(&all);
+    Ok(())
+}
+
+fn plan(quick: bool, refine: bool) -> Study {
+    let mut networks: Vec<(&'static str, String)> = vec![
+        ("torus", "torus:4".into()),
+        ("one-way torus", "unidirectional-torus:4".into()),
+        ("irregular 16", "irregular:16:1".into()),
+        ("fat tree", "fat-tree:4".into()),
+    ];
+    if !quick {
+        networks.push(("torus", "torus:8".into()));
+        networks.push(("one-way torus", "unidirectional-torus:8".into()));
+        networks.push(("fat tree", "fat-tree:8".into()));
+        for seed in 2..=3 {
+            networks.push(("irregular 16", format!("irregular:16:{seed}")));
+        }
+        for seed in 1..=2 {
+            networks.push(("irregular 64", format!("irregular:64:{seed}")));
+        }
+    }
+    Study {
+        networks,
+        sizes: if quick {
+            vec![2, 8, 16]
+        } else {
+            vec![2, 4, 8, 16, 32, 64]
+        },
+        bytes: if quick {
+            vec![64, 16 << 10, 256 << 10]
+        } else {
+            vec![64, 1 << 10, 16 << 10, 256 << 10, 4 << 20]
+        },
+        costs: COSTS.to_vec(),
+        groups: 1,
+        families: vec!["all", "hosts"],
+        refine,
+    }
+}
+
+fn progress(done: usize, cases: usize) {
+    let mut err = std::io::stderr();
+    if !err.is_terminal() && done != cases && !done.is_multiple_of(cases / 20 + 1) {
+        return;
+    }
+    let full = done * 40 / cases;
+    let bar = format!("{}{}", "#".repeat(full), ".".repeat(40 - full));
+    let end = if err.is_terminal() && done != cases {
+        '\r'
+    } else {
+        '\n'
+    };
+    // Nobody may be reading.
+    let _ = write!(err, "[{bar}] {done} of {cases} cases{end}");
+}
+
+fn summarise(all: &[Found]) {
+    println!("| network | schemes | cases | best picked | mean ratio | worst ratio | the worst |");
+    println!("|---|---|---:|---:|---:|---:|---|");
+    let mut kinds: BTreeMap<(&str, &str), Vec<&Found>> = BTreeMap::new();
+    for found in all {
+        kinds
+            .entry((found.kind, found.family))
+            .or_default()
+            .push(found);
+        kinds
+            .entry(("every", found.family))
+            .or_default()
+            .push(found);
+    }
+    for ((kind, family), found) in &kinds {
+        let best = found.iter().filter(|one| one.ratio() <= 1.0).count();
+        let mean = found.iter().map(|one| one.ratio()).sum::<f64>() / found.len() as f64;
+        let worst = found
             .iter()
-            .filter(|f| f.members == size && f.family == "all")
-            .map(|f| f.planning_us)
-            .collect();
-        times.sort_by(f64::total_cmp);
-        let one = all.iter().find(|f| f.members == size).unwrap();
+            .max_by(|a, b| a.ratio().total_cmp(&b.ratio()))
+            .expect("no kind without cases");
         println!(
-            "n={size}: {} candidates, planning median {:.0} us, 90 % {:.0}, most {:.0}",
-            one.candidates,
-            times[times.len() / 2],
-            times[times.len() * 9 / 10],
-            times[times.len() - 1]
+            "| {kind} | {family} | {} | {:.1} % | {mean:.4} | {:.3} | {} {} n={} {} B: {}, best {} |",
+            found.len(),
+            100.0 * best as f64 / found.len() as f64,
+            worst.ratio(),
+            worst.network,
+            worst.costs,
+            worst.members,
+            worst.bytes,
+            worst.picked,
+            worst.best,
         );
     }
     println!(
-        "exact {exact} of {}, over 1.1: {over}, mean {mean:.4}",
-        all.len()
+        "\n| members | candidates, median | replayed, median | planning: median | 90 % | most |"
     );
+    println!("|---:|---:|---:|---:|---:|---:|");
+    let mut sizes: BTreeMap<usize, Vec<&Found>> = BTreeMap::new();
+    for found in all {
+        sizes.entry(found.members).or_default().push(found);
+    }
+    for (size, found) in &sizes {
+        let sorted = |of: &dyn Fn(&Found) -> f64| {
+            let mut values: Vec<f64> = found.iter().map(|one| of(one)).collect();
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let times = sorted(&|one| one.planning_us);
+        let at = |share: usize| times[(times.len() - 1) * share / 100] / 1e3;
+        let candidates = sorted(&|one| one.candidates as f64);
+        let replayed = sorted(&|one| one.replayed as f64);
+        println!(
+            "| {size} | {} | {} | {:.2} ms | {:.2} ms | {:.1} ms |",
+            candidates[candidates.len() / 2],
+            replayed[replayed.len() / 2],
+            at(50),
+            at(90),
+            at(100),
+        );
+    }
+    let mut schemes: BTreeMap<&str, usize> = BTreeMap::new();
+    for found in all {
+        *schemes
+            .entry(found.best.split(' ').next().unwrap_or_default())
+            .or_default() += 1;
+    }
+    let shares: Vec<String> = schemes
+        .iter()
+        .map(|(name, count)| format!("{name} {:.0} %", 100.0 * *count as f64 / all.len() as f64))
+        .collect();
+    println!("\nThe best scheme is: {}.", shares.join(", "));
 }

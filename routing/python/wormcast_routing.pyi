@@ -8,10 +8,17 @@ while planning.
 from collections.abc import Sequence
 
 class RoutingError(ValueError):
-    """Input that is refused; the text names the value, the bound and the choices."""
+    """Input that is refused; the text names the value, the bound and the choices.
+
+    Errors of topology files carry more: `code`, a word such as "port-used-twice", and
+    `line` and `column`, from 1, or None where the mistake is at no one place.
+    """
 
 def kinds() -> list[str]:
     """Every kind of topology that generate_topology makes, and how it is written."""
+
+def topology_formats() -> list[str]:
+    """Names of the file formats of topologies."""
 
 def algorithms() -> list[str]:
     """Names of the routing algorithms."""
@@ -21,6 +28,14 @@ def schemes() -> list[str]:
 
 def generate_topology(spec: str) -> str:
     """A topology file of this kind, as in "torus:4"."""
+
+def read_topology_file(
+    content: str, format: str | None = None, allow_split: bool = False, hosts_per_switch: int = 0
+) -> str:
+    """A topology file in any format, as JSON; the format is found out if not given."""
+
+def write_topology_file(topology: str, format: str) -> str:
+    """A topology file in another format."""
 
 def check_topology(topology: str, allow_split: bool = False) -> str:
     """Checks a topology file; a split fabric is refused unless allowed."""
@@ -55,6 +70,15 @@ def summarize_routes(
 ) -> str:
     """Figures over all routes: how long, how many in-transit hosts, which load."""
 
+def forwarding(topology: str, algorithm: str = "osud", root: int | None = None) -> bytes:
+    """First ports from every switch to every host, row by row; 255 where there is no way."""
+
+def balance_report(topology: str, algorithm: str = "osud", root: int | None = None) -> str:
+    """Loads of all channels under the plain routes and under the balanced ones."""
+
+def plan_balanced_routes(topology: str, algorithm: str = "osud", root: int | None = None) -> str:
+    """A file of the balanced routes between all hosts."""
+
 def spanning_tree(topology: str, root: int | None = None) -> str:
     """The up*/down* spanning tree: root, roots, links (parent's side first), levels."""
 
@@ -63,6 +87,15 @@ def plan_group(
 ) -> str:
     """A group file from scheme, source, members and parameters; with metrics, what its
     sends cost the network."""
+
+def cost_sets() -> list[str]:
+    """Names of the sets of costs."""
+
+def complete_costs(costs: str) -> str:
+    """A file of costs with every field, from a set's name or what differs from one."""
+
+def replay_group(topology: str, request: str, costs: str, root: int | None = None) -> str:
+    """When each member has the message, and how the channels were used."""
 
 def order_members(
     topology: str,

@@ -6,6 +6,7 @@
 //! 2000), TORUS (Oral, George 2003), NIC (Yu, Buntinas, Panda 2003).
 //!
 //! - [`topology`], [`generate`]: what is wired to what
+//! - [`formats`]: topologies as files of other tools have them
 //! - [`updown`], [`routes`]: up\*/down\* and routes for each pair of hosts
 //! - [`intransit`]: minimal paths that hosts on the way re-inject
 //! - [`tree_route`]: source routes that branch, and what switches make of them
@@ -21,6 +22,7 @@ pub mod cost;
 pub mod deadlock;
 mod digraph;
 pub mod dimension_order;
+pub mod formats;
 pub mod generate;
 pub mod group;
 pub mod ids;

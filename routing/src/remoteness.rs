@@ -114,3 +114,54 @@ impl Search<'_> {
         !self.active.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::generate::from_spec;
+    use crate::ids::SwitchId;
+    use crate::topology::Damage;
+
+    fn distances(topology: &Topology, from: u32) -> Vec<u32> {
+        let mut found = vec![u32::MAX; topology.switch_count()];
+        found[from as usize] = 0;
+        let mut queue = vec![from];
+        let mut next = 0;
+        while let Some(&at) = queue.get(next) {
+            next += 1;
+            for arc in topology.arcs_of(at) {
+                if found[arc.to as usize] == u32::MAX {
+                    found[arc.to as usize] = found[at as usize] + 1;
+                    queue.push(arc.to);
+                }
+            }
+        }
+        found.retain(|&distance| distance != u32::MAX);
+        found
+    }
+
+    #[test]
+    fn agrees_with_one_search_after_another() {
+        let cut = Damage {
+            switches: BTreeSet::from([SwitchId(40), SwitchId(90)]),
+            ..Damage::default()
+        };
+        for topology in [
+            from_spec("line:1").unwrap(),
+            from_spec("irregular:600:4").unwrap(),
+            from_spec("mesh:20x15").unwrap(),
+            from_spec("ring:300").unwrap().without(&cut).unwrap(),
+        ] {
+            let found = Remoteness::of(&topology);
+            for switch in 0..topology.switch_count() as u32 {
+                let distances = distances(&topology, switch);
+                let sum: u64 = distances.iter().map(|&distance| u64::from(distance)).sum();
+                assert_eq!(found.sum[switch as usize], sum);
+                let farthest = distances.iter().max();
+                assert_eq!(Some(&found.eccentricity[switch as usize]), farthest);
+            }
+        }
+    }
+}

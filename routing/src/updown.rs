@@ -43,6 +43,15 @@ impl UpDown {
         if let Some(root) = root {
             roots[main as usize] = root;
         }
+        Ok(UpDown::from_roots(topology, roots, main))
+    }
+
+    /// The same with other roots, by index, one for each part.
+    pub(crate) fn with_roots(&self, topology: &Topology, roots: Vec<u32>) -> UpDown {
+        UpDown::from_roots(topology, roots, self.main)
+    }
+
+    fn from_roots(topology: &Topology, roots: Vec<u32>, main: u32) -> UpDown {
         let switches = topology.switch_count();
         let mut updown = UpDown {
             level: vec![u32::MAX; switches],
@@ -55,7 +64,7 @@ impl UpDown {
         updown.measure_levels(topology);
         updown.direct_arcs(topology);
         updown.grow_tree(topology);
-        Ok(updown)
+        updown
     }
 
     /// The root that was asked for, or that of the part with the lowest switch; see
@@ -70,6 +79,11 @@ impl UpDown {
             .iter()
             .map(|&root| topology.switch_id(root))
             .collect()
+    }
+
+    /// Root of each part of the fabric, by index.
+    pub(crate) fn root_indices(&self) -> &[u32] {
+        &self.roots
     }
 
     /// Distance of a switch from its root, in links.

@@ -10,6 +10,52 @@ use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::{Link, Topology};
 use wormcast_routing::tree_route::encode_tree;
 
+/// Whether each worm of a closed chain of (worm, place it waits at) can hold what the one
+/// before it waits for: a channel is held by one worm, and a worm that branches holds its
+/// way from where the two part.
+fn all_can_hold(worms: &[Vec<(Link, usize)>], coupled: bool, chain: &[(usize, usize)]) -> bool {
+    let mut taken: Vec<Link> = Vec::new();
+    for (number, &(worm, waits)) in chain.iter().enumerate() {
+        let (other, place) = chain[(number + chain.len() - 1) % chain.len()];
+        let channels = &worms[worm];
+        let wanted = worms[other][place].0;
+        let held = channels
+            .iter()
+            .position(|(link, _)| *link == wanted)
+            .unwrap();
+        let way = |mut at: usize| {
+            let mut way = vec![at];
+            while at > 0 {
+                at = channels[at].1;
+                way.push(at);
+            }
+            way
+        };
+        let (to_held, to_wait) = (way(held), way(channels[waits].1));
+        let parting = *to_held.iter().find(|at| to_wait.contains(at)).unwrap();
+        let mut holds: Vec<usize> = vec![held];
+        let branches = channels.iter().enumerate().skip(1).any(|(at, (_, after))| {
+            channels
+                .iter()
+                .skip(at + 1)
+                .any(|(_, other)| other == after)
+        });
+        if coupled && branches {
+            holds.extend(to_held.into_iter().chain(to_wait));
+            holds.retain(|&at| way(at).contains(&parting));
+        }
+        holds.sort_unstable();
+        holds.dedup();
+        for at in holds {
+            if taken.contains(&channels[at].0) {
+                return false;
+            }
+            taken.push(channels[at].0);
+        }
+    }
+    true
+}
+
 /// Whether worms can deadlock, by trying every set of waits of every set of worms.
 /// A worm is its channels with parents; it waits for one and holds those it may.
 fn deadlocks_by_force(worms: &[Vec<(Link, usize)>], coupled: bool) -> bool {
@@ -46,7 +92,10 @@ fn deadlocks_by_force(worms: &[Vec<(Link, usize)>], coupled: bool) -> bool {
                 };
                 if may {
                     if closes {
-                        return true;
+                        if all_can_hold(worms, coupled, chain) {
+                            return true;
+                        }
+                        continue;
                     }
                     chain.push((other, waits));
                     if search(worms, coupled, chain) {

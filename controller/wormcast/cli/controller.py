@@ -57,7 +57,8 @@ def controller() -> None:
     "--algorithm",
     default="osud",
     show_default=True,
-    help="Unicast routes: osud uses all links, tree-only those of the spanning tree.",
+    help="Unicast routes: osud uses all links, tree-only those of the spanning tree; omit is minimal, and "
+    "hosts on the way re-inject.",
 )
 @click.option(
     "--probe-interval-ms",

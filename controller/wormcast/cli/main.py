@@ -20,12 +20,15 @@ class _Command:
 
 _COMMANDS = {
     "controller": _Command("wormcast.cli.controller", "controller", "Run the controller."),
-    "topo": _Command("wormcast.cli.topo", "topo", "Show the network, or make and draw topologies."),
+    "topo": _Command("wormcast.cli.topo", "topo", "Show the network, or make, convert and draw topologies."),
     "group": _Command("wormcast.cli.group", "group", "Create, list, change and plan groups."),
     "host": _Command("wormcast.cli.host", "host", "List hosts, or declare where one hangs."),
     "route": _Command("wormcast.cli.route", "route", "Show source routes."),
+    "balance": _Command("wormcast.cli.offline.balance", "balance", "Report and balance channel loads."),
     "verify": _Command("wormcast.cli.route", "verify", "Check routes for deadlock."),
     "change": _Command("wormcast.cli.offline.change", "change", "Plan a change of routes without deadlock."),
+    "schema": _Command("wormcast.cli.schema", "schema", "Print the JSON Schemas of files and answers."),
+    "costs": _Command("wormcast.cli.offline.costs", "costs", "Print the costs that scheme auto goes by."),
     "events": _Command("wormcast.cli.events", "events", "Follow what happens in the fabric."),
     "send": _Command("wormcast.cli.transfer", "send", "Send a file to a group."),
     "recv": _Command("wormcast.cli.transfer", "recv", "Receive files of a group."),

@@ -16,7 +16,9 @@ EXIT_DEADLOCK = 1
 @click.command(cls=online_or_offline("route"))
 @click.argument("src", required=False)
 @click.argument("dst", required=False)
-@click.option("--algorithm", help="osud or tree-only. [default: the one in force]")
+@click.option(
+    "--algorithm", help="osud, tree-only, omit, rmit, rrmit, pit or rrmit-min. [default: the one in force]"
+)
 @api_options
 def route(src: str | None, dst: str | None, algorithm: str | None, api: str, as_json: bool) -> None:
     """Show source routes, from host SRC, to host DST, or all."""

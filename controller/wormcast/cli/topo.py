@@ -1,4 +1,4 @@
-"""`wormcast topo`: the network as the controller sees it; `make` and `draw` work without one."""
+"""`wormcast topo`: the network as the controller sees it; `make`, `convert` and `draw` work without one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import click
 from wormcast.cli.client import Client, api_options, print_json, print_table
 from wormcast.cli.offline_form import load_offline
 
-_OFFLINE = {"make": "topo_make", "draw": "topo_draw"}
+_OFFLINE = {"make": "topo_make", "convert": "topo_convert", "draw": "topo_draw"}
 
 
 class _TopoGroup(click.Group):
-    """`make` and `draw` come from `wormcast.cli.offline` when they are used."""
+    """These commands come from `wormcast.cli.offline` when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*super().list_commands(ctx), *_OFFLINE]
@@ -26,7 +26,7 @@ class _TopoGroup(click.Group):
 
 @click.group(cls=_TopoGroup)
 def topo() -> None:
-    """Show the network, or make and draw topologies."""
+    """Show the network, or make, convert and draw topologies."""
 
 
 @topo.command()

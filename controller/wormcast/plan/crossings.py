@@ -25,21 +25,24 @@ def find_crossing(plain: Iterable[Step], trees: Sequence[Tree], *, flushes: bool
     def may_hold(tree: Tree, held: str, awaited: str, waiter: int) -> bool:
         if flushes and waiter == UNICAST:
             return held != awaited and held in _way(tree, awaited)
-        return awaited not in _way(tree, held)
+        return awaited not in _way(tree, held) and (
+            waiter < 0 or joined[waiter].parents[held] not in _surely_held(tree, held, awaited)
+        )
 
-    def waits_after(name: str, waiter: int, start: int) -> set[tuple[str, int]]:
+    def waits_after(name: str, waiter: int, start: int, taken: str | None) -> set[tuple[str, int]]:
         kind = ADAPTER if name.startswith("buffer") else UNICAST
         found = {(needed, kind) for needed in following.get(name, ())}
         for number, tree in enumerate(joined):
             if name in tree.parents and number not in (start, waiter):
-                found |= {(wait, number) for wait in _waits(tree) if may_hold(tree, name, wait, waiter)}
+                held_for = (wait for wait in _waits(tree) if may_hold(tree, name, wait, waiter))
+                found |= {(w, number) for w in held_for if taken not in _surely_held(tree, name, w)}
         return found
 
     for start, tree in enumerate(joined):
         for awaited in _waits(tree):
             seen, queue = {(awaited, start)}, [(awaited, start)]
             for name, waiter in queue:
-                for wait in waits_after(name, waiter, start) - seen:
+                for wait in waits_after(name, waiter, start, tree.parents[awaited]) - seen:
                     if wait[0] in tree.parents and may_hold(tree, wait[0], awaited, wait[1]):
                         raise Violation(tree.worm, wait[0], awaited, "others that hold it wait for this worm")
                     seen.add(wait)
@@ -54,6 +57,7 @@ def _join(trees: Sequence[Tree]) -> list[Tree]:
             common = known.parents.keys() & tree.parents.keys()
             if known.source == tree.source and all(known.parents[n] == tree.parents[n] for n in common):
                 known.parents.update(tree.parents)
+                known.is_several = True
                 break
         else:
             joined.append(Tree(tree.worm, tree.source, dict(tree.parents)))
@@ -62,6 +66,16 @@ def _join(trees: Sequence[Tree]) -> list[Tree]:
 
 def _waits(tree: Tree) -> list[str]:
     return [needed for needed, held in tree.parents.items() if held is not None]
+
+
+def _surely_held(tree: Tree, held: str, awaited: str) -> set[str]:
+    """What a worm holds in any case while it holds one channel and waits for another: its way
+    from where the two part. No other worm can hold that."""
+    to_held, to_wait = _way(tree, held), _way(tree, awaited)[1:]
+    if tree.is_several:
+        return {to_wait[0]}
+    parting = next(name for name in to_held if name in to_wait)
+    return {*to_held[: to_held.index(parting) + 1], *to_wait[: to_wait.index(parting) + 1]}
 
 
 def _way(tree: Tree, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Topology files: made, checked, damaged."""
+"""Topology files: made, read, written, checked, damaged."""
 
 from __future__ import annotations
 
@@ -14,6 +14,29 @@ def make(spec: str) -> dict[str, Any]:
     "irregular:8:1"; `kinds()` lists them. Raises `RoutingError`."""
     made: dict[str, Any] = json.loads(native.generate_topology(spec))
     return made
+
+
+def read(
+    text: str, *, format: str | None = None, allow_split: bool = False, hosts_per_switch: int = 0
+) -> dict[str, Any]:
+    """The topology in a file of any of `topology_formats()`, found out from its content if
+    not given. Switches and hosts whose file calls them by a word have it as "name".
+    With `hosts_per_switch`, so many hosts are added on every switch.
+
+    Raises `RoutingError`; its `code` is a word for what is wrong ("port-used-twice"), its
+    `line` and `column` count from 1 and are None where the mistake is at no one place.
+    """
+    found: dict[str, Any] = json.loads(
+        native.read_topology_file(text, format, allow_split, max(0, hosts_per_switch))
+    )
+    return found
+
+
+def write(topology: Mapping[str, Any], format: str) -> str:
+    """The topology as a file of one of `topology_formats()`. Net lists (ibsim,
+    ibnetdiscover) keep neither grid nor kind. Raises `RoutingError`, also if a name does
+    not fit the format."""
+    return native.write_topology_file(json.dumps(topology), format)
 
 
 def check(topology: Mapping[str, Any], *, allow_split: bool = False) -> dict[str, Any]:

@@ -35,6 +35,8 @@ class Tree:
     worm: str
     source: int
     parents: dict[str, str | None] = field(default_factory=dict)
+    is_several: bool = False
+    """Whether these are worms of one source that follow each other along one tree."""
 
     def grow(self, held: str, needed: str) -> None:
         if needed in self.parents:
@@ -128,7 +130,8 @@ class Network:
         if group.get("entries") is not None:
             source = group["relay"]["host"] if group.get("relay") else source
             ports = {entry["switch"]: entry["ports"] for entry in group["entries"]}
-            yield self._tree(source, ports)
+            # A relay sends one after the other; nobody waits for a turn in the network.
+            yield self._tree(source, ports, by_turns=not group.get("relay"))
         elif group.get("to_root") is not None:
             yield self._tree(source, list(bytes.fromhex(group["to_root"])))
         else:
@@ -157,10 +160,10 @@ class Network:
             raise ValueError(f"a route from {route['src']} does not end at {route['dst']}")
         yield channels, end
 
-    def _tree(self, source: int, header: Any) -> Tree:
+    def _tree(self, source: int, header: Any, *, by_turns: bool = True) -> Tree:
         tree = Tree(f"multicast of {source}", source, {_injection(source): None})
         arriving = [(_injection(source), *self.home[source], header)]
-        unturned = self.model["branching"] == "interrupted"
+        unturned = by_turns and self.model["branching"] == "interrupted"
         while arriving:
             held, switch, came_by, header = arriving.pop()
             if unturned and switch in self.turns:

@@ -25,8 +25,8 @@ fn schemes() -> Vec<&'static str> {
     group::Scheme::NAMES.to_vec()
 }
 
-/// A group file from a request {"scheme", "source", "members", "parameters"}; with
-/// `metrics`, what its sends cost the network too.
+/// A group file from a request {"scheme", "source", "members", "parameters"}, the scheme
+/// `auto` among them; with `metrics`, what its sends cost the network too.
 #[pyfunction]
 #[pyo3(signature = (topology, request, root = None, metrics = false))]
 fn plan_group(
@@ -38,11 +38,8 @@ fn plan_group(
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
-        let request = GroupRequest::from_json(request).map_err(text)?;
         let root = root.map(switch_id).transpose()?;
-        group::plan_group_on(&topology, root, &request, metrics)
-            .map(|plan| plan.to_json())
-            .map_err(text)
+        group::plan_file(&topology, root, request, metrics).map_err(text)
     })
 }
 

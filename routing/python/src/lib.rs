@@ -4,7 +4,10 @@
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
 //! Planning releases the interpreter lock.
 
+mod balance;
 mod change;
+mod cost;
+mod forwarding;
 mod groups;
 mod routes;
 mod topologies;
@@ -90,7 +93,10 @@ fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RoutingError", module.py().get_type::<RoutingError>())?;
     topologies::register(module)?;
     routes::register(module)?;
+    forwarding::register(module)?;
+    balance::register(module)?;
     groups::register(module)?;
+    cost::register(module)?;
     trees::register(module)?;
     verdicts::register(module)?;
     change::register(module)

@@ -15,8 +15,7 @@ use crate::ids::{HostId, PortId, SwitchId};
 use crate::routes::{Algorithm, Routes};
 use crate::topology::{Host, Link, Parts, Switch, Topology};
 
-/// Every connected graph of so many switches, one host each; each but for the numbering
-/// at least once.
+/// Every connected graph of so many switches, one host each.
 fn graphs(switches: u16) -> impl Iterator<Item = Topology> {
     let pairs: Vec<(u16, u16)> = (0..switches)
         .flat_map(|a| (a + 1..switches).map(move |b| (a, b)))
@@ -47,16 +46,7 @@ fn graphs(switches: u16) -> impl Iterator<Item = Topology> {
                 });
             }
         }
-        let degree = |id: u16| {
-            let ends = parts.links.iter().flat_map(|link| [link.a, link.b]);
-            ends.filter(|end| end.0 == id).count()
-        };
-        let sorted = (1..switches).all(|id| degree(id - 1) >= degree(id));
-        if sorted {
-            Topology::new(parts).ok()
-        } else {
-            None
-        }
+        Topology::new(parts).ok()
     })
 }
 
@@ -179,6 +169,6 @@ fn no_sequence_of_the_family_takes_fewer_steps_to_another_root() {
             }
         }
     }
-    println!("{compared} compared, {} longer", longer.len());
-    assert!(compared > 20 && longer.is_empty(), "{longer:?}");
+    assert!(compared > 300, "{compared} changes take several steps");
+    assert!(longer.is_empty(), "{longer:?}");
 }

@@ -27,10 +27,15 @@
 //! host: a path is cut wherever it would break the order in force, and each piece is
 //! legal under that order. So one step always suffices.
 //!
-//! Otherwise the fewest steps found by [`sequence`] towards any of these, straight or by
-//! way of a spanning tree. One step is never missed where one of the routings above
-//! makes it; a longer sequence is the shortest of those tried, which is not a proof that
-//! none is shorter.
+//! Otherwise several steps: each moves as many pairs as it can from their path to that of
+//! the goal, or the steps lead over spanning trees of the new topology (`trees.rs`), and
+//! the fewest that are found are taken. Only if no such sequence is found do pairs have
+//! to stop (*drain*). That every change between two up\*/down\* plans of a fabric can be
+//! made over trees without stopping a pair is shown there. One step is found
+//! wherever one of the routings above makes it. Several are the fewest that any sequence
+//! of OSUD plans along all orders of the switches and of all spanning trees has, in every
+//! graph of up to five switches (by trying all, in the tests); in larger ones they are the
+//! fewest of those tried, and there may be fewer.
 
 #[cfg(test)]
 mod by_force;
@@ -135,7 +140,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Pairs of hosts of the new topology without a route in the end.
     pub unreachable: Vec<Unreachable>,
-    /// Pairs of hosts whose route broke.
+    /// Pairs of hosts whose route lost a link or a host, or crosses a switch that lost one
+    /// of the hosts that re-inject there.
     pub broken: usize,
     /// Pairs of hosts that have a route in the end.
     pub routes: usize,

@@ -226,12 +226,12 @@ impl<'a> Planner<'a> {
             [&self.in_force, after],
             rank_in(&self.in_force),
         ));
-        let first = Tree::find(channels, [&self.in_force, &self.in_force], rank_in(after));
+        let start = [&self.in_force, &self.in_force];
+        let first = Tree::find(channels, start, rank_in(after));
         let last = Tree::find(channels, [after, after], rank_in(&self.in_force));
         if let (Some(first), Some(last)) = (first, last) {
-            let way = first.slides(channels, &last);
+            trees.extend(first.slides(channels, &last));
             trees.push(first);
-            trees.extend(way);
         }
         trees
     }

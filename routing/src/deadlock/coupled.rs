@@ -2,7 +2,10 @@
 //!
 //! Such a worm, while it waits for a channel, can hold every channel of its tree but
 //! that one and those behind it. So it can hold x and wait for y unless y is x or comes
-//! before it; and it waits in one place at a time, so that it is in a cycle once.
+//! before it; and it waits in one place at a time, so that it is in a cycle once. It
+//! surely holds the channel it waits in, and its way from where x and y part, which no
+//! other worm of the cycle can hold then: multicasts that come over one channel to where
+//! they branch follow each other, and do not meet in their branches.
 //!
 //! The search is breadth first over (channel waited for, tree worm that waits for it),
 //! once from every place where a tree worm can wait. It never enters a tree twice in a
@@ -118,6 +121,40 @@ impl Tree {
         place == upper
     }
 
+    /// Whether the tree surely holds a channel while it holds the one at `here` and waits
+    /// for the one at `place`: its way from where the two part to both of them. A worm
+    /// whose end has passed there would let the one at `here` go.
+    fn surely_holds(&self, here: u32, place: u32, channel: u32) -> bool {
+        let Some(&at) = self.places.get(&channel) else {
+            return false;
+        };
+        let before = self.parents[place as usize];
+        // Of worms that follow each other, the one ahead waits, and another may hold.
+        if at == before || self.is_several() {
+            return at == before;
+        }
+        let mut parting = here;
+        while !self.leads_to(parting, before) {
+            parting = self.parents[parting as usize];
+        }
+        self.leads_to(parting, at) && (self.leads_to(at, before) || self.leads_to(at, here))
+    }
+
+    /// All such channels.
+    fn sure_channels(&self, here: u32, place: u32) -> impl Iterator<Item = u32> + '_ {
+        let sure = move |channel: &u32| self.surely_holds(here, place, *channel);
+        self.channels.iter().copied().filter(sure)
+    }
+
+    fn is_several(&self) -> bool {
+        self.worms[0].len() > 1
+    }
+
+    /// The channel that a wait for this one is made from.
+    fn before(&self, place: u32) -> u32 {
+        self.channels[self.parents[place as usize] as usize]
+    }
+
     fn branches(&self) -> bool {
         let mut seen = BTreeSet::new();
         self.parents
@@ -168,30 +205,48 @@ pub(super) fn find_cycle(
 ) -> Option<Found> {
     let mut search = Search::new(next, trees);
     (search.flushes, search.first_buffer) = (flushes, first_buffer);
-    let mut best: Option<Vec<(u32, Holder)>> = None;
+    let (mut best, mut unproven): (Option<Found>, Option<Found>) = (None, None);
     for (number, tree) in trees.iter().enumerate().filter(|(_, tree)| tree.branches()) {
         for place in 1..tree.channels.len() as u32 {
-            let limit = best.as_ref().map_or(usize::MAX, Vec::len);
-            if let Some(found) = search.cycle_from(number as u32, place, limit) {
-                best = Some(found);
+            let limit = best.as_ref().map_or(usize::MAX, |found| found.waits.len());
+            if let Some(chain) = search.cycle_from(number as u32, place, limit) {
+                let found = name_worms(&chain, trees);
+                let kept = match found.proven {
+                    true => &mut best,
+                    false => &mut unproven,
+                };
+                let shorter = |known: &Found| found.waits.len() < known.waits.len();
+                if kept.as_ref().is_none_or(shorter) {
+                    *kept = Some(found);
+                }
             }
         }
     }
-    best.map(|chain| name_worms(&chain, trees))
+    best.or(unproven)
 }
 
 fn name_worms(chain: &[(u32, Holder)], trees: &[Tree]) -> Found {
     let mut proven = true;
     let mut passed = BTreeSet::new();
+    let mut sure = BTreeSet::new();
     let waits = chain
         .iter()
         .enumerate()
         .map(|(place, &(held, holder))| match holder {
-            Holder::Unicast(worm) => (held, worm),
+            Holder::Unicast(worm) => {
+                proven &= sure.insert(held);
+                (held, worm)
+            }
             Holder::Tree(number) => {
+                let tree = &trees[number as usize];
                 let needed = chain[(place + 1) % chain.len()].0;
-                let (worm, takes_both) = trees[number as usize].worm_with(held, needed);
+                let (worm, takes_both) = tree.worm_with(held, needed);
                 proven &= takes_both && passed.insert(number);
+                // A channel is held by one worm at a time.
+                let places = (tree.places[&held], tree.places[&needed]);
+                for channel in tree.sure_channels(places.0, places.1) {
+                    proven &= sure.insert(channel);
+                }
                 (held, worm)
             }
         })
@@ -234,14 +289,18 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether somebody can wait for the channel of a tree at `here` while the tree waits
-    /// for the one at `place`.
-    fn may_hold(&self, tree: &Tree, here: u32, place: u32, waiter: Waiter) -> bool {
-        if self.flushes && waiter == Waiter::Unicast {
+    /// Whether somebody can wait, as in this state, for the channel of a tree at `here`
+    /// while the tree waits for the one at `place`.
+    fn may_hold(&self, tree: &Tree, here: u32, place: u32, state: State) -> bool {
+        match state.waiter {
             // What is not on the way to the wait is filled with IDLE.
-            here != place && tree.leads_to(here, place)
-        } else {
-            !tree.leads_to(place, here)
+            Waiter::Unicast if self.flushes => here != place && tree.leads_to(here, place),
+            Waiter::Tree(other) if !tree.leads_to(place, here) => {
+                let other = &self.trees[other as usize];
+                let before = other.before(other.places[&state.channel]);
+                !tree.surely_holds(here, place, before)
+            }
+            _ => !tree.leads_to(place, here),
         }
     }
 
@@ -264,19 +323,20 @@ impl<'a> Search<'a> {
                 // Held by the tree we started from: the circle closes.
                 if state != first
                     && let Some(&here) = home.places.get(&state.channel)
-                    && self.may_hold(home, here, place, state.waiter)
+                    && self.may_hold(home, here, place, state)
                 {
                     return Some(trace(&seen.reached, state, Holder::Tree(start)));
                 }
-                self.step(state, start, &mut seen);
+                self.step(state, start, home.before(place), &mut seen);
             }
             length += 1;
         }
         None
     }
 
-    /// Whoever may hold the channel of this state, and what they may wait for.
-    fn step(&self, state: State, start: u32, seen: &mut Seen) {
+    /// Whoever may hold the channel of this state, and what they may wait for; `taken` is
+    /// a channel that the tree `start` holds.
+    fn step(&self, state: State, start: u32, taken: u32, seen: &mut Seen) {
         let Seen {
             reached,
             left,
@@ -305,7 +365,8 @@ impl<'a> Search<'a> {
                 .entry(number)
                 .or_insert_with(|| (1..tree.channels.len() as u32).collect());
             left.retain(|&place| {
-                let holds = self.may_hold(tree, here, place, state.waiter);
+                let holds = self.may_hold(tree, here, place, state)
+                    && !tree.surely_holds(here, place, taken);
                 if holds {
                     let channel = tree.channels[place as usize];
                     let waiter = Waiter::Tree(number);

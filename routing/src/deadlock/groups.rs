@@ -147,8 +147,9 @@ impl ChannelGraph<'_> {
         }
     }
 
-    /// The source sends to the relay, which sends to the group. The relay holds the
-    /// message in class 2, as the first host of an ordered structure does.
+    /// The source sends to the relay, which sends to the group, one message after the
+    /// other, so that nobody waits for a turn in the network. The relay holds the message in
+    /// class 2, as the first host of an ordered structure does.
     fn add_relayed(
         &mut self,
         source: HostId,
@@ -165,7 +166,7 @@ impl ChannelGraph<'_> {
             let worm = Worm::Forwarded { src, from, to };
             self.add_dependency(held, self.numbers.injection(host), &worm);
         }
-        self.add_table(relay, entries)
+        self.add_table_from(relay, entries, false)
     }
 
     /// The route of these ports, as far as they lead.

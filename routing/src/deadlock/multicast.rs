@@ -52,7 +52,9 @@ impl ChannelGraph<'_> {
     /// A route that does not parse, or leads where the topology has nothing; with
     /// [`Branching::Interrupted`], one that branches before the root.
     pub fn add_tree(&mut self, src: HostId, route: &[u8]) -> Result<(), DeadlockError> {
-        self.add_multicast(src, Header::Tree(route.to_vec()), &Table::new())
+        let by_turns = self.model.branching == Branching::Interrupted;
+        let header = Header::Tree(route.to_vec());
+        self.add_multicast(src, header, &Table::new(), by_turns)
     }
 
     /// Adds the worm of a group that switches copy by their tables.
@@ -61,6 +63,17 @@ impl ChannelGraph<'_> {
     /// As [`ChannelGraph::add_tree`]; a worm that reaches a switch without an entry, or
     /// the same channel twice.
     pub fn add_table(&mut self, src: HostId, entries: &[TableEntry]) -> Result<(), DeadlockError> {
+        let by_turns = self.model.branching == Branching::Interrupted;
+        self.add_table_from(src, entries, by_turns)
+    }
+
+    /// Without turns, the host itself sends one message after the other.
+    pub(super) fn add_table_from(
+        &mut self,
+        src: HostId,
+        entries: &[TableEntry],
+        by_turns: bool,
+    ) -> Result<(), DeadlockError> {
         let mut table = Table::new();
         for entry in entries {
             self.topology.switch_index(entry.switch)?;
@@ -73,7 +86,7 @@ impl ChannelGraph<'_> {
             ports.sort_unstable();
             ports.dedup();
         }
-        self.add_multicast(src, Header::Group, &table)
+        self.add_multicast(src, Header::Group, &table, by_turns)
     }
 
     /// Adds a broadcast: by these ports to the root, from there down the spanning tree to
@@ -91,7 +104,9 @@ impl ChannelGraph<'_> {
             Some(ports) => ports.to_vec(),
             None => self.climb(src)?,
         };
-        self.add_multicast(src, Header::Broadcast(ports), &Table::new())
+        let by_turns = self.model.branching == Branching::Interrupted;
+        let header = Header::Broadcast(ports);
+        self.add_multicast(src, header, &Table::new(), by_turns)
     }
 
     fn add_multicast(
@@ -99,10 +114,10 @@ impl ChannelGraph<'_> {
         src: HostId,
         header: Header,
         table: &Table,
+        by_turns: bool,
     ) -> Result<(), DeadlockError> {
         let host = self.topology.host_index(src)?;
         let root = self.root_for(host)?;
-        let by_turns = self.model.branching == Branching::Interrupted;
         let mut tree = coupled::Tree::new(self.numbers.injection(host));
         let mut hosts = Vec::new();
         let source = self.topology.host(src)?;

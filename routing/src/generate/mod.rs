@@ -3,12 +3,16 @@
 //! Hosts hang on the lowest ports of a switch, links on those that follow. Host ids
 //! ascend with the ids of their switches.
 
+mod clos;
+mod dragonfly;
 mod irregular;
 mod regular;
 mod spec;
 
+pub use clos::{Clos3, clos2, clos3, fat_tree};
+pub use dragonfly::{Arrangement, Dragonfly, dragonfly};
 pub use irregular::{Irregular, irregular};
-pub use regular::{Torus, fat_tree, full_mesh, line, mesh, ring, shufflenet, star, testbed, torus};
+pub use regular::{Torus, full_mesh, line, mesh, ring, shufflenet, star, testbed, torus};
 pub use spec::{KINDS, from_spec};
 
 use crate::ids::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SwitchId};
@@ -33,19 +37,23 @@ impl Wiring {
                 "{switches} switches are outside 1 to {SWITCHES_MAX}"
             ));
         }
-        let hosts_most = usize::from(HOST_ID_MAX) + 1;
-        if hosts_per_switch > usize::from(PORT_ID_MAX) + 1
-            || switches * hosts_per_switch > hosts_most
-        {
-            return wiring.refuse(format!(
-                "{hosts_per_switch} hosts on each of {switches} switches are more than {hosts_most}"
-            ));
-        }
+        wiring.check_hosts(switches, hosts_per_switch, "switches")?;
         wiring.next_port = vec![0; switches];
         for switch in 0..switches {
             wiring.add_hosts(switch, hosts_per_switch)?;
         }
         Ok(wiring)
+    }
+
+    /// Whether so many hosts on each of so many switches have ids and ports.
+    fn check_hosts(&self, switches: usize, hosts: usize, of: &str) -> Result<(), TopologyError> {
+        let hosts_most = usize::from(HOST_ID_MAX) + 1;
+        if hosts > usize::from(PORT_ID_MAX) + 1 || switches * hosts > hosts_most {
+            return self.refuse(format!(
+                "{hosts} hosts on each of {switches} {of} are more than {hosts_most}"
+            ));
+        }
+        Ok(())
     }
 
     fn refuse<T>(&self, reason: String) -> Result<T, TopologyError> {

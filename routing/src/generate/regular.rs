@@ -163,44 +163,6 @@ fn wire_grid(kind: &str, grid: Grid, hosts: usize) -> Result<Topology, TopologyE
     wiring.finish(ports.max(PORTS_DEFAULT), Some(grid))
 }
 
-/// A fat tree of switches of `k` ports, k even: k pods of k/2 edge and k/2 aggregation
-/// switches, (k/2)² core switches, k/2 hosts on each edge switch. Ids: edge switches pod
-/// by pod, then aggregation switches pod by pod, then core switches.
-///
-/// # Errors
-/// [`TopologyError::Parameter`].
-pub fn fat_tree(k: usize) -> Result<Topology, TopologyError> {
-    let half = k / 2;
-    let switches = half.saturating_mul(half).saturating_mul(5);
-    if k == 0 || !k.is_multiple_of(2) || switches > SWITCHES_MAX {
-        let reason = format!("k = {k}; it must be even, 2 or more, with 5k²/4 ≤ {SWITCHES_MAX}");
-        return Err(TopologyError::Parameter {
-            kind: "fat-tree".into(),
-            reason,
-        });
-    }
-    let mut wiring = Wiring::new("fat-tree", switches, 0)?;
-    let (aggregation, core) = (k * half, 2 * k * half);
-    for edge in 0..aggregation {
-        wiring.add_hosts(edge, half)?;
-    }
-    for pod in 0..k {
-        for edge in 0..half {
-            for up in 0..half {
-                wiring.link(pod * half + edge, aggregation + pod * half + up)?;
-            }
-        }
-    }
-    for pod in 0..k {
-        for up in 0..half {
-            for top in 0..half {
-                wiring.link(aggregation + pod * half + up, core + up * half + top)?;
-            }
-        }
-    }
-    wiring.finish(k, None)
-}
-
 /// A (p,k)-shufflenet: k columns of p^k switches, switch r of a column linked to switches
 /// p·r … p·r+p−1 (modulo p^k) of the next, the last column to the first; links are
 /// full-duplex, one for a pair. Id = column · p^k + r. (2,3) has 24 nodes (WORM §7.1).

@@ -1,8 +1,8 @@
 //! Topologies by name, as on the command line: `torus:4`, `irregular:8:1`.
 
 use super::{
-    Irregular, Torus, fat_tree, full_mesh, irregular, line, mesh, ring, shufflenet, star, testbed,
-    torus,
+    Clos3, Dragonfly, Irregular, Torus, clos2, clos3, dragonfly, fat_tree, full_mesh, irregular,
+    line, mesh, ring, shufflenet, star, testbed, torus,
 };
 use crate::topology::{Topology, TopologyError};
 
@@ -18,12 +18,18 @@ pub const KINDS: &[&str] = &[
     "unidirectional-torus:RADIX[:HOSTS]",
     "mesh:RADIX[:HOSTS]",
     "fat-tree:K",
+    "clos2:LEAVES:SPINES[:HOSTS]",
+    "clos3:PODS:LEAVES:SPINES:CORES[:HOSTS]",
+    "dragonfly:A:P:H[:GROUPS[:ARRANGEMENT]]",
     "shufflenet:P:K[:HOSTS]",
     "irregular:SWITCHES:SEED[:HOSTS[:LINKS]]",
 ];
 
-/// The topology named by a kind and its parameters. HOSTS is for each switch, by default
-/// 1, in irregular networks 4, as is LINKS.
+/// The topology named by a kind and its parameters. HOSTS is for each switch, in Clos
+/// networks for each leaf, by default 1, in irregular networks 4, as is LINKS. LEAVES and
+/// SPINES are for each pod, CORES are all. A dragonfly has A switches a group, P hosts and
+/// H global links a switch, by default A·H + 1 GROUPS, ARRANGEMENT palmtree or
+/// consecutive.
 ///
 /// # Errors
 /// [`TopologyError::Parameter`], naming the choices.
@@ -62,6 +68,25 @@ pub fn from_spec(spec: &str) -> Result<Topology, TopologyError> {
         }),
         "mesh" => mesh(&fields.radix(0)?, hosts(1)?),
         "fat-tree" => fat_tree(count(0)?),
+        "clos2" => clos2(count(0)?, count(1)?, hosts(2)?),
+        "clos3" => clos3(&Clos3 {
+            pods: count(0)?,
+            leaves: count(1)?,
+            spines: count(2)?,
+            cores: count(3)?,
+            hosts: hosts(4)?,
+        }),
+        "dragonfly" => {
+            let largest = Dragonfly::largest(count(0)?, count(1)?, count(2)?);
+            dragonfly(&Dragonfly {
+                groups: fields.number(3, Some(largest.groups as u64))? as usize,
+                arrangement: match values.get(4) {
+                    Some(name) => name.parse()?,
+                    None => largest.arrangement,
+                },
+                ..largest
+            })
+        }
         "shufflenet" => shufflenet(count(0)?, count(1)?, hosts(2)?),
         _ => {
             let hosts = fields.number(2, Some(4))? as usize;

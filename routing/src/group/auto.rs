@@ -85,11 +85,13 @@ pub struct AutoPlan {
 
 /// Candidates are replayed if their estimate is at most so many times the best.
 const REFINE_WITHIN: f64 = 1.5;
-/// Most candidates replayed.
+/// Most schemes with parameters replayed, in the order with the best estimate.
 const REFINED_MAX: usize = 12;
 /// Events after which a replay is broken off unless it has come to a recurrence.
 const REFINE_EVENTS: u64 = 40_000;
-/// The same for the last few.
+/// Of how many of them the other orders are replayed too.
+const BEST_SHAPES: usize = 3;
+/// The last few, those within so many times the best, and events for each of them.
 const FINAL_WITHIN: f64 = 1.12;
 const FINALS_MAX: usize = 4;
 const FINAL_EVENTS: u64 = 400_000;
@@ -152,14 +154,28 @@ struct Planned {
     exact: bool,
 }
 
-/// Replays those that are close by their estimates, and then, for longer, those that are
-/// close by that.
+/// Replays those that are close by their estimates, of those that differ in the order of
+/// the members alone the best one; then the other orders of those that came out best; and
+/// then, for longer, those that are close by that.
 fn refine(fabric: &Fabric<'_, '_>, planned: &mut [Planned], message: Message) {
     let by_estimate = |planned: &Planned| Some(planned.found.estimate_ns);
-    for place in nearest(planned, by_estimate, REFINE_WITHIN, REFINED_MAX) {
-        planned[place].replay(fabric, message, REFINE_EVENTS);
-    }
     let by_replay = |planned: &Planned| planned.found.refined_ns;
+    let mut shapes: Vec<Scheme> = Vec::new();
+    for place in nearest(planned, by_estimate, REFINE_WITHIN, planned.len()) {
+        let scheme = planned[place].found.scheme;
+        if shapes.len() < REFINED_MAX && !shapes.contains(&scheme) {
+            shapes.push(scheme);
+            planned[place].replay(fabric, message, REFINE_EVENTS);
+        }
+    }
+    for place in nearest(planned, by_replay, FINAL_WITHIN, BEST_SHAPES) {
+        let scheme = planned[place].found.scheme;
+        for other in planned.iter_mut() {
+            if other.found.scheme == scheme && other.found.refined_ns.is_none() {
+                other.replay(fabric, message, REFINE_EVENTS);
+            }
+        }
+    }
     let finals = nearest(planned, by_replay, FINAL_WITHIN, FINALS_MAX);
     if finals.len() > 1 {
         for place in finals {

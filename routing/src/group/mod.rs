@@ -31,7 +31,7 @@ pub use switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
 pub use switch_parameters::{Guard, SwitchMode, SwitchParameters};
 pub use switch_root::{mean_links_by_root, multicast_root};
 pub use switch_tree::{SwitchTree, TreeEnd};
-pub use unicast::{Routing, Unicast};
+pub use unicast::{Routing, Unicast, with_paths};
 
 use crate::ids::{HostId, SwitchId};
 use crate::routes::Routes;

@@ -131,7 +131,10 @@ impl<'r, 't> Unicast<'r, 't> {
 }
 
 /// Calls `work` with the paths that are asked for, or else the default of the topology.
-pub(super) fn with_paths<T>(
+///
+/// # Errors
+/// Paths that cannot be planned, and what `work` gives.
+pub fn with_paths<T>(
     topology: &Topology,
     root: Option<SwitchId>,
     routing: Option<Routing>,

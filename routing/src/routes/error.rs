@@ -42,6 +42,11 @@ pub enum RouteError {
         /// The algorithm asked for.
         algorithm: Algorithm,
     },
+    /// Channel loads are worked out for algorithms with one legal path a pair only.
+    NoBalance {
+        /// The algorithm asked for.
+        algorithm: Algorithm,
+    },
     /// A file of routes that cannot be read.
     File {
         /// Where, as in `routes[3].ports`.
@@ -86,6 +91,11 @@ impl fmt::Display for RouteError {
             RouteError::Unidirectional { algorithm } => write!(
                 f,
                 "{} needs links that lead both ways; this topology is unidirectional",
+                algorithm.name()
+            ),
+            RouteError::NoBalance { algorithm } => write!(
+                f,
+                "the load of channels is balanced for osud and tree-only, not for {}",
                 algorithm.name()
             ),
             RouteError::File { at, reason } => write!(f, "{at}: {reason}"),

@@ -6,10 +6,12 @@
 //! asked.
 
 mod alternatives;
+mod balance;
 mod error;
 mod flows;
 mod forwarding;
 mod json;
+mod loads;
 mod next_hops;
 mod osud;
 mod path;
@@ -20,9 +22,11 @@ mod tree_only;
 mod ways_on;
 
 pub use alternatives::{Alternative, Share};
+pub use balance::Balance;
 pub use error::RouteError;
 pub use forwarding::{ForwardingTables, NO_PORT};
 pub use json::read_routes;
+pub use loads::{ChannelLoads, LinkLoad};
 pub(crate) use next_hops::{NO_SLOT, NextHops, Phase};
 pub(crate) use path::NoPath;
 pub use summary::Summary;
@@ -244,9 +248,8 @@ impl<'t> Routes<'t> {
             return Ok(Some(0));
         }
         let (start, end) = (self.topology.switch_of(from), self.topology.switch_of(to));
-        Ok(match self.paths(start, end) {
-            Ok(paths) => Some(intransit::crossed(&self.updown, &paths[0].arcs) as u32),
-            Err(NoPath::TooLong { switches }) => Some(switches as u32),
+        Ok(match self.switches_between(start, end) {
+            Ok(switches) | Err(NoPath::TooLong { switches }) => Some(switches as u32),
             Err(NoPath::Apart) => None,
         })
     }

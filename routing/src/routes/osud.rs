@@ -172,3 +172,71 @@ fn each(word: u64, mut visit: impl FnMut(usize)) {
         rest &= rest - 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::from_spec;
+    use crate::routes::flows::channel_loads;
+
+    fn rows(tables: &NextHops, switches: u32) -> Vec<Vec<u8>> {
+        let phases = [Phase::Up, Phase::Down];
+        (0..switches)
+            .flat_map(|dst| phases.map(|phase| tables.row(dst, phase).to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn the_type_of_lengths_makes_no_difference() {
+        for spec in [
+            "irregular:90:3",
+            "irregular:70:1:2:7",
+            "torus:6",
+            "fat-tree:4",
+            "line:40",
+        ] {
+            let topology = from_spec(spec).unwrap();
+            let updown = UpDown::new(&topology, None).unwrap();
+            let ranks = Ranks::new(&topology, &updown);
+            let [short, long] = [plan_with::<u8>(&ranks), plan_with::<u16>(&ranks)];
+            let switches = topology.switch_count() as u32;
+            assert_eq!(
+                rows(&short.unwrap(), switches),
+                rows(&long.unwrap(), switches),
+                "{spec}"
+            );
+        }
+    }
+
+    /// Largest loads before any refinement; without looking ahead they are a third larger
+    /// in tori, and up to three times as large in fat trees.
+    #[test]
+    fn looking_one_link_ahead_spreads_the_load() {
+        let bounds = [
+            ("torus:8", 285),
+            ("torus:4x4x4", 122),
+            ("fat-tree:8", 180),
+            ("fat-tree:16", 1750),
+        ];
+        for (spec, busiest_most) in bounds {
+            let topology = from_spec(spec).unwrap();
+            let updown = UpDown::new(&topology, None).unwrap();
+            let ranks = Ranks::new(&topology, &updown);
+            let loads = channel_loads(&ranks, &plan_with::<u8>(&ranks).unwrap());
+            let busiest = loads.into_iter().max().unwrap();
+            assert!(busiest <= busiest_most, "{spec}: {busiest}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_do_not_fit_are_noticed() {
+        for (switches, fits) in [(254, true), (255, false), (600, false)] {
+            let topology = from_spec(&format!("line:{switches}")).unwrap();
+            let root = Some(crate::ids::SwitchId(0));
+            let updown = UpDown::new(&topology, root).unwrap();
+            let ranks = Ranks::new(&topology, &updown);
+            assert_eq!(plan_with::<u8>(&ranks).is_ok(), fits, "{switches}");
+            assert!(plan_with::<u16>(&ranks).is_ok());
+        }
+    }
+}

@@ -74,19 +74,19 @@ impl Routes<'_> {
     /// share them. Of paths that would be too long, that with the fewest switches crossed
     /// is tried.
     pub(crate) fn paths(&self, from: u32, to: u32) -> Result<Vec<Path>, NoPath> {
-        if self.topology.component_of(from) != self.topology.component_of(to) {
-            return Err(NoPath::Apart);
-        }
-        let (paths, longest) = match &self.kept {
-            Kept::NextHops(_) => {
-                let mut arcs = Vec::new();
-                if !self.walk(from, to, |_, arc| arcs.push(arc)) {
-                    return Err(NoPath::Apart);
+        let share = SHARES_WHOLE;
+        match &self.kept {
+            Kept::NextHops(_) => match self.next_hop_switches(from, to)? {
+                switches if switches <= SWITCHES_CROSSED_MAX => {
+                    let mut arcs = Vec::with_capacity(switches);
+                    self.walk(from, to, |arc| arcs.push(arc));
+                    return Ok(vec![Path { arcs, share }]);
                 }
-                let switches = crossed(&self.updown, &arcs);
-                let share = SHARES_WHOLE;
-                (vec![Path { arcs, share }], switches)
-            }
+                switches if !self.algorithm.uses_in_transit_hosts() => {
+                    return Err(NoPath::TooLong { switches });
+                }
+                _ => {}
+            },
             Kept::Lengths(lengths) => {
                 let choice = Choice {
                     topology: self.topology,
@@ -95,33 +95,51 @@ impl Routes<'_> {
                     algorithm: self.algorithm,
                     seed: self.seed,
                 };
-                let paths: Vec<Path> = choice
-                    .paths(from, to)
-                    .into_iter()
-                    .map(|(arcs, share)| Path { arcs, share })
-                    .collect();
-                let fits = !paths.is_empty();
-                (paths, if fits { 0 } else { usize::MAX })
+                let paths = choice.paths(from, to).into_iter();
+                let paths: Vec<Path> = paths.map(|(arcs, share)| Path { arcs, share }).collect();
+                if !paths.is_empty() {
+                    return Ok(paths);
+                }
             }
-        };
-        if longest <= SWITCHES_CROSSED_MAX {
-            return Ok(paths);
         }
-        if !self.algorithm.uses_in_transit_hosts() {
-            return Err(NoPath::TooLong { switches: longest });
+        if self.topology.component_of(from) != self.topology.component_of(to) {
+            return Err(NoPath::Apart);
         }
-        let arcs = fewest_crossings(self.topology, &self.updown, from, to).ok_or(NoPath::Apart)?;
-        let switches = crossed(&self.updown, &arcs);
-        if switches > SWITCHES_CROSSED_MAX {
-            return Err(NoPath::TooLong { switches });
+        let arcs = fewest_crossings(self.topology, &self.updown, from, to);
+        let arcs = arcs.ok_or(NoPath::Apart)?;
+        match crossed(&self.updown, &arcs) {
+            switches if switches > SWITCHES_CROSSED_MAX => Err(NoPath::TooLong { switches }),
+            _ => Ok(vec![Path { arcs, share }]),
         }
-        let share = SHARES_WHOLE;
-        Ok(vec![Path { arcs, share }])
     }
 
-    /// Visits (index of switch, arc that leaves it) along the next hops from one switch
-    /// to another; false if there is no way.
-    fn walk(&self, from: u32, to: u32, mut visit: impl FnMut(u32, u32)) -> bool {
+    /// Switches crossed from one to another, by the first path.
+    pub(super) fn switches_between(&self, from: u32, to: u32) -> Result<usize, NoPath> {
+        if !self.algorithm.uses_in_transit_hosts() {
+            return self.next_hop_switches(from, to);
+        }
+        let paths = self.paths(from, to)?;
+        Ok(crossed(&self.updown, &paths[0].arcs))
+    }
+
+    /// Switches crossed along the next hops.
+    fn next_hop_switches(&self, from: u32, to: u32) -> Result<usize, NoPath> {
+        let (mut switches, mut came) = (1, None);
+        let arrived = self.walk(from, to, |arc| {
+            let cut = came.is_some_and(|came| is_cut(&self.updown, came, arc));
+            switches += 1 + usize::from(cut);
+            came = Some(arc);
+        });
+        if arrived {
+            Ok(switches)
+        } else {
+            Err(NoPath::Apart)
+        }
+    }
+
+    /// Visits the arcs along the next hops from one switch to another; false if there is no
+    /// way.
+    fn walk(&self, from: u32, to: u32, mut visit: impl FnMut(u32)) -> bool {
         let Kept::NextHops(tables) = &self.kept else {
             return false;
         };
@@ -132,7 +150,7 @@ impl Routes<'_> {
                 return false;
             }
             let arc = self.topology.arc_first(at) + u32::from(slot);
-            visit(at, arc);
+            visit(arc);
             at = self.topology.arcs()[arc as usize].to;
             // Up after down is a cut, and a new piece.
             phase = match self.updown.is_up(arc) {

@@ -154,3 +154,50 @@ impl Refiner<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::from_spec;
+    use crate::routes::{Algorithm, Kept, Routes};
+
+    #[test]
+    fn every_sweep_makes_the_sorted_loads_smaller_or_moves_nothing() {
+        for spec in [
+            "irregular:300:1",
+            "irregular:290:2:2:9",
+            "torus:17",
+            "fat-tree:16",
+            "ring:300",
+        ] {
+            let topology = from_spec(spec).unwrap();
+            let routes = Routes::plan(&topology, Algorithm::Osud, None).unwrap();
+            let ranks = Ranks::new(&topology, routes.updown());
+            let Kept::NextHops(mut tables) = routes.kept.clone() else {
+                panic!("osud keeps next hops")
+            };
+            let sorted = |tables: &NextHops| {
+                let mut loads = channel_loads(&ranks, tables);
+                loads.sort_unstable_by(|a, b| b.cmp(a));
+                loads
+            };
+            let mut before = sorted(&tables);
+            let total: u64 = before.iter().map(|&load| u64::from(load)).sum();
+            let mut settled = false;
+            for sweep in 0..40 {
+                let moves = refine(&ranks, &mut tables, 1);
+                let after = sorted(&tables);
+                assert_eq!(moves > 0, after < before, "{spec}, sweep {sweep}");
+                assert!(after <= before, "{spec}, sweep {sweep}");
+                let links: u64 = after.iter().map(|&load| u64::from(load)).sum();
+                assert_eq!(links, total, "routes stay as long as they are");
+                before = after;
+                if moves == 0 {
+                    settled = true;
+                    break;
+                }
+            }
+            assert!(settled, "{spec} still moves");
+        }
+    }
+}

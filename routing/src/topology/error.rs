@@ -155,6 +155,30 @@ pub enum TopologyError {
 }
 
 impl TopologyError {
+    /// A word for programs that tells one kind of mistake from another; it does not change
+    /// from version to version.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            TopologyError::Malformed { .. } => "syntax",
+            TopologyError::MissingField { .. } => "missing-field",
+            TopologyError::WrongType { .. } => "wrong-type",
+            TopologyError::OutsideBounds { .. } => "outside-bounds",
+            TopologyError::NoSwitches => "no-switches",
+            TopologyError::TooManySwitches { .. } => "too-many-switches",
+            TopologyError::DuplicateSwitch { .. } => "duplicate-switch",
+            TopologyError::DuplicateHost { .. } => "duplicate-host",
+            TopologyError::UnknownSwitch { .. } => "unknown-switch",
+            TopologyError::UnknownHost { .. } => "unknown-host",
+            TopologyError::PortOutsideSwitch { .. } => "port-outside-switch",
+            TopologyError::PortUsedTwice { .. } => "port-used-twice",
+            TopologyError::LinkToItself { .. } => "link-to-itself",
+            TopologyError::UnknownLink { .. } => "unknown-link",
+            TopologyError::NotConnected { .. } => "not-connected",
+            TopologyError::GridMismatch { .. } => "grid-mismatch",
+            TopologyError::Parameter { .. } => "parameter",
+        }
+    }
+
     pub(crate) fn outside(
         what: &str,
         value: impl Into<i128>,

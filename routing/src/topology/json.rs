@@ -1,5 +1,5 @@
 //! Topology files: `{"switches":[…],"hosts":[…],"links":[…]}`. Fields that are not
-//! known are ignored, so that files may carry more.
+//! known are ignored, so that files may carry more; names are read by [`crate::formats`].
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ impl Topology {
     /// # Errors
     /// Whatever is wrong first: see [`TopologyError`].
     pub fn from_json(text: &str) -> Result<Topology, TopologyError> {
-        Topology::new(read_parts(text)?)
+        Topology::new(read_parts(&parse(text)?)?)
     }
 
     /// As [`Topology::from_json`], but the fabric may be split.
@@ -22,19 +22,35 @@ impl Topology {
     /// # Errors
     /// Whatever is wrong first, [`TopologyError::NotConnected`] excepted.
     pub fn from_json_split(text: &str) -> Result<Topology, TopologyError> {
-        Topology::new_split(read_parts(text)?)
+        Topology::new_split(read_parts(&parse(text)?)?)
     }
 
     /// Writes the file, one switch, host or link a line.
     pub fn to_json(&self) -> String {
-        let switches = self
-            .switches()
-            .iter()
-            .map(|switch| json!({"id": switch.id.0, "ports": switch.ports}));
-        let hosts = self
-            .hosts()
-            .iter()
-            .map(|host| json!({"id": host.id.0, "switch": host.switch.0, "port": host.port.get()}));
+        self.to_json_with(|_| None, |_| None, None)
+    }
+
+    /// As [`Topology::to_json`], with names of switches and hosts and the kind.
+    pub(crate) fn to_json_with<'n>(
+        &self,
+        switch_name: impl Fn(SwitchId) -> Option<&'n str>,
+        host_name: impl Fn(HostId) -> Option<&'n str>,
+        kind: Option<&str>,
+    ) -> String {
+        let named = |mut row: Value, name: Option<&str>| {
+            if let Some(name) = name {
+                row["name"] = json!(name);
+            }
+            row
+        };
+        let switches = self.switches().iter().map(|switch| {
+            let row = json!({"id": switch.id.0, "ports": switch.ports});
+            named(row, switch_name(switch.id))
+        });
+        let hosts = self.hosts().iter().map(|host| {
+            let row = json!({"id": host.id.0, "switch": host.switch.0, "port": host.port.get()});
+            named(row, host_name(host.id))
+        });
         let links = self.links().iter().map(|link| {
             json!({"a": link.a.0, "a_port": link.a_port.get(),
                    "b": link.b.0, "b_port": link.b_port.get()})
@@ -50,6 +66,9 @@ impl Topology {
                               "unidirectional": grid.unidirectional});
             text.push_str(&format!(",\n \"grid\":{grid}"));
         }
+        if let Some(kind) = kind {
+            text.push_str(&format!(",\n \"kind\":{}", json!(kind)));
+        }
         text.push_str("}\n");
         text
     }
@@ -61,14 +80,17 @@ fn lines(rows: impl Iterator<Item = Value>) -> String {
         .join(",")
 }
 
-fn read_parts(text: &str) -> Result<Parts, TopologyError> {
-    let value: Value = serde_json::from_str(text).map_err(|error| TopologyError::Malformed {
+pub(crate) fn parse(text: &str) -> Result<Value, TopologyError> {
+    serde_json::from_str(text).map_err(|error| TopologyError::Malformed {
         line: error.line(),
         column: error.column(),
         reason: strip_position(&error.to_string()),
-    })?;
-    let Value::Object(top) = &value else {
-        return Err(wrong_type("topology", &value, "an object"));
+    })
+}
+
+pub(crate) fn read_parts(value: &Value) -> Result<Parts, TopologyError> {
+    let Value::Object(top) = value else {
+        return Err(wrong_type("topology", value, "an object"));
     };
     let mut parts = Parts::default();
     for (at, row) in rows(top, "switches")? {
@@ -192,7 +214,7 @@ fn port(at: &str, row: &Map<String, Value>, field: &'static str) -> Result<PortI
     Ok(PortId::new(port as u8).expect("bounded above"))
 }
 
-fn wrong_type(at: &str, value: &Value, expected: &'static str) -> TopologyError {
+pub(crate) fn wrong_type(at: &str, value: &Value, expected: &'static str) -> TopologyError {
     let found = match value {
         Value::Null => "null".to_owned(),
         Value::Array(_) => "a list".to_owned(),

@@ -7,7 +7,7 @@
 
 mod damage;
 mod error;
-mod json;
+pub(crate) mod json;
 
 pub use damage::Damage;
 pub(crate) use error::list;

@@ -1,6 +1,8 @@
 //! Small graphs, all of them, and up\*/down\* worked out once more in the plainest way.
 #![allow(dead_code)] // not every test file uses all of it
 
+pub mod all_paths;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wormcast_routing::ids::{HostId, PortId, SwitchId};
@@ -118,6 +120,25 @@ impl Plain {
             .map(|pair| self.is_up(pair[0], pair[1]))
             .collect();
         !up.windows(2).any(|pair| !pair[0] && pair[1])
+    }
+
+    /// Links of the shortest legal paths from one switch to all.
+    pub fn shortest_to_all(&self, from: SwitchId) -> BTreeMap<SwitchId, u32> {
+        let mut found = BTreeMap::from([((from, true), 0)]);
+        let mut queue = VecDeque::from([(from, true)]);
+        let mut shortest = BTreeMap::new();
+        while let Some((at, may_go_up)) = queue.pop_front() {
+            let length = found[&(at, may_go_up)];
+            shortest.entry(at).or_insert(length);
+            for &next in &self.neighbours[&at] {
+                let up = self.is_up(at, next);
+                if (may_go_up || !up) && !found.contains_key(&(next, up)) {
+                    found.insert((next, up), length + 1);
+                    queue.push_back((next, up));
+                }
+            }
+        }
+        shortest
     }
 
     /// Links of the shortest legal path.

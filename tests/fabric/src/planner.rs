@@ -83,9 +83,14 @@ impl Structures for GroupStructures {
     }
 }
 
-/// The plans of all hosts of a (damaged) topology.
-pub fn plan(topology: &Topology, groups: &[GroupWish], epoch: u32) -> BTreeMap<u16, HostPlan> {
-    let unicast = Routes::plan(topology, Algorithm::Osud, None).expect("routes");
+/// The plans of all hosts of a (damaged) topology, unicast by this algorithm.
+pub fn plan(
+    topology: &Topology,
+    unicast: Algorithm,
+    groups: &[GroupWish],
+    epoch: u32,
+) -> BTreeMap<u16, HostPlan> {
+    let unicast = Routes::plan(topology, unicast, None).expect("routes");
     let along_tree = Routes::plan(topology, Algorithm::TreeOnly, None).expect("tree routes");
     let mut plans = BTreeMap::new();
     for host in topology.hosts() {

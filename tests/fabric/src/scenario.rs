@@ -6,6 +6,7 @@ use crate::link::{Damage, LinkConfig};
 use crate::planner::{self, GroupWish};
 use wormcast_protocol::{EngineConfig, Event, FailReason, HostId, Scheme};
 use wormcast_routing::generate;
+use wormcast_routing::routes::Algorithm;
 use wormcast_routing::topology::{Damage as TopologyDamage, Topology};
 
 /// Rate of every link unless said otherwise.
@@ -35,6 +36,8 @@ pub struct Scenario {
     pub fabric: Fabric,
     /// What the users want.
     pub groups: Vec<GroupWish>,
+    /// How unicast worms travel.
+    pub unicast: Algorithm,
     /// The last epoch planned.
     pub epoch: u32,
     /// What has failed.
@@ -70,6 +73,7 @@ impl Scenario {
         let mut scenario = Scenario {
             fabric,
             groups,
+            unicast: Algorithm::Osud,
             epoch: 0,
             damage: TopologyDamage::default(),
             seed,
@@ -92,7 +96,7 @@ impl Scenario {
                 .members
                 .retain(|member| topology.hosts().iter().any(|host| host.id.0 == *member));
         }
-        let plans = planner::plan(&topology, &groups, self.epoch);
+        let plans = planner::plan(&topology, self.unicast, &groups, self.epoch);
         self.fabric.apply(&plans);
     }
 

@@ -145,7 +145,9 @@ def describe(file: Json) -> str:
         lines.append(f"Step {number}: {step['method']}{root} ({METHODS[step['method']]})")
         lines.append(f"  install {step['routes_changed']} routes; no deadlock with those in force before")
         if step["drain"]:
-            lines.append(f"  stop {len(step['drain'])} pairs; their worms have to be gone before the next step")
+            lines.append(
+                f"  stop {len(step['drain'])} pairs; their worms have to be gone before the next step"
+            )
         if step["waiting"]:
             lines.append(f"  {step['waiting']} pairs have no route until a later step")
     if len(file["steps"]) > 1:

@@ -19,6 +19,7 @@ from wormcast.cli.offline.common import (
     read_topology,
     write_text,
 )
+from wormcast.cli.offline.costs import auto_options
 from wormcast.cli.offline.group_table import group_table
 
 
@@ -26,7 +27,7 @@ from wormcast.cli.offline.group_table import group_table
 @click.argument("hosts", type=ID_RANGE, nargs=-1, metavar="[HOST]...")
 @click.option("--members", callback=host_list, help="Members, as in 1,5,9, or as arguments.")
 @click.option("--source", type=ID_RANGE, help="Host that sends. [default: the lowest member]")
-@click.option("--scheme", help=f"{', '.join(plan.schemes())}. [default: k-binomial]")
+@click.option("--scheme", help=f"auto, {', '.join(plan.schemes())}. [default: k-binomial]")
 @click.option("--packets", type=int, help="Packets of a message. [default: 1]")
 @click.option("--bytes", type=int, help="Bytes of a message, in place of --packets.")
 @click.option("--payload", type=int, help="Bytes of a message that a packet carries. [default: 1444]")
@@ -39,9 +40,7 @@ from wormcast.cli.offline.group_table import group_table
 @click.option("--r", type=int, help="mu-torus: members of a chain. [default: as many as a ring]")
 @click.option("--mode", help="switch: tree, table or broadcast. [default: tree]")
 @click.option("--guard", help="switch: A, B or C. [default: A]")
-@click.option(
-    "--group", type=int, help="switch, mode table: number of the group in the entries. [default: 0]"
-)
+@click.option("--group", type=int, help="switch: number of the group in a table, not 255. [default: 0]")
 @click.option("--order", help="id, cco, dimension, hamiltonian or random. [default: the scheme's]")
 @click.option("--seed", type=int, help="Seed of --order random. [default: 0]")
 @click.option("--discipline", help="fpfs (packet by packet) or fcfs (child by child). [default: fpfs]")
@@ -50,6 +49,7 @@ from wormcast.cli.offline.group_table import group_table
     help="Unicast paths: osud, tree-only, ... or dimension-order. "
     "[default: osud; dimension-order on a unidirectional torus]",
 )
+@auto_options
 @click.option("--metrics", is_flag=True, help="Replay the sends: contention, links, holding, latency.")
 @click.option(
     "--draw",
@@ -70,7 +70,7 @@ def group_plan(
     as_json: bool,
     metrics: bool,
     draw: Path | None,
-    **parameters: int | str | None,
+    **parameters: int | str | Json | None,
 ) -> None:
     """Plan a group on a topology file: who sends to whom, and in how many steps.
 

@@ -20,9 +20,19 @@ def group_table(group: Mapping[str, Any]) -> str:
         lines += _sends(group)
     elif "tree" in group:
         lines += [f"switch {group['tree']['switch']}", *_branches(group["tree"], "")]
+    if "auto" in group:
+        lines += ["", *_choices(group["auto"])]
     if "metrics" in group:
         lines += ["", *_metrics(group["metrics"])]
     return "\n".join(lines) + "\n"
+
+
+def _choices(auto: Mapping[str, Any], most: int = 8) -> Iterator[str]:
+    yield f"chosen for {auto['bytes']} bytes in {auto['packets']} packets, of {len(auto['estimates'])}:"
+    for one in auto["estimates"][:most]:
+        parameters = ", ".join(f"{name} {value}" for name, value in one["parameters"].items())
+        how = "replayed" if one["replayed"] else "estimated"
+        yield f"  {one['microseconds']:12.1f} us {how}  {one['scheme']} ({parameters})"
 
 
 def _sends(group: Mapping[str, Any]) -> Iterator[str]:

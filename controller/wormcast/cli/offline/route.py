@@ -28,7 +28,9 @@ BASELINE = "osud"
 @click.argument("src", type=ID_RANGE, required=False)
 @click.argument("dst", type=ID_RANGE, required=False)
 @click.option("--from", "source", type=ID_RANGE, metavar="HOST", help="Host that sends, instead of SRC.")
-@click.option("--to", "destination", type=ID_RANGE, metavar="HOST", help="Host that receives, instead of DST.")
+@click.option(
+    "--to", "destination", type=ID_RANGE, metavar="HOST", help="Host that receives, instead of DST."
+)
 @click.option(
     "--algorithm", default="osud", show_default=True, help=f"One of {', '.join(plan.algorithms())}."
 )

@@ -47,12 +47,13 @@ impl Recurrence {
             return;
         }
         let fingerprint = fingerprint(engine, packet);
-        if let Some(saved) = &self.saved {
-            if saved.fingerprint == fingerprint && saved.state == state(engine, packet, now) {
-                self.skipped_ps = skip(engine, saved, packet, now);
-                self.over = true;
-                return;
-            }
+        let same = |saved: &&Saved| {
+            saved.fingerprint == fingerprint && saved.state == state(engine, packet, now)
+        };
+        if let Some(saved) = self.saved.as_ref().filter(same) {
+            self.skipped_ps = skip(engine, saved, packet, now);
+            self.over = true;
+            return;
         }
         if packet >= self.renew_at {
             self.renew_at = packet.saturating_mul(2);

@@ -1,0 +1,36 @@
+"""What a group's messages cost: constants of hosts, links and switches, and a replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import wormcast_routing as native
+
+
+def cost_sets() -> list[str]:
+    """Names of the sets of costs: `agents` (this project's, the default), `torus`, `packet`
+    and `nic` (the papers')."""
+    return native.cost_sets()
+
+
+def costs(of: str | Mapping[str, Any] = "agents") -> dict[str, Any]:
+    """All costs of a set by name, or of a file that gives `set` and what differs from it.
+    Times are in nanoseconds, rates in bits a second. Raises `RoutingError`."""
+    complete: dict[str, Any] = json.loads(native.complete_costs(json.dumps(of)))
+    return complete
+
+
+def replay(
+    topology: Mapping[str, Any],
+    request: Mapping[str, Any],
+    costs: str | Mapping[str, Any] = "agents",
+    root: int | None = None,
+) -> dict[str, Any]:
+    """Replays the message of a request (any scheme but `auto`) link by link:
+    `completion_us`, `start_up_us`, when each of the `members` had it, and of the `channels`
+    how long they were busy and the most bytes that waited. Raises `RoutingError`."""
+    answer = native.replay_group(json.dumps(topology), json.dumps(request), json.dumps(costs), root)
+    replayed: dict[str, Any] = json.loads(answer)
+    return replayed

@@ -1,0 +1,55 @@
+//! What can be wrong with a file.
+
+use std::fmt;
+
+use super::place::Place;
+use crate::topology::TopologyError;
+
+/// Why a file is refused. The text says where, what is there and what may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormatError {
+    /// Where, if it is at one place.
+    pub place: Option<Place>,
+    /// A word for programs, as of [`TopologyError::code`]; besides those `unknown-format`,
+    /// `unsupported` for what a topology cannot have or a format cannot hold,
+    /// `links-disagree` and `host-links` for net lists and graphs.
+    pub code: &'static str,
+    /// For people.
+    pub reason: String,
+}
+
+impl FormatError {
+    pub(super) fn new(code: &'static str, reason: String) -> FormatError {
+        FormatError {
+            place: None,
+            code,
+            reason,
+        }
+    }
+
+    /// An error at a byte of the text.
+    pub(super) fn at(text: &str, offset: usize, code: &'static str, reason: String) -> FormatError {
+        FormatError {
+            place: Some(Place::of_offset(text, offset)),
+            code,
+            reason,
+        }
+    }
+}
+
+impl From<TopologyError> for FormatError {
+    fn from(error: TopologyError) -> FormatError {
+        FormatError::new(error.code(), error.to_string())
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Place { line, column }) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for FormatError {}

@@ -1,0 +1,313 @@
+//! Net lists of InfiniBand: what ibsim reads and ibnetdiscover prints. A node has a header
+//! line, `Switch 36 "S-0002c90200412345"  # "leaf 1" …`, and a line for each port that
+//! is connected, `[1](guid) "H-…"[1](guid)  # …`.
+//!
+//! InfiniBand's port p + 1 is our port p; its port 0 is the switch itself. A channel
+//! adapter is a host for each of its ports that is connected. The GUIDs we write hold the
+//! id: 57430001 (switches) or 57430002 (hosts), then the id shifted left by 8, which
+//! leaves room for the GUIDs of ports.
+
+use std::collections::BTreeMap;
+
+use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
+use super::numbering::number;
+use super::{Document, FormatError};
+use crate::ids::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
+
+mod lines;
+mod write;
+
+pub(super) use lines::is_net_list_line;
+use lines::{Entry, Kind, PortLine};
+pub(super) use write::{Header, write};
+
+const SWITCH_GUIDS: u64 = 0x5743_0001_0000_0000;
+const HOST_GUIDS: u64 = 0x5743_0002_0000_0000;
+
+struct Node<'a> {
+    kind: Kind,
+    ports: u16,
+    description: Option<&'a str>,
+    offset: usize,
+}
+
+/// A port of a node.
+type NodePort<'a> = (&'a str, u8);
+
+/// A net list, its nodes by their names.
+struct NetList<'a> {
+    text: &'a str,
+    nodes: BTreeMap<&'a str, Node<'a>>,
+    /// Where every port that is connected leads, from both ends.
+    peers: BTreeMap<NodePort<'a>, (NodePort<'a>, usize)>,
+}
+
+pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
+    let mut net = NetList {
+        text,
+        nodes: BTreeMap::new(),
+        peers: BTreeMap::new(),
+    };
+    let mut at = None;
+    let mut port_lines = Vec::new();
+    for entry in lines::entries(text) {
+        match entry? {
+            Entry::Node {
+                name,
+                kind,
+                ports,
+                description,
+                offset,
+            } => {
+                at = Some(name);
+                net.add_node(name, kind, ports, description, offset)?;
+            }
+            Entry::Port(line) => {
+                let Some(node) = at else {
+                    let reason = "a port comes before the first node; nodes start with Switch or \
+                                  Ca, the number of ports and a name in quotes";
+                    return Err(net.error(line.offset, "syntax", reason.into()));
+                };
+                port_lines.push((node, line));
+            }
+        }
+    }
+    for (node, line) in &port_lines {
+        net.connect(node, line)?;
+    }
+    net.close_one_sided()?;
+    net.into_draft()
+}
+
+impl<'a> NetList<'a> {
+    fn error(&self, offset: usize, code: &'static str, reason: String) -> FormatError {
+        FormatError::at(self.text, offset, code, reason)
+    }
+
+    fn add_node(
+        &mut self,
+        name: &'a str,
+        kind: Kind,
+        ports: u16,
+        description: Option<&'a str>,
+        offset: usize,
+    ) -> Result<(), FormatError> {
+        if kind == Kind::Switch && !(1..=SWITCH_PORTS_MAX).contains(&ports) {
+            let reason = format!("{ports} ports are outside 1 to {SWITCH_PORTS_MAX}");
+            return Err(self.error(offset, "outside-bounds", reason));
+        }
+        let node = Node {
+            kind,
+            ports,
+            description,
+            offset,
+        };
+        if self.nodes.insert(name, node).is_some() {
+            let code = match kind {
+                Kind::Switch => "duplicate-switch",
+                Kind::Adapter => "duplicate-host",
+            };
+            return Err(self.error(offset, code, format!("\"{name}\" is given twice")));
+        }
+        Ok(())
+    }
+
+    /// Takes down where a port leads, as its own node says.
+    fn connect(&mut self, node: &'a str, line: &PortLine<'a>) -> Result<(), FormatError> {
+        let (from, to) = ((node, line.port), (line.remote, line.remote_port));
+        for (name, port) in [from, to] {
+            let Some(known) = self.nodes.get(name) else {
+                let (code, what) = match name.starts_with(['H', 'h', 'C', 'c']) {
+                    true => ("unknown-host", "adapter"),
+                    false => ("unknown-switch", "switch"),
+                };
+                let some: Vec<&str> = self.nodes.keys().copied().take(8).collect();
+                let reason = format!(
+                    "there is no {what} \"{name}\"; there are {}, …",
+                    some.join(", ")
+                );
+                return Err(self.error(line.offset, code, reason));
+            };
+            if port == 0 || u16::from(port) > known.ports {
+                let reason = format!("port {port} is outside \"{name}\", 1 to {}", known.ports);
+                return Err(self.error(line.offset, "port-outside-switch", reason));
+            }
+        }
+        if self.nodes[node].kind == Kind::Adapter && self.nodes[line.remote].kind == Kind::Adapter {
+            let reason = format!(
+                "adapters \"{node}\" and \"{}\" are linked; hosts hang on switches",
+                to.0
+            );
+            return Err(self.error(line.offset, "unsupported", reason));
+        }
+        if node == line.remote {
+            let reason = format!("\"{node}\" is linked to itself");
+            return Err(self.error(line.offset, "link-to-itself", reason));
+        }
+        if self.peers.insert(from, (to, line.offset)).is_some() {
+            let reason = format!("port {} of \"{node}\" is used twice", line.port);
+            return Err(self.error(line.offset, "port-used-twice", reason));
+        }
+        Ok(())
+    }
+
+    /// Both ends of a link say the same, or one of them says it.
+    fn close_one_sided(&mut self) -> Result<(), FormatError> {
+        let mut back = BTreeMap::new();
+        for (&from, &(to, offset)) in &self.peers {
+            match self.peers.get(&to) {
+                Some((peer, _)) if *peer == from => {}
+                Some((peer, _)) => {
+                    let reason = format!(
+                        "port {} of \"{}\" leads to port {} of \"{}\", but that leads to port {} of \
+                         \"{}\"",
+                        from.1, from.0, to.1, to.0, peer.1, peer.0
+                    );
+                    return Err(self.error(offset, "links-disagree", reason));
+                }
+                None => {
+                    if back.insert(to, (from, offset)).is_some() {
+                        let reason = format!("port {} of \"{}\" is used twice", to.1, to.0);
+                        return Err(self.error(offset, "port-used-twice", reason));
+                    }
+                }
+            }
+        }
+        self.peers.extend(back);
+        Ok(())
+    }
+
+    fn names(&self, kind: Kind) -> impl Iterator<Item = &'a str> + '_ {
+        let of_kind =
+            move |(name, node): (&&'a str, &Node<'a>)| (node.kind == kind).then_some(*name);
+        self.nodes.iter().filter_map(of_kind)
+    }
+
+    fn into_draft(self) -> Result<Draft, FormatError> {
+        let switches: Vec<&str> = self.names(Kind::Switch).collect();
+        let switch_ids = match guid_ids(&switches, SWITCH_GUIDS, SWITCH_ID_MAX) {
+            Some(ids) => ids,
+            None => number(&switches, SWITCH_ID_MAX),
+        };
+        let switch_id = |name: &str| SwitchId(switch_ids[name] as u16);
+        let mut draft = Draft::default();
+        if switches.len() > usize::from(SWITCH_ID_MAX) + 1 {
+            let reason = format!("{} switches are more than there are ids", switches.len());
+            return Err(FormatError::new("too-many-switches", reason));
+        }
+        let described = self.unique_descriptions();
+        for &name in &switches {
+            let id = switch_id(name);
+            draft.switches.push(DraftSwitch {
+                id,
+                ports: Some(self.nodes[name].ports),
+                origin: Origin::Byte(self.nodes[name].offset),
+            });
+            let known = described.get(name).copied().unwrap_or(name);
+            if known != format!("switch {id}") {
+                draft.names.switches.insert(id, known.to_owned());
+            }
+        }
+        self.add_hosts(&mut draft, &described, switch_id)?;
+        for (&from, &(to, offset)) in &self.peers {
+            let is_switch = |end: NodePort<'_>| self.nodes[end.0].kind == Kind::Switch;
+            let end = |(name, port): NodePort<'_>| (switch_id(name), PortId::new(port - 1));
+            if is_switch(from) && is_switch(to) && end(from) < end(to) {
+                draft.links.push(DraftLink {
+                    a: end(from),
+                    b: end(to),
+                    origin: Origin::Byte(offset),
+                });
+            }
+        }
+        draft.links.sort_by_key(|link| (link.a, link.b));
+        Ok(draft)
+    }
+
+    fn add_hosts(
+        &self,
+        draft: &mut Draft,
+        described: &BTreeMap<&str, &str>,
+        switch_id: impl Fn(&str) -> SwitchId,
+    ) -> Result<(), FormatError> {
+        let adapters: Vec<&str> = self.names(Kind::Adapter).collect();
+        let ports_of = |name| self.peers.range((name, 0)..=(name, u8::MAX));
+        for &name in &adapters {
+            if ports_of(name).next().is_none() {
+                let reason = format!("adapter \"{name}\" hangs on no switch");
+                return Err(self.error(self.nodes[name].offset, "host-links", reason));
+            }
+        }
+        let single = adapters.iter().all(|name| ports_of(*name).count() == 1);
+        // Adapters with several ports are numbered port by port.
+        let ours = guid_ids(&adapters, HOST_GUIDS, HOST_ID_MAX).filter(|_| single);
+        let ids = ours.unwrap_or_else(|| match single {
+            true => number(&adapters, HOST_ID_MAX),
+            false => in_order(&adapters),
+        });
+        let mut in_order = adapters;
+        in_order.sort_by_key(|name| ids[name]);
+        let mut next = 0;
+        for name in in_order {
+            let several = ports_of(name).count() > 1;
+            for (&(_, port), &((switch, switch_port), _)) in ports_of(name) {
+                let id = if single { ids[name] } else { next };
+                next += 1;
+                let Some(id) = u16::try_from(id).ok().filter(|id| *id <= HOST_ID_MAX) else {
+                    let reason = format!("more than {} hosts", usize::from(HOST_ID_MAX) + 1);
+                    return Err(self.error(self.nodes[name].offset, "outside-bounds", reason));
+                };
+                draft.hosts.push(DraftHost {
+                    id: HostId(id),
+                    switch: switch_id(switch),
+                    port: PortId::new(switch_port - 1),
+                    origin: Origin::Byte(self.nodes[name].offset),
+                });
+                let known = described.get(name).copied().unwrap_or(name);
+                if several {
+                    draft
+                        .names
+                        .hosts
+                        .insert(HostId(id), format!("{known}/{port}"));
+                } else if known != format!("host {id}") {
+                    draft.names.hosts.insert(HostId(id), known.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Descriptions that no other node of the kind has.
+    fn unique_descriptions(&self) -> BTreeMap<&'a str, &'a str> {
+        let mut owners: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
+        for (name, node) in &self.nodes {
+            if let Some(description) = node.description {
+                let key = (node.kind == Kind::Switch, description);
+                owners.entry(key).or_default().push(name);
+            }
+        }
+        owners
+            .into_iter()
+            .filter(|(_, names)| names.len() == 1)
+            .map(|((_, description), names)| (names[0], description))
+            .collect()
+    }
+}
+
+/// The ids in our own GUIDs; `None` if one is not ours.
+fn guid_ids<'w>(names: &[&'w str], base: u64, largest: u16) -> Option<BTreeMap<&'w str, usize>> {
+    names
+        .iter()
+        .map(|name| {
+            let guid = u64::from_str_radix(name.get(2..)?, 16).ok()?;
+            let id = guid.checked_sub(base)?;
+            let ours = name.len() == 18 && id & 0xFF == 0 && id >> 8 <= u64::from(largest);
+            ours.then_some((*name, (id >> 8) as usize))
+        })
+        .collect()
+}
+
+/// Counted from 0 in the order of the names, as [`number`] orders them.
+fn in_order<'w>(names: &[&'w str]) -> BTreeMap<&'w str, usize> {
+    number(names, 0)
+}

@@ -1,0 +1,184 @@
+"""Pictures: everything is on them, nothing lies on something else, the same every time."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+
+import pytest
+from wormcast import plan
+from wormcast.plan.pictures import draw
+from wormcast.plan.pictures.hosts import HOST_RADIUS
+from wormcast.plan.pictures.scene import Disc, Scene
+
+SVG = "{http://www.w3.org/2000/svg}"
+SPECS = [
+    "testbed",
+    "line:6:3",
+    "ring:3:4",
+    "ring:20:2",
+    "star:9:3",
+    "full-mesh:8:4",
+    "torus:4",
+    "torus:8x3:3",
+    "torus:3x3x3",
+    "torus:2x3x2x2",
+    "torus:5:8",
+    "unidirectional-torus:4",
+    "mesh:4x3:4",
+    "fat-tree:4",
+    "fat-tree:8",
+    "clos2:6:3:5",
+    "clos3:4:4:4:16:12",
+    "dragonfly:4:2:2",
+    "dragonfly:3:2:2:2",
+    "shufflenet:2:3:2",
+    "shufflenet:2:2",
+    "irregular:4:1",
+    "irregular:16:1",
+    "irregular:64:2",
+]
+CLEAR_OF_LINKS = ["testbed", "line:6:3", "ring:20:2", "star:9:3", "torus:4", "torus:3x3x3", "mesh:4x3:4",
+                  "fat-tree:4", "fat-tree:8", "clos2:6:3:5", "irregular:16:1"]  # fmt: skip
+
+
+def nodes(scene: Scene) -> list[Disc]:
+    """Switches and hosts, the legend left out."""
+    bottom = max(disc.centre[1] for disc in scene.discs if disc.title)
+    return [disc for disc in scene.discs if disc.centre[1] <= bottom and (disc.title or disc.dashed)]
+
+
+def apart(one: Disc, other: Disc) -> bool:
+    dx, dy = abs(one.centre[0] - other.centre[0]), abs(one.centre[1] - other.centre[1])
+    if one.half_width is None and other.half_width is None:
+        return math.hypot(dx, dy) >= one.radius + other.radius
+    wide = (one.half_width or one.radius) + (other.half_width or other.radius)
+    return dx >= wide or dy >= one.radius + other.radius
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_nothing_lies_on_something_else(spec: str) -> None:
+    topology = plan.make(spec)
+    scene = draw(topology, None)
+    found = nodes(scene)
+    badges = [disc for disc in found if disc.half_width is not None]
+    switches = [disc for disc in found if disc.radius > HOST_RADIUS and not disc.dashed]
+    assert len(switches) == len(topology["switches"])
+    hosts = [disc for disc in found if disc.radius == HOST_RADIUS and disc.half_width is None]
+    assert len(hosts) + sum(int(disc.text.split()[0]) for disc in badges) == len(topology["hosts"])
+    for index, one in enumerate(found):
+        for other in found[index + 1 :]:
+            assert apart(one, other), f"{one.title} on {other.title}"
+    left, top, width, height = scene.extent(0)
+    for disc in found:
+        assert left <= disc.centre[0] <= left + width
+        assert top <= disc.centre[1] <= top + height
+
+
+@pytest.mark.parametrize("spec", CLEAR_OF_LINKS)
+def test_no_link_crosses_a_switch(spec: str) -> None:
+    topology = plan.make(spec)
+    scene = draw(topology, None)
+    switches = [disc for disc in nodes(scene) if disc.radius > HOST_RADIUS]
+    for stroke in scene.strokes:
+        if "host" in stroke.title or not stroke.title:
+            continue
+        for disc in switches:
+            if disc.centre in (stroke.curve.start, stroke.curve.end):
+                continue
+            nearest = min(math.dist(point, disc.centre) for point in stroke.curve.samples(60))
+            assert nearest > disc.radius, f"{stroke.title} crosses {disc.title}"
+
+
+def texts(svg: str) -> list[str]:
+    return [text.text or "" for text in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_links_of_the_tree_root_and_ports_are_marked() -> None:
+    topology = plan.make("testbed")
+    scene = draw(topology, 2)
+    widths = {stroke.title: stroke.width for stroke in scene.strokes if stroke.title}
+    tree = plan.spanning_tree(topology, 2)
+    thick = {title for title, width in widths.items() if width == 3.0}
+    assert len(thick) == len(tree["links"]) == 3
+    for a, a_port, b, b_port in tree["links"]:
+        assert thick & {f"{a}:{a_port} to {b}:{b_port}", f"{b}:{b_port} to {a}:{a_port}"}
+    roots = [disc.text for disc in scene.discs if disc.title and disc.fill == "#b5402f"]
+    assert roots == ["2"]
+    svg = plan.svg(topology, 2)
+    assert svg == plan.svg(topology, 2)
+    for legend in ("switch", "root", "host", "spanning tree", "other link"):
+        assert legend in texts(svg)
+    # Ports 4 and 5 of every switch, besides host or switch 4 and 5.
+    assert texts(svg).count("4") == texts(svg).count("5") == 5
+    assert "group 0" in texts(plan.svg(plan.make("dragonfly:4:2:2")))
+
+
+def test_names_are_told() -> None:
+    topology = plan.make("line:2")
+    topology["switches"][1]["name"] = "leaf <2>"
+    topology["hosts"][0]["name"] = "a&b"
+    titles = [title.text for title in ET.fromstring(plan.svg(topology)).iter(f"{SVG}title")]
+    assert "switch 1: leaf <2>" in titles
+    assert "host 0: a&b" in titles
+
+
+def test_a_topology_whose_kind_says_something_else_is_drawn() -> None:
+    """A kind is a hint; ids that do not fit it fall back to rings."""
+    topology = plan.make("irregular:12:1")
+    for kind in [
+        "fat-tree:2",
+        "clos3:1:1",
+        "shufflenet:2:2",
+        "dragonfly:0:1",
+        "star",
+        "torus:x",
+        "ring",
+        ":::",
+        "star:3",
+    ]:
+        topology["kind"] = kind
+        assert "<svg" in plan.svg(topology)
+    split = plan.damage(plan.make("testbed"), links=[(0, 4), (2, 4)])
+    assert "<svg" in plan.svg(split)
+    lone = plan.damage(plan.make("torus:3"), switches=range(1, 9))
+    assert "<svg" in plan.svg(lone)
+
+
+def test_routes_lie_on_their_links() -> None:
+    topology = plan.make("irregular:16:1")
+    routes = [plan.route(topology, 0, 47), plan.route(topology, 8, 21)]
+    scene = draw(topology, None, routes)
+    plain = draw(topology, None)
+    curves = {}
+    for stroke in plain.strokes:
+        curves[stroke.curve] = stroke.title
+        curves[stroke.curve.reversed()] = stroke.title
+    for route, colour in zip(routes, ("#d1492e", "#2e8b57"), strict=True):
+        drawn = [stroke for stroke in scene.strokes if stroke.colour == colour and stroke.opacity < 1]
+        assert len(drawn) == len(route["switches"]) + 1
+        assert drawn[-1].arrow
+        for stroke, switch, port in zip(drawn[1:-1], route["switches"], route["ports"], strict=False):
+            assert f"{switch}:{port}" in curves[stroke.curve].split(" to ")
+    assert "route 0 to 47" in texts(plan.svg(topology, routes=routes))
+
+
+@pytest.mark.parametrize("scheme", plan.schemes())
+def test_groups_are_drawn(scheme: str) -> None:
+    topology = plan.make("testbed")
+    try:
+        group = plan.group(topology, {"scheme": scheme, "source": 1, "members": [1, 3, 4, 6]})
+    except plan.RoutingError as error:
+        pytest.skip(str(error))
+    scene = draw(topology, None, group=group)
+    arrows = [stroke for stroke in scene.strokes if stroke.arrow]
+    wanted = 3 if group.get("tree") else len(group["edges"])
+    assert len(arrows) == wanted
+    assert "source" in texts(plan.svg(topology, group=group))
+
+
+def test_png() -> None:
+    topology = plan.make("torus:3")
+    image = plan.png(topology, routes=[plan.route(topology, 0, 5)])
+    assert image.startswith(b"\x89PNG")
+    assert image == plan.png(topology, routes=[plan.route(topology, 0, 5)])
