@@ -90,10 +90,8 @@ impl GroupPlan {
 }
 
 impl Metrics {
-    /// `{"busy_steps":…,"contended_steps":…,"contended_steps_two_lanes":…,"contention_share":…,"sends":…,"contended_sends":…,
-    /// "contended_sends_share":…,"link_visits":…,
-    /// "links_used":…,"link_concentration":…,"link_concurrency":…,"startup_steps":…,
-    /// "intermediate_hosts":…,"fpfs":{…},"fcfs":{…},"latency":null or {…}}`.
+    /// An object of all fields and the shares made of them, durations in microseconds;
+    /// `"latency"` is null where the models say nothing.
     pub fn to_value(&self) -> Value {
         let holding = |holding: &super::metrics::Holding| {
             json!({
