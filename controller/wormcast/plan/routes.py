@@ -8,7 +8,6 @@ from typing import Any
 
 import wormcast_routing as native
 
-
 SEED_DEFAULT = 1
 
 
