@@ -64,8 +64,7 @@ impl Order {
     /// in each part the root with the most switches below it, the second the next, …
     pub fn repaired(&self, channels: &Channels, topology: &Topology) -> Vec<Order> {
         let updown = self.direct(channels, topology);
-        let mut tops: Vec<Vec<(Reverse<usize>, u32, Vec<bool>)>> =
-            vec![Vec::new(); topology.components()];
+        let mut tops: Vec<Vec<Top>> = vec![Vec::new(); topology.components()];
         for at in 0..topology.switch_count() as u32 {
             let mut arcs =
                 topology.arc_first(at)..topology.arc_first(at) + topology.arcs_of(at).len() as u32;
@@ -159,6 +158,9 @@ impl Order {
             .collect()
     }
 }
+
+/// A switch without a way up: how many are below it, which it is, which these are.
+type Top = (Reverse<usize>, u32, Vec<bool>);
 
 /// Switches so that every link leads up to an earlier one; where that leaves a choice, by
 /// level, then id.

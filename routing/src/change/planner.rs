@@ -18,6 +18,9 @@ pub(super) struct Candidate {
     pub paths: Paths,
 }
 
+/// A sequence of routings, and pairs of places that stop before the last.
+type Found = (Vec<Candidate>, Vec<(usize, usize)>);
+
 /// The change, as channels and paths.
 pub(super) struct Planner<'a> {
     pub change: &'a Change<'a>,
@@ -124,7 +127,7 @@ impl<'a> Planner<'a> {
     }
 
     fn plan_steps(&self, goals: Vec<Candidate>) -> Plan {
-        let mut best: Option<(Vec<Candidate>, Vec<(usize, usize)>)> = None;
+        let mut best: Option<Found> = None;
         for goal in goals {
             let mut found = vec![self.stage(&self.old, &self.in_force, goal.again())];
             let after = self.dependencies(&goal.paths);
@@ -154,12 +157,7 @@ impl<'a> Planner<'a> {
         self.write(states, &drained)
     }
 
-    fn stage(
-        &self,
-        from: &Paths,
-        in_force: &Dependencies,
-        goal: Candidate,
-    ) -> (Vec<Candidate>, Vec<(usize, usize)>) {
+    fn stage(&self, from: &Paths, in_force: &Dependencies, goal: Candidate) -> Found {
         if self.is_safe(in_force, &goal.paths) {
             return (vec![goal], Vec::new());
         }
