@@ -11,20 +11,21 @@ use std::io::{IsTerminal, Write as _};
 
 use study::{COSTS, Found, Study};
 
-const USAGE: &str = "auto_study [--quick] [--no-refine] [--csv FILE]";
+const USAGE: &str = "auto_study [--quick|--long] [--no-refine] [--csv FILE]";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (mut quick, mut refine, mut csv) = (false, true, None);
+    let (mut length, mut refine, mut csv) = (Length::Usual, true, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--quick" => quick = true,
+            "--quick" => length = Length::Quick,
+            "--long" => length = Length::Long,
             "--no-refine" => refine = false,
             "--csv" => csv = Some(arguments.next().ok_or(USAGE)?),
             other => return Err(format!("{other} is not understood; usage: {USAGE}").into()),
         }
     }
-    let study = plan(quick, refine);
+    let study = plan(length, refine);
     let cases = study.cases();
     let mut table = String::from(
         "kind,network,costs,family,members,group,bytes,picked,picked_us,estimate_us,best,best_us,\
@@ -63,7 +64,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn plan(quick: bool, refine: bool) -> Study {
+/// How much is gone through.
+#[derive(Clone, Copy, PartialEq)]
+enum Length {
+    Quick,
+    Usual,
+    Long,
+}
+
+fn plan(length: Length, refine: bool) -> Study {
+    let quick = length == Length::Quick;
     let mut networks: Vec<(&'static str, String)> = vec![
         ("torus", "torus:4".into()),
         ("one-way torus", "unidirectional-torus:4".into()),
@@ -88,10 +98,10 @@ fn plan(quick: bool, refine: bool) -> Study {
         } else {
             vec![2, 4, 8, 16, 32, 64]
         },
-        bytes: if quick {
-            vec![64, 16 << 10, 256 << 10]
-        } else {
-            vec![64, 1 << 10, 16 << 10, 256 << 10, 4 << 20]
+        bytes: match length {
+            Length::Quick => vec![64, 16 << 10, 256 << 10],
+            Length::Usual => vec![64, 1 << 10, 16 << 10, 256 << 10],
+            Length::Long => vec![64, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 16 << 20],
         },
         costs: COSTS.to_vec(),
         groups: 1,

@@ -96,8 +96,9 @@ impl Costs {
     /// The set of that name:
     ///
     /// - `agents`: this project's agents and switch on 100 Mb/s links. 2.1 µs a packet in
-    ///   the switch are the inverse of 480 thousand a second (bench/switch); the rest is
-    ///   what the agents' own measurement gives (bench/cost says how).
+    ///   the switch are the inverse of 480 thousand a second (bench/switch); an agent takes
+    ///   8.5 µs of processor time a frame, and 170 µs until a process has woken up
+    ///   (bench/cost says how that was measured).
     /// - `torus`: TORUS §5. o = 1994 + 3.15·(M−128) ns, L_p 14, L_f 60 ns, t_process of
     ///   Table 1. L_s of 670 ns is not told apart from L_f.
     /// - `packet`: PACKET §5. t_s = t_r = 12.5 µs, packets of 64 bytes, t_ns 3.0, t_nr
@@ -156,15 +157,16 @@ impl Costs {
 
     fn agents() -> Costs {
         Costs {
-            message_send_ns: 60_000.0,
-            message_receive_ns: 60_000.0,
-            packet_send_ns: 3_000.0,
-            packet_receive_ns: 3_000.0,
-            forward_packet_ns: 20_000.0,
-            acknowledgement_ns: 1_000.0,
+            message_send_ns: 170_000.0,
+            message_receive_ns: 170_000.0,
+            packet_send_ns: 8_500.0,
+            packet_receive_ns: 8_500.0,
+            forward_packet_ns: 170_000.0,
+            // One frame for four packets.
+            acknowledgement_ns: 2_100.0,
             switch_hop_ns: 2_100.0,
             switch_copy_ns: 300.0,
-            in_transit_ns: 20_000.0,
+            in_transit_ns: 170_000.0,
             // Ethernet 14 + 4, gap and preamble 20, worm header 12, DATA 24
             // (protocol/SPEC.md §2, §5.2).
             packet_header_bytes: 74,
