@@ -35,7 +35,10 @@ pub fn estimate(fabric: &Fabric<'_, '_>, traffic: &Traffic, message: Message) ->
     let counted = |times: &[u64]| {
         let stations = traffic.stations.iter().zip(times);
         let counted = stations.filter(|(station, _)| station.counts);
-        counted.map(|(_, &at)| at + timing.message_receive).max().unwrap_or(0)
+        counted
+            .map(|(_, &at)| at + timing.message_receive)
+            .max()
+            .unwrap_or(0)
     };
     let first_packet = counted(&first.received);
     let pace = Pace::new(traffic, &timing);
@@ -155,7 +158,12 @@ impl Pace {
     }
 
     fn slowest(&self) -> u64 {
-        self.channel.iter().chain(&self.host).copied().max().unwrap_or(0)
+        self.channel
+            .iter()
+            .chain(&self.host)
+            .copied()
+            .max()
+            .unwrap_or(0)
     }
 }
 

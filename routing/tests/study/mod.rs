@@ -56,13 +56,27 @@ impl Found {
 
 /// Schemes in which hosts forward.
 pub const HOST_SCHEMES: [&str; 9] = [
-    "repeat", "circuit", "tree", "k-binomial", "postal", "u-torus", "s-torus", "md-torus",
+    "repeat",
+    "circuit",
+    "tree",
+    "k-binomial",
+    "postal",
+    "u-torus",
+    "s-torus",
+    "md-torus",
     "mu-torus",
 ];
 
 /// The sets of costs that a study can use: those of [`Costs::named`] and made-up ones.
 pub const COSTS: [&str; 8] = [
-    "agents", "torus", "packet", "nic", "slow-hosts", "fast-hosts", "high-lambda", "loaded",
+    "agents",
+    "torus",
+    "packet",
+    "nic",
+    "slow-hosts",
+    "fast-hosts",
+    "high-lambda",
+    "loaded",
 ];
 
 pub fn costs_named(name: &str, topology: &Topology) -> Costs {
@@ -177,17 +191,30 @@ impl Study {
         for (kind, spec) in &self.networks {
             let topology = from_spec(spec).expect("a topology");
             let one_way = topology.grid().is_some_and(|grid| grid.unidirectional);
-            let routes = (!one_way).then(|| Routes::plan(&topology, Algorithm::Osud, None).unwrap());
+            let routes =
+                (!one_way).then(|| Routes::plan(&topology, Algorithm::Osud, None).unwrap());
             let paths: Unicast<'_, '_> = match &routes {
                 Some(routes) => routes.into(),
                 None => DimensionOrder::new(&topology).unwrap().into(),
             };
             for &costs in &self.costs {
                 let of = costs_named(costs, &topology);
-                for &members in self.sizes.iter().filter(|size| **size <= topology.hosts().len()) {
+                for &members in self
+                    .sizes
+                    .iter()
+                    .filter(|size| **size <= topology.hosts().len())
+                {
                     for group in 0..self.groups {
                         let hosts = draw(&topology, members, group * 1_000 + members as u64);
-                        let case = Case { kind, spec, costs, of: &of, paths, hosts: &hosts, group };
+                        let case = Case {
+                            kind,
+                            spec,
+                            costs,
+                            of: &of,
+                            paths,
+                            hosts: &hosts,
+                            group,
+                        };
                         self.one_group(&case, &mut report);
                     }
                 }
@@ -263,13 +290,24 @@ fn every_traffic(
     fabric: &Fabric<'_, '_>,
 ) -> Vec<(Scheme, Option<Order>, Traffic)> {
     let payload = case.of.packet_payload_bytes;
-    let all = candidates(case.paths, case.of, case.hosts.len(), payload, false, Breadth::All);
+    let all = candidates(
+        case.paths,
+        case.of,
+        case.hosts.len(),
+        payload,
+        false,
+        Breadth::All,
+    );
     all.into_iter()
         .map(|(scheme, order)| {
             let mut request = case.request();
             (request.scheme, request.order) = (scheme, order);
             let plan = plan_group(case.paths, &request).unwrap();
-            (scheme, plan.request.order, Traffic::new(fabric, &plan).unwrap())
+            (
+                scheme,
+                plan.request.order,
+                Traffic::new(fabric, &plan).unwrap(),
+            )
         })
         .collect()
 }
