@@ -8,13 +8,13 @@ use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
     GroupRequest, Order, Routing, Scheme, Unicast, measure_group, plan_group, plan_group_on,
 };
-use wormcast_routing::ids::{HostId, SwitchId};
+use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::torus_latency::{
     Constants, PROCESS_S_NS, PROCESS_SEPARATE_NS, Way, forwarded_ns, full_ns, separate_ns,
 };
 use wormcast_routing::structure::{Structure, TreeVariant, ordering};
-use wormcast_routing::topology::Topology;
+use wormcast_routing::topology::{Damage, Topology};
 
 mod graphs;
 
@@ -510,4 +510,32 @@ fn adapters_hold_packets_as_long_as_the_paper_says() {
             assert_eq!(metrics.fcfs.packets_max, u64::from(packets));
         }
     }
+}
+
+#[test]
+fn a_broken_ring_is_found_where_it_matters() {
+    let ring = from_spec("unidirectional-torus:5").unwrap();
+    // The link from switch 2 onward to switch 3, by the port of the first dimension.
+    let cut = Damage {
+        links: BTreeSet::from([(SwitchId(2), PortId::new(1).unwrap())]),
+        ..Damage::default()
+    };
+    let broken = ring.without(&cut).unwrap();
+    let plan = |members: &[u16], source: u16| {
+        let members = members.iter().map(|&id| HostId(id)).collect();
+        let request = GroupRequest::new(Scheme::STorus, HostId(source), members);
+        plan_group_on(&broken, None, &request, false).map_err(|error| error.to_string())
+    };
+    assert_eq!(plan(&[0, 1, 2], 0).unwrap().steps, 2);
+    assert_eq!(
+        plan(&[2, 3], 2).unwrap_err(),
+        "members 2 and 3 cannot reach each other"
+    );
+    // Host 5 reaches both on another row; it is the send from 2 on to 3 that fails.
+    assert_eq!(plan(&[2, 5], 5).unwrap().steps, 1);
+    assert_eq!(plan(&[3, 5], 5).unwrap().steps, 1);
+    assert_eq!(
+        plan(&[2, 3, 5], 5).unwrap_err(),
+        "members 2 and 3 cannot reach each other"
+    );
 }

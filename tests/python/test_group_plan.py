@@ -57,6 +57,35 @@ def test_switches_replicate(mode: str) -> None:
     assert "metrics" not in group
 
 
+@pytest.mark.parametrize("guard", ["A", "B", "C"])
+def test_tables_carry_the_number_of_the_group(guard: str) -> None:
+    base = ("--topology", "testbed", "--members", "0,3,5", "--scheme", "switch", "--mode", "table")
+    group = answer(*base, "--guard", guard, "--group", 260)
+    assert group["parameters"]["group"] == 260
+    assert {entry["group"] for entry in group["entries"]} == {260}
+    assert run(*base, "--group", 255).exit_code == 2
+
+
+@pytest.mark.parametrize("scheme", plan.schemes())
+def test_a_plan_is_a_request_for_itself(tmp_path: Path, scheme: str) -> None:
+    file = tmp_path / "group.json"
+    group = answer("--topology", "torus:4", "--members", "1,5,9,12", "--source", 9, "--scheme", scheme)
+    file.write_text(json.dumps(group))
+    assert answer("--topology", "torus:4", "--request", file) == group
+
+
+@pytest.mark.parametrize("scheme", plan.schemes())
+def test_a_group_of_one_needs_nothing(tmp_path: Path, scheme: str) -> None:
+    picture = tmp_path / "group.svg"
+    group = answer(
+        "--topology", "torus:4", "--members", "9", "--scheme", scheme, "--metrics", "--draw", picture
+    )
+    assert group["steps"] == 0
+    assert group.get("edges", []) == []
+    ElementTree.parse(picture)
+    assert "0 steps" in group_table(group)
+
+
 def test_separate_is_repeat() -> None:
     base = ("--topology", "torus:4", "--members", "1,5,9")
     assert answer(*base, "--scheme", "separate") == answer(*base, "--scheme", "repeat")

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::request_json::{circuit_variant_name, tree_variant_name};
 use super::{
-    Delivery, GroupPlan, GroupRequest, Metrics, Order, Routing, Scheme, SwitchTree, TreeEnd,
+    Delivery, GroupPlan, GroupRequest, Metrics, Order, Routing, Scheme, SwitchMode, SwitchTree,
+    TreeEnd,
 };
 use crate::ids::HostId;
 use crate::structure::Discipline;
@@ -59,6 +60,9 @@ impl GroupPlan {
             Scheme::Switch(switch) => {
                 put("mode", json!(switch.mode.name()));
                 put("guard", json!(switch.guard.name()));
+                if switch.mode == SwitchMode::Table {
+                    put("group", json!(switch.group));
+                }
             }
             Scheme::Circuit(variant) => {
                 put("variant", json!(circuit_variant_name(variant)));
@@ -86,10 +90,8 @@ impl GroupPlan {
 }
 
 impl Metrics {
-    /// `{"busy_steps":…,"contended_steps":…,"contended_steps_two_lanes":…,"contention_share":…,"sends":…,"contended_sends":…,
-    /// "contended_sends_share":…,"link_visits":…,
-    /// "links_used":…,"link_concentration":…,"link_concurrency":…,"startup_steps":…,
-    /// "intermediate_hosts":…,"fpfs":{…},"fcfs":{…},"latency":null or {…}}`.
+    /// An object of all fields and the shares made of them, durations in microseconds;
+    /// `"latency"` is null where the models say nothing.
     pub fn to_value(&self) -> Value {
         let holding = |holding: &super::metrics::Holding| {
             json!({

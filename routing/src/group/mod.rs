@@ -163,6 +163,13 @@ pub fn plan_group<'r, 't: 'r>(
         (_, discipline) => structure.steps_under(request.packets, discipline),
     };
     let edges = structure.edges_under(request.packets, request.discipline);
+    if let Unicast::DimensionOrder(_) = paths {
+        // Of two members that the source reaches, one may not reach the other if a link
+        // is gone.
+        for edge in &edges {
+            check_reach(paths, edge.from, edge.to)?;
+        }
+    }
     Ok(GroupPlan {
         request,
         ordered,

@@ -25,8 +25,8 @@ struct Segment {
 }
 
 impl Division {
-    /// Sends that a host with so many hosts to serve, itself included, may make at most,
-    /// counted down from the time it needs.
+    /// Send times that a host needs to have so many hosts covered, itself included. Halves
+    /// need no clock.
     fn time(&self, hosts: usize) -> usize {
         match self {
             Division::KBinomial(cover) => cover.time(hosts),

@@ -40,6 +40,9 @@ from wormcast.cli.offline.group_table import group_table
 @click.option("--r", type=int, help="mu-torus: members of a chain. [default: as many as a ring]")
 @click.option("--mode", help="switch: tree, table or broadcast. [default: tree]")
 @click.option("--guard", help="switch: A, B or C. [default: A]")
+@click.option(
+    "--group", type=int, help="switch, mode table: number of the group in the entries. [default: 0]"
+)
 @click.option("--order", help="id, cco, dimension, hamiltonian or random. [default: the scheme's]")
 @click.option("--seed", type=int, help="Seed of --order random. [default: 0]")
 @click.option("--discipline", help="fpfs (packet by packet) or fcfs (child by child). [default: fpfs]")
