@@ -73,7 +73,7 @@ def commands() -> dict[str, list[tuple[list[object], tuple[int, ...]]]]:
         ],
         "certificate": [],
         "change": [(["change", "--topology", "testbed", "--fail-link", "0:4"], (0,))],
-        "costs": [],
+        "costs": [(["costs"], (0,))],
         "balance": [(["balance", "--topology", "irregular:8:1"], (0,))],
         "refusal": [],
     }
