@@ -11,21 +11,36 @@ use std::io::{IsTerminal, Write as _};
 
 use study::{COSTS, Found, Study};
 
-const USAGE: &str = "auto_study [--quick|--long] [--no-refine] [--csv FILE]";
+const USAGE: &str = "auto_study [--quick|--long] [--no-refine] [--networks SPEC,…] [--sizes N,…] \
+     [--bytes N,…] [--csv FILE]";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut length, mut refine, mut csv) = (Length::Usual, true, None);
+    let (mut networks, mut sizes, mut bytes) = (None, None, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--quick" => length = Length::Quick,
             "--long" => length = Length::Long,
             "--no-refine" => refine = false,
+            "--networks" => networks = Some(arguments.next().ok_or(USAGE)?),
+            "--sizes" => sizes = Some(arguments.next().ok_or(USAGE)?),
+            "--bytes" => bytes = Some(arguments.next().ok_or(USAGE)?),
             "--csv" => csv = Some(arguments.next().ok_or(USAGE)?),
             other => return Err(format!("{other} is not understood; usage: {USAGE}").into()),
         }
     }
-    let study = plan(length, refine);
+    let mut study = plan(length, refine);
+    if let Some(specs) = networks {
+        let named = |spec: &str| ("named", spec.to_owned());
+        study.networks = specs.split(',').map(named).collect();
+    }
+    if let Some(list) = sizes {
+        study.sizes = list.split(',').map(str::parse).collect::<Result<_, _>>()?;
+    }
+    if let Some(list) = bytes {
+        study.bytes = list.split(',').map(str::parse).collect::<Result<_, _>>()?;
+    }
     let cases = study.cases();
     let mut table = String::from(
         "kind,network,costs,family,members,group,bytes,picked,picked_us,estimate_us,best,best_us,\

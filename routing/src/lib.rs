@@ -27,6 +27,7 @@ pub mod generate;
 pub mod group;
 pub mod ids;
 pub mod intransit;
+pub mod nested_json;
 mod remoteness;
 pub mod routes;
 pub mod structure;

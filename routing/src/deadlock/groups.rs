@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{ChannelGraph, DeadlockError, Forward, TableEntry, Worm};
 use crate::ids::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
+use crate::nested_json;
 use crate::routes::Route;
 use crate::structure::BufferClass;
 
@@ -45,8 +46,7 @@ struct Edge {
 /// # Errors
 /// [`DeadlockError::Group`], naming the place.
 pub fn read_groups(text: &str) -> Result<Vec<PlannedGroup>, DeadlockError> {
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| refuse("groups", &error.to_string()))?;
+    let value = nested_json::parse(text).map_err(|reason| refuse("groups", &reason))?;
     let plans = match (&value, value.get("groups")) {
         (Value::Array(plans), _) | (_, Some(Value::Array(plans))) => plans,
         (_, Some(other)) => return Err(refuse("groups", &format!("{other} is not a list"))),

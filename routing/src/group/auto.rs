@@ -94,7 +94,7 @@ const BEST_SHAPES: usize = 3;
 /// The last few, those within so many times the best, and events for each of them.
 const FINAL_WITHIN: f64 = 1.12;
 const FINALS_MAX: usize = 4;
-const FINAL_EVENTS: u64 = 400_000;
+const FINAL_EVENTS: u64 = 2_000_000;
 
 /// Chooses and plans.
 ///

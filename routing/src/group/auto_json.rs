@@ -6,6 +6,7 @@ use super::auto::{AutoPlan, AutoRequest, Estimated};
 use super::{GroupError, GroupPlan, GroupRequest, plan_auto, plan_group_on, unicast};
 use crate::cost::Costs;
 use crate::ids::SwitchId;
+use crate::nested_json;
 use crate::topology::Topology;
 
 /// The name that a request gives in place of a scheme.
@@ -128,7 +129,8 @@ impl AutoPlan {
     /// "estimate_microseconds":…,"replayed":…}]}`, estimates in ascending order of time:
     /// `microseconds` is what the choice went by, from a replay where there was one.
     pub fn to_json(&self) -> String {
-        let mut plan: Value = serde_json::from_str(&self.plan.to_json()).expect("plans are JSON");
+        let mut plan =
+            nested_json::parse(&self.plan.to_json()).expect("a plan is JSON, two levels a switch");
         let us = |ns: f64| json!(ns.round() / 1e3);
         let chosen = &self.estimates[self.chosen];
         let mut ranked: Vec<(usize, &Estimated)> = self.estimates.iter().enumerate().collect();
