@@ -88,12 +88,12 @@ const REFINE_WITHIN: f64 = 1.5;
 /// Most schemes with parameters replayed, in the order with the best estimate.
 const REFINED_MAX: usize = 12;
 /// Events after which a replay is broken off unless it has come to a recurrence.
-const REFINE_EVENTS: u64 = 40_000;
+const REFINE_EVENTS: u64 = 100_000;
 /// Of how many of them the other orders are replayed too.
-const BEST_SHAPES: usize = 3;
+const BEST_SHAPES: usize = 4;
 /// The last few, those within so many times the best, and events for each of them.
-const FINAL_WITHIN: f64 = 1.12;
-const FINALS_MAX: usize = 4;
+const FINAL_WITHIN: f64 = 1.3;
+const FINALS_MAX: usize = 8;
 const FINAL_EVENTS: u64 = 2_000_000;
 
 /// Chooses and plans.
