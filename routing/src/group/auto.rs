@@ -84,11 +84,11 @@ pub struct AutoPlan {
 }
 
 /// Candidates are replayed if their estimate is at most so many times the best.
-const REFINE_WITHIN: f64 = 1.5;
+const REFINE_WITHIN: f64 = 2.0;
 /// Most schemes with parameters replayed, in the order with the best estimate.
 const REFINED_MAX: usize = 12;
 /// Events after which a replay is broken off unless it has come to a recurrence.
-const REFINE_EVENTS: u64 = 100_000;
+const REFINE_EVENTS: u64 = 1_000_000;
 /// Of how many of them the other orders are replayed too.
 const BEST_SHAPES: usize = 4;
 /// The last few, those within so many times the best, and events for each of them.
