@@ -170,6 +170,9 @@ fn apply(
     let entry = hit.and_then(|number| state.entries[number as usize].as_mut());
     if let Some(entry) = entry {
         entry.counter.add(machine.ingress_bytes);
+        if program.tables()[table].supports_timeout {
+            entry.last_hit_us = machine.now_us;
+        }
         if let (Some((slot, width)), Some(meter)) =
             (plan.meter_target, program.tables()[table].direct_meter)
         {
