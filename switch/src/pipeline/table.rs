@@ -47,6 +47,10 @@ pub(super) struct TableState {
     by_key: BTreeMap<(i32, Vec<FieldMatch>), u32>,
     pub(super) default: Option<Bound>,
     pub(super) default_call: Option<ActionCall>,
+    /// Packets that matched an entry, modulo 2^64.
+    pub(super) hits: u64,
+    /// Packets that matched none, modulo 2^64.
+    pub(super) misses: u64,
     id: usize,
 }
 
@@ -62,6 +66,8 @@ impl TableState {
             by_key: BTreeMap::new(),
             default: None,
             default_call: None,
+            hits: 0,
+            misses: 0,
             id,
         };
         table.put_default(program, plan.default.clone());
