@@ -44,7 +44,7 @@ def measure(
 
                 def once(length: float, rate: float | None) -> tuple[float, float, float]:
                     packets, cpu = received_packets(sinks), cpu_s(pid)
-                    offered = flood.run(programs, length, rate)  # noqa: B023
+                    offered = flood.run(programs, length, rate)
                     time.sleep(0.3)  # what is still in the switch comes out
                     delivered = (received_packets(sinks) - packets) / len(sinks)
                     return offered, delivered / length, (cpu_s(pid) - cpu) / max(delivered, 1) * 1e6
