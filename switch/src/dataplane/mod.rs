@@ -34,6 +34,6 @@ pub use settings::{
     Attachment, DataplaneSettings, LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX,
     SwitchSettings, WORKERS_MAX,
 };
-pub use snapshot::{PortSnapshot, Snapshot};
+pub use snapshot::{Counts, PortDrops, PortSnapshot, QueueSnapshot, Snapshot, TableSnapshot};
 pub use start::{Dataplane, FromDataplane, StartError};
 pub use traffic::{DigestMessage, ToController};

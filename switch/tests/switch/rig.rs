@@ -48,6 +48,7 @@ pub fn settings() -> SwitchSettings {
 pub struct Rig {
     pub dataplane: DataplaneHandle,
     pub server: Server,
+    threads: Dataplane,
     address: String,
 }
 
@@ -73,8 +74,14 @@ impl Rig {
         Self {
             dataplane: handle,
             server,
+            threads: dataplane,
             address,
         }
+    }
+
+    /// Ends the data plane; the server goes on.
+    pub fn stop_dataplane(&self) {
+        self.threads.stop();
     }
 
     pub async fn connect(&self) -> P4RuntimeClient<Channel> {
@@ -92,6 +99,12 @@ impl Rig {
             .await
             .unwrap();
         controller
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.threads.stop();
     }
 }
 
