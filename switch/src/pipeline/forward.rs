@@ -50,6 +50,7 @@ impl Pipeline {
     pub fn ingress<S: EmitSink>(&mut self, packet: &[u8], port: PortId, now_us: u64, sink: &mut S) {
         let statistics = &mut self.machine.statistics;
         statistics.received = statistics.received.wrapping_add(1);
+        statistics.begin(port.0);
         if packet.len() > limits::PACKET_BYTES_MAX {
             statistics.count_drop(DropCause::TooLong);
             return;
@@ -85,6 +86,7 @@ impl Pipeline {
             clone_depth: body.clone_depth,
             direct: false,
         };
+        self.machine.statistics.begin(body.ingress_port.0);
         body.restore(&mut self.machine);
         self.machine.now_us = dequeue.dequeued_us;
         self.run_egress(&body.packet, body.port, body.priority, pass, dequeue, sink);
