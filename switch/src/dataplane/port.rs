@@ -109,6 +109,16 @@ impl Port {
         room
     }
 
+    /// Whether a packet may go through egress at once, without being queued: nothing waits
+    /// before it, and nothing holds the port back.
+    #[inline]
+    pub(super) fn passes(&mut self, now_us: u64) -> bool {
+        self.queue.is_empty()
+            && self.bucket.is_none()
+            && self.impairment.is_none()
+            && self.may_send(now_us)
+    }
+
     /// Takes a frame that has passed egress.
     #[inline]
     pub(super) fn send(&mut self, frame: &[u8], now_us: u64, unix_us: u64) {

@@ -113,6 +113,12 @@ impl TrafficSink for TrafficManager {
             .push(priority, packet, now_us)
     }
 
+    #[inline]
+    fn passes(&mut self, port: PortId, _priority: u8, _length_bytes: u32) -> bool {
+        let now_us = self.now_us;
+        self.port_mut(port).passes(now_us)
+    }
+
     fn digest(&mut self, digest: DigestId, fields: &[Bits]) {
         let unix_us = self.unix_us();
         self.tell_controller(ToController::Digest(DigestMessage {
