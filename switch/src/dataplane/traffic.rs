@@ -107,10 +107,10 @@ impl TrafficSink for TrafficManager {
     #[inline]
     fn enqueue(&mut self, packet: Queued) -> Result<(), Queued> {
         let now_us = self.now_us;
-        let priority = packet.priority();
+        let (priority, bytes) = (packet.priority(), packet.length_bytes());
         self.port_mut(packet.port())
             .queue
-            .push(priority, packet, now_us)
+            .push(priority, packet, bytes, now_us)
     }
 
     fn digest(&mut self, digest: DigestId, fields: &[Bits]) {
