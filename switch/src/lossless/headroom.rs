@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::ClassMap;
 use super::pause::{PauseMode, quanta_us};
 use super::priority::PrioritySet;
 use super::watchdog::WatchdogSettings;
-use super::{ClassMap, SchedulerKind};
 use crate::ports::BitRate;
 
 /// Bytes a frame takes on the wire beyond its own: preamble and start delimiter 8, check
@@ -89,8 +89,6 @@ pub struct LosslessSettings {
     pub quanta: u16,
     /// The watchdog; `None`: no watchdog.
     pub watchdog: Option<WatchdogSettings>,
-    /// How queues share their port.
-    pub scheduler: SchedulerKind,
 }
 
 /// When the buffer of one port and one lossless priority stops its neighbour.
@@ -346,7 +344,6 @@ mod tests {
             pause: PauseMode::Pfc,
             quanta: u16::MAX,
             watchdog: None,
-            scheduler: SchedulerKind::FAIR,
         }
     }
 

@@ -3,6 +3,7 @@
 //! All of it is pure: frames and time come in, decisions go out. [`FlowControl`] is the
 //! part of a switch that puts the others together.
 
+pub mod arguments;
 pub mod buffer;
 pub mod classify;
 pub mod cycle;
@@ -15,6 +16,7 @@ pub mod priority;
 pub mod scheduler;
 pub mod watchdog;
 
+pub use arguments::{LosslessArguments, LosslessError, QueueSettings};
 pub use buffer::{FrameHold, SharedBuffer};
 pub use classify::{ClassMap, ClassMapError};
 pub use flow::{Arrival, FlowControl};
