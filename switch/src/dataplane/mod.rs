@@ -16,6 +16,7 @@ mod control;
 mod engine;
 mod input;
 mod load;
+mod lossless;
 mod mailbox;
 mod open;
 mod plan;
@@ -25,11 +26,13 @@ mod settings;
 mod snapshot;
 mod start;
 mod traffic;
+mod virtual_fabric;
 mod worker;
 
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
 pub use engine::Engine;
+pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};
 pub use settings::{
     Attachment, DataplaneSettings, LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX,
     SwitchSettings, WORKERS_MAX,
@@ -37,3 +40,4 @@ pub use settings::{
 pub use snapshot::{Counts, PortDrops, PortSnapshot, QueueSnapshot, Snapshot, TableSnapshot};
 pub use start::{Dataplane, FromDataplane, StartError};
 pub use traffic::{DigestMessage, ToController};
+pub use virtual_fabric::VirtualFabric;

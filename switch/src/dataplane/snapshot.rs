@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::engine::Engine;
 use super::input::Source;
+use super::lossless::LosslessSnapshot;
 use super::port::Link;
 use super::traffic::TO_CONTROLLER_MAX;
 use crate::pipeline::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
@@ -44,6 +45,8 @@ pub struct Snapshot {
     pub drops_by_port: Vec<PortDrops>,
     /// Tables, those of ingress first.
     pub tables: Vec<TableSnapshot>,
+    /// Flow control, if some priorities are lossless.
+    pub lossless: Option<LosslessSnapshot>,
     /// Ports, in order of their number.
     pub ports: Vec<PortSnapshot>,
 }
@@ -126,6 +129,8 @@ pub struct PortSnapshot {
     pub queue_tail_drops: u64,
     /// Its queues, one a priority.
     pub queues: Vec<QueueSnapshot>,
+    /// Frames that were given a mark of congestion.
+    pub ecn_marked: u64,
     /// Frames lost on purpose.
     pub impaired_lost: u64,
     /// Frames sent twice on purpose.
@@ -165,6 +170,7 @@ impl Engine {
                 packet_ins: self.traffic.packet_ins,
                 to_controller_full: self.traffic.to_controller_full,
                 packet_outs: self.packet_outs,
+                lossless: self.lossless_snapshot(),
                 to_controller_waiting: self.traffic.to_controller_waiting(),
                 to_controller_waiting_max: TO_CONTROLLER_MAX,
                 ..Snapshot::default()
@@ -191,6 +197,7 @@ impl Engine {
             queued: port.queue.len(),
             queue_tail_drops: port.queue.tail_drops(),
             queues: queue_snapshots(&port.queue),
+            ecn_marked: port.ecn_marked,
             ..PortSnapshot::default()
         };
         match &port.link {

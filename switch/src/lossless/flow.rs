@@ -62,6 +62,8 @@ pub struct FlowCounts {
     pub storms: u64,
     /// Frames dropped because of a storm.
     pub storm_drops: u64,
+    /// Turns in which frames were left in front of the switch, for want of room.
+    pub held_back: u64,
     /// Most bytes one lossless priority ever held.
     pub held_bytes_max: u64,
 }
@@ -78,9 +80,8 @@ struct PortFlow {
     /// Queues whose frames are dropped.
     dropping: PrioritySet,
     storm_drops: u64,
+    held_back: u64,
     control_unknown: u64,
-    /// Bytes held above which the longest frame might find no room.
-    full_above: Option<u64>,
 }
 
 /// Flow control of one switch.
@@ -89,6 +90,8 @@ pub struct FlowControl {
     lossless: PrioritySet,
     watchdog: Option<WatchdogSettings>,
     watched_us: u64,
+    frame_bytes_max: u32,
+    buffer_bytes: u64,
     buffer: SharedBuffer,
     ports: Vec<PortFlow>,
     /// The frame that is being processed.
@@ -123,10 +126,6 @@ impl FlowControl {
         let buffer = SharedBuffer::new(thresholds, plan.lossy_bytes);
         let flow = |port: &(u16, bool)| {
             let rate = settings.link_of(port.0).rate;
-            let full_above = planned(port).map(|plan| {
-                let frame = u64::from(settings.frame_bytes_max);
-                plan.thresholds.limit().saturating_sub(frame)
-            });
             PortFlow {
                 number: port.0,
                 linked: port.1,
@@ -136,8 +135,8 @@ impl FlowControl {
                 ignored: PrioritySet::NONE,
                 dropping: PrioritySet::NONE,
                 storm_drops: 0,
+                held_back: 0,
                 control_unknown: 0,
-                full_above,
             }
         };
         Self {
@@ -145,6 +144,8 @@ impl FlowControl {
             lossless: settings.priorities,
             watchdog: settings.watchdog,
             watched_us: 0,
+            frame_bytes_max: settings.frame_bytes_max,
+            buffer_bytes: plan.buffer_bytes,
             buffer,
             ports: ports.iter().map(flow).collect(),
             current: None,
@@ -175,6 +176,12 @@ impl FlowControl {
         if self.take_control(position, frame, now_us) {
             return Arrival::Control;
         }
+        self.accept(position, frame)
+    }
+
+    /// A frame has come in that cannot be for the link: one of the controller.
+    #[inline]
+    pub fn accept(&mut self, position: usize, frame: &[u8]) -> Arrival {
         let priority = self.map.priority(frame);
         let origin = Origin {
             port: position as u16,
@@ -248,19 +255,40 @@ impl FlowControl {
         self.ports[position].dropping
     }
 
+    /// Frames that had arrived were left where they were.
+    pub fn count_held_back(&mut self, position: usize) {
+        self.ports[position].held_back += 1;
+    }
+
     /// A frame was dropped because of a storm.
     pub fn count_storm_drop(&mut self, position: usize) {
         self.ports[position].storm_drops += 1;
     }
 
-    /// Whether a lossless frame that arrives at a port might find no room: what waits in
-    /// front of the switch is better left there.
-    pub fn is_full(&self, position: usize) -> bool {
-        let Some(above) = self.ports[position].full_above else {
-            return false;
+    /// How many frames of the greatest length a port has room for, whatever their
+    /// priority: what else waits in front of the switch is better left there. Lossy
+    /// frames are not asked about; they may be dropped.
+    pub fn room_frames(&self, position: usize) -> usize {
+        let limit = |priority| {
+            let ingress = self.buffer.ingress(position, priority);
+            let room = ingress
+                .thresholds()?
+                .limit()
+                .saturating_sub(ingress.held_bytes());
+            Some(room / u64::from(self.frame_bytes_max))
         };
-        let held = |priority| self.buffer.ingress(position, priority).held_bytes();
-        self.lossless.iter().any(|priority| held(priority) > above)
+        let least = self.lossless.iter().filter_map(limit).min();
+        least.map_or(usize::MAX, |frames| {
+            usize::try_from(frames).unwrap_or(usize::MAX)
+        })
+    }
+
+    /// Some queue is paused, or was found in a storm: watchdogs have something to watch.
+    pub fn needs_watch(&self, now_us: u64) -> bool {
+        let watched = |port: &PortFlow| {
+            !port.paused.paused(now_us).is_empty() || port.dogs.iter().any(Watchdog::in_storm)
+        };
+        self.watchdog.is_some() && self.ports.iter().any(watched)
     }
 
     /// Whether a pause frame is due at a port.
@@ -293,11 +321,11 @@ impl FlowControl {
     /// because a queue that holds frames may go on.
     pub fn next_us(&self, position: usize, waiting: PrioritySet, now_us: u64) -> Option<u64> {
         let port = &self.ports[position];
-        let refresh_us = if port.linked {
-            port.sender.next_us()
-        } else {
-            None
-        };
+        // What is due already waits for room, not for time.
+        let refresh_us = port
+            .sender
+            .next_us()
+            .filter(|at_us| port.linked && *at_us > now_us);
         let resumed_us = port.paused.next_expiry_us(waiting, now_us);
         [refresh_us, resumed_us].into_iter().flatten().min()
     }
@@ -411,6 +439,11 @@ impl FlowControl {
         }
     }
 
+    /// Size of the whole buffer.
+    pub fn buffer_bytes(&self) -> u64 {
+        self.buffer_bytes
+    }
+
     /// The buffer.
     pub fn buffer(&self) -> &SharedBuffer {
         &self.buffer
@@ -440,6 +473,7 @@ impl FlowControl {
             pauses_refreshed: port.sender.refreshes(),
             storms: port.dogs.iter().map(Watchdog::storms).sum(),
             storm_drops: port.storm_drops,
+            held_back: port.held_back,
             ..FlowCounts::default()
         };
         for priority in 0..PRIORITIES as u8 {

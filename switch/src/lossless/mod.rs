@@ -19,7 +19,7 @@ pub mod watchdog;
 pub use arguments::{LosslessArguments, LosslessError, QueueSettings};
 pub use buffer::{FrameHold, SharedBuffer};
 pub use classify::{ClassMap, ClassMapError};
-pub use flow::{Arrival, FlowControl};
+pub use flow::{Arrival, FlowControl, FlowCounts, FlowEvent};
 pub use frame::PauseFrame;
 pub use headroom::{
     BufferPlan, GivenThresholds, LinkSettings, LosslessSettings, PlanError, Thresholds,

@@ -36,6 +36,12 @@ impl TokenBucket {
         }
     }
 
+    /// A full bucket again, at a time that may be before the last one.
+    pub fn restart(&mut self, now_us: u64) {
+        self.tokens = self.tokens_max;
+        self.refilled_us = now_us;
+    }
+
     /// The same bucket, each frame counted with so many bytes more: what a wire spends
     /// between frames.
     pub fn with_overhead(mut self, bytes: usize) -> Self {
