@@ -92,6 +92,8 @@ pub struct QueueSnapshot {
     pub depth: usize,
     /// Most packets there have been in it.
     pub depth_max: usize,
+    /// Bytes in it now.
+    pub bytes: u64,
 }
 
 /// Counts of one port.
@@ -302,15 +304,16 @@ fn by_name(statistics: &Statistics) -> BTreeMap<String, u64> {
 }
 
 fn queue_snapshots<T>(queue: &EgressQueue<T>) -> Vec<QueueSnapshot> {
-    let counts = queue.counts().enumerate();
-    counts
-        .map(|(queue, counts)| QueueSnapshot {
-            queue,
-            enqueued: counts.enqueued,
-            dequeued: counts.dequeued,
+    queue
+        .queues()
+        .map(|counts| QueueSnapshot {
+            queue: usize::from(counts.priority),
+            enqueued: counts.frames_in,
+            dequeued: counts.frames_out,
             tail_drops: counts.tail_drops,
-            depth: counts.depth,
-            depth_max: counts.depth_max,
+            depth: counts.frames,
+            depth_max: counts.frames_max,
+            bytes: counts.bytes,
         })
         .collect()
 }

@@ -13,44 +13,17 @@ use crate::lossless::{PRIORITIES, PrioritySet, Scheduler, SchedulerKind};
 #[derive(Debug)]
 pub struct EgressQueue<T> {
     queues: Vec<Queue<T>>,
-<<<<<<< HEAD
-=======
     scheduler: Scheduler,
->>>>>>> 8cbadc2 (Add the cores of flow control: PFC frames, classes, headroom, buffer, pauses, schedulers, watchdog, wait cycles, ECN)
     frames_max: usize,
     lossless: PrioritySet,
     frames: usize,
-<<<<<<< HEAD
-}
-
-/// The queue of one priority.
-=======
     filled: PrioritySet,
 }
 
->>>>>>> 8cbadc2 (Add the cores of flow control: PFC frames, classes, headroom, buffer, pauses, schedulers, watchdog, wait cycles, ECN)
 #[derive(Debug)]
 struct Queue<T> {
     waiting: VecDeque<Waiting<T>>,
     counts: QueueCounts,
-<<<<<<< HEAD
-}
-
-/// Counts of the queue of one priority.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueCounts {
-    /// Packets taken in.
-    pub enqueued: u64,
-    /// Packets that left for egress.
-    pub dequeued: u64,
-    /// Packets turned away because the queue was full.
-    pub tail_drops: u64,
-    /// Packets in the queue now.
-    pub depth: usize,
-    /// Most packets there have been in it.
-    pub depth_max: usize,
-=======
->>>>>>> 8cbadc2 (Add the cores of flow control: PFC frames, classes, headroom, buffer, pauses, schedulers, watchdog, wait cycles, ECN)
 }
 
 #[derive(Debug)]
@@ -111,34 +84,13 @@ impl<T> EgressQueue<T> {
             },
         };
         Self {
-<<<<<<< HEAD
-            queues: (0..priorities.max(1))
-                .map(|_| Queue {
-                    waiting: VecDeque::new(),
-                    counts: QueueCounts::default(),
-                })
-                .collect(),
-=======
             queues: (0..priorities.clamp(1, PRIORITIES as u8))
                 .map(queue)
                 .collect(),
             scheduler: Scheduler::new(SchedulerKind::Strict),
->>>>>>> 8cbadc2 (Add the cores of flow control: PFC frames, classes, headroom, buffer, pauses, schedulers, watchdog, wait cycles, ECN)
             frames_max,
             lossless: PrioritySet::NONE,
             frames: 0,
-<<<<<<< HEAD
-        }
-    }
-
-    /// Adds a packet; `Err` gives it back if its queue is full. A priority above the
-    /// highest counts as the highest.
-    pub fn push(&mut self, priority: u8, item: T, now_us: u64) -> Result<(), T> {
-        let index = usize::from(priority).min(self.queues.len() - 1);
-        let queue = &mut self.queues[index];
-        let depth = queue.waiting.len();
-        if depth >= self.frames_max {
-=======
             filled: PrioritySet::NONE,
         }
     }
@@ -162,7 +114,6 @@ impl<T> EgressQueue<T> {
         let queue = &mut self.queues[priority];
         let depth = queue.waiting.len();
         if depth >= self.frames_max && !self.lossless.contains(priority as u8) {
->>>>>>> 8cbadc2 (Add the cores of flow control: PFC frames, classes, headroom, buffer, pauses, schedulers, watchdog, wait cycles, ECN)
             queue.counts.tail_drops += 1;
             return Err(item);
         }
@@ -172,17 +123,12 @@ impl<T> EgressQueue<T> {
             enqueued_us: now_us,
             depth: depth as u32,
         });
-<<<<<<< HEAD
-        queue.counts.enqueued += 1;
-        queue.counts.depth_max = queue.counts.depth_max.max(depth + 1);
-=======
         let counts = &mut queue.counts;
         counts.frames = depth + 1;
         counts.frames_max = counts.frames_max.max(counts.frames);
         counts.frames_in += 1;
         counts.bytes += u64::from(bytes);
         counts.bytes_in += u64::from(bytes);
->>>>>>> 8cbadc2 (Add the cores of flow control: PFC frames, classes, headroom, buffer, pauses, schedulers, watchdog, wait cycles, ECN)
         self.frames += 1;
         self.filled.insert(priority as u8);
         Ok(())
@@ -190,18 +136,6 @@ impl<T> EgressQueue<T> {
 
     /// Takes the packet whose turn it is.
     pub fn pop(&mut self) -> Option<Dequeued<T>> {
-<<<<<<< HEAD
-        if self.frames == 0 {
-            return None;
-        }
-        let queue = self
-            .queues
-            .iter_mut()
-            .rev()
-            .find(|queue| !queue.waiting.is_empty())?;
-        let waiting = queue.waiting.pop_front()?;
-        queue.counts.dequeued += 1;
-=======
         self.pop_of(PrioritySet::ALL)
     }
 
@@ -221,7 +155,6 @@ impl<T> EgressQueue<T> {
         counts.frames_out += 1;
         counts.bytes -= u64::from(waiting.bytes);
         counts.bytes_out += u64::from(waiting.bytes);
->>>>>>> 8cbadc2 (Add the cores of flow control: PFC frames, classes, headroom, buffer, pauses, schedulers, watchdog, wait cycles, ECN)
         self.frames -= 1;
         if counts.frames == 0 {
             self.filled.remove(priority);
@@ -254,17 +187,6 @@ impl<T> EgressQueue<T> {
 
     /// Packets turned away because their queue was full.
     pub fn tail_drops(&self) -> u64 {
-<<<<<<< HEAD
-        let queues = self.queues.iter();
-        queues.map(|queue| queue.counts.tail_drops).sum()
-    }
-
-    /// Counts of each priority, from 0 up.
-    pub fn counts(&self) -> impl Iterator<Item = QueueCounts> {
-        self.queues.iter().map(|queue| QueueCounts {
-            depth: queue.waiting.len(),
-            ..queue.counts
-=======
         self.queues().map(|counts| counts.tail_drops).sum()
     }
 
@@ -285,7 +207,6 @@ impl<T> EgressQueue<T> {
             let priority = queue.counts.priority;
             let items = queue.waiting.iter();
             items.map(move |waiting| (priority, &waiting.item))
->>>>>>> 8cbadc2 (Add the cores of flow control: PFC frames, classes, headroom, buffer, pauses, schedulers, watchdog, wait cycles, ECN)
         })
     }
 }
@@ -337,24 +258,6 @@ mod tests {
         assert_eq!(queue.tail_drops(), 1);
         queue.push(1, 4, 60, 0).unwrap();
         assert_eq!(queue.len(), 3);
-        queue.pop().unwrap();
-        queue.pop().unwrap();
-        let counts: Vec<QueueCounts> = queue.counts().collect();
-        let first = QueueCounts {
-            enqueued: 2,
-            dequeued: 1,
-            tail_drops: 1,
-            depth: 1,
-            depth_max: 2,
-        };
-        let second = QueueCounts {
-            enqueued: 1,
-            dequeued: 1,
-            tail_drops: 0,
-            depth: 0,
-            depth_max: 1,
-        };
-        assert_eq!(counts, [first, second]);
     }
 
     #[test]
