@@ -13,6 +13,7 @@
 
 mod clock;
 mod control;
+mod detached;
 mod engine;
 mod input;
 mod load;
@@ -31,6 +32,7 @@ mod worker;
 
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
+pub use detached::{DetachedSwitch, FarEnd};
 pub use engine::Engine;
 pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};
 pub use settings::{
