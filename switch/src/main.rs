@@ -76,6 +76,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         cpu_port: settings.cpu_port,
         priorities: settings.priority_queues,
         queue_frames: settings.queue_frames,
+        queueing: settings.queueing.clone(),
         ring_frames: settings.ring_frames,
         port_rate: settings.port_rate,
         impairments: settings.impairments.clone(),
