@@ -1,6 +1,7 @@
 //! Tables: entries, default actions, and what the data plane needs of them.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::bits::Bits;
 use super::entry::{ActionCall, CounterValue, EntryAction, FieldMatch, TableEntry};
@@ -43,7 +44,10 @@ pub(super) struct Entry {
 pub(super) struct TableState {
     pub(super) index: Index,
     pub(super) entries: Vec<Option<Entry>>,
-    free: Vec<u32>,
+    /// Numbers without an entry; the lowest is used first.
+    free: BinaryHeap<Reverse<u32>>,
+    /// For each number how many entries had it before, modulo 256.
+    pub(super) generations: Vec<u8>,
     by_key: BTreeMap<(i32, Vec<FieldMatch>), u32>,
     pub(super) default: Option<Bound>,
     pub(super) default_call: Option<ActionCall>,
@@ -58,7 +62,8 @@ impl TableState {
         let mut table = Self {
             index: Index::new(&info.key, info.has_priority),
             entries: Vec::new(),
-            free: Vec::new(),
+            free: BinaryHeap::new(),
+            generations: Vec::new(),
             by_key: BTreeMap::new(),
             default: None,
             default_call: None,
@@ -122,9 +127,10 @@ impl TableState {
             meter: Meter::default(),
         };
         let number = match self.free.pop() {
-            Some(number) => number,
+            Some(Reverse(number)) => number,
             None => {
                 self.entries.push(None);
+                self.generations.push(0);
                 self.entries.len() as u32 - 1
             }
         };
@@ -139,7 +145,9 @@ impl TableState {
             self.index.remove(&stored.pattern, number);
             self.by_key
                 .remove(&(stored.entry.priority, stored.entry.key));
-            self.free.push(number);
+            self.free.push(Reverse(number));
+            let generation = &mut self.generations[number as usize];
+            *generation = generation.wrapping_add(1);
         }
     }
 

@@ -50,6 +50,7 @@ pub(crate) use table::Table;
 /// A validated program.
 #[derive(Debug)]
 pub struct Program {
+    text: String,
     name: String,
     header_types: Vec<HeaderTypeInfo>,
     tables: Vec<TableInfo>,
@@ -73,6 +74,8 @@ pub struct Program {
     /// First word and width of each action's arguments.
     pub(crate) action_arguments: Vec<Vec<(Slot, u32)>>,
     pub(crate) calculations: Vec<Calculation>,
+    /// Names of those of the program; the selectors' follow without.
+    pub(crate) calculation_names: Vec<String>,
     pub(crate) verified: Vec<Checksum>,
     pub(crate) updated: Vec<Checksum>,
     /// Headers in the order the deparser writes them.
@@ -94,6 +97,11 @@ impl Program {
     /// panics, whatever the text.
     pub fn from_json(text: &str) -> Result<Program, ProgramError> {
         objects::read(text)
+    }
+
+    /// The JSON it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The name of the P4 source, if the compiler wrote it.

@@ -129,6 +129,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         None => String::new(),
     };
     Ok(Program {
+        text: text.to_owned(),
         name,
         header_types,
         tables: controls.table_infos,
@@ -148,6 +149,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         action_code,
         action_arguments,
         calculations,
+        calculation_names,
         verified,
         updated,
         deparser,
