@@ -5,6 +5,7 @@
 //! come over a bounded channel and run between two batches, so a packet sees all of an
 //! operation or nothing of it.
 
+mod changes;
 mod clock;
 mod control;
 mod engine;
@@ -15,5 +16,5 @@ mod traffic;
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
 pub use engine::{Dataplane, DataplaneSettings, Engine, PortSettings};
-pub use snapshot::{PortSnapshot, Snapshot};
+pub use snapshot::{Counts, PortDrops, PortSnapshot, QueueSnapshot, Snapshot, TableSnapshot};
 pub use traffic::{DigestMessage, ToController};

@@ -24,6 +24,7 @@ use super::rejection::{Rejection, code_name, write_status};
 use super::streams::{STREAM_MESSAGES_MAX, Streams};
 use crate::dataplane::{DataplaneHandle, ToController};
 use crate::log::{Level, Log};
+use crate::metrics::RequestCounts;
 use crate::pipeline::PipelineConfig;
 
 /// Version of the P4Runtime specification this follows.
@@ -58,6 +59,7 @@ struct Shared {
     forwarding: tokio::sync::Mutex<Forwarding>,
     /// The config that packets see; a copy of what is in `forwarding`.
     running: Mutex<Option<Arc<Verified>>>,
+    requests: RequestCounts,
 }
 
 impl Shared {
@@ -86,6 +88,7 @@ impl Server {
             streams: Mutex::new(Streams::new(settings.device_id)),
             forwarding: tokio::sync::Mutex::new(forwarding),
             running: Mutex::new(None),
+            requests: RequestCounts::default(),
         });
         let server = Self {
             shared: Arc::clone(&shared),
@@ -96,6 +99,11 @@ impl Server {
             }
         });
         server
+    }
+
+    /// Where its calls are counted.
+    pub fn requests(&self) -> RequestCounts {
+        self.shared.requests.clone()
     }
 
     /// Packet-ins and digests that reached no controller: none was primary, or the

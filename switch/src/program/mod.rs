@@ -149,6 +149,11 @@ impl Program {
         &self.digests
     }
 
+    /// Whether a list of digests has this id in the JSON.
+    pub fn has_digest_list(&self, id: i64) -> bool {
+        u64::try_from(id).is_ok_and(|id| self.digest_lists.contains_key(&id))
+    }
+
     /// Action profiles.
     pub fn action_profiles(&self) -> &[ActionProfileInfo] {
         &self.action_profiles

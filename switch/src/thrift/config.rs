@@ -9,7 +9,7 @@ use super::context::{Context, no_program};
 use super::failure::{CrcError, Failure, LearnError, LookupError, Outcome, SwapError};
 use super::multicast::Multicast;
 use super::wire::Value;
-use crate::pipeline::{ControlError, CrcParameters};
+use crate::pipeline::{ControlError, CrcParameters, Pipeline};
 use crate::program::Program;
 
 /// `bm_get_config`: the JSON of the program.
@@ -75,7 +75,7 @@ pub fn swap(context: &mut Context<'_>, _: &Arguments) -> Outcome {
     let program = context.state.pending.take();
     let program =
         program.ok_or_else(|| SwapError::NoneOngoing.because("no program waits for its swap"))?;
-    let pipeline = context.switch.prepare(program);
+    let pipeline = Pipeline::new(program, context.state.identity.pipeline);
     context.switch.install(pipeline);
     Ok(None)
 }
@@ -91,7 +91,7 @@ pub fn reset(context: &mut Context<'_>, _: &Arguments) -> Outcome {
         .collect();
     state.multicast = Multicast::default();
     state.default_members.clear();
-    let mut fresh = context.switch.prepare(program);
+    let mut fresh = Pipeline::new(program, state.identity.pipeline);
     for (id, session) in sessions {
         fresh
             .insert_clone_session(id, &session)

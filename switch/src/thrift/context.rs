@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::failure::{Failure, TableError};
 use super::multicast::Multicast;
-use crate::pipeline::{Pipeline, PortId};
+use crate::pipeline::{Pipeline, PipelineConfig, PortId};
 use crate::program::{Program, TableId, TableInfo};
 
 /// A port as `show_ports` shows it.
@@ -25,8 +25,6 @@ pub trait Switch {
     fn pipeline(&mut self) -> Option<&mut Pipeline>;
     /// Puts another pipeline in its place.
     fn install(&mut self, pipeline: Pipeline);
-    /// A pipeline in its initial state.
-    fn prepare(&self, program: Arc<Program>) -> Pipeline;
     /// Microseconds since the switch started.
     fn elapsed_us(&self) -> u64;
     /// Microseconds since the start of 1970.
@@ -72,6 +70,8 @@ pub struct Identity {
     pub device_id: u64,
     /// Port of this server.
     pub thrift_port: u16,
+    /// Settings of the pipelines that programs are swapped in with.
+    pub pipeline: PipelineConfig,
     /// Programs may be swapped.
     pub swap: bool,
     /// Address for notifications, as it was given.

@@ -25,6 +25,5 @@ mod wire;
 
 pub use context::{Context, Identity, PortStatus, Queues, State, Switch};
 pub use interface::{METHODS, Method, answer};
-pub use saved_state::{restore, save};
 pub use server::{CONNECTIONS_MAX, ThriftServer};
 pub use wire::{Message, MessageKind, Type, Value, WireError};

@@ -9,6 +9,9 @@ use super::profiles::{group_id, handle_of, member_id};
 use super::wire::{Type, Value};
 use crate::pipeline::{ActionCall, CounterValue, EntryAction, EntryHandle, TableEntry};
 
+/// Nanoseconds of the millisecond that timeouts of Thrift are in.
+const NANOSECONDS: u64 = 1_000_000;
+
 /// How a table finds its action.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -141,7 +144,7 @@ fn insert(table: Table<'_>, key: &[Value], priority: i64, action: EntryAction) -
         priority,
         action,
     };
-    table.pipeline.insert_entry(table.id, &entry)?;
+    table.pipeline.insert_entry(table.id, entry.clone())?;
     let handle = table.pipeline.handle(table.id, &entry.key, priority)?;
     Ok(Some(write_handle(handle)))
 }
@@ -150,7 +153,7 @@ fn modify(table: Table<'_>, handle: i64, action: EntryAction) -> Outcome {
     check_mutable(&table)?;
     let (_, mut entry) = find(&table, handle)?;
     entry.action = action;
-    table.pipeline.modify_entry(table.id, &entry)?;
+    table.pipeline.modify_entry(table.id, entry)?;
     Ok(None)
 }
 
@@ -311,12 +314,24 @@ fn action_entry(table: &Table<'_>, action: &EntryAction) -> Value {
 
 fn write_entry(table: &Table<'_>, handle: EntryHandle, entry: &TableEntry) -> Value {
     let priority = write_priority(table.info(), entry.priority);
-    Value::Struct(vec![
+    let mut fields = vec![
         (1, write_key(table.info(), &entry.key)),
         (2, Value::Struct(vec![(1, priority)])),
         (3, write_handle(handle)),
         (4, action_entry(table, &entry.action)),
-    ])
+    ];
+    let idle = table.pipeline.idle(table.id, &entry.key, entry.priority);
+    if let Ok(idle) = idle
+        && idle.timeout_ns > 0
+    {
+        let milliseconds = |count: u64| Value::I32(i32::try_from(count).unwrap_or(i32::MAX));
+        let life = vec![
+            (1, milliseconds(idle.timeout_ns / NANOSECONDS)),
+            (2, milliseconds(idle.since_hit_us / 1_000)),
+        ];
+        fields.push((5, Value::Struct(life)));
+    }
+    Value::Struct(fields)
 }
 
 /// `bm_mt_get_entries`.
@@ -376,9 +391,20 @@ pub fn entry_with_key(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_set_entry_ttl` and `bm_mt_indirect_set_entry_ttl`.
 pub fn set_timeout(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let table = any_table(context, call)?;
-    find(&table, call.integer(2))?;
-    let name = &table.info().name;
-    Err(TableError::AgeingDisabled.because(format!("entries of table {name} do not age")))
+    if !table.info().supports_timeout {
+        let name = &table.info().name;
+        let why = format!("entries of table {name} do not age");
+        return Err(TableError::AgeingDisabled.because(why));
+    }
+    let (_, entry) = find(&table, call.integer(2))?;
+    let timeout_ms = u64::try_from(call.integer(3));
+    let timeout_ms =
+        timeout_ms.map_err(|_| TableError::Error.because("a timeout cannot be below 0"))?;
+    let (key, priority) = (&entry.key, entry.priority);
+    table
+        .pipeline
+        .set_idle_timeout(table.id, key, priority, timeout_ms * NANOSECONDS)?;
+    Ok(None)
 }
 
 fn counted<'a>(context: &'a mut Context<'_>, call: &Arguments) -> Result<Table<'a>, Failure> {
