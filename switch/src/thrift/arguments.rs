@@ -108,7 +108,11 @@ mod tests {
 
     #[test]
     fn types_are_checked_and_gaps_are_zero() {
-        let fields = vec![(9, Value::Bool(true)), (-3, Value::I8(1)), (2, Value::I64(-4))];
+        let fields = vec![
+            (9, Value::Bool(true)),
+            (-3, Value::I8(1)),
+            (2, Value::I64(-4)),
+        ];
         let arguments = Arguments::check(&[Type::Binary, Type::I64, Type::List], fields).unwrap();
         assert_eq!((arguments.text(0), arguments.integer(1)), ("", -4));
         assert!(arguments.items(2).is_empty());

@@ -103,8 +103,7 @@ fn counter<'a>(
     let name = call.text(1);
     let id = pipeline.program().counter(name);
     let id = id.filter(|id| pipeline.program().counters()[id.index()].table.is_none());
-    let id =
-        id.ok_or_else(|| CounterError::InvalidName.because(format!("no counter {name:?}")))?;
+    let id = id.ok_or_else(|| CounterError::InvalidName.because(format!("no counter {name:?}")))?;
     let size = pipeline.program().counters()[id.index()].size;
     Ok((pipeline, id, size))
 }
@@ -258,7 +257,9 @@ pub fn reset_register(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 }
 
 /// Value sets.
-pub fn add_to_value_set(_: &mut Context<'_>, _: &Arguments) -> Outcome { Err(Failure::internal("not yet")) }
+pub fn add_to_value_set(_: &mut Context<'_>, _: &Arguments) -> Outcome {
+    Err(Failure::internal("not yet"))
+}
 pub use add_to_value_set as remove_from_value_set;
 pub use add_to_value_set as value_set_members;
 pub use add_to_value_set as clear_value_set;

@@ -96,6 +96,16 @@ pub struct State {
     program: Option<Arc<Program>>,
 }
 
+impl State {
+    /// Nothing yet.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            ..Self::default()
+        }
+    }
+}
+
 /// What one call works on.
 pub struct Context<'a> {
     /// The switch.

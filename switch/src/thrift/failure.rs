@@ -116,8 +116,6 @@ codes! {
         InvalidName = 1,
         /// Past its size.
         InvalidIndex = 2,
-        /// Something else.
-        Error = 3,
     }
 }
 
@@ -134,8 +132,6 @@ codes! {
         InvalidRate = 4,
         /// A burst below 0.
         InvalidBurst = 5,
-        /// Something else.
-        Error = 6,
     }
 }
 

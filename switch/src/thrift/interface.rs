@@ -254,7 +254,10 @@ mod tests {
     fn names_without_a_method() {
         for (name, expected) in [
             ("bm_reset_state", "names no service"),
-            ("standard:bm_mc_get_entries", "service \"standard\" has no method"),
+            (
+                "standard:bm_mc_get_entries",
+                "service \"standard\" has no method",
+            ),
             ("psa_switch:get", "service \"psa_switch\" has no method"),
         ] {
             let Err(Failure::Application { kind, why }) = find(name) else {

@@ -56,9 +56,7 @@ fn read_field(table: &TableInfo, key: &KeyField, parameter: &Value) -> Result<Fi
         let bytes = field(value, number).map_or(&[][..], bytes);
         if bytes.len() != width.div_ceil(8) as usize {
             let (given, wanted) = (bytes.len(), width.div_ceil(8));
-            return Err(refuse(format!(
-                "{given} bytes; {width} bits take {wanted}"
-            )));
+            return Err(refuse(format!("{given} bytes; {width} bits take {wanted}")));
         }
         Ok(Bits::from_bytes(bytes).and(&Bits::ones(width)))
     };
@@ -156,7 +154,7 @@ pub fn read_priority(table: &TableInfo, priority: i64) -> Result<i32, Failure> {
         return Ok(0);
     }
     match i32::try_from(priority) {
-        Ok(priority @ 0..i32::MAX) => Ok(i32::MAX - priority),
+        Ok(priority) if (0..i32::MAX).contains(&priority) => Ok(i32::MAX - priority),
         _ => Err(TableError::Error.because(format!(
             "priority {priority} in table {}; valid: 0 to {}",
             table.name,
@@ -192,7 +190,10 @@ pub fn read_call(
             info.parameters.len()
         )));
     }
-    let arguments: Vec<Bits> = data.iter().map(|item| Bits::from_bytes(bytes(item))).collect();
+    let arguments: Vec<Bits> = data
+        .iter()
+        .map(|item| Bits::from_bytes(bytes(item)))
+        .collect();
     for (parameter, argument) in info.parameters.iter().zip(&arguments) {
         if argument.width_bits() > parameter.width_bits {
             return Err(TableError::BadActionData.because(format!(
@@ -256,8 +257,18 @@ mod tests {
         };
         let exact = |bytes: &[u8]| parameter(EXACT, vec![(1, binary(bytes))]);
         let cases = [
-            (MatchKind::Exact, 12, exact(&[0xff, 0x01]), exact(&[0x0f, 0x01])),
-            (MatchKind::Lpm, 32, lpm(&[10, 0, 0, 1], 12), lpm(&[10, 0, 0, 0], 12)),
+            (
+                MatchKind::Exact,
+                12,
+                exact(&[0xff, 0x01]),
+                exact(&[0x0f, 0x01]),
+            ),
+            (
+                MatchKind::Lpm,
+                32,
+                lpm(&[10, 0, 0, 1], 12),
+                lpm(&[10, 0, 0, 0], 12),
+            ),
             (MatchKind::Lpm, 32, lpm(&[10, 0, 0, 1], 0), lpm(&[0; 4], 0)),
             (
                 MatchKind::Ternary,
@@ -271,7 +282,12 @@ mod tests {
                 two(TERNARY, &[7], &[0xff]),
                 two(TERNARY, &[7], &[0xff]),
             ),
-            (MatchKind::Range, 8, two(RANGE, &[3], &[9]), two(RANGE, &[3], &[9])),
+            (
+                MatchKind::Range,
+                8,
+                two(RANGE, &[3], &[9]),
+                two(RANGE, &[3], &[9]),
+            ),
             (
                 MatchKind::Valid,
                 1,
@@ -309,7 +325,10 @@ mod tests {
             "field f of table t: a prefix of 17 bits of 16"
         );
         let bare = Value::Struct(vec![(1, Value::I32(TERNARY))]);
-        assert_eq!(why(MatchKind::Ternary, &[bare]), "field f of table t: no value");
+        assert_eq!(
+            why(MatchKind::Ternary, &[bare]),
+            "field f of table t: no value"
+        );
     }
 
     #[test]

@@ -226,8 +226,9 @@ fn read_map(map: &[u8], most: usize) -> Result<Numbers, Failure> {
 pub fn create_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let id = call.integer(1);
     let group = u16::try_from(id);
-    let group = group
-        .map_err(|_| MulticastError::InvalidGroup.because(format!("group {id}; valid: 1 to 65535")))?;
+    let group = group.map_err(|_| {
+        MulticastError::InvalidGroup.because(format!("group {id}; valid: 1 to 65535"))
+    })?;
     change(context, |multicast, pipeline| {
         if multicast.members.contains_key(&group) {
             return Ok(());
@@ -235,10 +236,13 @@ pub fn create_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
         use crate::pipeline::ControlError;
         pipeline
             .insert_multicast_group(group, &[])
-            .map_err(|error| match error {
-                ControlError::ResourceExhausted { .. } => MulticastError::Full,
-                _ => MulticastError::InvalidGroup,
-            }.because(error.to_string()))?;
+            .map_err(|error| {
+                match error {
+                    ControlError::ResourceExhausted { .. } => MulticastError::Full,
+                    _ => MulticastError::InvalidGroup,
+                }
+                .because(error.to_string())
+            })?;
         multicast.members.insert(group, Vec::new());
         Ok(())
     })?;

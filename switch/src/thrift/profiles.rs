@@ -204,7 +204,10 @@ fn write_member(program: &Program, id: u32, action: &ActionCall) -> Value {
 
 fn write_group(id: u32, members: &[u32]) -> Value {
     let members = members.iter().map(|member| handle_of(*member)).collect();
-    Value::Struct(vec![(1, handle_of(id)), (2, Value::List(Type::I32, members))])
+    Value::Struct(vec![
+        (1, handle_of(id)),
+        (2, Value::List(Type::I32, members)),
+    ])
 }
 
 /// `bm_mt_act_prof_get_members`.

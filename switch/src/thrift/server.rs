@@ -61,10 +61,7 @@ impl ThriftServer {
     /// Serves until the runtime ends. Calls of one connection are carried out one after
     /// another, each between two batches of packets.
     pub async fn serve(self, identity: Identity, dataplane: DataplaneHandle, log: Log) {
-        let state = Arc::new(Mutex::new(State {
-            identity,
-            ..State::default()
-        }));
+        let state = Arc::new(Mutex::new(State::new(identity)));
         let open = Arc::new(AtomicUsize::new(0));
         loop {
             let stream = match self.listener.accept().await {
@@ -100,7 +97,11 @@ impl ThriftServer {
 }
 
 fn listen(address: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }

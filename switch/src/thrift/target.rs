@@ -202,8 +202,7 @@ pub fn add_port(context: &mut Context<'_>, call: &Arguments) -> Outcome {
         let why = "a capture of a port that is added; start with --pcap";
         return Err(PortError::Error.because(why));
     }
-    let added =
-        port(call.integer(1)).and_then(|port| context.switch.add_port(port, call.text(0)));
+    let added = port(call.integer(1)).and_then(|port| context.switch.add_port(port, call.text(0)));
     added
         .map(|()| None)
         .map_err(|why| PortError::Error.because(why))

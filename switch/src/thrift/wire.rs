@@ -492,7 +492,11 @@ mod tests {
         let deep: Vec<u8> = START.into_iter().chain([12, 0, 1].repeat(40)).collect();
         assert!(refusal(&deep).contains("nested deeper than 16"));
         let many = [15, 0, 1, 2, 0x7f, 0xff, 0xff, 0xff];
-        let many: Vec<u8> = START.into_iter().chain(many).chain(vec![1; 2 << 20]).collect();
+        let many: Vec<u8> = START
+            .into_iter()
+            .chain(many)
+            .chain(vec![1; 2 << 20])
+            .collect();
         assert!(refusal(&many).contains("more than 1048576 values"));
         let long = [11, 0, 1, 0x7f, 0xff, 0xff, 0xff];
         let long: Vec<u8> = START.into_iter().chain(long).collect();
