@@ -7,7 +7,7 @@ use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
 use crate::compatibility::{Unsupported, WithoutEffect};
-use wormcast_switch::dataplane::PortSettings;
+use wormcast_switch::dataplane::{Attachment, PortSettings};
 use wormcast_switch::log::Level;
 use wormcast_switch::p4rt::Address;
 use wormcast_switch::pipeline::PortId;
@@ -243,11 +243,9 @@ impl Arguments {
             if !numbers.insert(number) {
                 return fail(format!("port {number} has two interfaces"));
             }
-            if !names.insert(&port.interface) {
-                return fail(format!(
-                    "interface {} is attached to two ports",
-                    port.interface
-                ));
+            let Attachment::Interface(interface) = &port.attachment;
+            if !names.insert(interface) {
+                return fail(format!("interface {interface} is attached to two ports"));
             }
             if Some(number) == self.cpu_port {
                 return fail(format!(
@@ -331,10 +329,7 @@ fn parse_interface(text: &str) -> Result<PortSettings, String> {
     if interface.is_empty() {
         return Err(error());
     }
-    Ok(PortSettings {
-        number: PortId(number),
-        interface: interface.to_owned(),
-    })
+    Ok(PortSettings::interface(number, interface))
 }
 
 #[cfg(test)]

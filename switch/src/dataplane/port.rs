@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::sync::Arc;
 
+use super::mailbox::Mailbox;
 use crate::pipeline::{PortId, Queued};
 use crate::ports::transmit::Flushed;
-use crate::ports::{EgressQueue, Impairment, PcapWriter, TokenBucket, TransmitQueue};
+use crate::ports::{EgressQueue, Impairment, LinkSender, PcapWriter, TokenBucket, TransmitQueue};
 
 /// A capture of one direction of a port.
 pub(super) type Capture = PcapWriter<BufWriter<File>>;
@@ -17,12 +19,35 @@ const RETRY_US: u64 = 50;
 pub(super) enum Link {
     /// A network interface.
     Interface(TransmitQueue),
+    /// A port of a switch in this process.
+    Memory(LinkOutput),
     /// An interface that is not there at the moment.
     Missing,
     /// The controller.
     Cpu,
     /// Nowhere: no such port was given on the command line.
     Unattached,
+}
+
+/// The sending end of a link, and whom to tell of frames.
+pub(super) struct LinkOutput {
+    pub(super) sender: LinkSender,
+    pub(super) receiver_mailbox: Arc<Mailbox>,
+    pub(super) receiver_letter: usize,
+    /// Frames were put on the link that the receiver was not told of.
+    pub(super) unannounced: bool,
+}
+
+impl Link {
+    /// Whether it takes a frame now.
+    #[inline]
+    fn has_room(&mut self) -> bool {
+        match self {
+            Self::Interface(transmit) => !transmit.is_full(),
+            Self::Memory(link) => link.sender.has_room(),
+            Self::Missing | Self::Cpu | Self::Unattached => true,
+        }
+    }
 }
 
 /// The sending half of a port.
@@ -38,6 +63,8 @@ pub(super) struct Port {
     /// The kernel had no room; not before this time again.
     retry_at_us: u64,
     wait_writable: bool,
+    /// The link had no room when it was last asked.
+    blocked: bool,
 }
 
 impl Port {
@@ -52,6 +79,7 @@ impl Port {
             no_link: 0,
             retry_at_us: 0,
             wait_writable: false,
+            blocked: false,
         }
     }
 
@@ -66,13 +94,19 @@ impl Port {
         if self.impairment.is_some() {
             return true; // it holds frames, and says so when it cannot
         }
-        if let Link::Interface(transmit) = &self.link
-            && transmit.is_full()
-        {
+        self.make_room(now_us)
+    }
+
+    /// Whether the link takes a frame, after what it holds was sent if it must be.
+    #[inline]
+    fn make_room(&mut self, now_us: u64) -> bool {
+        let mut room = self.link.has_room();
+        if !room && now_us >= self.retry_at_us {
             self.flush(now_us);
-            return !matches!(&self.link, Link::Interface(transmit) if transmit.is_full());
+            room = self.link.has_room();
         }
-        true
+        self.blocked = !room;
+        room
     }
 
     /// Takes a frame that has passed egress.
@@ -97,9 +131,19 @@ impl Port {
         }
     }
 
-    /// When this port wants to be looked at again; `None`: when there is another packet.
+    /// Nothing is here that will be sent without another packet.
+    pub(super) fn is_idle(&self) -> bool {
+        let holds = |impairment: &Impairment| impairment.next_us().is_some();
+        self.queue.is_empty() && !self.has_unsent() && !self.impairment.as_ref().is_some_and(holds)
+    }
+
+    /// When this port wants to be looked at again; `None`: when it is told that its link
+    /// has room.
     pub(super) fn next_us(&self) -> Option<u64> {
         let retry = (!self.wait_writable && self.has_unsent()).then_some(self.retry_at_us);
+        if self.blocked {
+            return retry;
+        }
         let rate = match &self.bucket {
             Some(bucket) if !self.queue.is_empty() => Some(bucket.next_us()),
             _ => None,
@@ -124,13 +168,8 @@ impl Port {
 
     fn send_impaired(&mut self, now_us: u64, unix_us: u64) {
         loop {
-            if let Link::Interface(transmit) = &self.link
-                && transmit.is_full()
-            {
-                self.flush(now_us);
-                if matches!(&self.link, Link::Interface(transmit) if transmit.is_full()) {
-                    return;
-                }
+            if !self.make_room(now_us) {
+                return;
             }
             let Some(impairment) = &mut self.impairment else {
                 return;
@@ -143,33 +182,40 @@ impl Port {
     }
 
     fn put_on_wire(&mut self, frame: &[u8], unix_us: u64) {
-        match &mut self.link {
-            Link::Interface(transmit) => {
-                let pushed = transmit.push(frame);
-                debug_assert!(pushed, "room was checked before the packet was taken");
-                if !pushed {
-                    self.no_link += 1;
-                    return;
-                }
-                if let Some(capture) = &mut self.capture {
-                    // A full disk must not stop the switch; the capture ends short.
-                    let _ = capture.write(unix_us, frame);
-                }
+        let pushed = match &mut self.link {
+            Link::Interface(transmit) => transmit.push(frame),
+            Link::Memory(link) => {
+                link.unannounced = true;
+                link.sender.push(frame)
             }
-            Link::Missing | Link::Cpu | Link::Unattached => self.no_link += 1,
+            Link::Missing | Link::Cpu | Link::Unattached => {
+                self.no_link += 1;
+                return;
+            }
+        };
+        debug_assert!(pushed, "room was checked before the packet was taken");
+        if !pushed {
+            self.no_link += 1;
+        } else if let Some(capture) = &mut self.capture {
+            // A full disk must not stop the switch; the capture ends short.
+            let _ = capture.write(unix_us, frame);
         }
     }
 
     fn flush(&mut self, now_us: u64) {
-        if let Link::Interface(transmit) = &mut self.link {
-            if transmit.is_empty() {
-                return;
+        match &mut self.link {
+            Link::Interface(transmit) if !transmit.is_empty() => {
+                let flushed = transmit.flush();
+                self.wait_writable = flushed == Flushed::WaitWritable;
+                if flushed != Flushed::Empty {
+                    self.retry_at_us = now_us + RETRY_US;
+                }
             }
-            let flushed = transmit.flush();
-            self.wait_writable = flushed == Flushed::WaitWritable;
-            if flushed != Flushed::Empty {
-                self.retry_at_us = now_us + RETRY_US;
+            Link::Memory(link) if link.unannounced => {
+                link.unannounced = false;
+                link.receiver_mailbox.post(link.receiver_letter);
             }
+            _ => {}
         }
     }
 }

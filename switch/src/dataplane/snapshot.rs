@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::engine::Engine;
+use super::input::Source;
 use super::port::Link;
 use super::traffic::TO_CONTROLLER_MAX;
 use crate::pipeline::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
@@ -95,7 +96,7 @@ pub struct QueueSnapshot {
 pub struct PortSnapshot {
     /// Number; `None` stands for all ports that were not given on the command line.
     pub port: Option<u16>,
-    /// Interface, `cpu`, or empty.
+    /// Interface, port at the other end of a link in memory, `cpu`, or empty.
     pub interface: String,
     /// Frames received.
     pub received_frames: u64,
@@ -202,6 +203,12 @@ impl Engine {
                 snapshot.send_failed = counts.failed;
                 snapshot.send_retried = counts.retried;
             }
+            Link::Memory(link) => {
+                let counts = link.sender.counts();
+                snapshot.sent_frames = counts.frames;
+                snapshot.sent_bytes = counts.bytes;
+                snapshot.send_retried = counts.full;
+            }
             Link::Cpu => snapshot.interface = "cpu".to_owned(),
             Link::Missing | Link::Unattached => {}
         }
@@ -213,14 +220,24 @@ impl Engine {
             snapshot.impaired_reordered = counts.reordered;
             snapshot.impaired_overflowed = counts.overflowed;
         }
-        if let Some(receiver) = self.receivers.get_mut(position) {
-            snapshot.interface.clone_from(&receiver.interface);
-            if let Some(ring) = &mut receiver.ring {
-                let counts = ring.counts();
-                snapshot.received_frames = counts.frames;
-                snapshot.received_bytes = counts.bytes;
-                snapshot.receive_ring_full = counts.ring_full;
-                snapshot.receive_too_long = counts.too_long;
+        if let Some(input) = self.inputs.get_mut(position) {
+            snapshot.interface.clone_from(&input.name);
+            match &mut input.source {
+                Source::Interface {
+                    ring: Some(ring), ..
+                } => {
+                    let counts = ring.counts();
+                    snapshot.received_frames = counts.frames;
+                    snapshot.received_bytes = counts.bytes;
+                    snapshot.receive_ring_full = counts.ring_full;
+                    snapshot.receive_too_long = counts.too_long;
+                }
+                Source::Interface { ring: None, .. } => {}
+                Source::Link(link) => {
+                    let counts = link.receiver.counts();
+                    snapshot.received_frames = counts.frames;
+                    snapshot.received_bytes = counts.bytes;
+                }
             }
         }
         snapshot

@@ -4,6 +4,7 @@ use tokio::sync::mpsc;
 
 use super::clock::Clock;
 use super::port::{Link, Port};
+use super::port_set::PortSet;
 use crate::pipeline::{Bits, EmitSink, PortId, Queued, TrafficSink};
 use crate::program::DigestId;
 
@@ -36,6 +37,8 @@ pub(super) struct TrafficManager {
     pub(super) now_us: u64,
     /// The last one stands for all ports that were not given.
     pub(super) ports: Vec<Port>,
+    /// Positions of ports that have, or may have, something to send.
+    pub(super) active: PortSet,
     /// Position in `ports` for each port number.
     positions: Vec<u16>,
     to_controller: mpsc::Sender<ToController>,
@@ -59,6 +62,7 @@ impl TrafficManager {
         Self {
             clock,
             now_us: 0,
+            active: PortSet::new(ports.len()),
             ports,
             positions,
             to_controller,
@@ -67,13 +71,19 @@ impl TrafficManager {
         }
     }
 
+    /// The port of a number, which has something to do from now on.
     #[inline]
     fn port_mut(&mut self, number: PortId) -> &mut Port {
         let position = match self.positions.get(usize::from(number.0)) {
             Some(position) => usize::from(*position),
             None => self.ports.len() - 1,
         };
+        self.active.insert(position);
         &mut self.ports[position]
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
     }
 
     pub(super) fn unix_us(&self) -> u64 {

@@ -1,0 +1,122 @@
+//! Opening the ports of one switch.
+
+use std::path::Path;
+
+use super::clock::Clock;
+use super::input::{Input, Source};
+use super::plan::PlannedEnd;
+use super::port::{Capture, Link, Port};
+use super::settings::{Attachment, SwitchSettings};
+use crate::pipeline::PortId;
+use crate::ports::{
+    EgressQueue, Impairment, Interface, InterfaceError, PcapWriter, ReceiveRing, TokenBucket,
+    TransmitQueue,
+};
+
+/// Spreads the seeds of switches: 2^64 divided by the golden ratio. The switch with device
+/// id 0 has the seed itself.
+const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A switch whose ports are to be opened.
+pub(super) struct Opening<'a> {
+    switch: &'a SwitchSettings,
+    seed: u64,
+    clock: Clock,
+}
+
+impl<'a> Opening<'a> {
+    /// `seed`: that of the whole data plane.
+    pub(super) fn new(switch: &'a SwitchSettings, seed: u64, clock: Clock) -> Self {
+        Self {
+            switch,
+            seed: seed.wrapping_add(switch.device_id.wrapping_mul(SEED_STEP)),
+            clock,
+        }
+    }
+
+    /// Both halves of the ports: those that lead out of the process and those of links, in
+    /// order; among the sending halves follow the one to the controller, if there is one,
+    /// and the one that stands for all others.
+    pub(super) fn open(
+        &self,
+        links: Vec<PlannedEnd>,
+    ) -> Result<(Vec<Port>, Vec<Input>), InterfaceError> {
+        let mut ports = Vec::new();
+        let mut inputs = Vec::new();
+        for settings in &self.switch.ports {
+            let Attachment::Interface(name) = &settings.attachment;
+            let interface = Interface::find(name)?;
+            let link = Link::Interface(TransmitQueue::open(&interface)?);
+            let source = Source::Interface {
+                index: interface.index(),
+                ring: Some(ReceiveRing::open(&interface, self.switch.ring_frames)?),
+            };
+            let (port, input) = self.join(settings.number, name.clone(), link, source)?;
+            ports.push(port);
+            inputs.push(input);
+        }
+        for end in links {
+            let link = Link::Memory(end.output);
+            let source = Source::Link(end.input);
+            let (port, input) = self.join(end.port, end.peer, link, source)?;
+            ports.push(port);
+            inputs.push(input);
+        }
+        if let Some(number) = self.switch.cpu_port {
+            ports.push(Port::new(number, Link::Cpu, self.queue()));
+        }
+        ports.push(Port::new(PortId(0), Link::Unattached, self.queue()));
+        Ok((ports, inputs))
+    }
+
+    fn queue<T>(&self) -> EgressQueue<T> {
+        EgressQueue::new(self.switch.priorities, self.switch.queue_frames)
+    }
+
+    /// Both halves of a port, with what stands between them and the link.
+    fn join(
+        &self,
+        number: PortId,
+        name: String,
+        link: Link,
+        source: Source,
+    ) -> Result<(Port, Input), InterfaceError> {
+        let mut port = Port::new(number, link, self.queue());
+        let impairment = self.switch.impairments.settings(number.0);
+        let rate = impairment.rate.or(self.switch.port_rate);
+        port.bucket = rate.map(|rate| TokenBucket::new(rate, self.clock.now_us()));
+        port.impairment = (!impairment.leaves_frames_alone())
+            .then(|| Impairment::new(impairment, self.seed, number.0));
+        // What a link carries has a port of this process at its other end; the port itself
+        // names the file.
+        let file = match &source {
+            Source::Interface { .. } => name.clone(),
+            Source::Link(_) => self.switch.port_name(number),
+        };
+        port.capture = self.capture(&file, "out")?;
+        let input = Input {
+            number,
+            name,
+            source,
+            capture: self.capture(&file, "in")?,
+        };
+        Ok((port, input))
+    }
+
+    fn capture(&self, name: &str, direction: &str) -> Result<Option<Capture>, InterfaceError> {
+        let Some(directory) = &self.switch.capture_directory else {
+            return Ok(None);
+        };
+        create(directory, name, direction)
+            .map(Some)
+            .map_err(|error| InterfaceError::Open {
+                name: name.to_owned(),
+                step: "creating a capture file",
+                error,
+            })
+    }
+}
+
+fn create(directory: &Path, name: &str, direction: &str) -> std::io::Result<Capture> {
+    PcapWriter::create(&directory.join(format!("{name}_{direction}.pcap")))
+}
