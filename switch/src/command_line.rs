@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
-use crate::compatibility::{Unsupported, WithoutEffect};
+use crate::compatibility::{DropIn, Unsupported, WithoutEffect};
 use wormcast_switch::dataplane::{Attachment, PortSettings};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
@@ -127,6 +127,9 @@ struct Arguments {
     lossless: LosslessArguments,
 
     #[command(flatten)]
+    drop_in: DropIn,
+
+    #[command(flatten)]
     without_effect: WithoutEffect,
 
     #[command(flatten)]
@@ -172,6 +175,8 @@ pub struct Settings {
     pub log: LogTo,
     /// Least level that is logged.
     pub log_level: Level,
+    /// What BMv2 has as well.
+    pub drop_in: DropIn,
     /// Options that were given and have no effect, for a note.
     pub notes: Vec<String>,
 }
@@ -317,6 +322,7 @@ impl Arguments {
                 (false, None) => LogTo::Nowhere,
             },
             log_level: self.log_level,
+            drop_in: self.drop_in,
             notes,
         })
     }
@@ -377,14 +383,9 @@ mod tests {
         assert_eq!(settings.address.to_string(), "0.0.0.0:50051");
         assert_eq!(settings.log, LogTo::Console);
         assert_eq!(settings.log_level, Level::Debug);
+        assert_eq!(settings.drop_in.thrift_port, Some(9090));
         assert_eq!(settings.capture_directory, Some(PathBuf::from(".")));
-        assert_eq!(
-            settings.notes,
-            [
-                "--thrift-port has no effect here",
-                "--nanolog has no effect here"
-            ]
-        );
+        assert_eq!(settings.notes, ["--nanolog has no effect here"]);
     }
 
     #[test]

@@ -2,13 +2,25 @@
 
 use std::path::PathBuf;
 
+/// Options of simple_switch and simple_switch_grpc that work here as they do there.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "As simple_switch and simple_switch_grpc have them")]
+pub struct DropIn {
+    /// TCP port of the Thrift server for simple_switch_CLI [default: 9090, if it is free]
+    #[arg(long, value_name = "N")]
+    pub thrift_port: Option<u16>,
+    /// Let programs be swapped over Thrift
+    #[arg(long)]
+    pub enable_swap: bool,
+    /// Do not let programs be swapped over Thrift
+    #[arg(long, conflicts_with = "enable_swap")]
+    pub disable_swap: bool,
+}
+
 /// Options of simple_switch_grpc that change nothing here.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Accepted for simple_switch_grpc's sake, without effect")]
 pub struct WithoutEffect {
-    /// There is no Thrift server
-    #[arg(long, value_name = "N")]
-    thrift_port: Option<u16>,
     /// There is no nanomsg event log
     #[arg(long, value_name = "ADDR")]
     nanolog: Option<String>,
@@ -36,9 +48,6 @@ pub struct WithoutEffect {
     /// Any number of ports up to 512
     #[arg(long, value_name = "N")]
     max_port_count: Option<u32>,
-    /// Programs are always swapped by P4Runtime
-    #[arg(long)]
-    disable_swap: bool,
     /// At most 32768 groups
     #[arg(long, value_name = "N")]
     max_mc_groups: Option<u32>,
@@ -87,7 +96,6 @@ impl WithoutEffect {
     /// A note for each that was given.
     pub fn notes(&self) -> Vec<String> {
         let given = [
-            ("thrift-port", self.thrift_port.is_some()),
             ("nanolog", self.nanolog.is_some()),
             ("notifications-addr", self.notifications_addr.is_some()),
             ("log-file-max-size", self.log_file_max_size.is_some()),
@@ -95,7 +103,6 @@ impl WithoutEffect {
             ("dump-packet-data", self.dump_packet_data.is_some()),
             ("debugger", self.debugger || self.debugger_addr.is_some()),
             ("max-port-count", self.max_port_count.is_some()),
-            ("disable-swap", self.disable_swap),
             ("max-mc-groups", self.max_mc_groups.is_some()),
             ("max-l1-entries", self.max_l1_entries.is_some()),
             ("max-l2-entries", self.max_l2_entries.is_some()),

@@ -2,6 +2,7 @@
 
 mod command_line;
 mod compatibility;
+mod thrift_service;
 
 use std::error::Error;
 use std::fs;
@@ -113,6 +114,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
             pipeline: pipeline_config,
         };
         let server = Server::new(server_settings, handle.clone(), from_dataplane, log.clone());
+        thrift_service::start(&settings, pipeline_config, &handle, &log)?;
         let metrics = serve_metrics(&settings, &handle, &server).await?;
         let ended = tokio::select! {
             () = metrics => Err("the metrics server has ended".into()),

@@ -11,6 +11,7 @@
 //! A link in memory that is full holds its sender back: packets stay in the egress queue
 //! of the port, which drops the tail and counts it when it is full too.
 
+mod changes;
 mod clock;
 mod control;
 mod detached;
