@@ -2,10 +2,12 @@
 
 mod command_line;
 mod compatibility;
+mod replay_service;
 mod thrift_service;
 
 use std::error::Error;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use command_line::{LogTo, Settings, Task};
+use command_line::{LogTo, P4Runtime, Settings, Task};
 use wormcast_switch::dataplane::{
     Attachment, Dataplane, DataplaneHandle, DataplaneSettings, Snapshot, SwitchSettings,
 };
@@ -85,8 +87,12 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let dataplane_settings = DataplaneSettings::single(switch, settings.seed);
     let (dataplane, mut from_dataplane) = Dataplane::start(&dataplane_settings, log.clone())?;
     for port in &settings.ports {
-        let Attachment::Interface(interface) = &port.attachment;
-        println!("Adding interface {interface} as port {}", port.number.0);
+        let files = match port.attachment {
+            Attachment::Files(_) => " (files)",
+            Attachment::Interface(_) => "",
+        };
+        let (name, number) = (port.attachment.name(), port.number.0);
+        println!("Adding interface {name} as port {number}{files}");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -101,25 +107,18 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         if let Some(pipeline) = pipeline {
             handle.run(move |engine| engine.install(pipeline)).await?;
         }
-        let listener = Listener::bind(&settings.address)
-            .await
-            .map_err(|error| format!("--grpc-server-addr {}: {error}", settings.address))?;
-        match listener.local_address() {
-            Some(address) => println!("Server listening on {address}"),
-            None => println!("Server listening on {}", settings.address),
-        }
+        let listener = listen(&settings).await?;
         let server_settings = ServerSettings {
             device_id: settings.device_id,
             pipeline: pipeline_config,
         };
         let server = Server::new(server_settings, handle.clone(), from_dataplane, log.clone());
         thrift_service::start(&settings, pipeline_config, &handle, &log)?;
+        replay_service::start(&settings, &handle, &log)?;
         let metrics = serve_metrics(&settings, &handle, &server).await?;
         let ended = tokio::select! {
             () = metrics => Err("the metrics server has ended".into()),
-            served = listener.serve(server.clone(), std::future::pending()) => {
-                served.map_err(Into::into)
-            }
+            served = serve(listener, server.clone()) => served,
             ended = wait_for_end(&dataplane, &handle, &server, &settings, &log) => ended,
         };
         report(&handle, &server, &settings, &log).await;
@@ -137,6 +136,43 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         Ok(())
     } else {
         Err("the data plane ended by a panic".into())
+    }
+}
+
+/// The listener of P4Runtime; `None` where there is to be none.
+async fn listen(settings: &Settings) -> Result<Option<Listener>, Box<dyn Error>> {
+    if settings.p4runtime == P4Runtime::None {
+        return Ok(None);
+    }
+    let listener = match Listener::bind(&settings.address).await {
+        Ok(listener) => listener,
+        Err(error)
+            if settings.p4runtime == P4Runtime::IfFree
+                && error.kind() == io::ErrorKind::AddrInUse =>
+        {
+            eprintln!(
+                "wormcast-switch: note: {} is taken, so there is no P4Runtime server; \
+                 --grpc-server-addr gives it another address",
+                settings.address
+            );
+            return Ok(None);
+        }
+        Err(error) => {
+            return Err(format!("--grpc-server-addr {}: {error}", settings.address).into());
+        }
+    };
+    match listener.local_address() {
+        Some(address) => println!("Server listening on {address}"),
+        None => println!("Server listening on {}", settings.address),
+    }
+    Ok(Some(listener))
+}
+
+/// Serves P4Runtime; without a listener, never ends.
+async fn serve(listener: Option<Listener>, server: Server) -> Result<(), Box<dyn Error>> {
+    match listener {
+        Some(listener) => Ok(listener.serve(server, std::future::pending()).await?),
+        None => std::future::pending().await,
     }
 }
 

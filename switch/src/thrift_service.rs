@@ -3,7 +3,7 @@
 use std::io;
 
 use wormcast_switch::dataplane::DataplaneHandle;
-use wormcast_switch::log::Log;
+use wormcast_switch::log::{Level, Log};
 use wormcast_switch::pipeline::PipelineConfig;
 use wormcast_switch::thrift::{Identity, ThriftServer};
 
@@ -43,10 +43,17 @@ pub fn start(
         device_id: settings.device_id,
         thrift_port: server.port(),
         pipeline,
-        swap: !settings.drop_in.disable_swap,
+        swap: settings.swap,
         ..Identity::default()
     };
-    println!("Thrift server listening on port {}", server.port());
+    let port = server.port();
+    println!("Thrift server listening on port {port}");
+    // The lines of BMv2's log that scripts wait for.
+    log.write(
+        Level::Info,
+        format_args!("Starting Thrift server on port {port}"),
+    );
+    log.write(Level::Info, format_args!("Thrift server was started"));
     tokio::spawn(server.serve(identity, dataplane.clone(), log.clone()));
     Ok(())
 }

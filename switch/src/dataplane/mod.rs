@@ -23,6 +23,7 @@ mod open;
 mod plan;
 mod port;
 mod port_set;
+mod replay;
 mod settings;
 mod snapshot;
 mod start;
@@ -33,6 +34,7 @@ pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
 pub use detached::{DetachedSwitch, FarEnd};
 pub use engine::Engine;
+pub use replay::{Replay, ReplayError};
 pub use settings::{
     Attachment, DataplaneSettings, LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX,
     SwitchSettings, WORKERS_MAX,

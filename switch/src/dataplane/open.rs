@@ -1,6 +1,6 @@
 //! Opening the ports of one switch.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::clock::Clock;
 use super::input::{Input, Source};
@@ -44,14 +44,9 @@ impl<'a> Opening<'a> {
         let mut ports = Vec::new();
         let mut inputs = Vec::new();
         for settings in &self.switch.ports {
-            let Attachment::Interface(name) = &settings.attachment;
-            let interface = Interface::find(name)?;
-            let link = Link::Interface(TransmitQueue::open(&interface)?);
-            let source = Source::Interface {
-                index: interface.index(),
-                ring: Some(ReceiveRing::open(&interface, self.switch.ring_frames)?),
-            };
-            let (port, input) = self.join(settings.number, name.clone(), link, source)?;
+            let (link, source) = self.attach(&settings.attachment)?;
+            let name = settings.attachment.name().to_owned();
+            let (port, input) = self.join(settings.number, name, link, source)?;
             ports.push(port);
             inputs.push(input);
         }
@@ -67,6 +62,34 @@ impl<'a> Opening<'a> {
         }
         ports.push(Port::new(PortId(0), Link::Unattached, self.queue()));
         Ok((ports, inputs))
+    }
+
+    /// Both ends of what leads out of the process.
+    fn attach(&self, attachment: &Attachment) -> Result<(Link, Source), InterfaceError> {
+        match attachment {
+            Attachment::Interface(name) => {
+                let interface = Interface::find(name)?;
+                let link = Link::Interface(TransmitQueue::open(&interface)?);
+                let source = Source::Interface {
+                    index: interface.index(),
+                    ring: Some(ReceiveRing::open(&interface, self.switch.ring_frames)?),
+                };
+                Ok((link, source))
+            }
+            Attachment::Files(name) => {
+                let file = PathBuf::from(format!("{name}_out.pcap"));
+                let file = PcapWriter::create(&file).map_err(|error| InterfaceError::Open {
+                    name: name.clone(),
+                    step: "creating the file that frames are written to",
+                    error,
+                })?;
+                let source = Source::Replayed {
+                    frames: 0,
+                    bytes: 0,
+                };
+                Ok((Link::File(file), source))
+            }
+        }
     }
 
     fn queue<T>(&self) -> EgressQueue<T> {
@@ -91,7 +114,7 @@ impl<'a> Opening<'a> {
         // names the file.
         let file = match &source {
             Source::Interface { .. } => name.clone(),
-            Source::Link(_) => self.switch.port_name(number),
+            _ => self.switch.port_name(number),
         };
         port.capture = self.capture(&file, "out")?;
         let input = Input {
