@@ -26,7 +26,7 @@ use super::proto::p4::v1::{
 };
 use super::rejection::{Rejection, code_name, write_status};
 use super::roles::Access;
-use super::streams::{STREAM_MESSAGES_MAX, Streams};
+use super::streams::{Outgoing, STREAM_MESSAGES_MAX, Streams};
 use crate::dataplane::{DataplaneHandle, ToController};
 use crate::log::{Level, Log};
 use crate::pipeline::PipelineConfig;
@@ -111,6 +111,48 @@ impl Server {
     pub fn undelivered(&self) -> (u64, u64) {
         let streams = self.shared.streams();
         (streams.no_primary, streams.queue_full)
+    }
+}
+
+impl Server {
+    /// Serves one stream channel until it ends: a message that was taken from it already,
+    /// then the others.
+    pub(super) async fn serve_stream(
+        &self,
+        first: Option<StreamMessageRequest>,
+        mut messages: Streaming<StreamMessageRequest>,
+        outgoing: Outgoing,
+    ) {
+        let shared = &self.shared;
+        let opened = shared.streams().open(outgoing.clone());
+        let id = match opened {
+            Ok(id) => id,
+            Err(rejection) => {
+                // Nobody listens any more if it cannot be sent.
+                let _ = outgoing.try_send(Err(rejection.into()));
+                return;
+            }
+        };
+        let mut next = first;
+        loop {
+            let message = match next.take() {
+                Some(message) => message,
+                None => tokio::select! {
+                    message = messages.message() => match message {
+                        Ok(Some(message)) => message,
+                        Ok(None) | Err(_) => break,
+                    },
+                    () = outgoing.closed() => break,
+                },
+            };
+            if let Err(rejection) = shared.handle(id, message).await {
+                shared.streams().refuse(id, rejection);
+                break;
+            }
+        }
+        let mut streams = shared.streams();
+        let notifications = streams.close(id);
+        streams.notify(notifications);
     }
 }
 
@@ -418,26 +460,10 @@ impl P4Runtime for Server {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let mut messages = request.into_inner();
         let (outgoing, stream) = mpsc::channel(STREAM_MESSAGES_MAX);
-        let shared = Arc::clone(&self.shared);
-        let id = shared.streams().open(outgoing.clone())?;
-        tokio::spawn(async move {
-            loop {
-                let message = tokio::select! {
-                    message = messages.message() => message,
-                    () = outgoing.closed() => break,
-                };
-                let Ok(Some(message)) = message else { break };
-                if let Err(rejection) = shared.handle(id, message).await {
-                    shared.streams().refuse(id, rejection);
-                    break;
-                }
-            }
-            let mut streams = shared.streams();
-            let notifications = streams.close(id);
-            streams.notify(notifications);
-        });
+        let server = self.clone();
+        let messages = request.into_inner();
+        tokio::spawn(async move { server.serve_stream(None, messages, outgoing).await });
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
