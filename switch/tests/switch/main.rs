@@ -7,6 +7,7 @@ mod digests;
 mod entities;
 mod errors;
 mod exposition;
+mod fabric;
 mod fuzz;
 mod idle;
 mod links;
