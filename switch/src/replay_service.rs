@@ -6,14 +6,15 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use crate::command_line::Settings;
-use wormcast_switch::dataplane::{DataplaneHandle, Replay};
-use wormcast_switch::log::{Level, Log};
+use crate::switches::Switches;
+use wormcast_switch::dataplane::Replay;
+use wormcast_switch::log::Level;
 
 /// Starts the replay on a thread of its own, if there is to be one.
 ///
 /// # Errors
 /// A capture that is not there.
-pub fn start(settings: &Settings, dataplane: &DataplaneHandle, log: &Log) -> Result<(), String> {
+pub fn start(settings: &Settings, switches: &Switches) -> Result<(), String> {
     let Some(seconds) = settings.drop_in.use_files else {
         return Ok(());
     };
@@ -23,7 +24,10 @@ pub fn start(settings: &Settings, dataplane: &DataplaneHandle, log: &Log) -> Res
         fs::metadata(&path).map_err(|error| format!("--use-files: {path}: {error}"))?;
     }
     let wait = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-    let (ports, dataplane, log) = (settings.ports.clone(), dataplane.clone(), log.clone());
+    let Some(dataplane) = switches.dataplane.handle(settings.device_id) else {
+        return Ok(());
+    };
+    let (ports, log) = (settings.ports.clone(), switches.log.clone());
     let runtime = Handle::current();
     std::thread::Builder::new()
         .name("replay".to_owned())
