@@ -1,7 +1,7 @@
 //! The command line: that of BMv2's `simple_switch_grpc`, and more.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
@@ -238,7 +238,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Task, clap::Erro
         separated |= first;
         !first
     });
-    let mut arguments = arguments.peekable();
+    let mut arguments = join_capture_directory(arguments).into_iter().peekable();
     let personality = arguments
         .peek()
         .map_or_else(Personality::default, |program| Personality::of(program));
@@ -259,6 +259,21 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Task, clap::Erro
     arguments
         .check(personality)
         .map(|settings| Task::Run(Box::new(settings)))
+}
+
+/// Scripts give `--pcap DIR` as well as `--pcap=DIR`, and `--pcap` before a program. What
+/// follows is the directory if it is one.
+fn join_capture_directory(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for argument in arguments {
+        match joined.last_mut() {
+            Some(last) if last == "--pcap" && Path::new(&argument).is_dir() => {
+                *last = format!("--pcap={argument}");
+            }
+            _ => joined.push(argument),
+        }
+    }
+    joined
 }
 
 impl Arguments {
@@ -470,6 +485,11 @@ mod tests {
         let attached = settings.ports.iter().map(|port| &port.attachment);
         let attached: Vec<&Attachment> = attached.collect();
         assert_eq!(attached, [&files("/tmp/a"), &files("/tmp/b")]);
+        let settings = run("--pcap /tmp prog.json");
+        assert_eq!(settings.capture_directory, Some(PathBuf::from("/tmp")));
+        let settings = run("--pcap prog.json");
+        assert_eq!(settings.capture_directory, Some(PathBuf::from(".")));
+        assert_eq!(settings.json, Some(PathBuf::from("prog.json")));
         let settings = run("--thrift-port 9123 prog.json");
         assert_eq!(settings.p4runtime, P4Runtime::IfFree);
         assert_eq!(run("prog.json").p4runtime, P4Runtime::Needed);
