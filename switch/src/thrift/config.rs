@@ -75,7 +75,9 @@ pub fn swap(context: &mut Context<'_>, _: &Arguments) -> Outcome {
     let program = context.state.pending.take();
     let program =
         program.ok_or_else(|| SwapError::NoneOngoing.because("no program waits for its swap"))?;
-    let pipeline = Pipeline::new(program, context.state.identity.pipeline);
+    let running = context.switch.pipeline().map(|pipeline| *pipeline.config());
+    let config = running.unwrap_or(context.state.identity.pipeline);
+    let pipeline = Pipeline::new(program, config);
     context.switch.install(pipeline);
     Ok(None)
 }
@@ -84,14 +86,14 @@ pub fn swap(context: &mut Context<'_>, _: &Arguments) -> Outcome {
 /// BMv2 keeps.
 pub fn reset(context: &mut Context<'_>, _: &Arguments) -> Outcome {
     let (pipeline, state) = context.parts()?;
-    let program = Arc::clone(pipeline.program());
+    let (program, config) = (Arc::clone(pipeline.program()), *pipeline.config());
     let sessions = pipeline.clone_sessions();
     let sessions: Vec<_> = sessions
         .map(|(id, session)| (id, session.clone()))
         .collect();
     state.multicast = Multicast::default();
     state.default_members.clear();
-    let mut fresh = Pipeline::new(program, state.identity.pipeline);
+    let mut fresh = Pipeline::new(program, config);
     for (id, session) in sessions {
         fresh
             .insert_clone_session(id, &session)
