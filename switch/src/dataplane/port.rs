@@ -141,7 +141,7 @@ impl Port {
                 link.unannounced |= pushed;
                 pushed
             }
-            Link::Missing | Link::Cpu | Link::Unattached => true,
+            Link::File(_) | Link::Missing | Link::Cpu | Link::Unattached => true,
         };
         if pushed {
             if let Some(capture) = &mut self.capture {
