@@ -1,6 +1,7 @@
 //! A P4 software switch: BMv2 JSON in, P4Runtime, AF_PACKET ports.
 
 pub mod dataplane;
+mod jit;
 pub mod log;
 pub mod metrics;
 pub mod p4rt;
