@@ -3,8 +3,6 @@
 
 use std::ffi::c_void;
 
-use crate::program::code::Op;
-
 /// The piece of work compiled code is called with. Everything it reads or changes hangs off
 /// this structure, by pointers that are valid for the call.
 #[derive(Debug)]
@@ -97,34 +95,4 @@ pub(crate) struct Numbers {
     pub(crate) assertion_failed: u64,
     pub(crate) loops_max: u64,
     pub(crate) parser_states_max: u64,
-}
-
-/// Whether an instruction is left to the interpreter: rare or long ones.
-pub(crate) fn is_interpreted(op: Op) -> bool {
-    matches!(
-        op,
-        Op::Wide { .. }
-            | Op::FindHeader { .. }
-            | Op::MakeValidAt { .. }
-            | Op::MakeInvalidAt { .. }
-            | Op::CopyHeaderAt { .. }
-            | Op::ValidAt { .. }
-            | Op::EqualHeaders { .. }
-            | Op::EqualVarbits { .. }
-            | Op::CopyStack { .. }
-            | Op::Push { .. }
-            | Op::Pop { .. }
-            | Op::ReadRegister { .. }
-            | Op::WriteRegister { .. }
-            | Op::ExecuteMeter { .. }
-            | Op::Hash { .. }
-            | Op::Random { .. }
-            | Op::Clone { .. }
-            | Op::Resubmit { .. }
-            | Op::Recirculate { .. }
-            | Op::Digest { .. }
-            | Op::Truncate { .. }
-            | Op::ExtractUnionNext { .. }
-            | Op::ExtractVarbitNext { .. }
-    )
 }

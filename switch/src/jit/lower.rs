@@ -15,7 +15,8 @@ use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, MemFlags, SigRef, Sign
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
-use super::abi::{Calls, Numbers, Run, is_interpreted, status};
+use super::abi::{Calls, Numbers, Run, status};
+use super::ops::is_interpreted;
 use crate::program::code::Op;
 use crate::program::{Program, Slot, effects};
 
@@ -433,7 +434,8 @@ impl<'f, 'p> Lower<'f, 'p> {
     /// Decides where the temporaries and arguments of a piece of code live.
     pub(super) fn settle(&mut self, ops: &[Op]) {
         self.in_memory.clear();
-        for &op in ops.iter().filter(|&&op| is_interpreted(op)) {
+        let program = self.program;
+        for &op in ops.iter().filter(|&&op| is_interpreted(program, op)) {
             let effects = effects(
                 &self.program.layout,
                 &self.program.code,

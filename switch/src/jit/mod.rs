@@ -2,7 +2,7 @@
 //!
 //! The parser, both controls, the checksums and the deparser of a program become one
 //! function each. They work on the same frame of words as the interpreter, and leave what
-//! is rare or long to it, an instruction at a time (see [`abi::is_interpreted`]); so
+//! is rare or long to it, an instruction at a time (see [`ops::is_interpreted`]); so
 //! whatever the interpreter runs, compiled code runs, with the same results, events and
 //! drops. Tables stay data: compiled code builds a key, calls the lookup, and branches to
 //! the code of the action that the entry names.
@@ -15,6 +15,7 @@ mod headers;
 mod lower;
 mod ops;
 mod parser;
+mod wide;
 
 use std::fmt;
 use std::sync::Mutex;

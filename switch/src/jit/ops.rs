@@ -5,16 +5,51 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
-use super::abi::{is_interpreted, status};
+use super::abi::status;
 use super::lower::{Exits, Known, Lower, Register, common};
-use crate::program::Slot;
+use super::wide::is_short;
 use crate::program::code::Op;
+use crate::program::{Program, Slot};
 
 /// The instructions of a piece of code: from its start to its first end.
 pub(super) fn piece(ops: &[Op], start: u32) -> &[Op] {
     let ops = &ops[start as usize..];
     let length = ops.iter().position(|op| matches!(op, Op::End));
     &ops[..length.unwrap_or(ops.len())]
+}
+
+/// Whether an instruction is left to the interpreter: rare or long ones.
+pub(super) fn is_interpreted(program: &Program, op: Op) -> bool {
+    match op {
+        Op::Wide { index } => !is_short(&program.code.wide[index as usize]),
+        Op::ExtractNext { stack } | Op::ExtractVarbitNext { stack, .. } => {
+            let stack = &program.layout.stacks[stack as usize];
+            let mut elements = stack.first_header..stack.first_header + stack.size;
+            elements.any(|header| program.layout.headers[header as usize].union.is_some())
+        }
+        Op::FindHeader { .. }
+        | Op::MakeValidAt { .. }
+        | Op::MakeInvalidAt { .. }
+        | Op::CopyHeaderAt { .. }
+        | Op::ValidAt { .. }
+        | Op::EqualHeaders { .. }
+        | Op::EqualVarbits { .. }
+        | Op::CopyStack { .. }
+        | Op::Push { .. }
+        | Op::Pop { .. }
+        | Op::ReadRegister { .. }
+        | Op::WriteRegister { .. }
+        | Op::ExecuteMeter { .. }
+        | Op::Hash { .. }
+        | Op::Random { .. }
+        | Op::Clone { .. }
+        | Op::Resubmit { .. }
+        | Op::Recirculate { .. }
+        | Op::Digest { .. }
+        | Op::Truncate { .. }
+        | Op::ExtractUnionNext { .. } => true,
+        _ => false,
+    }
 }
 
 /// A place in a piece of code that jumps lead to.
@@ -165,14 +200,12 @@ impl Lower<'_, '_> {
                 let counter = self.constant(u64::from(counter));
                 self.call(self.calls.count as *const u8, &[counter, index], false);
             }
-            op if is_interpreted(op) => self.execute(at, op, exits),
+            op if is_interpreted(self.program, op) => self.execute(at, op, exits),
             op => {
                 let lowered = self.lower_arithmetic(op)
                     || self.lower_header_op(op)
                     || self.lower_parser_op(op, exits);
-                if !lowered {
-                    self.execute(at, op, exits);
-                }
+                assert!(lowered, "{op:?} is neither compiled nor interpreted");
             }
         }
         true
@@ -199,6 +232,10 @@ impl Lower<'_, '_> {
                 for (word, value) in values.into_iter().enumerate() {
                     self.write(to + word as u32, value);
                 }
+            }
+            Op::Wide { index } => {
+                let program = self.program;
+                self.lower_wide(&program.code.wide[index as usize]);
             }
             Op::Add { to, a, b } => self.binary(to, a, b, |l, a, b| l.builder.ins().iadd(a, b)),
             Op::Subtract { to, a, b } => {

@@ -8,7 +8,7 @@ use cranelift_frontend::Switch;
 use super::abi::status;
 use super::lower::{Exits, Lower, Register};
 use crate::program::code::Op;
-use crate::program::{Case, Next, Piece, ones};
+use crate::program::{Case, HeaderType, Next, Piece, ones};
 
 /// Where a header is read to: a fixed place, or an element of a stack.
 #[derive(Clone, Copy)]
@@ -118,7 +118,7 @@ impl Lower<'_, '_> {
         self.is_zero(differences)
     }
 
-    /// Instructions of parsers; `false` for all others and for rare forms of them.
+    /// Instructions of parsers; `false` for all others.
     pub(super) fn lower_parser_op(&mut self, op: Op, exits: Exits) -> bool {
         let program = self.program;
         let errors = program.errors;
@@ -128,7 +128,11 @@ impl Lower<'_, '_> {
                 let bits = self.read(bits);
                 self.extract(header, Some(bits), exits);
             }
-            Op::ExtractNext { stack } => return self.extract_next(op, stack, exits),
+            Op::ExtractNext { stack } => self.extract_next(op, stack, None, exits),
+            Op::ExtractVarbitNext { stack, bits } => {
+                let bits = self.read(bits);
+                self.extract_next(op, stack, Some(bits), exits);
+            }
             Op::Advance { bits } => {
                 let bits = self.read(bits);
                 let bytes = self.whole_bytes(bits, exits);
@@ -179,7 +183,42 @@ impl Lower<'_, '_> {
     fn extract(&mut self, header: u32, varbit_bits: Option<Value>, exits: Exits) {
         let program = self.program;
         let instance = &program.layout.headers[header as usize];
-        let kind = &program.layout.types[instance.kind as usize];
+        let place = Place::Fixed(instance.base);
+        let end = self.read_header(instance.kind, place, varbit_bits, exits);
+        if let Some(union) = instance.union {
+            self.invalidate_others(union, instance.base);
+        }
+        self.set_register(Register::Cursor, end);
+    }
+
+    /// Into the next element of a stack that is no part of unions.
+    fn extract_next(&mut self, op: Op, number: u32, varbit_bits: Option<Value>, exits: Exits) {
+        let program = self.program;
+        let stack = &program.layout.stacks[number as usize];
+        let fill = self.read(stack.fill);
+        let size = i64::from(stack.size);
+        let past = IntCC::UnsignedGreaterThanOrEqual;
+        let full = self.builder.ins().icmp_imm(past, fill, size);
+        self.raise_if(full, exits, program.errors.stack_out_of_bounds);
+        let element = self.element(number, fill);
+        let place = Place::Element(element);
+        let end = self.read_header(stack.kind, place, varbit_bits, exits);
+        self.forget_effects(op);
+        let filled = self.builder.ins().iadd_imm(fill, 1);
+        self.write(stack.fill, filled);
+        self.set_register(Register::Cursor, end);
+    }
+
+    /// Reads a header at the cursor and makes it valid. Gives where it ends.
+    fn read_header(
+        &mut self,
+        kind: u32,
+        place: Place,
+        varbit_bits: Option<Value>,
+        exits: Exits,
+    ) -> Value {
+        let program = self.program;
+        let kind = &program.layout.types[kind as usize];
         let fixed = kind.fixed_bits / 8;
         let varbit_bytes = varbit_bits.map(|bits| self.whole_bytes(bits, exits));
         let cursor = self.need(fixed, varbit_bytes, exits);
@@ -193,46 +232,14 @@ impl Lower<'_, '_> {
             (Some(bits), Some(bytes)) => Some((bits, bytes)),
             _ => None,
         };
-        let place = Place::Fixed(instance.base);
-        self.read_pieces(&kind.pieces, place, cursor, varbit);
+        self.read_pieces(kind, place, cursor, varbit);
         let one = self.constant(1);
-        self.write(instance.base, one);
-        if let Some(union) = instance.union {
-            self.invalidate_others(union, instance.base);
-        }
-        let mut end = self.builder.ins().iadd_imm(cursor, i64::from(fixed));
-        if let Some(bytes) = varbit_bytes {
-            end = self.builder.ins().iadd(end, bytes);
-        }
-        self.set_register(Register::Cursor, end);
-    }
-
-    fn extract_next(&mut self, op: Op, stack_number: u32, exits: Exits) -> bool {
-        let program = self.program;
-        let stack = &program.layout.stacks[stack_number as usize];
-        let kind = &program.layout.types[stack.kind as usize];
-        let elements = stack.first_header..stack.first_header + stack.size;
-        let in_union = |header: u32| program.layout.headers[header as usize].union.is_some();
-        if kind.varbit.is_some() || elements.into_iter().any(in_union) {
-            return false;
-        }
-        let fill = self.read(stack.fill);
-        let size = i64::from(stack.size);
-        let past = IntCC::UnsignedGreaterThanOrEqual;
-        let full = self.builder.ins().icmp_imm(past, fill, size);
-        self.raise_if(full, exits, program.errors.stack_out_of_bounds);
-        let fixed = kind.fixed_bits / 8;
-        let cursor = self.need(fixed, None, exits);
-        let element = self.element(stack_number, fill);
-        self.read_pieces(&kind.pieces, Place::Element(element), cursor, None);
-        let one = self.constant(1);
-        self.put(Place::Element(element), 0, one);
-        self.forget_effects(op);
-        let filled = self.builder.ins().iadd_imm(fill, 1);
-        self.write(stack.fill, filled);
+        self.put(place, 0, one);
         let end = self.builder.ins().iadd_imm(cursor, i64::from(fixed));
-        self.set_register(Register::Cursor, end);
-        true
+        match varbit_bytes {
+            Some(bytes) => self.builder.ins().iadd(end, bytes),
+            None => end,
+        }
     }
 
     /// Writes a word of a header.
@@ -251,7 +258,7 @@ impl Lower<'_, '_> {
     /// variable field.
     fn read_pieces(
         &mut self,
-        pieces: &[Piece],
+        kind: &HeaderType,
         place: Place,
         cursor: Value,
         varbit: Option<(Value, Value)>,
@@ -259,7 +266,7 @@ impl Lower<'_, '_> {
         let mut address = self.builder.ins().iadd(self.packet, cursor);
         let mut start = cursor;
         let mut bit = 0;
-        for piece in pieces {
+        for piece in &kind.pieces {
             match piece {
                 Piece::Chunk { bytes: 0, .. } => {}
                 Piece::Chunk { bytes, fields } => {
@@ -285,18 +292,14 @@ impl Lower<'_, '_> {
                     bit += width;
                 }
                 Piece::Varbit => {
-                    let (Some((bits, bytes)), Place::Fixed(base)) = (varbit, place) else {
+                    let (Some((bits, bytes)), Some(field)) = (varbit, kind.varbit) else {
                         continue;
                     };
-                    let header = self.program.layout.headers.iter();
-                    let mut header = header.filter(|header| header.base == base);
-                    let Some(slot) = header.next().and_then(|header| header.varbit) else {
-                        continue;
-                    };
+                    let offset = kind.fields[field].offset;
                     let at = i64::from(bit / 8);
                     let position = self.builder.ins().iadd_imm(start, at);
-                    self.write(slot, bits);
-                    self.write(slot + 1, position);
+                    self.put(place, offset, bits);
+                    self.put(place, offset + 1, position);
                     address = self.builder.ins().iadd(address, bytes);
                     start = self.builder.ins().iadd(start, bytes);
                 }

@@ -15,7 +15,7 @@ use super::statistics::{DropCause, Event};
 use super::table::TableState;
 use crate::jit::abi::{Calls, Entry, NO_ACTION, Numbers, ODD_BYTES, Run, status};
 use crate::jit::{self, Compiled, Refusal, SLACK_BYTES};
-use crate::program::Program;
+use crate::program::{Piece, Program};
 
 /// What the functions of [`CALLS`] work on.
 struct Parts<'p> {
@@ -25,6 +25,8 @@ struct Parts<'p> {
     profiles: &'p [Profile],
     packet: &'p [u8],
     frame: &'p mut Vec<u8>,
+    /// Bytes of all headers the deparser may write, without variable fields.
+    header_bytes: usize,
 }
 
 const CALLS: Calls = Calls {
@@ -110,6 +112,7 @@ impl Pipeline {
             profiles: &self.profiles,
             packet,
             frame: &mut self.frame,
+            header_bytes: self.header_bytes,
         };
         run.pipeline = (&raw mut parts).cast::<c_void>();
         // SAFETY: the entry belongs to the program of this pipeline, so every word, key and
@@ -264,16 +267,18 @@ unsafe extern "C" fn write_header(run: *mut Run, header: u64, written: u64) -> u
     let frame = &mut *parts.frame;
     // SAFETY: code has written so many bytes, within the capacity that was reserved.
     unsafe { frame.set_len(written as usize) };
-    let mut out = BitWriter::new(frame);
-    codec::deparse(
-        &kind.pieces,
-        &parts.machine.words,
-        header.base as usize,
-        header.varbit,
-        parts.packet,
-        &mut out,
-    );
-    frame.reserve(jit::header_bytes_max(parts.program) + SLACK_BYTES);
+    let words = parts.machine.words.as_slice();
+    match (kind.pieces.as_slice(), header.varbit) {
+        ([Piece::Varbit], Some(slot)) => {
+            frame.extend_from_slice(codec::varbit_bytes(words, slot, parts.packet));
+        }
+        (pieces, varbit) => {
+            let base = header.base as usize;
+            let mut out = BitWriter::new(frame);
+            codec::deparse(pieces, words, base, varbit, parts.packet, &mut out);
+        }
+    }
+    frame.reserve(parts.header_bytes + SLACK_BYTES);
     run.frame = frame.as_mut_ptr();
     frame.len() as u64
 }

@@ -46,7 +46,7 @@ pub(crate) use code::Code;
 pub(crate) use control::{Control, ControlNode, Next, Selector};
 pub(crate) use effects::effects;
 pub(crate) use footprint::Footprint;
-pub(crate) use header_type::Piece;
+pub(crate) use header_type::{HeaderType, Piece};
 pub(crate) use layout::{FieldRef, Layout, Slot, ones};
 pub(crate) use metadata::{CoreErrors, FieldList, Intrinsics};
 pub(crate) use parser::{Case, Parser};
