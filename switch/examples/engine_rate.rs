@@ -8,16 +8,19 @@
 //! this repository, `tree` one that leaves by seven ports. `--packets N` runs so many and
 //! ends, for counting instructions. `--queued` takes every packet through a queue.
 
+#[path = "../tests/worms/mod.rs"]
+mod worms;
+
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wormcast_switch::pipeline::{
-    ActionCall, Bits, DequeueInfo, EmitSink, Engine, EntryAction, FieldMatch, Pipeline,
-    PipelineConfig, PortId, Queued, Replica, TableEntry, TrafficSink,
+    Bits, DequeueInfo, EmitSink, Engine, Pipeline, PipelineConfig, PortId, Queued, TrafficSink,
 };
 use wormcast_switch::program::{DigestId, Program};
+use worms::{insert, set_up, worm};
 
 /// Rounds a measurement is cut into; the spread is that of the rounds.
 const ROUNDS: usize = 10;
@@ -61,95 +64,6 @@ fn processor_time() -> Duration {
     Duration::from_nanos(time_ns.expect("a kernel with scheduler statistics"))
 }
 
-/// Internet checksum (RFC 1071).
-fn checksum(bytes: &[u8]) -> u16 {
-    let mut sum: u32 = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
-        .sum();
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
-/// A worm frame (protocol/SPEC.md §1–2).
-fn worm(kind: u8, route: &[u8], frame_bytes: usize) -> Vec<u8> {
-    let mut header = vec![
-        0x10 | kind,
-        0x06,
-        route.len() as u8,
-        0,
-        0,
-        5,
-        0,
-        1,
-        0x88,
-        0xb6,
-        0,
-        0,
-    ];
-    header.extend_from_slice(route);
-    let sum = checksum(&header).to_be_bytes();
-    header[10..12].copy_from_slice(&sum);
-    let mut frame = vec![3, 0x57, 0x4f, 0x52, 0x4d, 0, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
-    frame.extend_from_slice(&header);
-    frame.resize(frame_bytes.max(frame.len()), 0xa5);
-    frame
-}
-
-fn insert(pipeline: &mut Pipeline, table: &str, action: &str, key: u64, arguments: &[u64]) {
-    let program = Arc::clone(pipeline.program());
-    let table = program.table(table).expect("a table of the data plane");
-    let action = program
-        .table_action(table, action)
-        .expect("an action of the table");
-    let entry = TableEntry {
-        key: vec![FieldMatch::Exact(Bits::from_u64(key))],
-        priority: 0,
-        action: EntryAction::Call(ActionCall {
-            action,
-            arguments: arguments
-                .iter()
-                .map(|&value| Bits::from_u64(value))
-                .collect(),
-        }),
-    };
-    pipeline.insert_entry(table, &entry).expect("a valid entry");
-}
-
-fn set_up(pipeline: &mut Pipeline) {
-    for port in 0..8u16 {
-        insert(
-            pipeline,
-            "ingress.ports",
-            "ingress.port_known",
-            u64::from(port),
-            &[],
-        );
-    }
-    for set in 1..256u16 {
-        let replicas: Vec<Replica> = (0..8)
-            .filter(|port| set >> port & 1 == 1)
-            .map(|port| Replica {
-                port: PortId(port),
-                instance: 1,
-            })
-            .collect();
-        pipeline
-            .insert_multicast_group(0x100 + set, &replicas)
-            .expect("a valid group");
-        let group = u64::from(0x100 + set);
-        insert(
-            pipeline,
-            "ingress.tree_sets",
-            "ingress.replicate",
-            u64::from(set),
-            &[group],
-        );
-    }
-}
-
 /// What is measured: a packet, and how many leave for each that comes in.
 struct Case {
     name: &'static str,
@@ -159,7 +73,7 @@ struct Case {
 }
 
 fn cases() -> Vec<Case> {
-    let worms = |name, packet, copies| Case {
+    let of_worms = |name, packet, copies| Case {
         name,
         program: "p4src/compiled/wormcast.json",
         packet,
@@ -178,11 +92,11 @@ fn cases() -> Vec<Case> {
             packet: frame,
             copies: 1,
         },
-        worms("unicast", worm(0, &[5, 3, 1], 64), 1),
-        worms("unicast-1500", worm(0, &[5, 3, 1], 1500), 1),
-        worms("unicast-32-hops", worm(0, &long, 256), 1),
-        worms("tree-3", worm(1, &tree, 256), 3),
-        worms("tree", worm(1, &wide_tree, 256), 7),
+        of_worms("unicast", worm(0, &[5, 3, 1], 64), 1),
+        of_worms("unicast-1500", worm(0, &[5, 3, 1], 1500), 1),
+        of_worms("unicast-32-hops", worm(0, &long, 256), 1),
+        of_worms("tree-3", worm(1, &tree, 256), 3),
+        of_worms("tree", worm(1, &wide_tree, 256), 7),
     ]
 }
 

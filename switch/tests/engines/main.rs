@@ -7,6 +7,8 @@
 mod programs;
 #[path = "../wire/mod.rs"]
 mod wire;
+#[path = "../worms/frames.rs"]
+mod worms;
 
 use programs::{Case, cases};
 use rand_chacha::ChaCha8Rng;
