@@ -3,16 +3,18 @@
 //! It holds no P4 state. Tables, groups, counters and registers are the pipeline's; here
 //! is only who is primary, the config as it was set, and the cookies of entries.
 //!
-//! Sections named § in this module are those of the P4Runtime specification 1.4.
+//! Sections named § in this module are those of the P4Runtime specification 1.5.
 
 mod arbitration;
 mod binding;
 mod bytestring;
+mod cells;
 mod cookies;
 mod entry;
 mod forwarding;
 mod listen;
 mod meters;
+mod objects;
 mod packet_io;
 mod profiles;
 mod read;
@@ -21,6 +23,10 @@ mod replication;
 mod schema;
 mod server;
 mod streams;
+mod translation;
+mod types;
+mod value_sets;
+mod values;
 mod write;
 
 pub use binding::SchemaError;
@@ -28,6 +34,7 @@ pub use listen::{Address, Listener, MESSAGE_BYTES_MAX};
 pub use rejection::Rejection;
 pub use schema::Schema;
 pub use server::{Server, ServerSettings};
+pub use translation::{TranslationError, TranslationTables};
 
 /// Messages and services generated from the P4Runtime protocol files.
 #[allow(missing_docs, rustdoc::all, clippy::all)]

@@ -22,12 +22,13 @@ use super::proto::p4::v1::{
 };
 use super::rejection::{Rejection, code_name, write_status};
 use super::streams::{STREAM_MESSAGES_MAX, Streams};
+use super::translation::TranslationTables;
 use crate::dataplane::{DataplaneHandle, ToController};
 use crate::log::{Level, Log};
 use crate::pipeline::PipelineConfig;
 
 /// Version of the P4Runtime specification this follows.
-const API_VERSION: &str = "1.4.1";
+const API_VERSION: &str = "1.5.0";
 
 /// Bytes of one `ReadResponse`, roughly; clients take 4 MiB.
 const READ_RESPONSE_BYTES: usize = 1 << 19;
@@ -98,6 +99,13 @@ impl Server {
         server
     }
 
+    /// What translated types of the configs that are set from now on stand for; nothing
+    /// unless this says so.
+    pub async fn translate_with(&self, translations: TranslationTables) {
+        let mut forwarding = self.shared.forwarding.lock().await;
+        forwarding.translate_with(Arc::new(translations));
+    }
+
     /// Packet-ins and digests that reached no controller: none was primary, or the
     /// primary did not read them.
     pub fn undelivered(&self) -> (u64, u64) {
@@ -159,7 +167,7 @@ impl Shared {
             (_, None) => return Err(Rejection::invalid("the request has no config")),
         };
         let done = match (action, config) {
-            (Action::Verify, Some(config)) => Verified::new(config).map(|_| ()),
+            (Action::Verify, Some(config)) => forwarding.verify(config).map(|_| ()),
             (Action::VerifyAndSave, Some(config)) => forwarding.save(config),
             (Action::VerifyAndCommit, Some(config)) => forwarding.replace(config).await,
             (Action::ReconcileAndCommit, Some(config)) => forwarding.reconcile(config).await,

@@ -1,11 +1,17 @@
-//! The control path: table entries, default actions, action profiles, groups, sessions.
+//! The control path: table entries and default actions.
 
 use super::Pipeline;
-use super::entry::{ActionCall, CloneSession, EntryAction, FieldMatch, Replica, TableEntry};
+use super::entry::{ActionCall, EntryAction, FieldMatch, TableEntry};
 use super::error::ControlError;
-use super::profile::in_use;
 use super::table::{Outcome, canonical_key, check_call};
-use crate::program::{ActionProfileId, TableId, TableInfo};
+use crate::program::{TableId, TableInfo};
+
+/// What an entry that was checked will lead to.
+enum Checked {
+    Ready(Outcome),
+    /// A set of actions, which is still to be made into a group.
+    Set,
+}
 
 impl Pipeline {
     pub(super) fn table_info(&self, table: TableId) -> Result<&TableInfo, ControlError> {
@@ -34,44 +40,55 @@ impl Pipeline {
         Ok(info)
     }
 
-    /// The entry as it is kept, and what it leads to.
+    /// The entry as it is kept, and what it will lead to; `replaced` is what it leads to now.
     fn check_entry(
         &self,
         table: TableId,
         entry: &TableEntry,
-    ) -> Result<(TableEntry, Outcome), ControlError> {
+        replaced: Option<&EntryAction>,
+    ) -> Result<(TableEntry, Checked), ControlError> {
         let info = self.table_info(table)?;
         let key = canonical_key(&info.name, &info.key, &entry.key)?;
         check_priority(info, entry.priority)?;
-        let outcome = match (&entry.action, info.action_profile) {
+        let checked = match (&entry.action, info.action_profile) {
             (EntryAction::Call(call), None) => {
                 check_call(&self.program, table.index(), call)?;
-                Outcome::Call(self.tables[table.index()].bind(&self.program, call, true))
+                let bound = self.tables[table.index()].bind(&self.program, call, true);
+                Checked::Ready(Outcome::Call(bound))
             }
             (EntryAction::Member(member), Some(profile)) => {
                 let profile = &self.profiles[profile.index()];
-                if profile.member(*member).is_none() {
+                if profile.has_sets() || profile.member(*member).is_none() {
                     return Err(ControlError::NotFound {
                         what: format!("member {member} of the action profile of {}", info.name),
                     });
                 }
-                Outcome::Member(*member)
+                Checked::Ready(Outcome::Member(*member))
             }
             (EntryAction::Group(group), Some(profile)) => {
                 let profile = &self.profiles[profile.index()];
-                if profile.group(*group).is_none() {
+                if profile.has_sets() || profile.group(*group).is_none() {
                     return Err(ControlError::NotFound {
                         what: format!("group {group} of the action profile of {}", info.name),
                     });
                 }
-                Outcome::Group(*group)
+                Checked::Ready(Outcome::Group(*group))
+            }
+            (EntryAction::Set(set), Some(profile)) => {
+                let freed = match replaced {
+                    Some(EntryAction::Set(old)) => old.actions.len(),
+                    _ => 0,
+                };
+                let state = &self.profiles[profile.index()];
+                state.check_set(&self.program, profile.index(), set, freed)?;
+                Checked::Set
             }
             (action, _) => {
                 return Err(ControlError::InvalidArgument {
                     what: format!("action of table {}", info.name),
                     value: format!("{action:?}"),
                     bound: if info.action_profile.is_some() {
-                        "a member or a group of its action profile".to_string()
+                        "a member, a group or a set of its action profile".to_string()
                     } else {
                         "an action: the table has no action profile".to_string()
                     },
@@ -83,7 +100,30 @@ impl Pipeline {
             priority: entry.priority,
             action: entry.action.clone(),
         };
-        Ok((entry, outcome))
+        Ok((entry, checked))
+    }
+
+    /// What an entry leads to; makes its set, if it has one, into a group.
+    fn settle(&mut self, table: TableId, entry: &TableEntry, checked: Checked) -> Outcome {
+        let profile = self.program.tables()[table.index()].action_profile;
+        match (checked, &entry.action, profile) {
+            (Checked::Ready(outcome), _, _) => outcome,
+            (Checked::Set, EntryAction::Set(set), Some(profile)) => {
+                let state = &mut self.profiles[profile.index()];
+                Outcome::Group(state.add_set(&self.program, set, &self.ports_down))
+            }
+            (Checked::Set, action, _) => unreachable!("{action:?} was checked to be a set"),
+        }
+    }
+
+    /// Gives back the set of an entry that goes or changes, if it has one.
+    pub(super) fn release(&mut self, table: TableId, action: &EntryAction, outcome: &Outcome) {
+        let profile = self.program.tables()[table.index()].action_profile;
+        if let (EntryAction::Set(_), Outcome::Group(group), Some(profile)) =
+            (action, outcome, profile)
+        {
+            self.profiles[profile.index()].remove_set(*group);
+        }
     }
 
     /// The number of the entry with a key.
@@ -108,7 +148,7 @@ impl Pipeline {
     /// `Immutable` for a table with constant entries.
     pub fn insert_entry(&mut self, table: TableId, entry: &TableEntry) -> Result<(), ControlError> {
         let info = self.mutable(table)?;
-        let (entry, outcome) = self.check_entry(table, entry)?;
+        let (entry, checked) = self.check_entry(table, entry, None)?;
         let state = &self.tables[table.index()];
         if state.find(entry.priority, &entry.key).is_some() {
             return Err(ControlError::AlreadyExists {
@@ -121,8 +161,8 @@ impl Pipeline {
                 limit: info.size,
             });
         }
-        let program = &self.program;
-        self.tables[table.index()].add(program, entry, outcome);
+        let outcome = self.settle(table, &entry, checked);
+        self.tables[table.index()].add(&self.program, entry, outcome);
         Ok(())
     }
 
@@ -133,12 +173,20 @@ impl Pipeline {
     pub fn modify_entry(&mut self, table: TableId, entry: &TableEntry) -> Result<(), ControlError> {
         self.mutable(table)?;
         let number = self.find_entry(table, &entry.key, entry.priority)?;
-        let (entry, outcome) = self.check_entry(table, entry)?;
+        let replaced = self.action_of(table, number);
+        let (entry, checked) = self.check_entry(table, entry, replaced)?;
+        let outcome = self.settle(table, &entry, checked);
         if let Some(stored) = self.tables[table.index()].entry_mut(number) {
-            stored.entry = entry;
-            stored.outcome = outcome;
+            let action = std::mem::replace(&mut stored.entry, entry).action;
+            let before = std::mem::replace(&mut stored.outcome, outcome);
+            self.release(table, &action, &before);
         }
         Ok(())
+    }
+
+    fn action_of(&self, table: TableId, number: u32) -> Option<&EntryAction> {
+        let stored = self.tables[table.index()].entries[number as usize].as_ref();
+        stored.map(|stored| &stored.entry.action)
     }
 
     /// Removes an entry.
@@ -153,7 +201,9 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         self.mutable(table)?;
         let number = self.find_entry(table, key, priority)?;
-        self.tables[table.index()].remove(number);
+        if let Some(stored) = self.tables[table.index()].remove(number) {
+            self.release(table, &stored.entry.action, &stored.outcome);
+        }
         Ok(())
     }
 
@@ -195,6 +245,11 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         let info = self.table_info(table)?;
         let call = match call {
+            None if info.const_default => {
+                return Err(ControlError::Immutable {
+                    what: format!("the default action of table {}", info.name),
+                });
+            }
             None => self.program.table_plans[table.index()].default.clone(),
             Some(call) => {
                 if info.const_default {
@@ -213,197 +268,6 @@ impl Pipeline {
     /// The default action of a table; `None` where a miss does nothing.
     pub fn default_action(&self, table: TableId) -> Option<ActionCall> {
         self.tables.get(table.index())?.default_call.clone()
-    }
-
-    // Action profiles.
-
-    fn profile_name(&self, profile: ActionProfileId) -> Result<String, ControlError> {
-        let profiles = self.program.action_profiles();
-        match profiles.get(profile.index()) {
-            Some(info) => Ok(info.name.clone()),
-            None => Err(ControlError::NotFound {
-                what: format!("action profile {}", profile.index()),
-            }),
-        }
-    }
-
-    /// Adds a member to an action profile.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, `AlreadyExists`, `NotFound`, `ResourceExhausted`.
-    pub fn insert_member(
-        &mut self,
-        profile: ActionProfileId,
-        id: u32,
-        call: &ActionCall,
-    ) -> Result<(), ControlError> {
-        self.profile_name(profile)?;
-        self.profiles[profile.index()].put_member(&self.program, profile.index(), id, call, false)
-    }
-
-    /// Changes the action of a member; all entries and groups that refer to it follow.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, `NotFound`.
-    pub fn modify_member(
-        &mut self,
-        profile: ActionProfileId,
-        id: u32,
-        call: &ActionCall,
-    ) -> Result<(), ControlError> {
-        self.profile_name(profile)?;
-        self.profiles[profile.index()].put_member(&self.program, profile.index(), id, call, true)
-    }
-
-    /// Removes a member that nothing refers to.
-    ///
-    /// # Errors
-    /// `NotFound`, `InvalidArgument` while an entry or group refers to it.
-    pub fn delete_member(&mut self, profile: ActionProfileId, id: u32) -> Result<(), ControlError> {
-        let name = self.profile_name(profile)?;
-        if let Some(table) = self.user(profile, &EntryAction::Member(id)) {
-            return Err(in_use(format!("member {id}"), format!("table {table}")));
-        }
-        self.profiles[profile.index()].delete_member(&name, id)
-    }
-
-    /// A table with an entry that refers to a member or group.
-    fn user(&self, profile: ActionProfileId, action: &EntryAction) -> Option<&str> {
-        let tables = self.program.tables().iter().zip(&self.tables);
-        tables
-            .filter(|(info, _)| info.action_profile == Some(profile))
-            .find(|(_, state)| state.iter().any(|stored| stored.entry.action == *action))
-            .map(|(info, _)| info.name.as_str())
-    }
-
-    /// Members of an action profile by ascending id.
-    pub fn members(&self, profile: ActionProfileId) -> impl Iterator<Item = (u32, &ActionCall)> {
-        let profile = self.profiles.get(profile.index());
-        profile.into_iter().flat_map(|profile| profile.members())
-    }
-
-    /// Adds a group of members. A member named twice is chosen twice as often.
-    ///
-    /// # Errors
-    /// `AlreadyExists`, `NotFound` when a member does not exist.
-    pub fn insert_group(
-        &mut self,
-        profile: ActionProfileId,
-        id: u32,
-        members: &[u32],
-    ) -> Result<(), ControlError> {
-        let name = self.profile_name(profile)?;
-        self.profiles[profile.index()].put_group(&name, id, members, false)
-    }
-
-    /// Changes the members of a group.
-    ///
-    /// # Errors
-    /// `NotFound` when the group or a member does not exist.
-    pub fn modify_group(
-        &mut self,
-        profile: ActionProfileId,
-        id: u32,
-        members: &[u32],
-    ) -> Result<(), ControlError> {
-        let name = self.profile_name(profile)?;
-        self.profiles[profile.index()].put_group(&name, id, members, true)
-    }
-
-    /// Removes a group that no entry refers to.
-    ///
-    /// # Errors
-    /// `NotFound`, `InvalidArgument` while an entry refers to it.
-    pub fn delete_group(&mut self, profile: ActionProfileId, id: u32) -> Result<(), ControlError> {
-        let name = self.profile_name(profile)?;
-        if let Some(table) = self.user(profile, &EntryAction::Group(id)) {
-            return Err(in_use(format!("group {id}"), format!("table {table}")));
-        }
-        self.profiles[profile.index()].delete_group(&name, id)
-    }
-
-    /// Groups of an action profile by ascending id.
-    pub fn groups(&self, profile: ActionProfileId) -> impl Iterator<Item = (u32, &[u32])> {
-        let profile = self.profiles.get(profile.index());
-        profile.into_iter().flat_map(|profile| profile.groups())
-    }
-
-    // Packet replication.
-
-    /// Adds a multicast group.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for an id that is 0 or not below
-    /// [`SESSION_ID_END`](super::limits::SESSION_ID_END) or a replica twice,
-    /// `AlreadyExists`, `ResourceExhausted`.
-    pub fn insert_multicast_group(
-        &mut self,
-        id: u16,
-        replicas: &[Replica],
-    ) -> Result<(), ControlError> {
-        self.replication.insert_group(id, replicas)
-    }
-
-    /// Changes the replicas of a multicast group.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, `NotFound`, `ResourceExhausted`.
-    pub fn modify_multicast_group(
-        &mut self,
-        id: u16,
-        replicas: &[Replica],
-    ) -> Result<(), ControlError> {
-        self.replication.modify_group(id, replicas)
-    }
-
-    /// Removes a multicast group.
-    ///
-    /// # Errors
-    /// `NotFound`.
-    pub fn delete_multicast_group(&mut self, id: u16) -> Result<(), ControlError> {
-        self.replication.delete_group(id)
-    }
-
-    /// Multicast groups by ascending id.
-    pub fn multicast_groups(&self) -> impl Iterator<Item = (u16, &[Replica])> {
-        self.replication.groups()
-    }
-
-    /// Adds a clone session.
-    ///
-    /// # Errors
-    /// Those of [`insert_multicast_group`](Self::insert_multicast_group).
-    pub fn insert_clone_session(
-        &mut self,
-        id: u16,
-        session: &CloneSession,
-    ) -> Result<(), ControlError> {
-        self.replication.insert_session(id, session)
-    }
-
-    /// Changes a clone session.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, `NotFound`, `ResourceExhausted`.
-    pub fn modify_clone_session(
-        &mut self,
-        id: u16,
-        session: &CloneSession,
-    ) -> Result<(), ControlError> {
-        self.replication.modify_session(id, session)
-    }
-
-    /// Removes a clone session.
-    ///
-    /// # Errors
-    /// `NotFound`.
-    pub fn delete_clone_session(&mut self, id: u16) -> Result<(), ControlError> {
-        self.replication.delete_session(id)
-    }
-
-    /// Clone sessions by ascending id.
-    pub fn clone_sessions(&self) -> impl Iterator<Item = (u16, &CloneSession)> {
-        self.replication.sessions()
     }
 }
 

@@ -47,6 +47,9 @@ pub(super) struct TableState {
     by_key: BTreeMap<(i32, Vec<FieldMatch>), u32>,
     pub(super) default: Option<Bound>,
     pub(super) default_call: Option<ActionCall>,
+    /// Packets that hit no entry.
+    pub(super) default_counter: CounterValue,
+    pub(super) default_meter: Meter,
     id: usize,
 }
 
@@ -62,6 +65,8 @@ impl TableState {
             by_key: BTreeMap::new(),
             default: None,
             default_call: None,
+            default_counter: CounterValue::default(),
+            default_meter: Meter::default(),
             id,
         };
         table.put_default(program, plan.default.clone());
@@ -134,13 +139,14 @@ impl TableState {
         true
     }
 
-    pub(super) fn remove(&mut self, number: u32) {
-        if let Some(stored) = self.entries[number as usize].take() {
-            self.index.remove(&stored.pattern, number);
-            self.by_key
-                .remove(&(stored.entry.priority, stored.entry.key));
-            self.free.push(number);
-        }
+    /// Removes an entry and gives it back.
+    pub(super) fn remove(&mut self, number: u32) -> Option<Entry> {
+        let stored = self.entries[number as usize].take()?;
+        self.index.remove(&stored.pattern, number);
+        self.by_key
+            .remove(&(stored.entry.priority, stored.entry.key.clone()));
+        self.free.push(number);
+        Some(stored)
     }
 
     /// Entries in the order of priority and key.
