@@ -16,6 +16,7 @@ use tonic::transport::server::TcpIncoming;
 
 use super::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
 use super::server::Server;
+use crate::metrics::RequestCountLayer;
 
 /// Longest message of a client: a program and its P4Info.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -105,10 +106,12 @@ impl Listener {
         server: Server,
         stop: impl Future<Output = ()>,
     ) -> Result<(), tonic::transport::Error> {
-        let service = P4RuntimeServer::new(server)
+        let service = P4RuntimeServer::new(server.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let requests = RequestCountLayer::new(server.requests());
         let router = Transport::builder()
+            .layer(requests)
             .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
             .add_service(service);

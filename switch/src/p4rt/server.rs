@@ -25,6 +25,7 @@ use super::streams::{STREAM_MESSAGES_MAX, Streams};
 use super::translation::TranslationTables;
 use crate::dataplane::{DataplaneHandle, ToController};
 use crate::log::{Level, Log};
+use crate::metrics::RequestCounts;
 use crate::pipeline::PipelineConfig;
 
 /// Version of the P4Runtime specification this follows.
@@ -59,6 +60,7 @@ struct Shared {
     forwarding: tokio::sync::Mutex<Forwarding>,
     /// The config that packets see; a copy of what is in `forwarding`.
     running: Mutex<Option<Arc<Verified>>>,
+    requests: RequestCounts,
 }
 
 impl Shared {
@@ -87,6 +89,7 @@ impl Server {
             streams: Mutex::new(Streams::new(settings.device_id)),
             forwarding: tokio::sync::Mutex::new(forwarding),
             running: Mutex::new(None),
+            requests: RequestCounts::default(),
         });
         let server = Self {
             shared: Arc::clone(&shared),
@@ -104,6 +107,11 @@ impl Server {
     pub async fn translate_with(&self, translations: TranslationTables) {
         let mut forwarding = self.shared.forwarding.lock().await;
         forwarding.translate_with(Arc::new(translations));
+    }
+
+    /// Where its calls are counted.
+    pub fn requests(&self) -> RequestCounts {
+        self.shared.requests.clone()
     }
 
     /// Packet-ins and digests that reached no controller: none was primary, or the

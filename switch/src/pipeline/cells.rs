@@ -38,7 +38,11 @@ impl Pipeline {
         value: CounterValue,
     ) -> Result<(), ControlError> {
         self.check_counter(counter, index)?;
-        self.machine.counters[counter.index()][index] = value;
+        let cell = &mut self.machine.counters[counter.index()][index];
+        let before = std::mem::replace(cell, value);
+        self.undo(move |pipeline| {
+            pipeline.machine.counters[counter.index()][index] = before;
+        });
         Ok(())
     }
 
@@ -85,7 +89,12 @@ impl Pipeline {
         self.check_direct_counter(table)?;
         let number = self.find_entry(table, key, priority)?;
         if let Some(stored) = self.tables[table.index()].entry_mut(number) {
-            stored.counter = value;
+            let before = std::mem::replace(&mut stored.counter, value);
+            self.undo(move |pipeline| {
+                if let Some(stored) = pipeline.tables[table.index()].entry_mut(number) {
+                    stored.counter = before;
+                }
+            });
         }
         Ok(())
     }
@@ -109,7 +118,9 @@ impl Pipeline {
         value: CounterValue,
     ) -> Result<(), ControlError> {
         self.check_direct_counter(table)?;
-        self.tables[table.index()].default_counter = value;
+        let counter = &mut self.tables[table.index()].default_counter;
+        let before = std::mem::replace(counter, value);
+        self.undo(move |pipeline| pipeline.tables[table.index()].default_counter = before);
         Ok(())
     }
 
@@ -156,8 +167,18 @@ impl Pipeline {
             });
         }
         let array = &mut self.machine.registers[register.index()];
-        let first = index * array.limbs;
-        value.write_limbs(&mut array.words[first..first + array.limbs]);
+        let cell = index * array.limbs..(index + 1) * array.limbs;
+        let before = self
+            .journal
+            .is_open()
+            .then(|| array.words[cell.clone()].to_vec());
+        value.write_limbs(&mut array.words[cell.clone()]);
+        if let Some(before) = before {
+            self.undo(move |pipeline| {
+                let array = &mut pipeline.machine.registers[register.index()];
+                array.words[cell].copy_from_slice(&before);
+            });
+        }
         Ok(())
     }
 
@@ -194,7 +215,10 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         self.check_meter(meter, index)?;
         check_rates(rates)?;
-        self.machine.meters[meter.index()][index].set_rates(rates);
+        let cell = &mut self.machine.meters[meter.index()][index];
+        let before = cell.clone();
+        cell.set_rates(rates);
+        self.undo(move |pipeline| pipeline.machine.meters[meter.index()][index] = before);
         Ok(())
     }
 
@@ -242,7 +266,13 @@ impl Pipeline {
         check_rates(rates)?;
         let number = self.find_entry(table, key, priority)?;
         if let Some(stored) = self.tables[table.index()].entry_mut(number) {
+            let before = stored.meter.clone();
             stored.meter.set_rates(rates);
+            self.undo(move |pipeline| {
+                if let Some(stored) = pipeline.tables[table.index()].entry_mut(number) {
+                    stored.meter = before;
+                }
+            });
         }
         Ok(())
     }
@@ -267,7 +297,10 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         self.check_direct_meter(table)?;
         check_rates(rates)?;
-        self.tables[table.index()].default_meter.set_rates(rates);
+        let meter = &mut self.tables[table.index()].default_meter;
+        let before = meter.clone();
+        meter.set_rates(rates);
+        self.undo(move |pipeline| pipeline.tables[table.index()].default_meter = before);
         Ok(())
     }
 
@@ -291,7 +324,12 @@ impl Pipeline {
         counts: ColourCounts,
     ) -> Result<(), ControlError> {
         self.check_meter(meter, index)?;
-        self.machine.meters[meter.index()][index].set_counts(counts);
+        let cell = &mut self.machine.meters[meter.index()][index];
+        let before = cell.counts();
+        cell.set_counts(counts);
+        self.undo(move |pipeline| {
+            pipeline.machine.meters[meter.index()][index].set_counts(before);
+        });
         Ok(())
     }
 
@@ -327,12 +365,25 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         self.check_direct_meter(table)?;
         let Some((key, priority)) = entry else {
-            self.tables[table.index()].default_meter.set_counts(counts);
+            let meter = &mut self.tables[table.index()].default_meter;
+            let before = meter.counts();
+            meter.set_counts(counts);
+            self.undo(move |pipeline| {
+                pipeline.tables[table.index()]
+                    .default_meter
+                    .set_counts(before);
+            });
             return Ok(());
         };
         let number = self.find_entry(table, key, priority)?;
         if let Some(stored) = self.tables[table.index()].entry_mut(number) {
+            let before = stored.meter.counts();
             stored.meter.set_counts(counts);
+            self.undo(move |pipeline| {
+                if let Some(stored) = pipeline.tables[table.index()].entry_mut(number) {
+                    stored.meter.set_counts(before);
+                }
+            });
         }
         Ok(())
     }

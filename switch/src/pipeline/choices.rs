@@ -51,7 +51,11 @@ impl Pipeline {
         call: &ActionCall,
     ) -> Result<(), ControlError> {
         self.profile_name(profile)?;
-        self.profiles[profile.index()].put_member(&self.program, profile.index(), id, call, false)
+        let place = profile.index();
+        let before = self.profiles[place].member(id).cloned();
+        self.profiles[place].put_member(&self.program, place, id, call, false)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
+        Ok(())
     }
 
     /// Changes the action of a member; all entries and groups that refer to it follow.
@@ -65,7 +69,11 @@ impl Pipeline {
         call: &ActionCall,
     ) -> Result<(), ControlError> {
         self.profile_name(profile)?;
-        self.profiles[profile.index()].put_member(&self.program, profile.index(), id, call, true)
+        let place = profile.index();
+        let before = self.profiles[place].member(id).cloned();
+        self.profiles[place].put_member(&self.program, place, id, call, true)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
+        Ok(())
     }
 
     /// Removes a member that nothing refers to.
@@ -80,7 +88,11 @@ impl Pipeline {
                 user: format!("an entry of table {table}"),
             });
         }
-        self.profiles[profile.index()].delete_member(&name, id)
+        let place = profile.index();
+        let before = self.profiles[place].member(id).cloned();
+        self.profiles[place].delete_member(&name, id)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
+        Ok(())
     }
 
     /// A table with an entry that refers to a member or group.
@@ -88,7 +100,10 @@ impl Pipeline {
         let tables = self.program.tables().iter().zip(&self.tables);
         tables
             .filter(|(info, _)| info.action_profile == Some(profile))
-            .find(|(_, state)| state.iter().any(|stored| stored.entry.action == *action))
+            .find(|(_, state)| {
+                let mut entries = state.unordered();
+                entries.any(|stored| stored.entry.action == *action)
+            })
             .map(|(info, _)| info.name.as_str())
     }
 
@@ -112,7 +127,11 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         let name = self.profile_name(profile)?;
         let (group, down) = ((members, max_size), &self.ports_down);
-        self.profiles[profile.index()].put_group(&name, id, group, false, down)
+        let place = profile.index();
+        let before = self.profiles[place].group(id).cloned();
+        self.profiles[place].put_group(&name, id, group, false, down)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
+        Ok(())
     }
 
     /// Changes the members of a group.
@@ -129,7 +148,11 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         let name = self.profile_name(profile)?;
         let (group, down) = ((members, max_size), &self.ports_down);
-        self.profiles[profile.index()].put_group(&name, id, group, true, down)
+        let place = profile.index();
+        let before = self.profiles[place].group(id).cloned();
+        self.profiles[place].put_group(&name, id, group, true, down)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
+        Ok(())
     }
 
     /// Removes a group that no entry refers to.
@@ -144,7 +167,11 @@ impl Pipeline {
                 user: format!("an entry of table {table}"),
             });
         }
-        self.profiles[profile.index()].delete_group(&name, id)
+        let place = profile.index();
+        let before = self.profiles[place].group(id).cloned();
+        self.profiles[place].delete_group(&name, id)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
+        Ok(())
     }
 
     /// Groups of an action profile by ascending id: members and `max_size`; none while
@@ -202,8 +229,11 @@ impl Pipeline {
         backups: &Backups,
     ) -> Result<(), ControlError> {
         self.check_group_id(id)?;
+        let before = self.replication.copy_of_group(id);
         self.replication
-            .insert_group(id, (replicas, backups), &self.ports_down)
+            .insert_group(id, (replicas, backups), &self.ports_down)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_group(id, before));
+        Ok(())
     }
 
     /// Changes the replicas of a multicast group; it has no backups any more.
@@ -228,8 +258,11 @@ impl Pipeline {
         replicas: &[Replica],
         backups: &Backups,
     ) -> Result<(), ControlError> {
+        let before = self.replication.copy_of_group(id);
         self.replication
-            .modify_group(id, (replicas, backups), &self.ports_down)
+            .modify_group(id, (replicas, backups), &self.ports_down)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_group(id, before));
+        Ok(())
     }
 
     /// Removes a multicast group.
@@ -237,7 +270,10 @@ impl Pipeline {
     /// # Errors
     /// `NotFound`.
     pub fn delete_multicast_group(&mut self, id: u32) -> Result<(), ControlError> {
-        self.replication.delete_group(id)
+        let before = self.replication.copy_of_group(id);
+        self.replication.delete_group(id)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_group(id, before));
+        Ok(())
     }
 
     /// Multicast groups by ascending id.
@@ -282,8 +318,11 @@ impl Pipeline {
         session: &CloneSession,
     ) -> Result<(), ControlError> {
         self.check_session(session)?;
+        let before = self.replication.session(id).cloned();
         self.replication
-            .insert_session(id, session, &self.ports_down)
+            .insert_session(id, session, &self.ports_down)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_session(id, before));
+        Ok(())
     }
 
     /// Changes a clone session.
@@ -296,8 +335,11 @@ impl Pipeline {
         session: &CloneSession,
     ) -> Result<(), ControlError> {
         self.check_session(session)?;
+        let before = self.replication.session(id).cloned();
         self.replication
-            .modify_session(id, session, &self.ports_down)
+            .modify_session(id, session, &self.ports_down)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_session(id, before));
+        Ok(())
     }
 
     /// Removes a clone session.
@@ -305,7 +347,10 @@ impl Pipeline {
     /// # Errors
     /// `NotFound`.
     pub fn delete_clone_session(&mut self, id: u32) -> Result<(), ControlError> {
-        self.replication.delete_session(id)
+        let before = self.replication.session(id).cloned();
+        self.replication.delete_session(id)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_session(id, before));
+        Ok(())
     }
 
     /// Clone sessions by ascending id.

@@ -44,11 +44,11 @@ impl Pipeline {
     fn check_entry(
         &self,
         table: TableId,
-        entry: &TableEntry,
+        entry: TableEntry,
         replaced: Option<&EntryAction>,
     ) -> Result<(TableEntry, Checked), ControlError> {
         let info = self.table_info(table)?;
-        let key = canonical_key(&info.name, &info.key, &entry.key)?;
+        let key = canonical_key(&info.name, &info.key, entry.key)?;
         check_priority(info, entry.priority)?;
         let checked = match (&entry.action, info.action_profile) {
             (EntryAction::Call(call), None) => {
@@ -95,34 +95,36 @@ impl Pipeline {
                 });
             }
         };
-        let entry = TableEntry {
-            key,
-            priority: entry.priority,
-            action: entry.action.clone(),
-        };
-        Ok((entry, checked))
+        Ok((TableEntry { key, ..entry }, checked))
     }
 
     /// What an entry leads to; makes its set, if it has one, into a group.
-    fn settle(&mut self, table: TableId, entry: &TableEntry, checked: Checked) -> Outcome {
+    fn settle(&mut self, table: TableId, action: &EntryAction, checked: Checked) -> Outcome {
         let profile = self.program.tables()[table.index()].action_profile;
-        match (checked, &entry.action, profile) {
+        match (checked, action, profile) {
             (Checked::Ready(outcome), _, _) => outcome,
             (Checked::Set, EntryAction::Set(set), Some(profile)) => {
-                let state = &mut self.profiles[profile.index()];
-                Outcome::Group(state.add_set(&self.program, set, &self.ports_down))
+                let place = profile.index();
+                let group = self.profiles[place].add_set(&self.program, set, &self.ports_down);
+                self.undo(move |pipeline| {
+                    pipeline.profiles[place].remove_set(group);
+                });
+                Outcome::Group(group)
             }
             (Checked::Set, action, _) => unreachable!("{action:?} was checked to be a set"),
         }
     }
 
     /// Gives back the set of an entry that goes or changes, if it has one.
-    pub(super) fn release(&mut self, table: TableId, action: &EntryAction, outcome: &Outcome) {
+    fn release(&mut self, table: TableId, action: &EntryAction, outcome: &Outcome) {
         let profile = self.program.tables()[table.index()].action_profile;
         if let (EntryAction::Set(_), Outcome::Group(group), Some(profile)) =
             (action, outcome, profile)
         {
-            self.profiles[profile.index()].remove_set(*group);
+            let (place, group) = (profile.index(), *group);
+            if let Some(removed) = self.profiles[place].remove_set(group) {
+                self.undo(move |pipeline| pipeline.profiles[place].put_back_set(group, removed));
+            }
         }
     }
 
@@ -134,7 +136,7 @@ impl Pipeline {
         priority: i32,
     ) -> Result<u32, ControlError> {
         let info = self.table_info(table)?;
-        let key = canonical_key(&info.name, &info.key, key)?;
+        let key = canonical_key(&info.name, &info.key, key.to_vec())?;
         let number = self.tables[table.index()].find(priority, &key);
         number.ok_or_else(|| ControlError::NotFound {
             what: format!("this entry of table {}", info.name),
@@ -146,23 +148,45 @@ impl Pipeline {
     /// # Errors
     /// `InvalidArgument`, `AlreadyExists`, `ResourceExhausted` when the table is full,
     /// `Immutable` for a table with constant entries.
-    pub fn insert_entry(&mut self, table: TableId, entry: &TableEntry) -> Result<(), ControlError> {
-        let info = self.mutable(table)?;
-        let (entry, checked) = self.check_entry(table, entry, None)?;
+    pub fn insert_entry(
+        &mut self,
+        table: TableId,
+        entry: impl Into<TableEntry>,
+    ) -> Result<(), ControlError> {
+        self.mutable(table)?;
+        let (entry, checked) = self.check_entry(table, entry.into(), None)?;
+        let info = &self.program.tables()[table.index()];
+        let exists = || ControlError::AlreadyExists {
+            what: format!("this entry of table {}", info.name),
+        };
+        // A set is made only for an entry that can be added; its members are looked up
+        // here, before there is anything to take back.
+        let is_set = matches!(checked, Checked::Set);
         let state = &self.tables[table.index()];
-        if state.find(entry.priority, &entry.key).is_some() {
-            return Err(ControlError::AlreadyExists {
-                what: format!("this entry of table {}", info.name),
+        if is_set || state.len() >= info.size {
+            if state.find(entry.priority, &entry.key).is_some() {
+                return Err(exists());
+            }
+            if state.len() >= info.size {
+                return Err(ControlError::ResourceExhausted {
+                    what: format!("table {}", info.name),
+                    limit: info.size,
+                });
+            }
+        }
+        let outcome = self.settle(table, &entry.action, checked);
+        let info = &self.program.tables()[table.index()];
+        let exists = || ControlError::AlreadyExists {
+            what: format!("this entry of table {}", info.name),
+        };
+        let state = &mut self.tables[table.index()];
+        let added = state.add(&self.program, entry, outcome, self.now_us);
+        let number = added.ok_or_else(exists)?;
+        if self.journaling() {
+            self.undo(move |pipeline| {
+                pipeline.tables[table.index()].remove(number);
             });
         }
-        if state.len() >= info.size {
-            return Err(ControlError::ResourceExhausted {
-                what: format!("table {}", info.name),
-                limit: info.size,
-            });
-        }
-        let outcome = self.settle(table, &entry, checked);
-        self.tables[table.index()].add(&self.program, entry, outcome);
         Ok(())
     }
 
@@ -170,23 +194,39 @@ impl Pipeline {
     ///
     /// # Errors
     /// `InvalidArgument`, `NotFound`, `Immutable`.
-    pub fn modify_entry(&mut self, table: TableId, entry: &TableEntry) -> Result<(), ControlError> {
+    pub fn modify_entry(
+        &mut self,
+        table: TableId,
+        entry: impl Into<TableEntry>,
+    ) -> Result<(), ControlError> {
         self.mutable(table)?;
+        let entry = entry.into();
         let number = self.find_entry(table, &entry.key, entry.priority)?;
-        let replaced = self.action_of(table, number);
+        let replaced = self.tables[table.index()].entries[number as usize].as_ref();
+        let replaced = replaced.map(|stored| &stored.entry.action);
         let (entry, checked) = self.check_entry(table, entry, replaced)?;
-        let outcome = self.settle(table, &entry, checked);
-        if let Some(stored) = self.tables[table.index()].entry_mut(number) {
-            let action = std::mem::replace(&mut stored.entry, entry).action;
-            let before = std::mem::replace(&mut stored.outcome, outcome);
-            self.release(table, &action, &before);
+        let outcome = self.settle(table, &entry.action, checked);
+        if let Some(before) = self.put_action(table, number, entry.action, outcome) {
+            self.release(table, &before.0, &before.1);
+            self.undo(move |pipeline| {
+                pipeline.put_action(table, number, before.0, before.1);
+            });
         }
         Ok(())
     }
 
-    fn action_of(&self, table: TableId, number: u32) -> Option<&EntryAction> {
-        let stored = self.tables[table.index()].entries[number as usize].as_ref();
-        stored.map(|stored| &stored.entry.action)
+    fn put_action(
+        &mut self,
+        table: TableId,
+        number: u32,
+        action: EntryAction,
+        outcome: Outcome,
+    ) -> Option<(EntryAction, Outcome)> {
+        let stored = self.tables[table.index()].entry_mut(number)?;
+        Some((
+            std::mem::replace(&mut stored.entry.action, action),
+            std::mem::replace(&mut stored.outcome, outcome),
+        ))
     }
 
     /// Removes an entry.
@@ -201,8 +241,12 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         self.mutable(table)?;
         let number = self.find_entry(table, key, priority)?;
-        if let Some(stored) = self.tables[table.index()].remove(number) {
+        let removed = self.tables[table.index()].remove(number);
+        if let Some(stored) = &removed {
             self.release(table, &stored.entry.action, &stored.outcome);
+        }
+        if let Some(stored) = removed.filter(|_| self.journaling()) {
+            self.undo(move |pipeline| pipeline.tables[table.index()].put_back(number, stored));
         }
         Ok(())
     }
@@ -261,7 +305,12 @@ impl Pipeline {
                 Some(call.clone())
             }
         };
-        self.tables[table.index()].put_default(&self.program, call);
+        let state = &mut self.tables[table.index()];
+        let before = state.default_call.clone();
+        state.put_default(&self.program, call);
+        self.undo(move |pipeline| {
+            pipeline.tables[table.index()].put_default(&pipeline.program, before);
+        });
         Ok(())
     }
 

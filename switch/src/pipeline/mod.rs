@@ -24,7 +24,10 @@ mod extraction;
 mod forward;
 mod hash;
 mod headers;
+mod identity;
+mod idle;
 mod index;
+mod journal;
 mod machine;
 mod meter;
 mod packet;
@@ -48,10 +51,12 @@ pub use entry::{
 };
 pub use error::ControlError;
 pub use forward::{EmitSink, TrafficSink};
+pub use idle::{Expired, IDLE_TIMEOUT_MIN_US, Idle};
 pub use packet::{DequeueInfo, Queued};
-pub use statistics::{DropCause, Event, Statistics};
+pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
 
 use crate::program::{Program, Slot, ones};
+use journal::Journal;
 use machine::Machine;
 use packet::Pool;
 use profile::Profile;
@@ -73,6 +78,11 @@ pub struct Pipeline {
     pool: Pool,
     /// The drop port as `egress_spec` shows it.
     drop_spec: u64,
+    journal: Journal,
+    /// Time as control operations see it.
+    now_us: u64,
+    /// Table that is looked at first for idle entries.
+    idle_table: usize,
     /// Buffers that are kept from packet to packet.
     key: Vec<u64>,
     frame: Vec<u8>,
@@ -104,6 +114,9 @@ impl Pipeline {
             ports_down: BTreeSet::new(),
             value_sets,
             pool: Pool::default(),
+            journal: Journal::default(),
+            now_us: 0,
+            idle_table: 0,
             key: Vec::with_capacity(16),
             frame: Vec::with_capacity(2048),
             replicas: Vec::new(),
@@ -125,5 +138,14 @@ impl Pipeline {
     /// What has happened to packets so far.
     pub fn statistics(&self) -> &Statistics {
         &self.machine.statistics
+    }
+
+    /// Counts of every table, in the order of [`Program::tables`].
+    pub fn table_counts(&self) -> impl Iterator<Item = TableCounts> {
+        self.tables.iter().map(|table| TableCounts {
+            entries: table.len(),
+            hits: table.hits,
+            misses: table.misses,
+        })
     }
 }

@@ -83,6 +83,13 @@ impl Group {
     }
 }
 
+/// What a set was made into.
+#[derive(Debug)]
+pub(super) struct RemovedSet {
+    group: Group,
+    members: Vec<(u32, Member)>,
+}
+
 /// The members and groups of one profile.
 ///
 /// Either the control plane writes members and groups, or its entries bring sets of
@@ -196,6 +203,22 @@ impl Profile {
         }
         self.members.remove(&id);
         Ok(())
+    }
+
+    /// Brings a member to what it was; `None`: it was not there.
+    pub(super) fn put_back_member(&mut self, id: u32, before: Option<Member>) {
+        match before {
+            Some(member) => self.members.insert(id, member),
+            None => self.members.remove(&id),
+        };
+    }
+
+    /// Brings a group to what it was; `None`: it was not there.
+    pub(super) fn put_back_group(&mut self, id: u32, before: Option<Group>) {
+        match before {
+            Some(group) => self.groups.insert(id, group),
+            None => self.groups.remove(&id),
+        };
     }
 
     pub(super) fn put_group(
@@ -312,14 +335,22 @@ impl Profile {
         id
     }
 
-    /// Takes back a set that [`add_set`](Self::add_set) made.
-    pub(super) fn remove_set(&mut self, id: u32) {
-        if let Some(group) = self.groups.remove(&id) {
-            for member in &group.members {
-                self.members.remove(&member.member);
-            }
-            self.sets -= 1;
-        }
+    /// Takes back a set that [`add_set`](Self::add_set) made; gives what it was made of.
+    pub(super) fn remove_set(&mut self, id: u32) -> Option<RemovedSet> {
+        let group = self.groups.remove(&id)?;
+        self.sets -= 1;
+        let ids = group.members.iter().map(|member| member.member);
+        let members = ids
+            .filter_map(|id| Some((id, self.members.remove(&id)?)))
+            .collect();
+        Some(RemovedSet { group, members })
+    }
+
+    /// Undoes [`remove_set`](Self::remove_set).
+    pub(super) fn put_back_set(&mut self, id: u32, removed: RemovedSet) {
+        self.groups.insert(id, removed.group);
+        self.members.extend(removed.members);
+        self.sets += 1;
     }
 }
 

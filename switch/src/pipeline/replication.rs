@@ -8,7 +8,7 @@ use super::error::ControlError;
 
 /// The replicas of a group or session, and those that are made while ports are down.
 #[derive(Clone, Debug, Default)]
-struct Copies {
+pub(super) struct Copies {
     replicas: Vec<Replica>,
     backups: Backups,
     live: Vec<Replica>,
@@ -101,6 +101,27 @@ impl Replication {
                 session.copies.refresh(down);
             }
         }
+    }
+
+    /// A group that is there.
+    pub(super) fn copy_of_group(&self, id: u32) -> Option<Copies> {
+        self.groups.get(&id).cloned()
+    }
+
+    /// Brings a group to what it was; `None`: it was not there.
+    pub(super) fn put_back_group(&mut self, id: u32, before: Option<Copies>) {
+        match before {
+            Some(copies) => self.groups.insert(id, copies),
+            None => self.groups.remove(&id),
+        };
+    }
+
+    /// Brings a session to what it was; `None`: it was not there.
+    pub(super) fn put_back_session(&mut self, id: u32, before: Option<Session>) {
+        match before {
+            Some(session) => self.sessions.insert(id, session),
+            None => self.sessions.remove(&id),
+        };
     }
 
     pub(super) fn insert_group(

@@ -171,7 +171,11 @@ fn apply(
     let hit = state.index.get(key);
     let entry = hit.and_then(|number| state.entries[number as usize].as_mut());
     if let Some(entry) = entry {
+        state.hits = state.hits.wrapping_add(1);
         entry.counter.add(machine.ingress_bytes);
+        if program.tables()[table].supports_timeout {
+            entry.last_hit_us = machine.now_us;
+        }
         if let (Some((slot, width)), Some(meter)) =
             (plan.meter_target, program.tables()[table].direct_meter)
         {
@@ -197,17 +201,20 @@ fn apply(
             }
         }
     }
-    if program.tables()[table].direct_counter.is_some() {
-        state.default_counter.add(machine.ingress_bytes);
-    }
-    if let (Some((slot, width)), Some(meter)) =
-        (plan.meter_target, program.tables()[table].direct_meter)
-    {
-        let unit = program.meters()[meter.index()].unit;
-        let colour = state
-            .default_meter
-            .execute(unit, machine.ingress_bytes, machine.now_us);
-        machine.words[slot as usize] = colour as u64 & ones(width);
+    if hit.is_none() {
+        state.misses = state.misses.wrapping_add(1);
+        if program.tables()[table].direct_counter.is_some() {
+            state.default_counter.add(machine.ingress_bytes);
+        }
+        if let (Some((slot, width)), Some(meter)) =
+            (plan.meter_target, program.tables()[table].direct_meter)
+        {
+            let unit = program.meters()[meter.index()].unit;
+            let colour = state
+                .default_meter
+                .execute(unit, machine.ingress_bytes, machine.now_us);
+            machine.words[slot as usize] = colour as u64 & ones(width);
+        }
     }
     match &state.default {
         Some(bound) => {

@@ -79,8 +79,13 @@ impl Pipeline {
             }
             compiled.extend(masked);
         }
-        self.machine.value_sets[set.index()] = compiled;
-        self.value_sets[set.index()] = members.to_vec();
+        let place = set.index();
+        let compiled = std::mem::replace(&mut self.machine.value_sets[place], compiled);
+        let members = std::mem::replace(&mut self.value_sets[place], members.to_vec());
+        self.undo(move |pipeline| {
+            pipeline.machine.value_sets[place] = compiled;
+            pipeline.value_sets[place] = members;
+        });
         Ok(())
     }
 }

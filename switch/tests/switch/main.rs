@@ -4,9 +4,11 @@
 mod config;
 mod entities;
 mod errors;
+mod exposition;
 mod fuzz;
 mod links;
 mod messages;
+mod metrics;
 mod network;
 mod programs;
 mod rig;
