@@ -10,6 +10,5 @@ mod links;
 mod messages;
 mod metrics;
 mod network;
-mod programs;
 mod rig;
 mod stream;
