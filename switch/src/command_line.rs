@@ -94,6 +94,10 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     statistics: Option<PathBuf>,
 
+    /// Answer http://ADDR/metrics (Prometheus) and /healthz there
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_host_port)]
+    metrics_addr: Option<String>,
+
     /// Log to the standard output
     #[arg(long)]
     log_console: bool,
@@ -156,6 +160,8 @@ pub struct Settings {
     pub capture_directory: Option<PathBuf>,
     /// File for statistics.
     pub statistics: Option<PathBuf>,
+    /// Where counts are answered over HTTP.
+    pub metrics_address: Option<String>,
     /// Where the log goes.
     pub log: LogTo,
     /// Least level that is logged.
@@ -295,6 +301,7 @@ impl Arguments {
             seed: self.seed,
             capture_directory: self.pcap,
             statistics: self.statistics,
+            metrics_address: self.metrics_addr,
             log: match (self.log_console, self.log_file) {
                 (true, _) => LogTo::Console,
                 (false, Some(path)) => LogTo::File(path),
@@ -303,6 +310,13 @@ impl Arguments {
             log_level: self.log_level,
             notes,
         })
+    }
+}
+
+fn parse_host_port(text: &str) -> Result<String, String> {
+    match text.parse() {
+        Ok(Address::Tcp(address)) => Ok(address),
+        _ => Err("it must be HOST:PORT (like 127.0.0.1:9100 or [::1]:9100)".to_owned()),
     }
 }
 
@@ -423,6 +437,8 @@ mod tests {
                 "--no-p4 --grpc-server-addr 9559",
                 "`9559` is not an address",
             ),
+            ("--no-p4 --metrics-addr 9100", "it must be HOST:PORT"),
+            ("--no-p4 --metrics-addr unix:/a", "it must be HOST:PORT"),
             ("--no-p4 -L loud", "`loud` is not a level"),
             ("--no-p4 --log-console --log-file a", "cannot be used with"),
         ] {

@@ -2,6 +2,7 @@
 
 pub mod dataplane;
 pub mod log;
+pub mod metrics;
 pub mod p4rt;
 pub mod pipeline;
 pub mod ports;

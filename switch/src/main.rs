@@ -6,6 +6,7 @@ mod compatibility;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +14,9 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use command_line::{LogTo, Settings, Task};
-use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings};
+use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, Snapshot};
 use wormcast_switch::log::{Level, Log};
+use wormcast_switch::metrics::{Device, Devices, MetricsServer};
 use wormcast_switch::p4rt::{Listener, Server, ServerSettings};
 use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
 use wormcast_switch::program::Program;
@@ -106,7 +108,9 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
             pipeline: pipeline_config,
         };
         let server = Server::new(server_settings, handle.clone(), from_dataplane, log.clone());
+        let metrics = serve_metrics(&settings, &handle, &server).await?;
         let ended = tokio::select! {
+            () = metrics => Err("the metrics server has ended".into()),
             served = listener.serve(server.clone(), std::future::pending()) => {
                 served.map_err(Into::into)
             }
@@ -129,6 +133,30 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     } else {
         Err("the data plane ended by a panic".into())
     }
+}
+
+/// The server of `--metrics-addr`, to be polled; without one, what never ends.
+async fn serve_metrics(
+    settings: &Settings,
+    handle: &DataplaneHandle,
+    server: &Server,
+) -> Result<Pin<Box<dyn Future<Output = ()>>>, Box<dyn Error>> {
+    let Some(address) = &settings.metrics_address else {
+        return Ok(Box::pin(std::future::pending()));
+    };
+    let requests = server.requests();
+    let lost = server.clone();
+    let device = Device {
+        id: settings.device_id,
+        dataplane: handle.clone(),
+        undelivered: Arc::new(move || lost.undelivered()),
+    };
+    let devices: Devices = Arc::new(move || vec![device.clone()]);
+    let metrics = MetricsServer::bind(address, devices, requests)
+        .await
+        .map_err(|error| format!("--metrics-addr {address}: {error}"))?;
+    println!("Metrics on http://{}/metrics", metrics.local_address()?);
+    Ok(Box::pin(metrics.serve()))
 }
 
 fn open_log(settings: &Settings) -> Result<Log, Box<dyn Error>> {
@@ -172,9 +200,10 @@ async fn wait_for_end(
 
 /// Writes the statistics to the log and to their file.
 async fn report(handle: &DataplaneHandle, server: &Server, settings: &Settings, log: &Log) {
-    let Ok(mut snapshot) = handle.run(|engine| engine.snapshot()).await else {
+    let Ok(counts) = handle.run(|engine| engine.counts()).await else {
         return;
     };
+    let mut snapshot = Snapshot::from(counts);
     (
         snapshot.packet_ins_no_primary,
         snapshot.packet_ins_stream_full,

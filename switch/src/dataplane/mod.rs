@@ -15,5 +15,5 @@ mod traffic;
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
 pub use engine::{Dataplane, DataplaneSettings, Engine, PortSettings};
-pub use snapshot::{PortSnapshot, Snapshot};
+pub use snapshot::{Counts, PortDrops, PortSnapshot, QueueSnapshot, Snapshot, TableSnapshot};
 pub use traffic::{DigestMessage, ToController};

@@ -1,12 +1,16 @@
 //! Counts of the whole switch at one moment.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::engine::Engine;
 use super::port::Link;
-use crate::pipeline::{DropCause, Event};
+use super::traffic::TO_CONTROLLER_MAX;
+use crate::pipeline::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
+use crate::ports::EgressQueue;
+use crate::program::Program;
 
 /// Counts since the switch started, but for `pipeline`: since the program was installed.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -27,10 +31,63 @@ pub struct Snapshot {
     pub packet_ins_stream_full: u64,
     /// Frames a controller sent into the pipeline.
     pub packet_outs: u64,
+    /// Packet-ins and digests that wait for the server now.
+    pub to_controller_waiting: usize,
+    /// Most of them that may wait.
+    pub to_controller_waiting_max: usize,
+    /// Name of the program, as far as it has one.
+    pub program: Option<String>,
     /// Counts of the pipeline, by name; causes of drops begin with `drop.`.
     pub pipeline: BTreeMap<String, u64>,
+    /// Drops by ingress port and cause, as far as there were any.
+    pub drops_by_port: Vec<PortDrops>,
+    /// Tables, those of ingress first.
+    pub tables: Vec<TableSnapshot>,
     /// Ports, in order of their number.
     pub ports: Vec<PortSnapshot>,
+}
+
+/// Packets that came in by one port and ended in the pipeline for one cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PortDrops {
+    /// Ingress port; `None` stands for all from [`PORTS_COUNTED`] on.
+    pub port: Option<u16>,
+    /// Name of the cause.
+    pub cause: &'static str,
+    /// Packets.
+    pub packets: u64,
+}
+
+/// Counts of one table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TableSnapshot {
+    /// Its name.
+    pub table: String,
+    /// Entries there are.
+    pub entries: usize,
+    /// Entries the program asks room for.
+    pub size: usize,
+    /// Packets that matched an entry.
+    pub hits: u64,
+    /// Packets that matched none.
+    pub misses: u64,
+}
+
+/// Counts of the queue of one priority of one port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct QueueSnapshot {
+    /// Priority, from 0 up.
+    pub queue: usize,
+    /// Packets taken in.
+    pub enqueued: u64,
+    /// Packets that left for egress.
+    pub dequeued: u64,
+    /// Packets that found it full.
+    pub tail_drops: u64,
+    /// Packets in it now.
+    pub depth: usize,
+    /// Most packets there have been in it.
+    pub depth_max: usize,
 }
 
 /// Counts of one port.
@@ -66,6 +123,8 @@ pub struct PortSnapshot {
     pub queued: usize,
     /// Packets that found the egress queue full.
     pub queue_tail_drops: u64,
+    /// Its queues, one a priority.
+    pub queues: Vec<QueueSnapshot>,
     /// Frames lost on purpose.
     pub impaired_lost: u64,
     /// Frames sent twice on purpose.
@@ -78,43 +137,49 @@ pub struct PortSnapshot {
     pub impaired_overflowed: u64,
 }
 
+/// The same as a [`Snapshot`], as the data plane keeps it: quick to take, since no name is
+/// written out.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// All but what is below.
+    snapshot: Snapshot,
+    program: Option<Arc<Program>>,
+    statistics: Statistics,
+    tables: Vec<TableCounts>,
+}
+
 impl Engine {
     /// Counts at this moment.
     pub fn snapshot(&mut self) -> Snapshot {
-        let mut snapshot = Snapshot {
-            uptime_us: self.clock.now_us(),
-            no_program: self.no_program,
-            program_replaced: self.program_replaced,
-            packet_ins: self.traffic.packet_ins,
-            to_controller_full: self.traffic.to_controller_full,
-            packet_outs: self.packet_outs,
-            ..Snapshot::default()
+        self.counts().into()
+    }
+
+    /// Counts at this moment, to be made a [`Snapshot`] on another thread.
+    pub fn counts(&mut self) -> Counts {
+        let mut counts = Counts {
+            snapshot: Snapshot {
+                uptime_us: self.clock.now_us(),
+                no_program: self.no_program,
+                program_replaced: self.program_replaced,
+                packet_ins: self.traffic.packet_ins,
+                to_controller_full: self.traffic.to_controller_full,
+                packet_outs: self.packet_outs,
+                to_controller_waiting: self.traffic.to_controller_waiting(),
+                to_controller_waiting_max: TO_CONTROLLER_MAX,
+                ..Snapshot::default()
+            },
+            ..Counts::default()
         };
         if let Some(pipeline) = &self.pipeline {
-            let statistics = pipeline.statistics();
-            let mut add = |name: String, value| snapshot.pipeline.insert(name, value);
-            add("received".to_owned(), statistics.received);
-            add("transmitted".to_owned(), statistics.transmitted);
-            add("enqueued".to_owned(), statistics.enqueued);
-            add("replicated".to_owned(), statistics.replicated);
-            add("cloned_ingress".to_owned(), statistics.cloned_ingress);
-            add("cloned_egress".to_owned(), statistics.cloned_egress);
-            add("resubmitted".to_owned(), statistics.resubmitted);
-            add("recirculated".to_owned(), statistics.recirculated);
-            for cause in DropCause::ALL {
-                add(format!("drop.{}", cause.name()), statistics.dropped(*cause));
-            }
-            for event in Event::ALL {
-                add(event.name().to_owned(), statistics.event(*event));
-            }
+            counts.program = Some(Arc::clone(pipeline.program()));
+            counts.statistics = pipeline.statistics().clone();
+            counts.tables.extend(pipeline.table_counts());
         }
         for position in 0..self.traffic.ports.len() {
-            snapshot.ports.push(self.port_snapshot(position));
+            let port = self.port_snapshot(position);
+            counts.snapshot.ports.push(port);
         }
-        snapshot
-            .ports
-            .sort_by_key(|port| port.port.unwrap_or(u16::MAX));
-        snapshot
+        counts
     }
 
     fn port_snapshot(&mut self, position: usize) -> PortSnapshot {
@@ -124,6 +189,7 @@ impl Engine {
             no_link: port.no_link,
             queued: port.queue.len(),
             queue_tail_drops: port.queue.tail_drops(),
+            queues: queue_snapshots(&port.queue),
             ..PortSnapshot::default()
         };
         match &port.link {
@@ -159,4 +225,68 @@ impl Engine {
         }
         snapshot
     }
+}
+
+impl From<Counts> for Snapshot {
+    fn from(counts: Counts) -> Self {
+        let mut snapshot = counts.snapshot;
+        snapshot
+            .ports
+            .sort_by_key(|port| port.port.unwrap_or(u16::MAX));
+        let Some(program) = counts.program else {
+            return snapshot;
+        };
+        snapshot.program = Some(program.name().to_owned());
+        let tables = program.tables().iter().zip(&counts.tables);
+        let tables = tables.map(|(info, counts)| TableSnapshot {
+            table: info.name.clone(),
+            entries: counts.entries,
+            size: info.size,
+            hits: counts.hits,
+            misses: counts.misses,
+        });
+        snapshot.tables.extend(tables);
+        let drops = counts.statistics.drops_by_port();
+        let drops = drops.map(|(port, cause, packets)| PortDrops {
+            port: (usize::from(port) < PORTS_COUNTED).then_some(port),
+            cause: cause.name(),
+            packets,
+        });
+        snapshot.drops_by_port.extend(drops);
+        snapshot.pipeline = by_name(&counts.statistics);
+        snapshot
+    }
+}
+
+fn by_name(statistics: &Statistics) -> BTreeMap<String, u64> {
+    let packets = [
+        ("received", statistics.received),
+        ("transmitted", statistics.transmitted),
+        ("enqueued", statistics.enqueued),
+        ("replicated", statistics.replicated),
+        ("cloned_ingress", statistics.cloned_ingress),
+        ("cloned_egress", statistics.cloned_egress),
+        ("resubmitted", statistics.resubmitted),
+        ("recirculated", statistics.recirculated),
+    ];
+    let packets = packets.map(|(name, value)| (name.to_owned(), value));
+    let drops = DropCause::ALL.iter();
+    let drops = drops.map(|cause| (format!("drop.{}", cause.name()), statistics.dropped(*cause)));
+    let events = Event::ALL.iter();
+    let events = events.map(|event| (event.name().to_owned(), statistics.event(*event)));
+    packets.into_iter().chain(drops).chain(events).collect()
+}
+
+fn queue_snapshots<T>(queue: &EgressQueue<T>) -> Vec<QueueSnapshot> {
+    let counts = queue.counts().enumerate();
+    counts
+        .map(|(queue, counts)| QueueSnapshot {
+            queue,
+            enqueued: counts.enqueued,
+            dequeued: counts.dequeued,
+            tail_drops: counts.tail_drops,
+            depth: counts.depth,
+            depth_max: counts.depth_max,
+        })
+        .collect()
 }

@@ -80,6 +80,11 @@ impl TrafficManager {
         self.clock.unix_us(self.now_us)
     }
 
+    /// Packet-ins and digests that the server has not taken yet.
+    pub(super) fn to_controller_waiting(&self) -> usize {
+        self.to_controller.max_capacity() - self.to_controller.capacity()
+    }
+
     fn tell_controller(&mut self, message: ToController) {
         match self.to_controller.try_send(message) {
             Ok(()) => self.packet_ins += 1,

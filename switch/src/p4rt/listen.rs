@@ -16,6 +16,8 @@ use tonic::transport::server::TcpIncoming;
 
 use super::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
 use super::server::Server;
+use super::tls::TlsSettings;
+use crate::metrics::RequestCountLayer;
 
 /// Longest message of a client: a program and its P4Info.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -105,10 +107,26 @@ impl Listener {
         server: Server,
         stop: impl Future<Output = ()>,
     ) -> Result<(), tonic::transport::Error> {
-        let service = P4RuntimeServer::new(server)
+        self.serve_with(None, server, stop).await
+    }
+
+    /// Answers until `stop` is ready, with TLS if there are settings for it.
+    pub async fn serve_with(
+        self,
+        tls: Option<&TlsSettings>,
+        server: Server,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), tonic::transport::Error> {
+        let service = P4RuntimeServer::new(server.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        let router = Transport::builder()
+        let requests = RequestCountLayer::new(server.requests());
+        let mut transport = Transport::builder();
+        if let Some(tls) = tls {
+            transport = transport.tls_config(tls.config())?;
+        }
+        let router = transport
+            .layer(requests)
             .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
             .add_service(service);

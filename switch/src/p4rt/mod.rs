@@ -25,6 +25,7 @@ mod roles;
 mod schema;
 mod server;
 mod streams;
+mod tls;
 mod write;
 
 pub use binding::SchemaError;
@@ -34,6 +35,7 @@ pub use rejection::Rejection;
 pub use roles::{P4RoleConfig, PacketFilter, ROLE_CONFIG_TYPE};
 pub use schema::Schema;
 pub use server::{Server, ServerSettings};
+pub use tls::{TlsArguments, TlsError, TlsSettings};
 
 /// Messages and services generated from the P4Runtime protocol files.
 #[allow(missing_docs, rustdoc::all, clippy::all)]

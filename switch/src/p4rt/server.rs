@@ -29,6 +29,7 @@ use super::roles::Access;
 use super::streams::{Outgoing, STREAM_MESSAGES_MAX, Streams};
 use crate::dataplane::{DataplaneHandle, ToController};
 use crate::log::{Level, Log};
+use crate::metrics::RequestCounts;
 use crate::pipeline::PipelineConfig;
 
 /// Version of the P4Runtime specification this follows.
@@ -63,6 +64,7 @@ pub(super) struct Shared {
     forwarding: tokio::sync::Mutex<Forwarding>,
     /// The config that packets see; a copy of what is in `forwarding`.
     running: Mutex<Option<Arc<Verified>>>,
+    requests: RequestCounts,
     /// Told when an entry may have got an idle timeout.
     pub(super) ages: Notify,
 }
@@ -93,11 +95,17 @@ impl Server {
             streams: Mutex::new(Streams::new(settings.device_id)),
             forwarding: tokio::sync::Mutex::new(forwarding),
             running: Mutex::new(None),
+            requests: RequestCounts::default(),
             ages: Notify::new(),
         });
         tokio::spawn(deliver(Arc::clone(&shared), from_dataplane));
         tokio::spawn(watch_ages(Arc::clone(&shared)));
         Self { shared }
+    }
+
+    /// Where its calls are counted.
+    pub fn requests(&self) -> RequestCounts {
+        self.shared.requests.clone()
     }
 
     /// Digest messages that were not sent, for the config that runs.

@@ -45,6 +45,7 @@ impl Pipeline {
     ) {
         let statistics = &mut self.machine.statistics;
         statistics.received = statistics.received.wrapping_add(1);
+        statistics.begin(port.0);
         if packet.len() > limits::PACKET_BYTES_MAX {
             statistics.count_drop(DropCause::TooLong);
             return;
@@ -81,6 +82,7 @@ impl Pipeline {
         };
         let port = body.port;
         let priority = body.priority;
+        self.machine.statistics.begin(body.ingress_port.0);
         body.restore(&mut self.machine);
         self.pool.give(body);
         self.machine.marks = Default::default();

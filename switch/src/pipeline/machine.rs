@@ -128,7 +128,7 @@ impl Machine {
                 })
                 .collect(),
             value_sets: vec![Vec::new(); program.value_sets().len()],
-            statistics: Statistics::default(),
+            statistics: Statistics::new(),
             generator: ChaCha8Rng::seed_from_u64(config.seed),
             input: Vec::with_capacity(512),
             wide: WideScratch::default(),

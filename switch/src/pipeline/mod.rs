@@ -49,7 +49,7 @@ pub use error::ControlError;
 pub use forward::{EmitSink, TrafficSink};
 pub use idle::{Expired, IDLE_TIMEOUT_MIN_US, Idle};
 pub use packet::{DequeueInfo, Queued};
-pub use statistics::{DropCause, Event, Statistics};
+pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
 
 use crate::program::{Program, Slot, ones};
 use journal::Journal;
@@ -128,5 +128,14 @@ impl Pipeline {
     /// What has happened to packets so far.
     pub fn statistics(&self) -> &Statistics {
         &self.machine.statistics
+    }
+
+    /// Counts of every table, in the order of [`Program::tables`].
+    pub fn table_counts(&self) -> impl Iterator<Item = TableCounts> {
+        self.tables.iter().map(|table| TableCounts {
+            entries: table.len(),
+            hits: table.hits,
+            misses: table.misses,
+        })
     }
 }

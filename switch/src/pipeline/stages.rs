@@ -169,6 +169,7 @@ fn apply(
     let hit = state.index.get(key);
     let entry = hit.and_then(|number| state.entries[number as usize].as_mut());
     if let Some(entry) = entry {
+        state.hits = state.hits.wrapping_add(1);
         entry.counter.add(machine.ingress_bytes);
         if program.tables()[table].supports_timeout {
             entry.last_hit_us = machine.now_us;
@@ -197,6 +198,9 @@ fn apply(
                 machine.statistics.count_event(Event::EmptyGroup);
             }
         }
+    }
+    if hit.is_none() {
+        state.misses = state.misses.wrapping_add(1);
     }
     match &state.default {
         Some(bound) => {

@@ -63,6 +63,10 @@ pub(super) struct TableState {
     pub(super) deadlines: BTreeSet<(u64, u32)>,
     pub(super) default: Option<Bound>,
     pub(super) default_call: Option<ActionCall>,
+    /// Packets that matched an entry, modulo 2^64.
+    pub(super) hits: u64,
+    /// Packets that matched none, modulo 2^64.
+    pub(super) misses: u64,
     id: usize,
 }
 
@@ -80,6 +84,8 @@ impl TableState {
             deadlines: BTreeSet::new(),
             default: None,
             default_call: None,
+            hits: 0,
+            misses: 0,
             id,
         };
         table.put_default(program, plan.default.clone());

@@ -20,7 +20,7 @@ pub mod vlan;
 pub use impairment::{Impairment, ImpairmentCounts, ImpairmentSettings, ImpairmentTable};
 pub use interface::{Interface, InterfaceError};
 pub use pcap::PcapWriter;
-pub use queue::EgressQueue;
+pub use queue::{EgressQueue, QueueCounts};
 pub use rate::TokenBucket;
 pub use readiness::{Waker, wait};
 pub use receive::{ReceiveCounts, ReceiveRing};

@@ -9,10 +9,31 @@ use std::collections::VecDeque;
 /// queue.
 #[derive(Debug)]
 pub struct EgressQueue<T> {
-    queues: Vec<VecDeque<Waiting<T>>>,
+    queues: Vec<Queue<T>>,
     frames_max: usize,
     frames: usize,
-    tail_drops: u64,
+}
+
+/// The queue of one priority.
+#[derive(Debug)]
+struct Queue<T> {
+    waiting: VecDeque<Waiting<T>>,
+    counts: QueueCounts,
+}
+
+/// Counts of the queue of one priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounts {
+    /// Packets taken in.
+    pub enqueued: u64,
+    /// Packets that left for egress.
+    pub dequeued: u64,
+    /// Packets turned away because the queue was full.
+    pub tail_drops: u64,
+    /// Packets in the queue now.
+    pub depth: usize,
+    /// Most packets there have been in it.
+    pub depth_max: usize,
 }
 
 #[derive(Debug)]
@@ -39,10 +60,14 @@ impl<T> EgressQueue<T> {
     /// Queues for priorities 0 to `priorities` − 1 of at most `frames_max` packets each.
     pub fn new(priorities: u8, frames_max: usize) -> Self {
         Self {
-            queues: (0..priorities.max(1)).map(|_| VecDeque::new()).collect(),
+            queues: (0..priorities.max(1))
+                .map(|_| Queue {
+                    waiting: VecDeque::new(),
+                    counts: QueueCounts::default(),
+                })
+                .collect(),
             frames_max,
             frames: 0,
-            tail_drops: 0,
         }
     }
 
@@ -51,15 +76,18 @@ impl<T> EgressQueue<T> {
     pub fn push(&mut self, priority: u8, item: T, now_us: u64) -> Result<(), T> {
         let index = usize::from(priority).min(self.queues.len() - 1);
         let queue = &mut self.queues[index];
-        if queue.len() >= self.frames_max {
-            self.tail_drops += 1;
+        let depth = queue.waiting.len();
+        if depth >= self.frames_max {
+            queue.counts.tail_drops += 1;
             return Err(item);
         }
-        queue.push_back(Waiting {
+        queue.waiting.push_back(Waiting {
             item,
             enqueued_us: now_us,
-            depth: queue.len() as u32,
+            depth: depth as u32,
         });
+        queue.counts.enqueued += 1;
+        queue.counts.depth_max = queue.counts.depth_max.max(depth + 1);
         self.frames += 1;
         Ok(())
     }
@@ -73,14 +101,15 @@ impl<T> EgressQueue<T> {
             .queues
             .iter_mut()
             .rev()
-            .find(|queue| !queue.is_empty())?;
-        let waiting = queue.pop_front()?;
+            .find(|queue| !queue.waiting.is_empty())?;
+        let waiting = queue.waiting.pop_front()?;
+        queue.counts.dequeued += 1;
         self.frames -= 1;
         Some(Dequeued {
             item: waiting.item,
             enqueued_us: waiting.enqueued_us,
             enqueue_depth: waiting.depth,
-            dequeue_depth: queue.len() as u32,
+            dequeue_depth: queue.waiting.len() as u32,
         })
     }
 
@@ -96,7 +125,16 @@ impl<T> EgressQueue<T> {
 
     /// Packets turned away because their queue was full.
     pub fn tail_drops(&self) -> u64 {
-        self.tail_drops
+        let queues = self.queues.iter();
+        queues.map(|queue| queue.counts.tail_drops).sum()
+    }
+
+    /// Counts of each priority, from 0 up.
+    pub fn counts(&self) -> impl Iterator<Item = QueueCounts> {
+        self.queues.iter().map(|queue| QueueCounts {
+            depth: queue.waiting.len(),
+            ..queue.counts
+        })
     }
 }
 
@@ -137,6 +175,24 @@ mod tests {
         assert_eq!(queue.tail_drops(), 1);
         queue.push(1, 4, 0).unwrap();
         assert_eq!(queue.len(), 3);
+        queue.pop().unwrap();
+        queue.pop().unwrap();
+        let counts: Vec<QueueCounts> = queue.counts().collect();
+        let first = QueueCounts {
+            enqueued: 2,
+            dequeued: 1,
+            tail_drops: 1,
+            depth: 1,
+            depth_max: 2,
+        };
+        let second = QueueCounts {
+            enqueued: 1,
+            dequeued: 1,
+            tail_drops: 0,
+            depth: 0,
+            depth_max: 1,
+        };
+        assert_eq!(counts, [first, second]);
     }
 
     #[test]

@@ -1,0 +1,16 @@
+//! Counts of the switch for Prometheus, over HTTP.
+//!
+//! All numbers come from [`Snapshot`](crate::dataplane::Snapshot), the same that
+//! `--statistics` writes, and from [`RequestCounts`]; nothing is counted here a second time.
+
+mod exposition;
+mod families;
+mod process;
+mod requests;
+mod server;
+
+pub use exposition::{Exposition, Family, Kind, Sample};
+pub use families::{device_families, request_families};
+pub use process::process_families;
+pub use requests::{RequestCount, RequestCountLayer, RequestCounts};
+pub use server::{CONNECTIONS_MAX, Device, Devices, MetricsServer, Undelivered};
