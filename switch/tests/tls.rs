@@ -119,10 +119,16 @@ async fn call(port: u16, tls: Option<ClientTlsConfig>) -> Result<(), String> {
     if let Some(tls) = tls {
         endpoint = endpoint.tls_config(tls).unwrap();
     }
-    let channel: Channel = endpoint.connect().await.map_err(|error| error.to_string())?;
+    let channel: Channel = endpoint
+        .connect()
+        .await
+        .map_err(|error| error.to_string())?;
     let mut client = P4RuntimeClient::new(channel);
     let answer = client.capabilities(CapabilitiesRequest { device_id: 1 });
-    answer.await.map(|_| ()).map_err(|status| status.to_string())
+    answer
+        .await
+        .map(|_| ())
+        .map_err(|status| status.to_string())
 }
 
 fn trusting(authority: &Authority) -> ClientTlsConfig {
@@ -181,7 +187,10 @@ fn options_that_lack_another_say_so() {
         key: None,
         ..good.clone()
     };
-    assert_eq!(refusal(&key), "--grpc-server-ssl needs --grpc-server-key too");
+    assert_eq!(
+        refusal(&key),
+        "--grpc-server-ssl needs --grpc-server-key too"
+    );
     let unsigned = TlsArguments {
         authority: None,
         ..good.clone()

@@ -10,12 +10,13 @@ use super::digests::Digests;
 use super::proto::p4::v1::{
     ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, CounterEntry,
     DigestEntry, Entity, ForwardingPipelineConfig, MeterConfig, MeterEntry, MulticastGroupEntry,
-    PacketReplicationEngineEntry, RegisterEntry, TableEntry, Update, entity,
+    PacketReplicationEngineEntry, RegisterEntry, TableEntry, Update, ValueSetEntry, entity,
     packet_replication_engine_entry as pre, update,
 };
 use super::read::{self, Source};
 use super::rejection::Rejection;
 use super::schema::Schema;
+use super::translation::TranslationTables;
 use super::write::Target;
 use crate::dataplane::DataplaneHandle;
 use crate::pipeline::{Pipeline, PipelineConfig};
@@ -38,7 +39,10 @@ pub struct Verified {
 
 impl Verified {
     /// Reads the program, and binds the P4Info to it.
-    pub fn new(config: ForwardingPipelineConfig) -> Result<Self, Rejection> {
+    pub fn new(
+        config: ForwardingPipelineConfig,
+        translations: &TranslationTables,
+    ) -> Result<Self, Rejection> {
         let p4info = config
             .p4info
             .as_ref()
@@ -55,7 +59,7 @@ impl Verified {
         })?;
         let program = Program::from_json(json)
             .map_err(|error| Rejection::invalid(format!("p4_device_config: {error}")))?;
-        let schema = Schema::bind(p4info, &program)
+        let schema = Schema::bind_translated(p4info, &program, translations)
             .map_err(|error| Rejection::invalid(error.to_string()))?;
         Ok(Self {
             schema,
@@ -73,7 +77,7 @@ impl Verified {
 
     /// Whether entries of some table can have an idle timeout.
     pub fn has_ages(&self) -> bool {
-        self.schema.tables().any(|table| table.ages)
+        self.schema.tables().any(|table| table.has_idle_timeout)
     }
 
     /// Whether the pipeline runs this config's program.
@@ -106,6 +110,7 @@ impl Verified {
 pub struct Forwarding {
     dataplane: DataplaneHandle,
     settings: PipelineConfig,
+    translations: Arc<TranslationTables>,
     running: Option<Arc<Verified>>,
     saved: Option<(Arc<Verified>, Pipeline)>,
 }
@@ -116,9 +121,20 @@ impl Forwarding {
         Self {
             dataplane,
             settings,
+            translations: Arc::default(),
             running: None,
             saved: None,
         }
+    }
+
+    /// What translated types of the configs that are set from now on stand for.
+    pub fn translate_with(&mut self, translations: Arc<TranslationTables>) {
+        self.translations = translations;
+    }
+
+    /// Finds out whether a config is good.
+    pub fn verify(&self, config: ForwardingPipelineConfig) -> Result<Verified, Rejection> {
+        Verified::new(config, &self.translations)
     }
 
     /// What reads and writes refer to: the saved config, else the one that runs.
@@ -136,7 +152,7 @@ impl Forwarding {
 
     /// VERIFY_AND_SAVE: reads and writes refer to it from now on, packets do not.
     pub fn save(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
-        let verified = Arc::new(Verified::new(config)?);
+        let verified = Arc::new(self.verify(config)?);
         let pipeline = verified.pipeline(self.settings);
         self.saved = Some((verified, pipeline));
         Ok(())
@@ -154,7 +170,7 @@ impl Forwarding {
 
     /// VERIFY_AND_COMMIT: the config runs, with empty tables.
     pub async fn replace(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
-        let verified = Arc::new(Verified::new(config)?);
+        let verified = Arc::new(self.verify(config)?);
         let pipeline = verified.pipeline(self.settings);
         self.saved = None;
         self.install(verified, pipeline).await
@@ -178,7 +194,7 @@ impl Forwarding {
         let Some(old) = self.running.clone() else {
             return self.replace(config).await;
         };
-        let new = Arc::new(Verified::new(config)?);
+        let new = Arc::new(self.verify(config)?);
         let mut pipeline = new.pipeline(self.settings);
         let replayed = Arc::clone(&new);
         self.dataplane
@@ -278,7 +294,7 @@ fn everything() -> Vec<Entity> {
     };
     let defaults = TableEntry {
         is_default_action: true,
-        ..TableEntry::default()
+        ..entries.clone()
     };
     vec![
         replication(pre::Type::MulticastGroupEntry(
@@ -293,6 +309,7 @@ fn everything() -> Vec<Entity> {
         )),
         of(entity::Entity::TableEntry(entries)),
         of(entity::Entity::TableEntry(defaults)),
+        of(entity::Entity::ValueSetEntry(ValueSetEntry::default())),
         of(entity::Entity::CounterEntry(CounterEntry::default())),
         of(entity::Entity::RegisterEntry(RegisterEntry::default())),
         of(entity::Entity::MeterEntry(MeterEntry::default())),

@@ -9,6 +9,7 @@ mod arbitration;
 mod batch;
 mod binding;
 mod bytestring;
+mod cells;
 mod cookies;
 mod digests;
 mod entry;
@@ -16,6 +17,7 @@ mod forwarding;
 mod listen;
 mod meters;
 mod notifications;
+mod objects;
 mod packet_io;
 mod profiles;
 mod read;
@@ -26,6 +28,10 @@ mod schema;
 mod server;
 mod streams;
 mod tls;
+mod translation;
+mod types;
+mod value_sets;
+mod values;
 mod write;
 
 pub use binding::SchemaError;
@@ -36,6 +42,7 @@ pub use roles::{P4RoleConfig, PacketFilter, ROLE_CONFIG_TYPE};
 pub use schema::Schema;
 pub use server::{Server, ServerSettings};
 pub use tls::{TlsArguments, TlsError, TlsSettings};
+pub use translation::{TranslationError, TranslationTables};
 
 /// Messages and services generated from the P4Runtime protocol files.
 #[allow(missing_docs, rustdoc::all, clippy::all)]

@@ -27,6 +27,7 @@ use super::proto::p4::v1::{
 use super::rejection::{Rejection, code_name, write_status};
 use super::roles::Access;
 use super::streams::{Outgoing, STREAM_MESSAGES_MAX, Streams};
+use super::translation::TranslationTables;
 use crate::dataplane::{DataplaneHandle, ToController};
 use crate::log::{Level, Log};
 use crate::metrics::RequestCounts;
@@ -101,6 +102,13 @@ impl Server {
         tokio::spawn(deliver(Arc::clone(&shared), from_dataplane));
         tokio::spawn(watch_ages(Arc::clone(&shared)));
         Self { shared }
+    }
+
+    /// What translated types of the configs that are set from now on stand for; nothing
+    /// unless this says so.
+    pub async fn translate_with(&self, translations: TranslationTables) {
+        let mut forwarding = self.shared.forwarding.lock().await;
+        forwarding.translate_with(Arc::new(translations));
     }
 
     /// Where its calls are counted.
@@ -197,7 +205,7 @@ impl Shared {
             (_, None) => return Err(Rejection::invalid("the request has no config")),
         };
         let done = match (action, config) {
-            (Action::Verify, Some(config)) => Verified::new(config).map(|_| ()),
+            (Action::Verify, Some(config)) => forwarding.verify(config).map(|_| ()),
             (Action::VerifyAndSave, Some(config)) => forwarding.save(config),
             (Action::VerifyAndCommit, Some(config)) => forwarding.replace(config).await,
             (Action::ReconcileAndCommit, Some(config)) => forwarding.reconcile(config).await,

@@ -63,6 +63,9 @@ pub(super) struct TableState {
     pub(super) deadlines: BTreeSet<(u64, u32)>,
     pub(super) default: Option<Bound>,
     pub(super) default_call: Option<ActionCall>,
+    /// Packets that hit no entry.
+    pub(super) default_counter: CounterValue,
+    pub(super) default_meter: Meter,
     /// Packets that matched an entry, modulo 2^64.
     pub(super) hits: u64,
     /// Packets that matched none, modulo 2^64.
@@ -84,6 +87,8 @@ impl TableState {
             deadlines: BTreeSet::new(),
             default: None,
             default_call: None,
+            default_counter: CounterValue::default(),
+            default_meter: Meter::default(),
             hits: 0,
             misses: 0,
             id,
