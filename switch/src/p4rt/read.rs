@@ -8,7 +8,7 @@ use super::proto::p4::v1::table_entry::IdleTimeout as IdleTime;
 use super::proto::p4::v1::{Entity, TableEntry, entity, table_action};
 use super::rejection::Rejection;
 use super::schema::{Schema, TableSchema};
-use super::write::{entity_name, find_table, no_ages, no_extern};
+use super::write::{find_table, no_ages, no_extern};
 use super::{meters, profiles, replication, value_sets};
 use crate::pipeline::{self, EntryAction, Pipeline};
 
@@ -46,10 +46,6 @@ pub fn find(source: &mut Source<'_>, filter: &Entity) -> Result<Vec<Entity>, Rej
         entity::Entity::DigestEntry(filter) => source.digests.read(source.schema, filter),
         entity::Entity::ExternEntry(filter) if filter.extern_type_id == 0 => Ok(Vec::new()),
         entity::Entity::ExternEntry(filter) => Err(no_extern(filter.extern_type_id)),
-        other => Err(Rejection::unimplemented(format!(
-            "reading {} is not supported",
-            entity_name(other)
-        ))),
     }
 }
 
