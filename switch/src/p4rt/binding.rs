@@ -169,7 +169,10 @@ fn bind_table(
         fields,
         actions: of_table,
         has_priority: described.has_priority,
-        const_entries: described.const_entries,
+        // BMv2's JSON does not tell entries that can be changed from constant ones.
+        const_entries: described.const_entries
+            && (table.is_const_table || !table.has_initial_entries),
+        size: usize::try_from(table.size).unwrap_or(0),
         const_default: described.const_default,
         direct_counter: None,
         direct_meter: None,
@@ -205,7 +208,7 @@ fn bind_table(
                     "direct meter `{meter_name}` of table `{name}` is not in the program"
                 ));
             }
-            schema.direct_meter = Some(meter_kind(meter.spec.as_ref()));
+            schema.direct_meter = Some(meter_kind(meter.spec.as_ref(), meter.preamble.as_ref()));
         }
     }
     Ok(schema)

@@ -72,7 +72,11 @@ impl Verified {
 
     /// A pipeline with empty tables.
     pub fn pipeline(&self, settings: PipelineConfig) -> Pipeline {
-        Pipeline::new(Arc::clone(&self.program), settings)
+        let mut pipeline = Pipeline::new(Arc::clone(&self.program), settings);
+        for table in self.schema.tables().filter(|table| !table.const_entries) {
+            pipeline.open_table(table.table, table.size);
+        }
+        pipeline
     }
 
     /// Whether entries of some table can have an idle timeout.

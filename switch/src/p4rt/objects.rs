@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::binding::{Bound, bind_match_kind, identity, misfit};
 use super::proto::p4::config::v1::{
-    self as info, action_profile::SelectorSizeSemantics, counter_spec::Unit, meter_spec,
+    self as info, Preamble, action_profile::SelectorSizeSemantics, counter_spec::Unit, meter_spec,
 };
 use super::schema::{
     CounterSchema, CounterUnit, FieldSchema, MeterKind, MeterSchema, ProfileSchema, RegisterSchema,
@@ -23,12 +23,20 @@ pub fn counter_unit(spec: Option<&info::CounterSpec>) -> CounterUnit {
     }
 }
 
-/// Which configs a meter takes.
-pub fn meter_kind(spec: Option<&info::MeterSpec>) -> MeterKind {
+/// Which configs a meter takes: `MeterSpec.Type`, or the annotation of the program that it
+/// is made of, which p4c leaves to whoever reads the P4Info.
+pub fn meter_kind(spec: Option<&info::MeterSpec>, preamble: Option<&Preamble>) -> MeterKind {
     use meter_spec::Type;
+    let annotated = |name: &str| {
+        let annotations = preamble.map(|preamble| preamble.annotations.as_slice());
+        let mut annotations = annotations.unwrap_or_default().iter();
+        annotations.any(|annotation| annotation == name)
+    };
     match spec.and_then(|spec| Type::try_from(spec.r#type).ok()) {
         Some(Type::SingleRateThreeColor) => MeterKind::SingleRateThreeColour,
         Some(Type::SingleRateTwoColor) => MeterKind::SingleRateTwoColour,
+        _ if annotated("@single_rate_three_color") => MeterKind::SingleRateThreeColour,
+        _ if annotated("@single_rate_two_color") => MeterKind::SingleRateTwoColour,
         Some(Type::TwoRateThreeColor) | None => MeterKind::TwoRateThreeColour,
     }
 }
@@ -103,7 +111,7 @@ pub fn bind_meter(meter: &info::Meter, types: &Types<'_>, program: &Program) -> 
         meter: of_program,
         size,
         index: types.index(meter.index_type_name.as_ref(), size)?,
-        kind: meter_kind(meter.spec.as_ref()),
+        kind: meter_kind(meter.spec.as_ref(), meter.preamble.as_ref()),
     })
 }
 

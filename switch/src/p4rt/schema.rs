@@ -52,6 +52,8 @@ pub struct TableSchema {
     pub has_priority: bool,
     /// Entries cannot be changed.
     pub const_entries: bool,
+    /// Most entries, as the P4Info says.
+    pub size: usize,
     /// The default action cannot be changed.
     pub const_default: bool,
     /// Unit of the counter that each entry has, if they have one.

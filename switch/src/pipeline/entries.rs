@@ -23,9 +23,21 @@ impl Pipeline {
             })
     }
 
+    /// Lets the entries that the program brings be changed, and the table hold `size` of
+    /// them if that is more; for a table without such entries it changes nothing. The JSON of
+    /// p4c does not tell `entries` from `const entries`; the P4Info does.
+    pub fn open_table(&mut self, table: TableId, size: usize) {
+        if let Some(state) = self.tables.get_mut(table.index())
+            && state.const_entries
+        {
+            state.const_entries = false;
+            state.size = state.size.max(size);
+        }
+    }
+
     fn mutable(&self, table: TableId) -> Result<&TableInfo, ControlError> {
         let info = self.table_info(table)?;
-        if info.const_entries {
+        if self.tables[table.index()].const_entries {
             return Err(ControlError::Immutable {
                 what: format!("the entries of table {}", info.name),
             });
@@ -163,14 +175,14 @@ impl Pipeline {
         // here, before there is anything to take back.
         let is_set = matches!(checked, Checked::Set);
         let state = &self.tables[table.index()];
-        if is_set || state.len() >= info.size {
+        if is_set || state.len() >= state.size {
             if state.find(entry.priority, &entry.key).is_some() {
                 return Err(exists());
             }
-            if state.len() >= info.size {
+            if state.len() >= state.size {
                 return Err(ControlError::ResourceExhausted {
                     what: format!("table {}", info.name),
-                    limit: info.size,
+                    limit: state.size,
                 });
             }
         }

@@ -64,6 +64,10 @@ pub(super) struct TableState {
     pub(super) deadlines: BTreeSet<(u64, u32)>,
     pub(super) default: Option<Bound>,
     pub(super) default_call: Option<ActionCall>,
+    /// Its entries are fixed.
+    pub(super) const_entries: bool,
+    /// Most entries.
+    pub(super) size: usize,
     /// Packets that hit no entry.
     pub(super) default_counter: CounterValue,
     pub(super) default_meter: Meter,
@@ -88,6 +92,8 @@ impl TableState {
             deadlines: BTreeSet::new(),
             default: None,
             default_call: None,
+            const_entries: info.const_entries,
+            size: info.size,
             default_counter: CounterValue::default(),
             default_meter: Meter::default(),
             hits: 0,
