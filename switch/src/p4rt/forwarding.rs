@@ -1,10 +1,10 @@
 //! The forwarding-pipeline config: what a controller sets, and what follows from it.
 
 use std::ops::Range;
-use std::str;
 use std::sync::{Arc, Mutex};
 
 use super::batch::{Atomicity, Batch, Results};
+use super::configs::{Checked, Configs};
 use super::cookies::Cookies;
 use super::digests::Digests;
 use super::proto::p4::v1::{
@@ -15,59 +15,29 @@ use super::proto::p4::v1::{
 };
 use super::read::{self, Source};
 use super::rejection::Rejection;
-use super::schema::Schema;
 use super::translation::TranslationTables;
 use super::write::Target;
 use crate::dataplane::DataplaneHandle;
 use crate::pipeline::{Pipeline, PipelineConfig};
-use crate::program::Program;
 
 /// Updates of a `Write` that are applied before packets have their turn again, unless it is
 /// all or none.
 const UPDATES_A_TURN: usize = 128;
 
-/// A config that was found good.
+/// A config that was found good, with what one switch adds to it.
 pub struct Verified {
-    /// As the controller gave it.
-    pub config: ForwardingPipelineConfig,
-    /// Its P4Info, bound to its program.
-    pub schema: Schema,
-    program: Arc<Program>,
+    pub(super) checked: Arc<Checked>,
     pub(super) cookies: Mutex<Cookies>,
     pub(super) digests: Mutex<Digests>,
 }
 
 impl Verified {
-    /// Reads the program, and binds the P4Info to it.
-    pub fn new(
-        config: ForwardingPipelineConfig,
-        translations: &TranslationTables,
-    ) -> Result<Self, Rejection> {
-        let p4info = config
-            .p4info
-            .as_ref()
-            .ok_or_else(|| Rejection::invalid("the config has no P4Info"))?;
-        if config.p4_device_config.is_empty() {
-            return Err(Rejection::invalid(
-                "the config has no p4_device_config; it must be the JSON that p4c-bm2-ss writes",
-            ));
-        }
-        let json = str::from_utf8(&config.p4_device_config).map_err(|error| {
-            Rejection::invalid(format!(
-                "p4_device_config must be the JSON that p4c-bm2-ss writes: {error}"
-            ))
-        })?;
-        let program = Program::from_json(json)
-            .map_err(|error| Rejection::invalid(format!("p4_device_config: {error}")))?;
-        let schema = Schema::bind_translated(p4info, &program, translations)
-            .map_err(|error| Rejection::invalid(error.to_string()))?;
-        Ok(Self {
-            schema,
-            program: Arc::new(program),
+    fn new(checked: Arc<Checked>) -> Self {
+        Self {
+            checked,
             cookies: Mutex::new(Cookies::default()),
             digests: Mutex::new(Digests::default()),
-            config,
-        })
+        }
     }
 
     /// A pipeline with empty tables.
@@ -114,6 +84,7 @@ impl Verified {
 pub struct Forwarding {
     dataplane: DataplaneHandle,
     settings: PipelineConfig,
+    configs: Arc<Configs>,
     translations: Arc<TranslationTables>,
     running: Option<Arc<Verified>>,
     saved: Option<(Arc<Verified>, Pipeline)>,
@@ -121,10 +92,15 @@ pub struct Forwarding {
 
 impl Forwarding {
     /// None yet.
-    pub fn new(dataplane: DataplaneHandle, settings: PipelineConfig) -> Self {
+    pub fn new(
+        dataplane: DataplaneHandle,
+        settings: PipelineConfig,
+        configs: Arc<Configs>,
+    ) -> Self {
         Self {
             dataplane,
             settings,
+            configs,
             translations: Arc::default(),
             running: None,
             saved: None,
@@ -136,9 +112,9 @@ impl Forwarding {
         self.translations = translations;
     }
 
-    /// Finds out whether a config is good.
-    pub fn verify(&self, config: ForwardingPipelineConfig) -> Result<Verified, Rejection> {
-        Verified::new(config, &self.translations)
+    fn check(&self, config: ForwardingPipelineConfig) -> Result<Verified, Rejection> {
+        let checked = self.configs.check(config, &self.translations)?;
+        Ok(Verified::new(checked))
     }
 
     /// What reads and writes refer to: the saved config, else the one that runs.
@@ -154,9 +130,14 @@ impl Forwarding {
         self.running.as_ref()
     }
 
+    /// VERIFY: changes nothing.
+    pub fn verify(&self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
+        self.check(config).map(|_| ())
+    }
+
     /// VERIFY_AND_SAVE: reads and writes refer to it from now on, packets do not.
     pub fn save(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
-        let verified = Arc::new(self.verify(config)?);
+        let verified = Arc::new(self.check(config)?);
         let pipeline = verified.pipeline(self.settings);
         self.saved = Some((verified, pipeline));
         Ok(())
@@ -174,7 +155,7 @@ impl Forwarding {
 
     /// VERIFY_AND_COMMIT: the config runs, with empty tables.
     pub async fn replace(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
-        let verified = Arc::new(self.verify(config)?);
+        let verified = Arc::new(self.check(config)?);
         let pipeline = verified.pipeline(self.settings);
         self.saved = None;
         self.install(verified, pipeline).await
@@ -198,7 +179,7 @@ impl Forwarding {
         let Some(old) = self.running.clone() else {
             return self.replace(config).await;
         };
-        let new = Arc::new(self.verify(config)?);
+        let new = Arc::new(self.check(config)?);
         let mut pipeline = new.pipeline(self.settings);
         let replayed = Arc::clone(&new);
         self.dataplane

@@ -9,6 +9,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::arbitration::StreamId;
 use super::batch::{Atomicity, Batch};
+use super::configs::Configs;
 use super::digests::DigestCounts;
 use super::forwarding::{Forwarding, Verified, no_config};
 use super::notifications::{deliver, watch_ages};
@@ -58,6 +59,7 @@ pub struct Server {
 }
 
 pub(super) struct Shared {
+    device_id: u64,
     pub(super) dataplane: DataplaneHandle,
     pub(super) log: Log,
     streams: Mutex<Streams>,
@@ -89,8 +91,20 @@ impl Server {
         from_dataplane: mpsc::Receiver<ToController>,
         log: Log,
     ) -> Self {
-        let forwarding = Forwarding::new(dataplane.clone(), settings.pipeline);
+        Self::sharing(settings, dataplane, from_dataplane, log, Arc::default())
+    }
+
+    /// The same, which shares configs with the other servers that were given `configs`.
+    pub fn sharing(
+        settings: ServerSettings,
+        dataplane: DataplaneHandle,
+        from_dataplane: mpsc::Receiver<ToController>,
+        log: Log,
+        configs: Arc<Configs>,
+    ) -> Self {
+        let forwarding = Forwarding::new(dataplane.clone(), settings.pipeline, configs);
         let shared = Arc::new(Shared {
+            device_id: settings.device_id,
             dataplane,
             log,
             streams: Mutex::new(Streams::new(settings.device_id)),
@@ -109,6 +123,11 @@ impl Server {
     pub async fn translate_with(&self, translations: TranslationTables) {
         let mut forwarding = self.shared.forwarding.lock().await;
         forwarding.translate_with(Arc::new(translations));
+    }
+
+    /// The device that controllers must name.
+    pub fn device_id(&self) -> u64 {
+        self.shared.device_id
     }
 
     /// Where its calls are counted.
@@ -205,7 +224,7 @@ impl Shared {
             (_, None) => return Err(Rejection::invalid("the request has no config")),
         };
         let done = match (action, config) {
-            (Action::Verify, Some(config)) => forwarding.verify(config).map(|_| ()),
+            (Action::Verify, Some(config)) => forwarding.verify(config),
             (Action::VerifyAndSave, Some(config)) => forwarding.save(config),
             (Action::VerifyAndCommit, Some(config)) => forwarding.replace(config).await,
             (Action::ReconcileAndCommit, Some(config)) => forwarding.reconcile(config).await,

@@ -8,13 +8,13 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use tempfile::TempDir;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
+use super::rig::{DEVICE_ID, settings};
 use wormcast_switch::dataplane::{Dataplane, DataplaneSettings};
 use wormcast_switch::log::Log;
 use wormcast_switch::p4rt::proto::p4::v1::CapabilitiesRequest;
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings, TlsArguments};
 use wormcast_switch::pipeline::PipelineConfig;
-use wormcast_switch::ports::ImpairmentTable;
 
 /// An authority, and what it signs, in files.
 struct Authority {
@@ -81,25 +81,28 @@ impl Files {
     }
 }
 
-/// Starts a server; gives its port.
-async fn serve(arguments: &TlsArguments) -> u16 {
-    let settings = DataplaneSettings {
-        ports: Vec::new(),
-        cpu_port: None,
-        priorities: 1,
-        queue_frames: 64,
-        ring_frames: 64,
-        port_rate: None,
-        impairments: ImpairmentTable::default(),
-        seed: 1,
-        capture_directory: None,
-    };
+/// A server, and its port.
+struct Served {
+    dataplane: Dataplane,
+    port: u16,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.dataplane.stop();
+    }
+}
+
+async fn serve(arguments: &TlsArguments) -> Served {
+    let settings = DataplaneSettings::single(settings(), 1);
     let (dataplane, from_dataplane) = Dataplane::start(&settings, Log::off()).unwrap();
+    let handle = dataplane.handle(DEVICE_ID).unwrap();
+    let (_, from_dataplane) = from_dataplane.into_iter().next().unwrap();
     let settings = ServerSettings {
-        device_id: 1,
+        device_id: DEVICE_ID,
         pipeline: PipelineConfig::default(),
     };
-    let server = Server::new(settings, dataplane.handle(), from_dataplane, Log::off());
+    let server = Server::new(settings, handle, from_dataplane, Log::off());
     let address: Address = "127.0.0.1:0".parse().unwrap();
     let listener = Listener::bind(&address).await.unwrap();
     let port = listener.local_address().unwrap().port();
@@ -108,13 +111,13 @@ async fn serve(arguments: &TlsArguments) -> u16 {
         let served = listener.serve_with(tls.as_ref(), server, std::future::pending());
         served.await.unwrap();
     });
-    port
+    Served { dataplane, port }
 }
 
 /// Whether a call to the server succeeds.
-async fn call(port: u16, tls: Option<ClientTlsConfig>) -> Result<(), String> {
+async fn call(served: &Served, tls: Option<ClientTlsConfig>) -> Result<(), String> {
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let endpoint = Endpoint::from_shared(format!("{scheme}://localhost:{port}")).unwrap();
+    let endpoint = Endpoint::from_shared(format!("{scheme}://localhost:{}", served.port)).unwrap();
     let mut endpoint = endpoint.connect_timeout(Duration::from_secs(10));
     if let Some(tls) = tls {
         endpoint = endpoint.tls_config(tls).unwrap();
@@ -124,7 +127,9 @@ async fn call(port: u16, tls: Option<ClientTlsConfig>) -> Result<(), String> {
         .await
         .map_err(|error| error.to_string())?;
     let mut client = P4RuntimeClient::new(channel);
-    let answer = client.capabilities(CapabilitiesRequest { device_id: 1 });
+    let answer = client.capabilities(CapabilitiesRequest {
+        device_id: DEVICE_ID,
+    });
     answer
         .await
         .map(|_| ())
@@ -142,24 +147,28 @@ fn with_identity(config: ClientTlsConfig, signed: &Signed) -> ClientTlsConfig {
 #[tokio::test]
 async fn controllers_that_trust_the_authority_are_served() {
     let (files, authority) = (Files::new(), Authority::new());
-    let port = serve(&files.arguments(&authority, false)).await;
-    assert_eq!(call(port, Some(trusting(&authority))).await, Ok(()));
+    let served = serve(&files.arguments(&authority, false)).await;
+    assert_eq!(call(&served, Some(trusting(&authority))).await, Ok(()));
     // One without TLS is not, nor does one that trusts others accept the server.
-    assert!(call(port, None).await.is_err());
-    assert!(call(port, Some(trusting(&Authority::new()))).await.is_err());
+    assert!(call(&served, None).await.is_err());
+    assert!(
+        call(&served, Some(trusting(&Authority::new())))
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
 async fn controllers_without_a_certificate_are_refused_when_it_is_asked_for() {
     let (files, authority) = (Files::new(), Authority::new());
-    let port = serve(&files.arguments(&authority, true)).await;
+    let served = serve(&files.arguments(&authority, true)).await;
     let known = authority.sign("controller");
     let config = with_identity(trusting(&authority), &known);
-    assert_eq!(call(port, Some(config)).await, Ok(()));
-    assert!(call(port, Some(trusting(&authority))).await.is_err());
+    assert_eq!(call(&served, Some(config)).await, Ok(()));
+    assert!(call(&served, Some(trusting(&authority))).await.is_err());
     let unknown = Authority::new().sign("controller");
     let config = with_identity(trusting(&authority), &unknown);
-    assert!(call(port, Some(config)).await.is_err());
+    assert!(call(&served, Some(config)).await.is_err());
 }
 
 fn refusal(arguments: &TlsArguments) -> String {
