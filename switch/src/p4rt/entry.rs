@@ -311,11 +311,11 @@ pub fn parse_action(
     wanted: ActionUse,
 ) -> Result<EntryAction, Rejection> {
     use table_action::Type;
-    let what = format!("table `{}`", table.name);
+    let what = format_args!("table `{}`", table.name);
     let by_profile = table.profile_id.is_some() && wanted == ActionUse::Entry;
     match &given.r#type {
         Some(Type::Action(action)) if !by_profile => {
-            parse_call(&what, &table.actions, action, wanted).map(EntryAction::Call)
+            parse_call(what, &table.actions, action, wanted).map(EntryAction::Call)
         }
         Some(Type::ActionProfileMemberId(member)) if by_profile => Ok(EntryAction::Member(*member)),
         Some(Type::ActionProfileGroupId(group)) if by_profile => Ok(EntryAction::Group(*group)),
@@ -329,7 +329,7 @@ pub fn parse_action(
             };
             parse_set(schema, profile, set)
                 .map(EntryAction::Set)
-                .map_err(|rejection| rejection.within(&what))
+                .map_err(|rejection| rejection.within(what))
         }
         Some(_) if by_profile => Err(Rejection::invalid(format!(
             "{what}: its entries refer to members or groups of an action profile, not to actions"
@@ -345,7 +345,7 @@ pub fn parse_action(
 
 /// An action with its arguments, out of those that `what` has.
 pub fn parse_call(
-    what: &str,
+    what: impl fmt::Display,
     actions: &BTreeMap<u32, ActionSchema>,
     given: &p4::Action,
     wanted: ActionUse,

@@ -6,23 +6,31 @@
 //! Sections named § in this module are those of the P4Runtime specification 1.5.
 
 mod arbitration;
+mod batch;
 mod binding;
 mod bytestring;
 mod cells;
+mod configs;
 mod cookies;
+mod device_config;
+mod devices;
+mod digests;
 mod entry;
 mod forwarding;
 mod listen;
 mod meters;
+mod notifications;
 mod objects;
 mod packet_io;
 mod profiles;
 mod read;
 mod rejection;
 mod replication;
+mod roles;
 mod schema;
 mod server;
 mod streams;
+mod tls;
 mod translation;
 mod types;
 mod value_sets;
@@ -30,10 +38,15 @@ mod values;
 mod write;
 
 pub use binding::SchemaError;
+pub use configs::Configs;
+pub use devices::Devices;
+pub use digests::DigestCounts;
 pub use listen::{Address, Listener, MESSAGE_BYTES_MAX};
 pub use rejection::Rejection;
+pub use roles::{P4RoleConfig, PacketFilter, ROLE_CONFIG_TYPE};
 pub use schema::Schema;
 pub use server::{Server, ServerSettings};
+pub use tls::{TlsArguments, TlsError, TlsSettings};
 pub use translation::{TranslationError, TranslationTables};
 
 /// Messages and services generated from the P4Runtime protocol files.

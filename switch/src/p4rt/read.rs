@@ -2,11 +2,13 @@
 
 use super::cells::{self, write_counter_data};
 use super::cookies::{CookieKey, Cookies};
+use super::digests::Digests;
 use super::entry::{parse_key, write_action, write_key};
+use super::proto::p4::v1::table_entry::IdleTimeout as IdleTime;
 use super::proto::p4::v1::{Entity, TableEntry, entity, table_action};
 use super::rejection::Rejection;
 use super::schema::{Schema, TableSchema};
-use super::write::{entity_name, find_table, no_extern};
+use super::write::{find_table, no_ages, no_extern};
 use super::{meters, profiles, replication, value_sets};
 use crate::pipeline::{self, EntryAction, Pipeline};
 
@@ -18,6 +20,8 @@ pub struct Source<'a> {
     pub pipeline: &'a mut Pipeline,
     /// What controllers attached.
     pub cookies: &'a Cookies,
+    /// Digests that controllers want.
+    pub digests: &'a Digests,
 }
 
 /// Everything that a filter matches.
@@ -39,13 +43,9 @@ pub fn find(source: &mut Source<'_>, filter: &Entity) -> Result<Vec<Entity>, Rej
         }
         entity::Entity::ValueSetEntry(filter) => value_sets::read_value_sets(source, filter),
         // Of these there are none here, so a read of all of them finds none.
-        entity::Entity::DigestEntry(filter) if filter.digest_id == 0 => Ok(Vec::new()),
+        entity::Entity::DigestEntry(filter) => source.digests.read(source.schema, filter),
         entity::Entity::ExternEntry(filter) if filter.extern_type_id == 0 => Ok(Vec::new()),
         entity::Entity::ExternEntry(filter) => Err(no_extern(filter.extern_type_id)),
-        other => Err(Rejection::unimplemented(format!(
-            "reading {} is not supported",
-            entity_name(other)
-        ))),
     }
 }
 
@@ -111,7 +111,7 @@ fn read_table(
     Ok(())
 }
 
-/// Counter, meter and counts of an entry, without a key of the default entry, as far as
+/// Timeout, counter, meter and counts of an entry, without a key of the default entry, as far as
 /// the filter asks for them.
 fn attach_resources(
     source: &Source<'_>,
@@ -129,6 +129,14 @@ fn attach_resources(
             None => pipeline.read_default_counter(id)?,
         };
         message.counter_data = Some(write_counter_data(value, unit));
+    }
+    if let Some((key, priority)) = key.filter(|_| table.has_idle_timeout) {
+        let idle = pipeline.idle(id, key, priority)?;
+        message.idle_timeout_ns = i64::try_from(idle.timeout_ns).unwrap_or(i64::MAX);
+        let elapsed_ns = idle.since_hit_us.saturating_mul(1_000);
+        message.time_since_last_hit = filter.time_since_last_hit.map(|_| IdleTime {
+            elapsed_ns: i64::try_from(elapsed_ns).unwrap_or(i64::MAX),
+        });
     }
     if table.direct_meter.is_some() && filter.meter_config.is_some() {
         let rates = match key {
@@ -159,7 +167,8 @@ fn describe(source: &Source<'_>, table: &TableSchema, entry: &pipeline::TableEnt
     message
 }
 
-fn attach(cookies: &Cookies, key: &CookieKey, entry: &mut TableEntry) {
+/// Adds what a controller attached to an entry.
+pub fn attach(cookies: &Cookies, key: &CookieKey, entry: &mut TableEntry) {
     let cookie = cookies.get(key);
     #[allow(deprecated, reason = "controllers still read it")]
     {
@@ -192,6 +201,11 @@ impl<'a> Wanted<'a> {
             Some(table_action::Type::Action(action)) => Some(action.action_id),
             _ => None,
         };
+        if filter.time_since_last_hit.is_some()
+            && (filter.is_default_action || filter.table_id != 0 && !table.has_idle_timeout)
+        {
+            return Err(no_ages(table));
+        }
         Ok(Self {
             table,
             key,

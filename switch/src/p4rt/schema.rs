@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::digests::Shape;
 use super::translation::Translation;
 use super::values::ValueType;
 use crate::pipeline::SizeSemantics;
@@ -239,8 +240,8 @@ pub struct DigestSchema {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// Width of each field in bits.
-    pub fields_bits: Vec<u32>,
+    /// Type of its data, or why messages of this type cannot be sent.
+    pub shape: Result<Shape, String>,
 }
 
 /// A field of the header of packet-ins or packet-outs.

@@ -4,6 +4,7 @@ use tonic::Code;
 
 use super::cells::{no_direct_counter, parse_counter};
 use super::cookies::{Cookie, CookieKey, Cookies};
+use super::digests::Digests;
 use super::entry::{ActionUse, parse_action, parse_key};
 use super::proto::p4::v1::{Entity, TableEntry, Update, entity, update};
 use super::rejection::Rejection;
@@ -19,6 +20,31 @@ pub struct Target<'a> {
     pub pipeline: &'a mut Pipeline,
     /// What controllers attached.
     pub cookies: &'a mut Cookies,
+    /// Digests that controllers want.
+    pub digests: &'a mut Digests,
+}
+
+impl Target<'_> {
+    /// From now on, [`rollback`](Self::rollback) brings back the present state.
+    pub fn begin(&mut self) {
+        self.pipeline.begin();
+        self.cookies.begin();
+        self.digests.begin();
+    }
+
+    /// Keeps what was changed since [`begin`](Self::begin).
+    pub fn commit(&mut self) {
+        self.pipeline.commit();
+        self.cookies.commit();
+        self.digests.commit();
+    }
+
+    /// Takes back what was changed since [`begin`](Self::begin).
+    pub fn rollback(&mut self) {
+        self.pipeline.rollback();
+        self.cookies.rollback();
+        self.digests.rollback();
+    }
 }
 
 /// What to do with an entity.
@@ -66,11 +92,8 @@ pub fn apply(target: &mut Target<'_>, update: &Update) -> Result<(), Rejection> 
             replication::write_replication(target, kind, entry)
         }
         entity::Entity::ValueSetEntry(entry) => value_sets::write_value_set(target, kind, entry),
+        entity::Entity::DigestEntry(entry) => target.digests.write(target.schema, kind, entry),
         entity::Entity::ExternEntry(entry) => Err(no_extern(entry.extern_type_id)),
-        other => Err(Rejection::unimplemented(format!(
-            "writing {} is not supported",
-            entity_name(other)
-        ))),
     }
 }
 
@@ -79,24 +102,6 @@ pub fn no_extern(type_id: u32) -> Rejection {
     Rejection::unimplemented(format!(
         "extern type {type_id} is not known: v1model has no externs with entries of their own"
     ))
-}
-
-/// Name of an entity, for messages.
-pub fn entity_name(entity: &entity::Entity) -> &'static str {
-    match entity {
-        entity::Entity::ExternEntry(_) => "extern entries",
-        entity::Entity::TableEntry(_) => "table entries",
-        entity::Entity::ActionProfileMember(_) => "action profile members",
-        entity::Entity::ActionProfileGroup(_) => "action profile groups",
-        entity::Entity::MeterEntry(_) => "meters",
-        entity::Entity::DirectMeterEntry(_) => "direct meters",
-        entity::Entity::CounterEntry(_) => "counters",
-        entity::Entity::DirectCounterEntry(_) => "direct counters",
-        entity::Entity::PacketReplicationEngineEntry(_) => "packet replication entries",
-        entity::Entity::ValueSetEntry(_) => "value sets",
-        entity::Entity::RegisterEntry(_) => "registers",
-        entity::Entity::DigestEntry(_) => "digests",
-    }
 }
 
 /// The table a message names.
@@ -120,13 +125,15 @@ fn write_entry(target: &mut Target<'_>, kind: Kind, entry: &TableEntry) -> Resul
     }
     let key = parse_key(table, &entry.r#match)?;
     let priority = parse_priority(table, entry.priority)?;
-    let cookie_key = CookieKey::Entry(table.table, key.clone(), priority);
     if entry.is_const {
         return Err(const_written(table));
     }
     if kind == Kind::Delete {
         target.pipeline.delete_entry(table.table, &key, priority)?;
-        target.cookies.set(cookie_key, Cookie::default());
+        if !target.cookies.is_empty() {
+            let of_entry = CookieKey::Entry(table.table, key, priority);
+            target.cookies.set(of_entry, Cookie::default());
+        }
         return Ok(());
     }
     if table.const_entries && (kind == Kind::Insert || entry.action.is_some()) {
@@ -146,8 +153,16 @@ fn write_entry(target: &mut Target<'_>, kind: Kind, entry: &TableEntry) -> Resul
         .as_ref()
         .map(|action| parse_action(schema, table, action, ActionUse::Entry))
         .transpose()?;
+    let cookie = cookie_of(entry);
+    // Most entries are but a key and an action; for them the key need not be kept.
+    let is_plain = kind == Kind::Insert
+        && entry.idle_timeout_ns == 0
+        && resources.is_empty()
+        && cookie == Cookie::default()
+        && target.cookies.is_empty();
+    let kept_key = if is_plain { Vec::new() } else { key.clone() };
     let of_pipeline = |action| pipeline::TableEntry {
-        key: key.clone(),
+        key,
         priority,
         action,
     };
@@ -160,18 +175,26 @@ fn write_entry(target: &mut Target<'_>, kind: Kind, entry: &TableEntry) -> Resul
         }
         (Kind::Insert, Some(action)) => {
             let entry = of_pipeline(action);
-            target.pipeline.insert_entry(table.table, &entry)?;
+            target.pipeline.insert_entry(table.table, entry)?;
         }
         (_, Some(action)) => {
             let entry = of_pipeline(action);
-            target.pipeline.modify_entry(table.table, &entry)?;
+            target.pipeline.modify_entry(table.table, entry)?;
         }
         (_, None) => {
             // The action stays as it is; the entry must be there all the same.
-            target.pipeline.entry(table.table, &key, priority)?;
+            target.pipeline.entry(table.table, &kept_key, priority)?;
         }
     }
+    if is_plain {
+        return Ok(());
+    }
+    let key = kept_key;
     let pipeline = &mut target.pipeline;
+    if table.has_idle_timeout {
+        let timeout_ns = u64::try_from(entry.idle_timeout_ns).unwrap_or(0);
+        pipeline.set_idle_timeout(table.table, &key, priority, timeout_ns)?;
+    }
     if table.direct_meter.is_some() {
         pipeline.set_direct_meter(table.table, &key, priority, resources.rates)?;
         if resources.clear_counts {
@@ -182,7 +205,8 @@ fn write_entry(target: &mut Target<'_>, kind: Kind, entry: &TableEntry) -> Resul
     if let Some(counter) = resources.counter {
         pipeline.write_direct_counter(table.table, &key, priority, counter)?;
     }
-    target.cookies.set(cookie_key, cookie_of(entry));
+    let of_entry = CookieKey::Entry(table.table, key, priority);
+    target.cookies.set(of_entry, cookie);
     Ok(())
 }
 
@@ -211,6 +235,10 @@ struct Resources {
 }
 
 impl Resources {
+    fn is_empty(&self) -> bool {
+        self.counter.is_none() && self.rates.is_none() && !self.clear_counts
+    }
+
     fn parse(table: &TableSchema, entry: &TableEntry) -> Result<Self, Rejection> {
         let within =
             |rejection: Rejection| rejection.within(format_args!("table `{}`", table.name));
@@ -336,10 +364,22 @@ fn check_extras(table: &TableSchema, entry: &TableEntry) -> Result<(), Rejection
     if entry.time_since_last_hit.is_some() {
         return refuse("time_since_last_hit cannot be written");
     }
-    if entry.idle_timeout_ns != 0 {
-        return refuse("entries do not time out here");
+    if entry.idle_timeout_ns != 0 && (!table.has_idle_timeout || entry.is_default_action) {
+        return Err(no_ages(table));
+    }
+    if entry.idle_timeout_ns < 0 {
+        return refuse("idle_timeout_ns is below 0");
     }
     Ok(())
+}
+
+/// The rejection for an idle timeout of entries that have none.
+pub fn no_ages(table: &TableSchema) -> Rejection {
+    Rejection::invalid(format!(
+        "table `{}`: there are idle timeouts only for entries, and only where the P4Info has \
+         them",
+        table.name
+    ))
 }
 
 /// Refuses to insert or delete what is always there.

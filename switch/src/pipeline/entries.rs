@@ -60,7 +60,7 @@ impl Pipeline {
         replaced: Option<&EntryAction>,
     ) -> Result<(TableEntry, Checked), ControlError> {
         let info = self.table_info(table)?;
-        let key = canonical_key(&info.name, &info.key, entry.key)?;
+        let key = canonical_key(&info.name, &info.key, entry.key)?.into_owned();
         check_priority(info, entry.priority)?;
         let checked = match (&entry.action, info.action_profile) {
             (EntryAction::Call(call), None) => {
@@ -148,7 +148,7 @@ impl Pipeline {
         priority: i32,
     ) -> Result<u32, ControlError> {
         let info = self.table_info(table)?;
-        let key = canonical_key(&info.name, &info.key, key.to_vec())?;
+        let key = canonical_key(&info.name, &info.key, key)?;
         let number = self.tables[table.index()].find(priority, &key);
         number.ok_or_else(|| ControlError::NotFound {
             what: format!("this entry of table {}", info.name),

@@ -17,11 +17,13 @@ mod choices;
 mod codec;
 mod config;
 mod copies;
+mod crc;
 mod entries;
 mod entry;
 mod error;
 mod extraction;
 mod forward;
+mod handles;
 mod hash;
 mod headers;
 mod identity;
@@ -44,6 +46,7 @@ use std::sync::Arc;
 
 pub use bits::Bits;
 pub use config::{PipelineConfig, PortId, limits};
+pub use crc::CrcParameters;
 pub use entry::{
     ActionCall, ActionSet, Backups, CloneSession, ColourCounts, CounterValue, EntryAction,
     FieldMatch, GroupMember, MeterRates, Replica, SelectionMode, SizeSemantics, TableEntry,
@@ -51,6 +54,7 @@ pub use entry::{
 };
 pub use error::ControlError;
 pub use forward::{EmitSink, TrafficSink};
+pub use handles::EntryHandle;
 pub use idle::{Expired, IDLE_TIMEOUT_MIN_US, Idle};
 pub use packet::{DequeueInfo, Queued};
 pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};

@@ -13,7 +13,6 @@ use wormcast_switch::p4rt::proto::google::rpc;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{
     self as p4, DigestEntry, Entity, MeterConfig, TableEntry, Update, WriteRequest, entity,
-    write_request,
 };
 
 /// Code and message of the only update of a write.
@@ -201,7 +200,8 @@ async fn actions_and_other_fields_of_entries() {
                 ..address(&[1], action(TO_CPU, &[]))
             })),
             Code::InvalidArgument,
-            "table `ingress.addresses`: entries do not time out here",
+            "table `ingress.addresses`: there are idle timeouts only for entries, and only where the \
+             P4Info has them",
         ),
         (
             modify(table(TableEntry {
@@ -357,8 +357,8 @@ async fn everything_else() {
         ),
         (
             insert(digest),
-            Code::Unimplemented,
-            "writing digests is not supported",
+            Code::NotFound,
+            "there is no digest with the id 4",
         ),
     ];
     for (update, code, message) in cases {
@@ -425,17 +425,12 @@ async fn requests_as_a_whole() {
     assert_eq!(status.code(), Code::NotFound);
     let status = refuse(|request| request.election_id = None).await;
     assert_eq!(status.code(), Code::PermissionDenied);
-    let status = refuse(|request| request.atomicity = 2).await;
-    assert_eq!(status.code(), Code::Unimplemented);
+    let status = refuse(|request| request.atomicity = 3).await;
+    assert_eq!(status.code(), Code::InvalidArgument);
     assert_eq!(
         status.message(),
-        "atomicity DATAPLANE_ATOMIC is not supported: CONTINUE_ON_ERROR"
+        "atomicity 3 is not valid: CONTINUE_ON_ERROR, ROLLBACK_ON_ERROR or DATAPLANE_ATOMIC"
     );
-    let status = refuse(|request| {
-        request.atomicity = write_request::Atomicity::RollbackOnError as i32;
-    })
-    .await;
-    assert_eq!(status.code(), Code::Unimplemented);
     let status = controller
         .read(vec![Entity { entity: None }])
         .await

@@ -1,12 +1,16 @@
 //! The switch as a controller and as its neighbours see it: a P4Runtime server over a real
 //! gRPC channel, and ports in network namespaces of their own.
 
+mod batches;
 mod config;
+mod digests;
 mod entities;
 mod entities_program;
 mod errors;
 mod exposition;
+mod fabric;
 mod fuzz;
+mod idle;
 mod links;
 mod matrix;
 mod messages;
@@ -16,11 +20,13 @@ mod profiles;
 mod replication;
 mod resources;
 mod rig;
+mod roles;
 mod stream;
 mod symmetry;
 mod tables;
 mod translation;
 mod value_sets;
 
+mod tls;
 #[path = "../wire/mod.rs"]
 mod wire;
