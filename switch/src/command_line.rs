@@ -10,8 +10,8 @@ use crate::compatibility::{DropIn, Personality, Unsupported, WithoutEffect};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
-use wormcast_switch::p4rt::Address;
-use wormcast_switch::pipeline::PortId;
+use wormcast_switch::p4rt::{Address, TlsArguments};
+use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch::ports::{BitRate, ImpairmentTable};
 
@@ -61,6 +61,10 @@ struct Arguments {
     /// Threads that move frames; the switches of a fabric are spread over them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     workers: u16,
+
+    /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
+    #[arg(long, value_name = "HOW", default_value = "compiled")]
+    engine: Engine,
 
     /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
     /// [default: 0.0.0.0:9559]
@@ -137,6 +141,9 @@ struct Arguments {
     #[arg(long)]
     json_version: bool,
 
+    #[command(flatten, next_help_heading = "TLS")]
+    tls: TlsArguments,
+
     #[command(flatten)]
     lossless: LosslessArguments,
 
@@ -163,8 +170,12 @@ pub struct Settings {
     pub fabric: Option<PathBuf>,
     /// Threads that move frames.
     pub workers: usize,
+    /// How packets are run.
+    pub engine: Engine,
     /// Where the P4Runtime server listens.
     pub address: Address,
+    /// Whether it speaks TLS, and with which files.
+    pub tls: TlsArguments,
     /// Whether there has to be one.
     pub p4runtime: P4Runtime,
     /// Port that leads to the controller.
@@ -374,6 +385,7 @@ impl Arguments {
             device_id: self.device_id,
             fabric: self.fabric,
             workers: usize::from(self.workers),
+            engine: self.engine,
             p4runtime: match (&self.grpc_server_addr, personality) {
                 (Some(_), _) => P4Runtime::Needed,
                 (None, Personality::SimpleSwitch) => P4Runtime::None,
@@ -385,6 +397,7 @@ impl Arguments {
             address: self
                 .grpc_server_addr
                 .unwrap_or_else(|| Address::Tcp(DEFAULT_ADDRESS.to_owned())),
+            tls: self.tls,
             cpu_port: self.cpu_port.map(PortId),
             drop_port: PortId(self.drop_port),
             priority_queues: self
@@ -553,6 +566,10 @@ mod tests {
                 "--impair names port 3: with --fabric",
             ),
             ("--no-p4 --workers 0", "0 is not in 1..=64"),
+            (
+                "--no-p4 --engine fast",
+                "`fast` is not an engine: compiled or interpreted",
+            ),
             ("--no-p4 --port-rate 7", "`7` is not a rate"),
             (
                 "--no-p4 --pcap=/no/such/place",
@@ -569,8 +586,8 @@ mod tests {
                 "cannot be used with",
             ),
             (
-                "--no-p4 --grpc-server-ssl",
-                "--grpc-server-ssl is not supported: TLS",
+                "--no-p4 --grpc-server-cert",
+                "a value is required for '--grpc-server-cert",
             ),
             (
                 "--no-p4 --grpc-server-addr 9559",
@@ -584,6 +601,22 @@ mod tests {
             let text = error(arguments);
             assert!(text.contains(expected), "{arguments}: {text}");
         }
+    }
+
+    #[test]
+    fn options_of_tls() {
+        let settings = run(
+            "--no-p4 --grpc-server-ssl --grpc-server-cert c --grpc-server-key k \
+             --grpc-server-cacert a --grpc-server-with-client-auth",
+        );
+        let expected = TlsArguments {
+            ssl: true,
+            authority: Some("a".into()),
+            certificate: Some("c".into()),
+            key: Some("k".into()),
+            client_auth: true,
+        };
+        assert_eq!(settings.tls, expected);
     }
 
     #[test]

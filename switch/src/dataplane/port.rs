@@ -67,6 +67,8 @@ pub(super) struct Port {
     pub(super) bucket: Option<TokenBucket>,
     pub(super) impairment: Option<Impairment>,
     pub(super) capture: Option<Capture>,
+    /// Its interface was there, up and had a carrier when it was last looked at.
+    pub(super) up: bool,
     /// Frames for which there was no interface.
     pub(super) no_link: u64,
     /// Frames that were given a mark of congestion.
@@ -87,6 +89,7 @@ impl Port {
             bucket: None,
             impairment: None,
             capture: None,
+            up: true,
             no_link: 0,
             ecn_marked: 0,
             retry_at_us: 0,

@@ -15,6 +15,20 @@ pub enum Engine {
     Interpreted,
 }
 
+impl std::str::FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "compiled" => Ok(Self::Compiled),
+            "interpreted" => Ok(Self::Interpreted),
+            _ => Err(format!(
+                "`{text}` is not an engine: compiled or interpreted"
+            )),
+        }
+    }
+}
+
 /// Settings of a [`Pipeline`](super::Pipeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineConfig {
@@ -53,10 +67,8 @@ pub mod limits {
     pub const ACTION_LOOPS_MAX: u32 = 1 << 16;
     /// Parser states one packet may visit in a pass.
     pub const PARSER_STATES_MAX: u32 = 4096;
-    /// Multicast groups and clone sessions have ids below this, as in BMv2.
-    pub const SESSION_ID_END: u32 = 1 << 15;
     /// Most multicast groups at a time.
-    pub const MULTICAST_GROUPS_MAX: usize = 1 << 15;
+    pub const MULTICAST_GROUPS_MAX: usize = 1 << 16;
     /// Most replicas of a multicast group or clone session.
     pub const REPLICAS_MAX: usize = 4096;
     /// Most clone sessions at a time.

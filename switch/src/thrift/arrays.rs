@@ -49,6 +49,7 @@ pub fn read_rates(rates: &[Value]) -> Result<MeterRates, (MeterError, String)> {
         committed_burst,
         peak_rate,
         peak_burst,
+        excess_burst: None,
     })
 }
 

@@ -246,6 +246,7 @@ impl From<ControlError> for Failure {
             ControlError::InvalidArgument { .. } => TableError::Error,
             ControlError::ResourceExhausted { .. } => TableError::Full,
             ControlError::Immutable { .. } => TableError::ImmutableTableEntries,
+            ControlError::InUse { .. } => TableError::MemberStillUsed,
         };
         code.because(error.to_string())
     }

@@ -213,7 +213,7 @@ fn existing_group(table: &Table<'_>, handle: i64) -> Result<u32, Failure> {
     let id = group_id(handle);
     let found = profile.is_some_and(|profile| {
         let mut groups = table.pipeline.groups(profile);
-        groups.any(|(candidate, _)| candidate == id)
+        groups.any(|(candidate, ..)| candidate == id)
     });
     if found {
         return Ok(id);
@@ -308,6 +308,8 @@ fn action_entry(table: &Table<'_>, action: &EntryAction) -> Value {
         }
         EntryAction::Member(id) => vec![(1, Value::I32(2)), (4, handle_of(*id))],
         EntryAction::Group(id) => vec![(1, Value::I32(3)), (5, handle_of(*id))],
+        // The group that stands for a set of actions has no handle of its own.
+        EntryAction::Set(_) => vec![(1, Value::I32(3))],
     };
     Value::Struct(fields)
 }
