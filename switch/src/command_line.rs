@@ -13,7 +13,7 @@ use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
 use wormcast_switch::p4rt::Address;
 use wormcast_switch::pipeline::PortId;
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
-use wormcast_switch::ports::{BitRate, ImpairmentTable};
+use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
 
 /// Highest port number: v1model has nine bits for it.
 const PORT_MAX: u16 = 511;
@@ -82,6 +82,11 @@ struct Arguments {
     /// Frames that may wait to be received, for each port
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(RING_FRAMES_MIN as i64..=RING_FRAMES_MAX as i64))]
     ring_frames: u32,
+
+    /// How frames are received: v2 (each at once) or v3 (many at once, up to 1 ms late: more
+    /// frames a second)
+    #[arg(long, value_name = "HOW", default_value_t)]
+    receive: ReceiveMode,
 
     /// Rate of each port, so that packets queue in the switch (like 100mbit)
     #[arg(long, value_name = "RATE")]
@@ -169,6 +174,8 @@ pub struct Settings {
     pub queueing: QueueSettings,
     /// Frames in a receive ring.
     pub ring_frames: usize,
+    /// How frames are received.
+    pub receive: ReceiveMode,
     /// Rate of each port.
     pub port_rate: Option<BitRate>,
     /// Impairments.
@@ -324,6 +331,7 @@ impl Arguments {
             queue_frames: self.queue_frames as usize,
             queueing,
             ring_frames: self.ring_frames as usize,
+            receive: self.receive,
             port_rate: self.port_rate,
             impairments,
             seed: self.seed,
@@ -455,6 +463,7 @@ mod tests {
                 "--impair names port 3: with --fabric",
             ),
             ("--no-p4 --workers 0", "0 is not in 1..=64"),
+            ("--no-p4 --receive v4", "`v4` is not a way to receive: v2"),
             ("--no-p4 --port-rate 7", "`7` is not a rate"),
             (
                 "--no-p4 --pcap=/no/such/place",

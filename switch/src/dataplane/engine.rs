@@ -285,7 +285,8 @@ impl Engine {
         let Source::Interface { index, ring } = &mut input.source else {
             return;
         };
-        let opened = ReceiveRing::open(interface, self.settings.ring_frames)
+        let (frames, mode) = (self.settings.ring_frames, self.settings.receive);
+        let opened = ReceiveRing::open_as(interface, frames, mode)
             .and_then(|ring| Ok((ring, TransmitQueue::open(interface)?)));
         match opened {
             Ok((mut opened, transmit)) => {

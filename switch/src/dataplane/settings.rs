@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::lossless::QueueSettings;
 use crate::pipeline::PortId;
-use crate::ports::{BitRate, ImpairmentTable};
+use crate::ports::{BitRate, ImpairmentTable, ReceiveMode};
 
 /// Most switches of one process.
 pub const SWITCHES_MAX: usize = 4_096;
@@ -101,6 +101,8 @@ pub struct SwitchSettings {
     pub queueing: QueueSettings,
     /// Frames that may wait to be received, for each port.
     pub ring_frames: usize,
+    /// How the kernel hands them over.
+    pub receive: ReceiveMode,
     /// Rate of every port without one of its own among the impairments.
     pub port_rate: Option<BitRate>,
     /// Impairments.

@@ -7,7 +7,7 @@ use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace, run};
 use super::rig::{PATIENCE, Rig, settings};
 use wormcast_switch::dataplane::{PortSettings, Snapshot, SwitchSettings};
-use wormcast_switch::ports::{Interface, ReceiveRing, TransmitQueue};
+use wormcast_switch::ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue};
 
 /// Every frame to an address that begins with 02:…:02 leaves by port 2.
 const TO_PORT_2: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -129,35 +129,44 @@ fn a_raised_mtu_is_followed() {
 
 #[test]
 fn a_burst_passes_in_order() {
-    in_namespace(|| {
-        let mut testbed = Testbed::start(|settings| settings.ring_frames = 2_048);
-        for number in 0..1_000 {
-            while !testbed.h1.push(&frame(number, 100)) {
-                testbed.h1.flush();
-            }
-        }
-        testbed.h1.flush();
-        let numbers = testbed
-            .receive(1_000)
-            .into_iter()
-            .map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap()));
-        assert_eq!(numbers.collect::<Vec<_>>(), (0..1_000).collect::<Vec<_>>());
+    in_namespace(|| burst(ReceiveMode::Slots));
+    in_namespace(|| burst(ReceiveMode::Blocks));
+}
+
+fn burst(mode: ReceiveMode) {
+    let mut testbed = Testbed::start(|settings| {
+        settings.ring_frames = 2_048;
+        settings.receive = mode;
     });
+    for number in 0..1_000 {
+        while !testbed.h1.push(&frame(number, 100)) {
+            testbed.h1.flush();
+        }
+    }
+    testbed.h1.flush();
+    let numbers = testbed
+        .receive(1_000)
+        .into_iter()
+        .map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap()));
+    assert_eq!(numbers.collect::<Vec<_>>(), (0..1_000).collect::<Vec<_>>());
 }
 
 /// The kernel takes a VLAN tag out of a frame that arrives; it is in the frame again.
 #[test]
 fn vlan_tags_survive() {
-    in_namespace(|| {
-        let mut testbed = Testbed::start(|_| {});
-        for tpid in [[0x81, 0x00], [0x88, 0xa8]] {
-            let plain = frame(1, 80);
-            let tagged = [&plain[..12], &tpid, &[0x60, 0x05], &plain[12..]].concat();
-            testbed.send(&tagged);
-            assert_eq!(testbed.receive(1), [tagged]);
-        }
-        assert_eq!(testbed.snapshot().ports[0].received_bytes, 2 * 84);
-    });
+    in_namespace(|| tagged(ReceiveMode::Slots));
+    in_namespace(|| tagged(ReceiveMode::Blocks));
+}
+
+fn tagged(mode: ReceiveMode) {
+    let mut testbed = Testbed::start(|settings| settings.receive = mode);
+    for tpid in [[0x81, 0x00], [0x88, 0xa8]] {
+        let plain = frame(1, 80);
+        let tagged = [&plain[..12], &tpid, &[0x60, 0x05], &plain[12..]].concat();
+        testbed.send(&tagged);
+        assert_eq!(testbed.receive(1), [tagged]);
+    }
+    assert_eq!(testbed.snapshot().ports[0].received_bytes, 2 * 84);
 }
 
 /// A checksum that the sender's kernel left to its interface is complete.

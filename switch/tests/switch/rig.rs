@@ -21,7 +21,7 @@ use wormcast_switch::p4rt::proto::p4::v1::{
 };
 use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings};
 use wormcast_switch::pipeline::{PipelineConfig, PortId};
-use wormcast_switch::ports::ImpairmentTable;
+use wormcast_switch::ports::{ImpairmentTable, ReceiveMode};
 
 pub const DEVICE_ID: u64 = 7;
 pub const CPU_PORT: u16 = 510;
@@ -40,6 +40,7 @@ pub fn settings() -> SwitchSettings {
         queue_frames: 1024,
         queueing: QueueSettings::default(),
         ring_frames: 64,
+        receive: ReceiveMode::default(),
         port_rate: None,
         impairments: ImpairmentTable::default(),
         capture_directory: None,
