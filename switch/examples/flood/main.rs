@@ -1,19 +1,27 @@
 //! Sends frames on an interface, as fast as it goes or at a given rate: the traffic of the
 //! measurements under `bench/switch`.
 //!
-//!     flood IFACE SECONDS (HEXFRAME | @FILE) [FRAMES_A_SECOND] [--discipline] [--json]
+//!     flood IFACE SECONDS (HEXFRAME | @FILE) [FRAMES_A_SECOND] [--discipline | --inject] [--json]
 //!
 //! `@FILE` has one frame a line in hex; they are sent in turn. Frames pass the interface's
-//! queueing discipline only with `--discipline`. Prints the frames sent and the time it
-//! took.
+//! queueing discipline only with `--discipline`. With `--inject` they are not sent but seem
+//! to be received by the interface, each some thousand times in a row, at far higher rates.
+//! Prints the frames and the time it took.
+
+mod inject;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use wormcast_switch::ports::{Interface, TransmitQueue};
 
-const USAGE: &str =
-    "usage: flood IFACE SECONDS (HEXFRAME | @FILE) [FRAMES_A_SECOND] [--discipline] [--json]";
+use inject::Injector;
+
+const USAGE: &str = "usage: flood IFACE SECONDS (HEXFRAME | @FILE) [FRAMES_A_SECOND] \
+                     [--discipline | --inject] [--json]";
+
+/// Most frames injected by one system call, so that the end is not overshot by much.
+const INJECTED_FRAMES_MAX: u64 = 4_096;
 
 struct Options {
     interface: String,
@@ -21,12 +29,14 @@ struct Options {
     frames: Vec<Vec<u8>>,
     rate: Option<f64>,
     discipline: bool,
+    inject: bool,
     json: bool,
 }
 
 fn main() -> ExitCode {
     let run = || {
         let options = Options::parse(std::env::args().skip(1))?;
+        let flood = if options.inject { inject } else { send };
         flood(&options).map(|result| (options.json, result))
     };
     match run() {
@@ -50,7 +60,7 @@ impl Options {
     fn parse(arguments: impl Iterator<Item = String>) -> Result<Self, Box<dyn std::error::Error>> {
         let (flags, words): (Vec<_>, Vec<_>) =
             arguments.partition(|argument| argument.starts_with("--"));
-        let known = ["--discipline", "--json"];
+        let known = ["--discipline", "--inject", "--json"];
         if let Some(flag) = flags.iter().find(|flag| !known.contains(&flag.as_str())) {
             return Err(format!("there is no option {flag}; {USAGE}").into());
         }
@@ -76,12 +86,13 @@ impl Options {
             frames,
             rate: rate.map(|rate| rate.parse()).transpose()?,
             discipline: flags.iter().any(|flag| flag == "--discipline"),
+            inject: flags.iter().any(|flag| flag == "--inject"),
             json: flags.iter().any(|flag| flag == "--json"),
         })
     }
 }
 
-fn flood(options: &Options) -> Result<(u64, Duration), Box<dyn std::error::Error>> {
+fn send(options: &Options) -> Result<(u64, Duration), Box<dyn std::error::Error>> {
     let mut queue = TransmitQueue::open(&Interface::find(&options.interface)?)?;
     if !options.discipline {
         queue.bypass_discipline()?;
@@ -94,9 +105,7 @@ fn flood(options: &Options) -> Result<(u64, Duration), Box<dyn std::error::Error
         if elapsed >= options.span {
             return Ok((queue.counts().frames, elapsed));
         }
-        let due = options
-            .rate
-            .map_or(u64::MAX, |rate| (elapsed.as_secs_f64() * rate) as u64);
+        let due = due(options, elapsed);
         while pushed < due
             && !queue.is_full()
             && let Some(frame) = frames.next()
@@ -105,6 +114,35 @@ fn flood(options: &Options) -> Result<(u64, Duration), Box<dyn std::error::Error
             pushed += 1;
         }
         queue.flush();
+    }
+}
+
+/// Frames that are due after `elapsed`.
+fn due(options: &Options, elapsed: Duration) -> u64 {
+    options
+        .rate
+        .map_or(u64::MAX, |rate| (elapsed.as_secs_f64() * rate) as u64)
+}
+
+fn inject(options: &Options) -> Result<(u64, Duration), Box<dyn std::error::Error>> {
+    let injector = Injector::open(&Interface::find(&options.interface)?)?;
+    let mut frames = options.frames.iter().cycle();
+    let start = Instant::now();
+    let mut injected = 0u64;
+    loop {
+        let elapsed = start.elapsed();
+        if elapsed >= options.span {
+            return Ok((injected, elapsed));
+        }
+        let count = due(options, elapsed)
+            .saturating_sub(injected)
+            .min(INJECTED_FRAMES_MAX);
+        if count > 0
+            && let Some(frame) = frames.next()
+        {
+            injector.inject(frame, count as u32)?;
+            injected += count;
+        }
     }
 }
 
