@@ -294,7 +294,7 @@ impl Engine {
                     let text = format_args!("port {number}: interface {name} has gone");
                     self.log.write(Level::Warn, text);
                     *ring = None;
-                    self.traffic.ports[position].link = Link::Missing;
+                    self.traffic.ports[position].lose_link();
                 }
                 None => {}
             }
@@ -318,7 +318,7 @@ impl Engine {
                 }
                 *index = interface.index();
                 *ring = Some(opened);
-                self.traffic.ports[position].link = Link::Interface(transmit);
+                self.traffic.ports[position].renew_link(transmit);
                 self.traffic.forget_neighbour(position);
                 let text = format_args!(
                     "port {number}: interface {} is open again",
@@ -328,7 +328,7 @@ impl Engine {
             }
             Err(error) => {
                 *ring = None;
-                self.traffic.ports[position].link = Link::Missing;
+                self.traffic.ports[position].lose_link();
                 self.log
                     .write(Level::Warn, format_args!("port {number}: {error}"));
             }

@@ -5,6 +5,7 @@ use std::io::BufWriter;
 use std::sync::Arc;
 
 use super::mailbox::Mailbox;
+use super::sender::RemoteOutput;
 use crate::lossless::{FrameHold, PrioritySet};
 use crate::pipeline::{PortId, Queued};
 use crate::ports::transmit::Flushed;
@@ -24,6 +25,8 @@ pub(super) enum Link {
     Memory(LinkOutput),
     /// A capture that frames are written to.
     File(Capture),
+    /// A network interface that another thread sends by.
+    Remote(RemoteOutput),
     /// An interface that is not there at the moment.
     Missing,
     /// The controller.
@@ -47,7 +50,7 @@ impl Link {
     fn has_room(&mut self) -> bool {
         match self {
             Self::Interface(transmit) => !transmit.is_full(),
-            Self::Memory(link) => link.sender.has_room(),
+            Self::Memory(link) | Self::Remote(RemoteOutput { link, .. }) => link.sender.has_room(),
             Self::File(_) | Self::Missing | Self::Cpu | Self::Unattached => true,
         }
     }
@@ -136,7 +139,7 @@ impl Port {
     pub(super) fn send_first(&mut self, frame: &[u8], now_us: u64, unix_us: u64) -> bool {
         let pushed = match &mut self.link {
             Link::Interface(transmit) => transmit.push_first(frame),
-            Link::Memory(link) => {
+            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) => {
                 let pushed = link.sender.has_room() && link.sender.push(frame);
                 link.unannounced |= pushed;
                 pushed
@@ -188,6 +191,21 @@ impl Port {
         }
         if now_us >= self.retry_at_us {
             self.flush(now_us);
+        }
+    }
+
+    /// The interface has gone. Another thread that sends by it counts that itself.
+    pub(super) fn lose_link(&mut self) {
+        if !matches!(self.link, Link::Remote(_)) {
+            self.link = Link::Missing;
+        }
+    }
+
+    /// The interface was opened again.
+    pub(super) fn renew_link(&mut self, transmit: TransmitQueue) {
+        match &mut self.link {
+            Link::Remote(remote) => remote.renew(transmit),
+            link => *link = Link::Interface(transmit),
         }
     }
 
@@ -245,7 +263,7 @@ impl Port {
     fn put_on_wire(&mut self, frame: &[u8], unix_us: u64) {
         let pushed = match &mut self.link {
             Link::Interface(transmit) => transmit.push(frame),
-            Link::Memory(link) => {
+            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) => {
                 link.unannounced = true;
                 link.sender.push(frame)
             }
@@ -278,7 +296,7 @@ impl Port {
                     self.retry_at_us = now_us + RETRY_US;
                 }
             }
-            Link::Memory(link) if link.unannounced => {
+            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) if link.unannounced => {
                 link.unannounced = false;
                 link.receiver_mailbox.post(link.receiver_letter);
             }

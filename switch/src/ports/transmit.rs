@@ -101,6 +101,11 @@ impl TransmitQueue {
         self.first == self.filled
     }
 
+    /// Frames that wait to be sent.
+    pub fn waiting(&self) -> usize {
+        self.filled - self.first
+    }
+
     /// Collects a frame; `false` if there is no room.
     pub fn push(&mut self, frame: &[u8]) -> bool {
         if self.is_full() {

@@ -61,8 +61,12 @@ impl Rig {
     }
 
     pub async fn start_with(settings: &SwitchSettings) -> Self {
-        let settings = DataplaneSettings::single(settings.clone(), 1);
-        let (dataplane, from_dataplane) = Dataplane::start(&settings, Log::off()).unwrap();
+        Self::start_as(&DataplaneSettings::single(settings.clone(), 1)).await
+    }
+
+    /// The first of these switches, which has the device id of the tests.
+    pub async fn start_as(settings: &DataplaneSettings) -> Self {
+        let (dataplane, from_dataplane) = Dataplane::start(settings, Log::off()).unwrap();
         let handle = dataplane.handle(DEVICE_ID).unwrap();
         let (_, from_dataplane) = from_dataplane.into_iter().next().unwrap();
         let server_settings = ServerSettings {
