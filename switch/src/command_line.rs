@@ -58,7 +58,8 @@ struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interface", "device_id"])]
     fabric: Option<PathBuf>,
 
-    /// Threads that move frames; the switches of a fabric are spread over them
+    /// Threads that move frames: the switches of a fabric are spread over them; those that
+    /// have no switch send its frames
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     workers: u16,
 
@@ -372,6 +373,12 @@ impl Arguments {
             }
         }
         let mut notes = self.without_effect.notes();
+        if self.workers > 1 && self.fabric.is_none() && queueing.lossless.is_some() {
+            notes.push(
+                "--workers has no effect on a single lossless switch, which sends itself"
+                    .to_owned(),
+            );
+        }
         if self.no_p4 && self.json.is_some() {
             notes.push("the program is ignored because of --no-p4".to_owned());
         }
