@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use crate::compatibility::{DropIn, Personality, Unsupported, WithoutEffect};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
+use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
 use wormcast_switch::p4rt::Address;
 use wormcast_switch::pipeline::PortId;
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
@@ -137,6 +138,9 @@ struct Arguments {
     json_version: bool,
 
     #[command(flatten)]
+    lossless: LosslessArguments,
+
+    #[command(flatten)]
     drop_in: DropIn,
 
     #[command(flatten)]
@@ -171,6 +175,8 @@ pub struct Settings {
     pub priority_queues: u8,
     /// Most packets in an egress queue.
     pub queue_frames: usize,
+    /// How egress queues behave, and whether frames are lost at all.
+    pub queueing: QueueSettings,
     /// Frames in a receive ring.
     pub ring_frames: usize,
     /// Rate of each port.
@@ -354,6 +360,10 @@ impl Arguments {
                 port.attachment = Attachment::Files(port.attachment.name().to_owned());
             }
         }
+        let queueing = match self.lossless.settings() {
+            Ok(queueing) => queueing,
+            Err(error) => return fail(error.to_string()),
+        };
         let mut notes = self.without_effect.notes();
         if self.no_p4 && self.json.is_some() {
             notes.push("the program is ignored because of --no-p4".to_owned());
@@ -381,6 +391,7 @@ impl Arguments {
                 .priority_queues
                 .unwrap_or(personality.priority_queues()),
             queue_frames: self.queue_frames as usize,
+            queueing,
             ring_frames: self.ring_frames as usize,
             port_rate: self.port_rate,
             impairments,

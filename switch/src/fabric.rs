@@ -411,6 +411,7 @@ mod tests {
             cpu_port: None,
             priorities: 8,
             queue_frames: 100,
+            queueing: Default::default(),
             ring_frames: 64,
             port_rate: None,
             impairments: Default::default(),

@@ -3,6 +3,7 @@
 pub mod dataplane;
 pub mod fabric;
 pub mod log;
+pub mod lossless;
 pub mod metrics;
 pub mod p4rt;
 pub mod pipeline;

@@ -41,6 +41,7 @@ impl Plan {
             cpu_port: settings.cpu_port,
             priorities: settings.priority_queues,
             queue_frames: settings.queue_frames,
+            queueing: settings.queueing.clone(),
             ring_frames: settings.ring_frames,
             port_rate: settings.port_rate,
             impairments: settings.impairments.clone(),

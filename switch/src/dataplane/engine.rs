@@ -22,7 +22,7 @@ const REPLAY_TURNS_MAX: usize = 1 << 16;
 /// The state of one switch, as operations see it.
 pub struct Engine {
     pub(super) clock: Clock,
-    log: Log,
+    pub(super) log: Log,
     settings: SwitchSettings,
     pub(super) pipeline: Option<Pipeline>,
     pub(super) traffic: TrafficManager,
@@ -48,6 +48,13 @@ pub(super) struct Turn {
     pub(super) next_us: Option<u64>,
     /// A port waits until its socket takes frames again.
     pub(super) awaits_socket: bool,
+}
+
+impl Turn {
+    /// The next turn is due at this time, or before.
+    pub(super) fn wake_at(&mut self, at_us: Option<u64>) {
+        self.next_us = [self.next_us, at_us].into_iter().flatten().min();
+    }
 }
 
 impl Engine {
@@ -83,8 +90,9 @@ impl Engine {
     /// Puts a pipeline in the place of the one before. Packets that wait between ingress
     /// and egress belong to the old program and are dropped.
     pub fn install(&mut self, pipeline: Pipeline) {
-        for port in &mut self.traffic.ports {
-            while port.queue.pop().is_some() {
+        for position in 0..self.traffic.ports.len() {
+            while let Some(waiting) = self.traffic.ports[position].queue.pop() {
+                self.traffic.release(waiting.item.hold);
                 self.program_replaced += 1;
             }
         }
@@ -98,12 +106,16 @@ impl Engine {
             return;
         };
         self.packet_outs += 1;
+        if !self.traffic.accept(cpu_port, frame) {
+            return;
+        }
         match &mut self.pipeline {
             Some(pipeline) => {
                 pipeline.ingress(frame, cpu_port, self.traffic.now_us, &mut self.traffic);
             }
             None => self.no_program += 1,
         }
+        self.traffic.done();
     }
 
     /// Takes a frame that has come to a port through ingress, and what it leads to through
@@ -115,9 +127,12 @@ impl Engine {
             return;
         };
         self.inputs[position].record(self.traffic.unix_us(), frame);
-        match &mut self.pipeline {
-            Some(pipeline) => pipeline.ingress(frame, number, now_us, &mut self.traffic),
-            None => self.no_program += 1,
+        if self.traffic.arrive(position, frame) {
+            match &mut self.pipeline {
+                Some(pipeline) => pipeline.ingress(frame, number, now_us, &mut self.traffic),
+                None => self.no_program += 1,
+            }
+            self.traffic.done();
         }
         for _ in 0..REPLAY_TURNS_MAX {
             if !self.turn(now_us).more {
@@ -152,7 +167,10 @@ impl Engine {
         let mut turn = Turn::default();
         self.traffic.now_us = now_us;
         self.receive(&mut turn);
+        self.send_pauses(&mut turn);
         self.send(&mut turn);
+        self.send_pauses(&mut turn);
+        self.watch(&mut turn);
         turn
     }
 
@@ -167,12 +185,23 @@ impl Engine {
             let number = input.number;
             let (pipeline, traffic) = (&mut self.pipeline, &mut self.traffic);
             let no_program = &mut self.no_program;
-            turn.received += input.receive(BATCH_FRAMES, unix_us, |frame| match pipeline {
-                Some(pipeline) => pipeline.ingress(frame, number, now_us, traffic),
-                None => *no_program += 1,
+            let batch = traffic.room_frames(position).min(BATCH_FRAMES);
+            turn.received += input.receive(batch, unix_us, |frame| {
+                if !traffic.arrive(position, frame) {
+                    return;
+                }
+                match pipeline {
+                    Some(pipeline) => pipeline.ingress(frame, number, now_us, traffic),
+                    None => *no_program += 1,
+                }
+                traffic.done();
             });
             if input.is_ready() {
-                turn.more = true;
+                // Without room, it is for what leaves to go on.
+                turn.more |= batch > 0;
+                if batch == 0 {
+                    self.traffic.count_held_back(position);
+                }
             } else {
                 self.ready.remove(position);
             }
@@ -188,14 +217,15 @@ impl Engine {
             from = position + 1;
             let sent = self.drain(position, now_us);
             turn.sent += sent;
+            let allowed = self.traffic.allowed(position);
             let port = &mut self.traffic.ports[position];
             port.send_due(now_us, unix_us);
             if port.is_idle() {
                 self.traffic.active.remove(position);
-            } else if sent == DRAIN_PACKETS && !port.queue.is_empty() {
+            } else if sent == DRAIN_PACKETS && port.has_packet(allowed) {
                 turn.more = true;
             } else {
-                turn.next_us = [turn.next_us, port.next_us()].into_iter().flatten().min();
+                turn.wake_at(port.next_us(allowed));
                 turn.awaits_socket |= port.awaited().is_some();
             }
         }
@@ -203,8 +233,9 @@ impl Engine {
         let mut from = 0;
         while let Some(position) = self.traffic.active.next(from) {
             from = position + 1;
+            let allowed = self.traffic.allowed(position);
             let port = &mut self.traffic.ports[position];
-            turn.more |= !port.queue.is_empty() && port.may_send(now_us);
+            turn.more |= port.has_packet(allowed) && port.may_send(now_us);
         }
     }
 
@@ -213,12 +244,13 @@ impl Engine {
         let Some(pipeline) = &mut self.pipeline else {
             return 0;
         };
+        let allowed = self.traffic.allowed(position);
         for sent in 0..DRAIN_PACKETS {
             let port = &mut self.traffic.ports[position];
-            if port.queue.is_empty() || !port.may_send(now_us) {
+            if !port.has_packet(allowed) || !port.may_send(now_us) {
                 return sent;
             }
-            let Some(packet) = port.queue.pop() else {
+            let Some(packet) = port.queue.pop_of(allowed) else {
                 return sent;
             };
             let dequeue = DequeueInfo {
@@ -227,7 +259,11 @@ impl Engine {
                 enqueue_depth: packet.enqueue_depth,
                 dequeue_depth: packet.dequeue_depth,
             };
-            pipeline.egress(packet.item, &dequeue, &mut self.traffic);
+            self.traffic.left_behind = packet.dequeue_depth;
+            self.traffic.resume(packet.item.hold);
+            pipeline.egress(packet.item.packet, &dequeue, &mut self.traffic);
+            self.traffic.done();
+            self.traffic.left_behind = 0;
         }
         DRAIN_PACKETS
     }
@@ -285,6 +321,7 @@ impl Engine {
                 *index = interface.index();
                 *ring = Some(opened);
                 self.traffic.ports[position].link = Link::Interface(transmit);
+                self.traffic.forget_neighbour(position);
                 let text = format_args!(
                     "port {number}: interface {} is open again",
                     interface.name()

@@ -18,6 +18,7 @@ mod detached;
 mod engine;
 mod input;
 mod load;
+mod lossless;
 mod mailbox;
 mod open;
 mod plan;
@@ -28,12 +29,14 @@ mod settings;
 mod snapshot;
 mod start;
 mod traffic;
+mod virtual_fabric;
 mod worker;
 
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
 pub use detached::{DetachedSwitch, FarEnd};
 pub use engine::Engine;
+pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};
 pub use replay::{Replay, ReplayError};
 pub use settings::{
     Attachment, DataplaneSettings, LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX,
@@ -42,3 +45,4 @@ pub use settings::{
 pub use snapshot::{Counts, PortDrops, PortSnapshot, QueueSnapshot, Snapshot, TableSnapshot};
 pub use start::{Dataplane, FromDataplane, StartError};
 pub use traffic::{DigestMessage, ToController};
+pub use virtual_fabric::VirtualFabric;

@@ -6,11 +6,14 @@ use super::clock::Clock;
 use super::input::{Input, Source};
 use super::plan::PlannedEnd;
 use super::port::{Capture, Link, Port};
-use super::settings::{Attachment, SwitchSettings};
+use super::settings::{Attachment, PortSettings, SwitchSettings};
+use super::start::StartError;
+use crate::lossless::PrioritySet;
+use crate::lossless::headroom::WIRE_OVERHEAD_BYTES;
 use crate::pipeline::PortId;
 use crate::ports::{
-    EgressQueue, Impairment, Interface, InterfaceError, PcapWriter, ReceiveRing, TokenBucket,
-    TransmitQueue,
+    BitRate, EgressQueue, Impairment, Interface, InterfaceError, PcapWriter, ReceiveRing,
+    TokenBucket, TransmitQueue,
 };
 
 /// Spreads the seeds of switches: 2^64 divided by the golden ratio. The switch with device
@@ -40,11 +43,11 @@ impl<'a> Opening<'a> {
     pub(super) fn open(
         &self,
         links: Vec<PlannedEnd>,
-    ) -> Result<(Vec<Port>, Vec<Input>), InterfaceError> {
+    ) -> Result<(Vec<Port>, Vec<Input>), StartError> {
         let mut ports = Vec::new();
         let mut inputs = Vec::new();
         for settings in &self.switch.ports {
-            let (link, source) = self.attach(&settings.attachment)?;
+            let (link, source) = self.attach(settings)?;
             let name = settings.attachment.name().to_owned();
             let (port, input) = self.join(settings.number, name, link, source)?;
             ports.push(port);
@@ -65,14 +68,14 @@ impl<'a> Opening<'a> {
     }
 
     /// Both ends of what leads out of the process.
-    fn attach(&self, attachment: &Attachment) -> Result<(Link, Source), InterfaceError> {
-        match attachment {
+    pub(super) fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
+        match &port.attachment {
             Attachment::Interface(name) => {
                 let interface = Interface::find(name)?;
                 let link = Link::Interface(TransmitQueue::open(&interface)?);
                 let source = Source::Interface {
                     index: interface.index(),
-                    ring: Some(ReceiveRing::open(&interface, self.switch.ring_frames)?),
+                    ring: Some(self.ring(&interface, port.number)?),
                 };
                 Ok((link, source))
             }
@@ -93,7 +96,49 @@ impl<'a> Opening<'a> {
     }
 
     fn queue<T>(&self) -> EgressQueue<T> {
+        let queueing = &self.switch.queueing;
+        let lossless = queueing.lossless.as_ref();
         EgressQueue::new(self.switch.priorities, self.switch.queue_frames)
+            .scheduled(queueing.scheduler)
+            .lossless(lossless.map_or(PrioritySet::NONE, |settings| settings.priorities))
+    }
+
+    /// How fast a port sends. A lossless link goes by its rate on the wire; a slower port
+    /// is slower.
+    fn bucket(&self, number: PortId, given: Option<BitRate>) -> Option<TokenBucket> {
+        let now_us = self.clock.now_us();
+        let Some(lossless) = &self.switch.queueing.lossless else {
+            return given.map(|rate| TokenBucket::new(rate, now_us));
+        };
+        let link = lossless.link_of(number.0).rate;
+        let rate = given.map_or(link, |rate| rate.min(link));
+        Some(TokenBucket::new(rate, now_us).with_overhead(WIRE_OVERHEAD_BYTES as usize))
+    }
+
+    /// Opens a ring that has room for what may come before the switch looks.
+    fn ring(&self, interface: &Interface, number: PortId) -> Result<ReceiveRing, StartError> {
+        let needed = match &self.switch.queueing.lossless {
+            Some(lossless) => {
+                let plan = lossless.plan(&[number.0]);
+                plan.map_err(|error| StartError::Settings(error.to_string()))?
+                    .ports[&number.0]
+            }
+            None => return Ok(ReceiveRing::open(interface, self.switch.ring_frames)?),
+        };
+        let frames = usize::try_from(needed.ring_frames).unwrap_or(usize::MAX);
+        let ring = ReceiveRing::open(interface, frames.max(self.switch.ring_frames))?;
+        if ring.slots() < frames {
+            return Err(StartError::Settings(format!(
+                "port {} ({}): within a response time of {} us {} frames may arrive at {} bit/s,                  but a receive ring has room for at most {}: give a shorter --response-time or a                  lower --link-rate",
+                number.0,
+                interface.name(),
+                needed.response_us,
+                frames,
+                needed.link.rate.bits_per_s(),
+                ring.slots()
+            )));
+        }
+        Ok(ring)
     }
 
     /// Both halves of a port, with what stands between them and the link.
@@ -107,7 +152,7 @@ impl<'a> Opening<'a> {
         let mut port = Port::new(number, link, self.queue());
         let impairment = self.switch.impairments.settings(number.0);
         let rate = impairment.rate.or(self.switch.port_rate);
-        port.bucket = rate.map(|rate| TokenBucket::new(rate, self.clock.now_us()));
+        port.bucket = self.bucket(number, rate);
         port.impairment = (!impairment.leaves_frames_alone())
             .then(|| Impairment::new(impairment, self.seed, number.0));
         // What a link carries has a port of this process at its other end; the port itself

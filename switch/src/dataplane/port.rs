@@ -5,6 +5,7 @@ use std::io::BufWriter;
 use std::sync::Arc;
 
 use super::mailbox::Mailbox;
+use crate::lossless::{FrameHold, PrioritySet};
 use crate::pipeline::{PortId, Queued};
 use crate::ports::transmit::Flushed;
 use crate::ports::{EgressQueue, Impairment, LinkSender, PcapWriter, TokenBucket, TransmitQueue};
@@ -52,16 +53,24 @@ impl Link {
     }
 }
 
+/// A packet in an egress queue, and what of the switch's buffer it holds.
+pub(super) struct HeldPacket {
+    pub(super) packet: Queued,
+    pub(super) hold: Option<FrameHold>,
+}
+
 /// The sending half of a port.
 pub(super) struct Port {
     pub(super) number: PortId,
     pub(super) link: Link,
-    pub(super) queue: EgressQueue<Queued>,
+    pub(super) queue: EgressQueue<HeldPacket>,
     pub(super) bucket: Option<TokenBucket>,
     pub(super) impairment: Option<Impairment>,
     pub(super) capture: Option<Capture>,
     /// Frames for which there was no interface.
     pub(super) no_link: u64,
+    /// Frames that were given a mark of congestion.
+    pub(super) ecn_marked: u64,
     /// The kernel had no room; not before this time again.
     retry_at_us: u64,
     wait_writable: bool,
@@ -70,7 +79,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn new(number: PortId, link: Link, queue: EgressQueue<Queued>) -> Self {
+    pub(super) fn new(number: PortId, link: Link, queue: EgressQueue<HeldPacket>) -> Self {
         Self {
             number,
             link,
@@ -79,6 +88,7 @@ impl Port {
             impairment: None,
             capture: None,
             no_link: 0,
+            ecn_marked: 0,
             retry_at_us: 0,
             wait_writable: false,
             blocked: false,
@@ -111,6 +121,54 @@ impl Port {
         room
     }
 
+    /// Whether a packet may go through egress at once, without being queued: nothing waits
+    /// before it, and nothing holds the port back.
+    #[inline]
+    pub(super) fn passes(&mut self, now_us: u64) -> bool {
+        self.queue.is_empty()
+            && self.bucket.is_none()
+            && self.impairment.is_none()
+            && self.may_send(now_us)
+    }
+
+    /// Sends a pause frame before everything that waits, the kernel's queues excepted;
+    /// `false` if there is no room at all.
+    pub(super) fn send_first(&mut self, frame: &[u8], now_us: u64, unix_us: u64) -> bool {
+        let pushed = match &mut self.link {
+            Link::Interface(transmit) => transmit.push_first(frame),
+            Link::Memory(link) => {
+                let pushed = link.sender.has_room() && link.sender.push(frame);
+                link.unannounced |= pushed;
+                pushed
+            }
+            Link::File(_) | Link::Missing | Link::Cpu | Link::Unattached => true,
+        };
+        if pushed {
+            if let Some(capture) = &mut self.capture {
+                // A full disk must not stop the switch; the capture ends short.
+                let _ = capture.write(unix_us, frame);
+            }
+            self.flush(now_us);
+        }
+        pushed
+    }
+
+    /// Whether there is, or was, somebody at the other end who could be stopped.
+    pub(super) fn has_neighbour(&self) -> bool {
+        !matches!(self.link, Link::Cpu | Link::File(_) | Link::Unattached)
+    }
+
+    /// Whether a pause frame finds room.
+    pub(super) fn has_room(&mut self, now_us: u64) -> bool {
+        self.make_room(now_us)
+    }
+
+    /// A packet waits that may be sent.
+    #[inline]
+    pub(super) fn has_packet(&self, allowed: PrioritySet) -> bool {
+        self.queue.filled().0 & allowed.0 != 0
+    }
+
     /// Takes a frame that has passed egress.
     #[inline]
     pub(super) fn send(&mut self, frame: &[u8], now_us: u64, unix_us: u64) {
@@ -141,13 +199,14 @@ impl Port {
 
     /// When this port wants to be looked at again; `None`: when it is told that its link
     /// has room.
-    pub(super) fn next_us(&self) -> Option<u64> {
+    /// `allowed`: queues that are not paused.
+    pub(super) fn next_us(&self, allowed: PrioritySet) -> Option<u64> {
         let retry = (!self.wait_writable && self.has_unsent()).then_some(self.retry_at_us);
         if self.blocked {
             return retry;
         }
         let rate = match &self.bucket {
-            Some(bucket) if !self.queue.is_empty() => Some(bucket.next_us()),
+            Some(bucket) if self.has_packet(allowed) => Some(bucket.next_us()),
             _ => None,
         };
         let impaired = self.impairment.as_ref().and_then(Impairment::next_us);

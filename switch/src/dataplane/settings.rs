@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::lossless::QueueSettings;
 use crate::pipeline::PortId;
 use crate::ports::{BitRate, ImpairmentTable};
 
@@ -96,6 +97,8 @@ pub struct SwitchSettings {
     pub priorities: u8,
     /// Most packets in one egress queue.
     pub queue_frames: usize,
+    /// How egress queues behave, and whether frames are lost at all.
+    pub queueing: QueueSettings,
     /// Frames that may wait to be received, for each port.
     pub ring_frames: usize,
     /// Rate of every port without one of its own among the impairments.

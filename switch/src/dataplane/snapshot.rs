@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::engine::Engine;
 use super::input::Source;
+use super::lossless::LosslessSnapshot;
 use super::port::Link;
 use super::traffic::TO_CONTROLLER_MAX;
 use crate::pipeline::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
@@ -44,6 +45,8 @@ pub struct Snapshot {
     pub drops_by_port: Vec<PortDrops>,
     /// Tables, those of ingress first.
     pub tables: Vec<TableSnapshot>,
+    /// Flow control, if some priorities are lossless.
+    pub lossless: Option<LosslessSnapshot>,
     /// Ports, in order of their number.
     pub ports: Vec<PortSnapshot>,
 }
@@ -89,6 +92,8 @@ pub struct QueueSnapshot {
     pub depth: usize,
     /// Most packets there have been in it.
     pub depth_max: usize,
+    /// Bytes in it now.
+    pub bytes: u64,
 }
 
 /// Counts of one port.
@@ -126,6 +131,8 @@ pub struct PortSnapshot {
     pub queue_tail_drops: u64,
     /// Its queues, one a priority.
     pub queues: Vec<QueueSnapshot>,
+    /// Frames that were given a mark of congestion.
+    pub ecn_marked: u64,
     /// Frames lost on purpose.
     pub impaired_lost: u64,
     /// Frames sent twice on purpose.
@@ -165,6 +172,7 @@ impl Engine {
                 packet_ins: self.traffic.packet_ins,
                 to_controller_full: self.traffic.to_controller_full,
                 packet_outs: self.packet_outs,
+                lossless: self.lossless_snapshot(),
                 to_controller_waiting: self.traffic.to_controller_waiting(),
                 to_controller_waiting_max: TO_CONTROLLER_MAX,
                 ..Snapshot::default()
@@ -191,6 +199,7 @@ impl Engine {
             queued: port.queue.len(),
             queue_tail_drops: port.queue.tail_drops(),
             queues: queue_snapshots(&port.queue),
+            ecn_marked: port.ecn_marked,
             ..PortSnapshot::default()
         };
         match &port.link {
@@ -301,15 +310,16 @@ fn by_name(statistics: &Statistics) -> BTreeMap<String, u64> {
 }
 
 fn queue_snapshots<T>(queue: &EgressQueue<T>) -> Vec<QueueSnapshot> {
-    let counts = queue.counts().enumerate();
-    counts
-        .map(|(queue, counts)| QueueSnapshot {
-            queue,
-            enqueued: counts.enqueued,
-            dequeued: counts.dequeued,
+    queue
+        .queues()
+        .map(|counts| QueueSnapshot {
+            queue: usize::from(counts.priority),
+            enqueued: counts.frames_in,
+            dequeued: counts.frames_out,
             tail_drops: counts.tail_drops,
-            depth: counts.depth,
-            depth_max: counts.depth_max,
+            depth: counts.frames,
+            depth_max: counts.frames_max,
+            bytes: counts.bytes,
         })
         .collect()
 }

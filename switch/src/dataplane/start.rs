@@ -81,7 +81,10 @@ impl Dataplane {
             from_dataplane.push((switch.device_id, receiver));
             let opening = Opening::new(switch, settings.seed, clock);
             let (ports, inputs) = opening.open(plan.ends_of(number))?;
-            let traffic = TrafficManager::new(clock, ports, to_controller);
+            let mut traffic = TrafficManager::new(clock, ports, to_controller);
+            traffic
+                .set_queueing(&switch.queueing, switch.priorities)
+                .map_err(StartError::Settings)?;
             let engine = Engine::new(switch.clone(), inputs, traffic, log.clone());
             engines[plan.places[number].worker].push(engine);
         }

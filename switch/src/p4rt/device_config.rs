@@ -52,7 +52,10 @@ mod tests {
         let wrapped = [&[8, 1][..], &extras, &[0x1a, 2, b'{', b'}']].concat();
         assert_eq!(json_of(&wrapped).unwrap(), "{}");
         let text = json_of(b"not JSON").unwrap();
-        assert_eq!(text, "not JSON", "the reader of programs says what is wrong");
+        assert_eq!(
+            text, "not JSON",
+            "the reader of programs says what is wrong"
+        );
         let refused = json_of(&[0xff, 0xfe]).unwrap_err().to_string();
         assert!(refused.contains("invalid utf-8"), "{refused}");
     }

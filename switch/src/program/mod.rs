@@ -15,8 +15,10 @@ mod calculation;
 pub(crate) mod code;
 mod control;
 mod description;
+mod effects;
 mod error;
 mod expression;
+mod footprint;
 mod header_type;
 mod json;
 mod layout;
@@ -41,6 +43,7 @@ pub use error::{Problem, ProgramError};
 pub(crate) use calculation::{Algorithm, Calculation, Checksum, InputPart};
 pub(crate) use code::Code;
 pub(crate) use control::{Control, ControlNode, Next, Selector};
+pub(crate) use footprint::Footprint;
 pub(crate) use header_type::Piece;
 pub(crate) use layout::{FieldRef, Layout, Slot, ones};
 pub(crate) use metadata::{CoreErrors, FieldList, Intrinsics};
@@ -87,6 +90,7 @@ pub struct Program {
     pub(crate) digest_lists: BTreeMap<u64, (DigestId, Vec<FieldRef>)>,
     pub(crate) intrinsics: Intrinsics,
     pub(crate) errors: CoreErrors,
+    pub(crate) footprint: Footprint,
 }
 
 impl Program {

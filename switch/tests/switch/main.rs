@@ -14,7 +14,6 @@ mod links;
 mod messages;
 mod metrics;
 mod network;
-mod programs;
 mod rig;
 mod roles;
 mod stream;

@@ -10,6 +10,7 @@ use tonic::{Status, Streaming};
 
 use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, SwitchSettings};
 use wormcast_switch::log::Log;
+use wormcast_switch::lossless::QueueSettings;
 use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -37,6 +38,7 @@ pub fn settings() -> SwitchSettings {
         cpu_port: Some(PortId(CPU_PORT)),
         priorities: 8,
         queue_frames: 1024,
+        queueing: QueueSettings::default(),
         ring_frames: 64,
         port_rate: None,
         impairments: ImpairmentTable::default(),
