@@ -347,6 +347,10 @@ impl Arguments {
                 directory.display()
             ));
         }
+        let queueing = match self.lossless.settings() {
+            Ok(queueing) => queueing,
+            Err(error) => return fail(error.to_string()),
+        };
         let mut ports = self.interface;
         if self.drop_in.use_files.is_some() {
             if self.pcap.is_some() {
@@ -360,10 +364,6 @@ impl Arguments {
                 port.attachment = Attachment::Files(port.attachment.name().to_owned());
             }
         }
-        let queueing = match self.lossless.settings() {
-            Ok(queueing) => queueing,
-            Err(error) => return fail(error.to_string()),
-        };
         let mut notes = self.without_effect.notes();
         if self.no_p4 && self.json.is_some() {
             notes.push("the program is ignored because of --no-p4".to_owned());

@@ -129,7 +129,9 @@ impl<'a> Opening<'a> {
         let ring = ReceiveRing::open(interface, frames.max(self.switch.ring_frames))?;
         if ring.slots() < frames {
             return Err(StartError::Settings(format!(
-                "port {} ({}): within a response time of {} us {} frames may arrive at {} bit/s,                  but a receive ring has room for at most {}: give a shorter --response-time or a                  lower --link-rate",
+                "port {} ({}): within a response time of {} us {} frames may arrive at {} bit/s, \
+                 but a receive ring has room for at most {}: give a shorter --response-time or a \
+                 lower --link-rate",
                 number.0,
                 interface.name(),
                 needed.response_us,
@@ -142,7 +144,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Both halves of a port, with what stands between them and the link.
-    fn join(
+    pub(super) fn join(
         &self,
         number: PortId,
         name: String,

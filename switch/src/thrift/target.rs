@@ -1,9 +1,10 @@
 //! Methods of `simple_switch`: mirroring sessions, egress queues, time; and ports.
 
 use super::arguments::{Arguments, integer};
-use super::context::{Context, Queues};
+use super::context::Context;
 use super::failure::{Failure, MirrorError, Outcome, PortError};
 use super::wire::{Type, Value};
+use crate::dataplane::Queues;
 use crate::pipeline::{CloneSession, PortId, Replica};
 
 /// Highest number of a port.
