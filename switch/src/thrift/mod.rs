@@ -21,6 +21,7 @@ mod saved_state;
 mod server;
 mod tables;
 mod target;
+mod value_sets;
 mod wire;
 
 pub use context::{Context, Identity, State, Switch};
