@@ -10,6 +10,7 @@ pub mod impairment;
 pub mod interface;
 mod map;
 pub mod memory;
+pub mod pace;
 pub mod pcap;
 pub mod queue;
 pub mod rate;
@@ -27,6 +28,7 @@ pub use impairment::{
 };
 pub use interface::{Interface, InterfaceError};
 pub use memory::{LinkCounts, LinkReceiver, LinkSender};
+pub use pace::Pace;
 pub use pcap::{CapturedFrame, PcapError, PcapReader, PcapWriter};
 pub use queue::{EgressQueue, QueueCounts};
 pub use rate::TokenBucket;
