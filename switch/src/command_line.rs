@@ -13,7 +13,7 @@ use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
 use wormcast_switch::p4rt::{Address, TlsArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
-use wormcast_switch::ports::{BitRate, ImpairmentTable};
+use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
 
 /// Highest port number: v1model has nine bits for it.
 const PORT_MAX: u16 = 511;
@@ -58,7 +58,8 @@ struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interface", "device_id"])]
     fabric: Option<PathBuf>,
 
-    /// Threads that move frames; the switches of a fabric are spread over them
+    /// Threads that move frames: the switches of a fabric are spread over them; those that
+    /// have no switch send its frames
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     workers: u16,
 
@@ -91,6 +92,11 @@ struct Arguments {
     /// Frames that may wait to be received, for each port
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(RING_FRAMES_MIN as i64..=RING_FRAMES_MAX as i64))]
     ring_frames: u32,
+
+    /// How frames are received: v2 (each at once) or v3 (many at once, up to 1 ms late: more
+    /// frames a second)
+    #[arg(long, value_name = "HOW", default_value_t)]
+    receive: ReceiveMode,
 
     /// Rate of each port, so that packets queue in the switch (like 100mbit)
     #[arg(long, value_name = "RATE")]
@@ -190,6 +196,8 @@ pub struct Settings {
     pub queueing: QueueSettings,
     /// Frames in a receive ring.
     pub ring_frames: usize,
+    /// How frames are received.
+    pub receive: ReceiveMode,
     /// Rate of each port.
     pub port_rate: Option<BitRate>,
     /// Impairments.
@@ -376,6 +384,12 @@ impl Arguments {
             }
         }
         let mut notes = self.without_effect.notes();
+        if self.workers > 1 && self.fabric.is_none() && queueing.lossless.is_some() {
+            notes.push(
+                "--workers has no effect on a single lossless switch, which sends itself"
+                    .to_owned(),
+            );
+        }
         if self.no_p4 && self.json.is_some() {
             notes.push("the program is ignored because of --no-p4".to_owned());
         }
@@ -406,6 +420,7 @@ impl Arguments {
             queue_frames: self.queue_frames as usize,
             queueing,
             ring_frames: self.ring_frames as usize,
+            receive: self.receive,
             port_rate: self.port_rate,
             impairments,
             seed: self.seed,
@@ -570,6 +585,7 @@ mod tests {
                 "--no-p4 --engine fast",
                 "`fast` is not an engine: compiled or interpreted",
             ),
+            ("--no-p4 --receive v4", "`v4` is not a way to receive: v2"),
             ("--no-p4 --port-rate 7", "`7` is not a rate"),
             (
                 "--no-p4 --pcap=/no/such/place",
