@@ -29,6 +29,7 @@ mod replication;
 mod roles;
 mod schema;
 mod server;
+mod service;
 mod streams;
 mod tls;
 mod translation;
