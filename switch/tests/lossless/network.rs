@@ -13,7 +13,7 @@ use wormcast_switch::pipeline::{
 use wormcast_switch::ports::{BitRate, ImpairmentTable};
 use wormcast_switch::program::Program;
 
-use super::host::{Flow, Host};
+use super::lossless_lab::host::{Flow, Host};
 
 /// Time of one step.
 pub const STEP_US: u64 = 10;
@@ -109,7 +109,7 @@ impl Network {
             queueing.lossless.as_ref().unwrap().link_of(end.port.0).rate
         };
         let host =
-            |(number, end): (usize, &LinkEnd)| (*end, Host::new(number as u16, link_rate(end)));
+            |(number, end): (usize, &LinkEnd)| (*end, Host::new(number as u16, link_rate(end), 0));
         Self {
             hosts: ends.iter().enumerate().map(host).collect(),
             fabric,
@@ -152,14 +152,13 @@ impl Network {
     }
 
     pub fn sent(&self) -> u64 {
-        let sent = self.hosts.iter().flat_map(|(_, host)| host.sent.values());
-        sent.sum()
+        self.hosts.iter().map(|(_, host)| host.sent).sum()
     }
 
     pub fn received(&self) -> u64 {
         self.hosts
             .iter()
-            .map(|(_, host)| host.received_frames())
+            .map(|(_, host)| host.received())
             .sum()
     }
 
@@ -190,10 +189,7 @@ impl Network {
         }
         assert_eq!(self.sent(), self.received());
         for (_, host) in &self.hosts {
-            for (from, numbers) in &host.received {
-                let in_order = numbers.iter().copied().eq(0..numbers.len() as u32);
-                assert!(in_order, "worms of {from:?} to {}", host.source);
-            }
+            assert_eq!(host.wrong(), 0, "worms to {}: {:?}", host.source, host.arrived);
         }
         held_back
     }

@@ -1,0 +1,116 @@
+//! The same on real interfaces; needs root, and says so when it is skipped.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::lossless_lab::scenario::Scenario;
+use super::lossless_lab::{Lab, Outcome, Processes};
+use super::namespace::in_namespace;
+
+/// Runs a scenario for some seconds and hands its outcome over.
+fn run(
+    scenario: Scenario,
+    processes: Processes,
+    options: &'static str,
+    check: impl FnOnce(Outcome) + Send + 'static,
+) {
+    in_namespace(move || {
+        let lab = Lab {
+            switch: PathBuf::from(env!("CARGO_BIN_EXE_wormcast-switch")),
+            processes,
+            rate: "50mbit".to_owned(),
+            length: 1_000,
+            time: Duration::from_secs(4),
+            options: options.split_whitespace().map(str::to_owned).collect(),
+        };
+        check(lab.run(&scenario));
+    });
+}
+
+/// All that was sent has arrived in order, and the switches stayed within their buffers.
+fn assert_lossless(outcome: &Outcome) {
+    assert!(outcome.sent > 0);
+    assert_eq!(
+        (outcome.received, outcome.wrong),
+        (outcome.sent, 0),
+        "{outcome:#?}"
+    );
+    assert_eq!(outcome.drops(), 0, "{outcome:#?}");
+    for switch in &outcome.switches {
+        let lossless = &switch["lossless"];
+        assert!(lossless["held_bytes_max"].as_u64() <= lossless["buffer_bytes"].as_u64());
+        assert_eq!(lossless["held_bytes"], 0);
+    }
+}
+
+fn incast(processes: Processes) {
+    run(Scenario::incast(), processes, "", |outcome| {
+        assert_lossless(&outcome);
+        assert_eq!(outcome.shares.len(), 7);
+        assert!(outcome.pauses("pauses_sent") > 0, "{outcome:#?}");
+    });
+}
+
+#[test]
+fn seven_to_one_through_two_processes_lose_nothing() {
+    incast(Processes::Many);
+}
+
+#[test]
+fn seven_to_one_through_one_process_lose_nothing() {
+    incast(Processes::One);
+}
+
+/// Watchdogs ignore the pause only after the deadlock has been named.
+#[test]
+fn a_ring_of_waiting_is_named() {
+    run(
+        Scenario::illegal_ring(),
+        Processes::One,
+        "--watchdog off",
+        |outcome| {
+            assert!(outcome.received < outcome.sent, "{outcome:#?}");
+            assert!(
+                outcome
+                    .log
+                    .contains("deadlock: switch 0 port 1 priority 3 waits for"),
+                "{}",
+                outcome.log
+            );
+            assert_eq!(outcome.pauses("headroom_full"), 0);
+        },
+    );
+}
+
+#[test]
+fn a_single_switch_names_its_paused_ports() {
+    run(
+        Scenario::illegal_ring(),
+        Processes::Many,
+        "--watchdog detect=300ms,action=drop",
+        |outcome| {
+            assert!(outcome.pauses("storms") > 0, "{outcome:#?}");
+            assert!(
+                outcome
+                    .log
+                    .contains("port 1 priority 3: paused by its neighbour for too long"),
+                "{}",
+                outcome.log
+            );
+        },
+    );
+}
+
+#[test]
+fn legal_routes_go_through() {
+    run(Scenario::legal_ring(), Processes::Many, "", |outcome| {
+        assert_lossless(&outcome)
+    });
+}
+
+#[test]
+fn in_transit_ejection_goes_through() {
+    run(Scenario::in_transit_ring(), Processes::One, "", |outcome| {
+        assert_lossless(&outcome)
+    });
+}
