@@ -7,7 +7,7 @@ use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
 use crate::compatibility::{Unsupported, WithoutEffect};
-use wormcast_switch::dataplane::{Attachment, PortSettings};
+use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
 use wormcast_switch::p4rt::Address;
@@ -49,6 +49,15 @@ struct Arguments {
     /// Device id that controllers name
     #[arg(long, value_name = "N", default_value_t = 0)]
     device_id: u64,
+
+    /// Run many switches, with links in memory between them: a JSON file (see
+    /// docs/fabric.md); controllers tell them apart by device id
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["interface", "device_id"])]
+    fabric: Option<PathBuf>,
+
+    /// Threads that move frames; the switches of a fabric are spread over them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
+    workers: u16,
 
     /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:9559")]
@@ -142,6 +151,10 @@ pub struct Settings {
     pub ports: Vec<PortSettings>,
     /// Device id.
     pub device_id: u64,
+    /// File of many switches.
+    pub fabric: Option<PathBuf>,
+    /// Threads that move frames.
+    pub workers: usize,
     /// Where the server listens.
     pub address: Address,
     /// Port that leads to the controller.
@@ -233,7 +246,7 @@ impl Arguments {
         if let Some(refusal) = self.unsupported.refusal() {
             return fail(refusal);
         }
-        if self.json.is_none() && !self.no_p4 {
+        if self.json.is_none() && !self.no_p4 && self.fabric.is_none() {
             return fail("no program: give the JSON of one, or --no-p4".to_owned());
         }
         if self.cpu_port == Some(self.drop_port) {
@@ -274,9 +287,13 @@ impl Arguments {
             .named_ports()
             .find(|number| !numbers.contains(number))
         {
-            return fail(format!(
-                "--impair names port {number}, which has no interface"
-            ));
+            return fail(match self.fabric {
+                None => format!("--impair names port {number}, which has no interface"),
+                Some(_) => format!(
+                    "--impair names port {number}: with --fabric, the file has the faults of \
+                     single ports, and --impair those of all"
+                ),
+            });
         }
         if let Some(directory) = &self.pcap
             && !directory.is_dir()
@@ -298,6 +315,8 @@ impl Arguments {
             json: self.json.filter(|_| !self.no_p4),
             ports: self.interface,
             device_id: self.device_id,
+            fabric: self.fabric,
+            workers: usize::from(self.workers),
             address: self.grpc_server_addr,
             cpu_port: self.cpu_port.map(PortId),
             drop_port: PortId(self.drop_port),
@@ -429,6 +448,13 @@ mod tests {
                 "--no-p4 --impair 3:loss=0.7",
                 "--impair names port 3, which has no interface",
             ),
+            ("--fabric f.json -i 1@a", "cannot be used with"),
+            ("--fabric f.json --device-id 1", "cannot be used with"),
+            (
+                "--fabric f.json --impair 3:loss=0.7",
+                "--impair names port 3: with --fabric",
+            ),
+            ("--no-p4 --workers 0", "0 is not in 1..=64"),
             ("--no-p4 --port-rate 7", "`7` is not a rate"),
             (
                 "--no-p4 --pcap=/no/such/place",

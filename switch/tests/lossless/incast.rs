@@ -24,7 +24,11 @@ fn incast(change: impl Fn(usize, &mut wormcast_switch::lossless::LosslessSetting
 /// Frames each sender got through, from the receiver's view.
 fn shares(network: &Network) -> Vec<u64> {
     let receiver = &network.hosts[usize::from(SENDERS)].1;
-    receiver.arrived.values().map(|arrived| arrived.frames).collect()
+    receiver
+        .arrived
+        .values()
+        .map(|arrived| arrived.frames)
+        .collect()
 }
 
 #[test]

@@ -156,10 +156,7 @@ impl Network {
     }
 
     pub fn received(&self) -> u64 {
-        self.hosts
-            .iter()
-            .map(|(_, host)| host.received())
-            .sum()
+        self.hosts.iter().map(|(_, host)| host.received()).sum()
     }
 
     /// Every frame that was sent has arrived, once and in order, and nothing was dropped.
@@ -189,7 +186,13 @@ impl Network {
         }
         assert_eq!(self.sent(), self.received());
         for (_, host) in &self.hosts {
-            assert_eq!(host.wrong(), 0, "worms to {}: {:?}", host.source, host.arrived);
+            assert_eq!(
+                host.wrong(),
+                0,
+                "worms to {}: {:?}",
+                host.source,
+                host.arrived
+            );
         }
         held_back
     }

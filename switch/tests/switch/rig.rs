@@ -15,7 +15,7 @@ use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{
-    Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest,
+    Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest, Role,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Uint128,
     Update, WriteRequest, stream_message_request, stream_message_response,
 };
@@ -124,6 +124,8 @@ pub fn objects() -> ForwardingPipelineConfig {
 pub struct Controller {
     pub client: P4RuntimeClient<Channel>,
     pub election_id: Uint128,
+    /// Set by arbitration; the default one has no name.
+    pub role: Option<Role>,
     outgoing: mpsc::Sender<StreamMessageRequest>,
     incoming: Streaming<StreamMessageResponse>,
 }
@@ -143,6 +145,7 @@ impl Controller {
                 high: 0,
                 low: election_id,
             },
+            role: None,
             outgoing,
             incoming: stream.into_inner(),
         }
@@ -170,6 +173,7 @@ impl Controller {
         let update = MasterArbitrationUpdate {
             device_id: DEVICE_ID,
             election_id: Some(self.election_id),
+            role: self.role.clone(),
             ..MasterArbitrationUpdate::default()
         };
         self.say(stream_message_request::Update::Arbitration(update))
@@ -192,6 +196,7 @@ impl Controller {
         let request = SetForwardingPipelineConfigRequest {
             device_id: DEVICE_ID,
             election_id: Some(self.election_id),
+            role: self.role_name(),
             action: action as i32,
             config: config.into(),
             ..SetForwardingPipelineConfigRequest::default()
@@ -202,10 +207,17 @@ impl Controller {
             .map(|_| ())
     }
 
+    fn role_name(&self) -> String {
+        self.role
+            .as_ref()
+            .map_or(String::new(), |role| role.name.clone())
+    }
+
     pub fn request(&self, updates: Vec<Update>) -> WriteRequest {
         WriteRequest {
             device_id: DEVICE_ID,
             election_id: Some(self.election_id),
+            role: self.role_name(),
             updates,
             ..WriteRequest::default()
         }
@@ -219,8 +231,8 @@ impl Controller {
     pub async fn read(&mut self, filters: Vec<Entity>) -> Result<Vec<Entity>, Status> {
         let request = ReadRequest {
             device_id: DEVICE_ID,
+            role: self.role_name(),
             entities: filters,
-            ..ReadRequest::default()
         };
         let mut stream = self.client.read(request).await?.into_inner();
         let mut found = Vec::new();
