@@ -307,6 +307,12 @@ impl Arguments {
             Ok(queueing) => queueing,
             Err(error) => return fail(error.to_string()),
         };
+        let names_other = |number: &u16| self.fabric.is_none() && !numbers.contains(number);
+        if let Some(number) = queueing.named_ports().find(names_other) {
+            return fail(format!(
+                "--link-rate or --link-delay names port {number}, which has no interface"
+            ));
+        }
         let mut notes = self.without_effect.notes();
         if self.no_p4 && self.json.is_some() {
             notes.push("the program is ignored because of --no-p4".to_owned());

@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::dataplane::{LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX, SwitchSettings};
+use crate::lossless::{LosslessArguments, QueueSettings};
 use crate::pipeline::PortId;
-use crate::ports::ImpairmentError;
+use crate::ports::{BitRate, Duration, ImpairmentError, UnitError};
 
 /// Highest port number: v1model has nine bits for it.
 pub const PORT_MAX: u16 = 511;
@@ -40,12 +41,22 @@ pub struct FabricSwitch {
     pub program: Option<PathBuf>,
     /// Port that leads to the controller, if this switch has its own.
     pub cpu_port: Option<u16>,
+    /// How its queues behave, if they have options of their own.
+    pub queueing: Option<QueueSettings>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FabricLink {
     ends: [LinkEnd; 2],
     faults: Vec<(String, String)>,
+    timing: Timing,
+}
+
+/// Rate and delay that lossless ports at a link reckon with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Timing {
+    rate: Option<BitRate>,
+    delay: Option<Duration>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +64,7 @@ struct FabricEdge {
     end: LinkEnd,
     interface: String,
     faults: Vec<(String, String)>,
+    timing: Timing,
 }
 
 /// A fabric that cannot be.
@@ -80,6 +92,9 @@ pub enum FabricError {
     InterfaceTwice(String, String, String),
     /// A fault of a link that cannot be: where, and why.
     Fault(String, ImpairmentError),
+    /// Options of a switch's queues, or rate or delay of a link, that cannot be: where, and
+    /// why.
+    Queueing(String, String),
 }
 
 impl fmt::Display for FabricError {
@@ -114,6 +129,7 @@ impl fmt::Display for FabricError {
                 "interface `{name}` is attached to two ports: in {first} and in {second}"
             ),
             Self::Fault(place, error) => write!(f, "{place}: {error}"),
+            Self::Queueing(place, reason) => write!(f, "{place}: {reason}"),
         }
     }
 }
@@ -140,12 +156,15 @@ struct FileSwitch {
     device_id: Option<u64>,
     program: Option<PathBuf>,
     cpu_port: Option<u16>,
+    queueing: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileLink {
     ends: [String; 2],
+    rate: Option<String>,
+    delay: Option<String>,
     #[serde(default)]
     faults: Faults,
 }
@@ -155,6 +174,8 @@ struct FileLink {
 struct FileEdge {
     port: String,
     interface: String,
+    rate: Option<String>,
+    delay: Option<String>,
     #[serde(default)]
     faults: Faults,
 }
@@ -211,7 +232,15 @@ impl Fabric {
             if let Some(port) = cpu_port {
                 check_number(&format!("{}:{port}", switch.name), port, drop_port, None)?;
             }
+            let queueing = switch
+                .queueing
+                .map(|options| LosslessArguments::read(&options));
+            let queueing = queueing.transpose().map_err(|error| {
+                let place = format!("switches[{position}].queueing");
+                FabricError::Queueing(place, error.to_string())
+            })?;
             switches.push(FabricSwitch {
+                queueing,
                 name: switch.name,
                 device_id,
                 program: switch.program.or_else(|| file.program.clone()),
@@ -230,6 +259,7 @@ impl Fabric {
             let [first, second] = &link.ends;
             links.push(FabricLink {
                 ends: [ends.take(first, &place)?, ends.take(second, &place)?],
+                timing: check_timing(&place, link.rate, link.delay)?,
                 faults: check_faults(&place, link.faults)?,
             });
         }
@@ -244,6 +274,7 @@ impl Fabric {
             edges.push(FabricEdge {
                 end,
                 interface: edge.interface,
+                timing: check_timing(&place, edge.rate, edge.delay)?,
                 faults: check_faults(&place, edge.faults)?,
             });
         }
@@ -262,6 +293,10 @@ impl Fabric {
             name: switch.name.clone(),
             ports: Vec::new(),
             cpu_port: switch.cpu_port.map(PortId).or(common.cpu_port),
+            queueing: switch
+                .queueing
+                .clone()
+                .unwrap_or_else(|| common.queueing.clone()),
             ..common.clone()
         };
         let mut switches: Vec<SwitchSettings> = self.switches.iter().map(own).collect();
@@ -276,6 +311,18 @@ impl Fabric {
         }
         for edge in &self.edges {
             impair(edge.end, &edge.faults);
+        }
+        let links = self
+            .links
+            .iter()
+            .flat_map(|link| link.ends.map(|end| (end, link.timing)));
+        let edges = self.edges.iter().map(|edge| (edge.end, edge.timing));
+        for (end, Timing { rate, delay }) in links.chain(edges) {
+            if rate.is_some() || delay.is_some() {
+                switches[end.switch]
+                    .queueing
+                    .set_link(end.port.0, rate, delay);
+            }
         }
         for edge in &self.edges {
             let port = PortSettings::interface(edge.end.port.0, edge.interface.clone());
@@ -367,6 +414,17 @@ fn check_faults(place: &str, faults: Faults) -> Result<Vec<(String, String)>, Fa
             .map_err(|error| FabricError::Fault(place.to_owned(), error))?;
     }
     Ok(faults)
+}
+
+fn check_timing(
+    place: &str,
+    rate: Option<String>,
+    delay: Option<String>,
+) -> Result<Timing, FabricError> {
+    let fail = |error: UnitError| FabricError::Queueing(place.to_owned(), error.to_string());
+    let rate = rate.map(|rate| rate.parse()).transpose().map_err(fail)?;
+    let delay = delay.map(|delay| delay.parse()).transpose().map_err(fail)?;
+    Ok(Timing { rate, delay })
 }
 
 /// What `--impair` would be given for a port.

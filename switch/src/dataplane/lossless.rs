@@ -137,13 +137,6 @@ impl TrafficManager {
             .iter()
             .map(|port| (port.number.0, port.has_neighbour()))
             .collect();
-        for number in settings.links.keys() {
-            if !ports.contains(&(*number, true)) {
-                return Err(format!(
-                    "--link-rate or --link-delay names port {number}, which is not there"
-                ));
-            }
-        }
         let flow = FlowControl::new(settings, &ports).map_err(|error| error.to_string())?;
         self.lossless = Some(Box::new(Lossless {
             flow,

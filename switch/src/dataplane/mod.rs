@@ -13,6 +13,7 @@
 
 mod clock;
 mod control;
+mod deadlock;
 mod detached;
 mod engine;
 mod input;
@@ -32,6 +33,7 @@ mod worker;
 
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
+pub use deadlock::DeadlockWatch;
 pub use detached::{DetachedSwitch, FarEnd};
 pub use engine::Engine;
 pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};

@@ -152,6 +152,7 @@ struct Running {
     children: Vec<Child>,
     logs: Vec<PathBuf>,
     statistics: Vec<PathBuf>,
+    is_fabric: bool,
 }
 
 impl Drop for Running {
@@ -290,6 +291,7 @@ impl Lab {
             children: Vec::new(),
             logs: Vec::new(),
             statistics: Vec::new(),
+            is_fabric: self.processes == Processes::One,
         };
         let mut commands = Vec::new();
         match self.processes {
@@ -374,7 +376,10 @@ impl Running {
         let mut switches = Vec::new();
         for path in &self.statistics {
             match serde_json::from_str(&read(path)).unwrap() {
-                Value::Array(many) => switches.extend(many),
+                // Those of a fabric by device id.
+                Value::Object(many) if self.is_fabric => {
+                    switches.extend(many.into_iter().map(|(_, switch)| switch));
+                }
                 one => switches.push(one),
             }
         }
