@@ -65,7 +65,7 @@ fn main() -> ExitCode {
             length: arguments.length as usize,
         });
     }
-    let orders = Arc::new(Orders::default());
+    let orders = Arc::new(Orders::new(1));
     let timer = Arc::clone(&orders);
     thread::spawn(move || {
         thread::sleep(Duration::from_secs(arguments.seconds));

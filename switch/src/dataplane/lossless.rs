@@ -161,6 +161,17 @@ impl TrafficManager {
         }
     }
 
+    /// A frame waits: a pause counts at once, whatever waits before it, for what waits may
+    /// be kept from coming in by the very queues it lets go.
+    #[inline]
+    pub(super) fn take_control(&mut self, position: usize, frame: &[u8]) -> bool {
+        let now_us = self.now_us;
+        match &mut self.lossless {
+            None => false,
+            Some(lossless) => lossless.flow.take_control(position, frame, now_us),
+        }
+    }
+
     /// A frame has arrived; `false` if it goes no further.
     #[inline]
     pub(super) fn arrive(&mut self, position: usize, frame: &[u8]) -> bool {
@@ -299,7 +310,8 @@ impl Engine {
         let FlowEvent { port, priority, .. } = *event;
         let now_us = self.traffic.now_us;
         if event.finding == Finding::Recovered {
-            let text = format_args!("port {port} priority {priority}: the pause storm is over");
+            let name = self.port_name(port);
+            let text = format_args!("{name} priority {priority}: the pause storm is over");
             self.log.write(Level::Warn, text);
             if let Some(lossless) = &mut self.traffic.lossless {
                 let of_queue = |storm: &&mut StormReport| {
@@ -320,8 +332,9 @@ impl Engine {
         self.log.write(
             Level::Warn,
             format_args!(
-                "port {port} priority {priority}: paused by its neighbour for too long, a pause \
+                "{} priority {priority}: paused by its neighbour for too long, a pause \
                  storm or a deadlock: {waiting} packets wait, from ports {}; action: {}",
+                self.port_name(port),
                 names.join(", "),
                 event.action
             ),

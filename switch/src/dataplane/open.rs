@@ -144,6 +144,7 @@ impl<'a> Opening<'a> {
             name,
             source,
             capture: self.capture(&file, "in")?,
+            blocked_until_us: 0,
         };
         Ok((port, input))
     }

@@ -76,7 +76,7 @@ pub struct LosslessArguments {
     pause_quanta: u16,
 
     /// What is done about a queue that is paused for too long: detect=TIME, action=drop|forward,
-    /// recover=TIME, or off [default: detect=200ms,action=drop,recover=400ms]
+    /// recover=TIME, or off [default: detect=1s,action=drop,recover=2s]
     #[arg(long, value_name = "KEY=VALUE,…", requires = "lossless")]
     watchdog: Option<WatchdogText>,
 

@@ -4,6 +4,7 @@
 //! go of a half-filled one only after a millisecond, which a hop-by-hop protocol pays at
 //! every switch.
 
+use std::collections::VecDeque;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -54,6 +55,8 @@ pub struct ReceiveRing {
     slot_bytes: usize,
     slots: usize,
     next: usize,
+    /// Frames that wait and have been looked at, the oldest first: whether they were taken.
+    looked: VecDeque<bool>,
     counts: ReceiveCounts,
     too_long_seen: u64,
 }
@@ -115,6 +118,7 @@ impl ReceiveRing {
             slot_bytes,
             slots,
             next: 0,
+            looked: VecDeque::new(),
             counts: ReceiveCounts::default(),
             too_long_seen: 0,
         })
@@ -132,11 +136,14 @@ impl ReceiveRing {
             else {
                 break;
             };
+            let is_taken = self.looked.pop_front() == Some(true);
             match slot.into_frame() {
                 Some(frame) => {
                     self.counts.frames += 1;
                     self.counts.bytes += frame.bytes.len() as u64;
-                    take(frame.bytes);
+                    if !is_taken {
+                        take(frame.bytes);
+                    }
                 }
                 None => self.counts.too_long += 1,
             }
@@ -149,6 +156,22 @@ impl ReceiveRing {
             taken += 1;
         }
         taken
+    }
+
+    /// Shows every frame that waits, once, oldest first, as it came from the kernel. What
+    /// `take` takes is not handed over by [`receive`](Self::receive); all frames stay in
+    /// the ring until then.
+    pub fn look_ahead(&mut self, mut take: impl FnMut(&[u8]) -> bool) {
+        while self.looked.len() < self.slots {
+            let position = (self.next + self.looked.len()) % self.slots;
+            let Some(slot) = self
+                .map
+                .filled_slot(position * self.slot_bytes, self.slot_bytes)
+            else {
+                return;
+            };
+            self.looked.push_back(slot.raw().is_some_and(&mut take));
+        }
     }
 
     /// Frames that may wait at a time.
@@ -289,6 +312,15 @@ impl<'a> Slot<'a> {
 
     fn half(&self, offset: usize) -> u16 {
         u16::from_ne_bytes([self.bytes[offset], self.bytes[offset + 1]])
+    }
+
+    /// The frame as the kernel left it; `None` if the slot has only part of it.
+    fn raw(&self) -> Option<&[u8]> {
+        use mem::offset_of;
+        let length = self.word(offset_of!(libc::tpacket2_hdr, tp_len)) as usize;
+        let captured = self.word(offset_of!(libc::tpacket2_hdr, tp_snaplen)) as usize;
+        let start = usize::from(self.half(offset_of!(libc::tpacket2_hdr, tp_mac)));
+        (captured >= length).then(|| self.bytes.get(start..start.checked_add(captured)?))?
     }
 
     /// The whole frame, repaired; `None` if the slot has only part of it.

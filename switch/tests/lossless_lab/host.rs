@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -172,12 +173,25 @@ impl Host {
 }
 
 /// What a host on an interface is told while it runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Orders {
+    /// Begin when all hosts can receive.
+    pub ready: Barrier,
     /// Send no new frames; what is in transit goes on.
     pub quiet: AtomicBool,
     /// End.
     pub end: AtomicBool,
+}
+
+impl Orders {
+    /// For so many hosts.
+    pub fn new(hosts: usize) -> Self {
+        Self {
+            ready: Barrier::new(hosts),
+            quiet: AtomicBool::new(false),
+            end: AtomicBool::new(false),
+        }
+    }
 }
 
 /// Frames a host's interface may hold unread.
@@ -195,6 +209,7 @@ pub fn run(
     let interface = Interface::find(interface)?;
     let mut ring = ReceiveRing::open(&interface, RING_FRAMES)?;
     let mut transmit = TransmitQueue::open(&interface)?;
+    orders.ready.wait();
     let mut storm_us = 0;
     while !orders.end.load(Ordering::Relaxed) {
         let now_us = start.elapsed().as_micros() as u64;

@@ -7,6 +7,7 @@ pub mod scenario;
 pub mod worm;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -64,6 +65,39 @@ pub struct Outcome {
     pub memory_kib: Vec<u64>,
     /// Most worms that waited in one host in transit.
     pub in_transit_max: usize,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            "pauses_sent",
+            "held_back",
+            "headroom_full",
+            "lossy_full",
+            "storms",
+            "storm_drops",
+        ];
+        let counts = counts.map(|count| (count, self.pauses(count)));
+        let ports = [
+            "receive_ring_full",
+            "received_frames",
+            "sent_frames",
+            "no_link",
+        ];
+        let ports = ports.map(|count| (count, self.ports(count)));
+        let warnings = self.log.lines().filter(|line| line.contains("[warn]"));
+        write!(
+            f,
+            "sent {} received {} wrong {} dropped {} {counts:?} {ports:?} shares {:?} memory {:?} KiB\n{}",
+            self.sent,
+            self.received,
+            self.wrong,
+            self.drops(),
+            self.shares,
+            self.memory_kib,
+            warnings.collect::<Vec<_>>().join("\n")
+        )
+    }
 }
 
 impl Outcome {
@@ -205,7 +239,7 @@ impl Lab {
         }
         let running = self.start(scenario, directory.path());
         let start = Instant::now();
-        let orders = Arc::new(Orders::default());
+        let orders = Arc::new(Orders::new(scenario.hosts.len()));
         let hosts: Vec<_> = (0..scenario.hosts.len())
             .map(|number| {
                 let rate: BitRate = self.rate.parse().unwrap();
