@@ -2,10 +2,13 @@
 
 mod command_line;
 mod compatibility;
+mod replay_service;
 mod switches;
+mod thrift_service;
 
 use std::error::Error;
 use std::fs;
+use std::io;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,7 +16,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use command_line::{LogTo, Settings, Task};
+use command_line::{LogTo, P4Runtime, Settings, Task};
 use switches::{Plan, Started, Switches};
 use wormcast_switch::dataplane::Dataplane;
 use wormcast_switch::log::Log;
@@ -92,20 +95,14 @@ async fn serve(
     settings: &Settings,
 ) -> Result<(Dataplane, Result<(), Box<dyn Error>>), Box<dyn Error>> {
     let switches = started.control(pipeline_config).await?;
-    let listener = Listener::bind(&settings.address)
-        .await
-        .map_err(|error| format!("--grpc-server-addr {}: {error}", settings.address))?;
-    match listener.local_address() {
-        Some(address) => println!("Server listening on {address}"),
-        None => println!("Server listening on {}", settings.address),
-    }
+    let listener = listen(settings).await?;
+    thrift_service::start(settings, pipeline_config, &switches)?;
+    replay_service::start(settings, &switches)?;
     let metrics = serve_metrics(settings, &switches).await?;
     let ended = tokio::select! {
         () = watch_deadlocks(&switches, settings) => Err("the deadlock watch has ended".into()),
         () = metrics => Err("the metrics server has ended".into()),
-        served = listener.serve(switches.devices.clone(), std::future::pending()) => {
-            served.map_err(Into::into)
-        }
+        served = serve_p4runtime(listener, switches.devices.clone()) => served,
         ended = wait_for_end(&switches, settings) => ended,
     };
     switches.report(settings.statistics.as_deref()).await;
@@ -114,6 +111,46 @@ async fn serve(
         let _ = fs::remove_file(path);
     }
     Ok((switches.dataplane, ended))
+}
+
+/// The listener of P4Runtime; `None` where there is to be none.
+async fn listen(settings: &Settings) -> Result<Option<Listener>, Box<dyn Error>> {
+    if settings.p4runtime == P4Runtime::None {
+        return Ok(None);
+    }
+    let listener = match Listener::bind(&settings.address).await {
+        Ok(listener) => listener,
+        Err(error)
+            if settings.p4runtime == P4Runtime::IfFree
+                && error.kind() == io::ErrorKind::AddrInUse =>
+        {
+            eprintln!(
+                "wormcast-switch: note: {} is taken, so there is no P4Runtime server; \
+                 --grpc-server-addr gives it another address",
+                settings.address
+            );
+            return Ok(None);
+        }
+        Err(error) => {
+            return Err(format!("--grpc-server-addr {}: {error}", settings.address).into());
+        }
+    };
+    match listener.local_address() {
+        Some(address) => println!("Server listening on {address}"),
+        None => println!("Server listening on {}", settings.address),
+    }
+    Ok(Some(listener))
+}
+
+/// Serves P4Runtime; without a listener, never ends.
+async fn serve_p4runtime(
+    listener: Option<Listener>,
+    devices: wormcast_switch::p4rt::Devices,
+) -> Result<(), Box<dyn Error>> {
+    match listener {
+        Some(listener) => Ok(listener.serve(devices, std::future::pending()).await?),
+        None => std::future::pending().await,
+    }
 }
 
 /// The server of `--metrics-addr`, to be polled; without one, what never ends.

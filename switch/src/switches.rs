@@ -89,12 +89,19 @@ impl Plan {
         let (dataplane, from_dataplane) = Dataplane::start(&self.dataplane, log.clone())?;
         for switch in &self.dataplane.switches {
             for port in &switch.ports {
-                let Attachment::Interface(interface) = &port.attachment;
+                let name = port.attachment.name();
+                let files = match port.attachment {
+                    Attachment::Files(_) => " (files)",
+                    Attachment::Interface(_) => "",
+                };
                 let of = match switch.name.as_str() {
                     "" => String::new(),
                     name => format!(" of {name}"),
                 };
-                println!("Adding interface {interface} as port {}{of}", port.number.0);
+                println!(
+                    "Adding interface {name} as port {}{of}{files}",
+                    port.number.0
+                );
             }
         }
         Ok(Started {
@@ -175,8 +182,10 @@ pub struct Switches {
     pub dataplane: Dataplane,
     /// Their servers.
     pub devices: Devices,
-    is_fabric: bool,
-    log: Log,
+    /// They are those of `--fabric`.
+    pub is_fabric: bool,
+    /// Where they write their log.
+    pub log: Log,
 }
 
 impl Switches {

@@ -11,6 +11,7 @@
 //! A link in memory that is full holds its sender back: packets stay in the egress queue
 //! of the port, which drops the tail and counts it when it is full too.
 
+mod changes;
 mod clock;
 mod control;
 mod deadlock;
@@ -24,6 +25,7 @@ mod open;
 mod plan;
 mod port;
 mod port_set;
+mod replay;
 mod settings;
 mod snapshot;
 mod start;
@@ -37,6 +39,7 @@ pub use deadlock::DeadlockWatch;
 pub use detached::{DetachedSwitch, FarEnd};
 pub use engine::Engine;
 pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};
+pub use replay::{Replay, ReplayError};
 pub use settings::{
     Attachment, DataplaneSettings, LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX,
     SwitchSettings, WORKERS_MAX,

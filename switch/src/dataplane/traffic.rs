@@ -163,6 +163,22 @@ impl TrafficSink for TrafficManager {
         pushed.map_err(|held| held.packet)
     }
 
+    #[inline]
+    fn passes(&mut self, port: PortId, priority: u8, length_bytes: u32) -> bool {
+        if self.lossless.is_some() {
+            // Its class, which may be paused, is chosen where it is queued.
+            return false;
+        }
+        let now_us = self.now_us;
+        let port = self.port_mut(port);
+        let passes = port.passes(now_us);
+        if passes {
+            port.queue.count_passed(priority, length_bytes);
+            self.left_behind = 0;
+        }
+        passes
+    }
+
     fn digest(&mut self, digest: DigestId, fields: &[Bits]) {
         let unix_us = self.unix_us();
         self.tell_controller(ToController::Digest(DigestMessage {

@@ -1,9 +1,9 @@
 //! Configs that were found good, so that switches with the same one share it.
 
 use std::ops::Deref;
-use std::str;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::device_config;
 use super::proto::p4::v1::ForwardingPipelineConfig;
 use super::rejection::Rejection;
 use super::schema::Schema;
@@ -28,17 +28,8 @@ impl Checked {
             .p4info
             .as_ref()
             .ok_or_else(|| Rejection::invalid("the config has no P4Info"))?;
-        if config.p4_device_config.is_empty() {
-            return Err(Rejection::invalid(
-                "the config has no p4_device_config; it must be the JSON that p4c-bm2-ss writes",
-            ));
-        }
-        let json = str::from_utf8(&config.p4_device_config).map_err(|error| {
-            Rejection::invalid(format!(
-                "p4_device_config must be the JSON that p4c-bm2-ss writes: {error}"
-            ))
-        })?;
-        let program = Program::from_json(json)
+        let json = device_config::json_of(&config.p4_device_config)?;
+        let program = Program::from_json(&json)
             .map_err(|error| Rejection::invalid(format!("p4_device_config: {error}")))?;
         let schema = Schema::bind(p4info, &program)
             .map_err(|error| Rejection::invalid(error.to_string()))?;

@@ -11,6 +11,7 @@ mod binding;
 mod bytestring;
 mod configs;
 mod cookies;
+mod device_config;
 mod devices;
 mod digests;
 mod entry;

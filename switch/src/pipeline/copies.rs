@@ -2,7 +2,7 @@
 
 use super::Pipeline;
 use super::config::{PortId, limits};
-use super::forward::TrafficSink;
+use super::forward::EmitSink;
 use super::stages::run_parser;
 use super::statistics::Event;
 
@@ -22,6 +22,8 @@ pub(super) struct Pass {
     pub(super) ingress_port: PortId,
     pub(super) passes: u8,
     pub(super) clone_depth: u8,
+    /// Copies may run through egress at once, without a queue.
+    pub(super) direct: bool,
 }
 
 impl Pipeline {
@@ -54,8 +56,9 @@ impl Pipeline {
     }
 
     /// Makes the clones of a session out of the packet in the machine. Gives how many.
-    pub(super) fn send_clones<S: TrafficSink>(
+    pub(super) fn send_clones<S: EmitSink>(
         &mut self,
+        packet: &[u8],
         session: u64,
         pass: Pass,
         sink: &mut S,
@@ -78,11 +81,13 @@ impl Pipeline {
             &mut self.machine.truncate,
             (cut != 0).then_some(u64::from(cut)),
         );
+        // The packet that is cloned is not done with its control: no copy runs before it.
         let pass = Pass {
             clone_depth: pass.clone_depth + 1,
+            direct: false,
             ..pass
         };
-        self.copy_to(&replicas, pass, sink);
+        self.copy_to(packet, &replicas, pass, sink);
         self.machine.truncate = truncate;
         let count = replicas.len() as u64;
         self.replicas = replicas;
@@ -90,8 +95,9 @@ impl Pipeline {
     }
 
     /// Clones the packet as it arrived: parsed once more, all metadata 0 but the list's.
-    pub(super) fn clone_ingress<S: TrafficSink>(
+    pub(super) fn clone_ingress<S: EmitSink>(
         &mut self,
+        packet: &[u8],
         session: u64,
         list: u64,
         pass: Pass,
@@ -111,13 +117,13 @@ impl Pipeline {
         self.machine.set(intrinsics.ingress_port, port);
         let program = &*self.program;
         // The same packet was parsed before; its error is counted already.
-        let _ = run_parser(program, &mut self.machine, &mut self.key);
+        let _ = run_parser(program, &mut self.machine, packet, &mut self.key);
         self.machine.reset_metadata(program);
         self.return_fields();
         let field = self.program.intrinsics.instance_type;
         self.machine.set(field, instance::INGRESS_CLONE);
-        self.machine.length = self.machine.packet.len() as u64;
-        let count = self.send_clones(session, pass, sink);
+        self.machine.length = packet.len() as u64;
+        let count = self.send_clones(packet, session, pass, sink);
         let statistics = &mut self.machine.statistics;
         statistics.cloned_ingress = statistics.cloned_ingress.wrapping_add(count);
 
@@ -129,7 +135,7 @@ impl Pipeline {
     }
 
     /// Clones the packet as egress has left it, all metadata 0 but the list's.
-    pub(super) fn clone_egress<S: TrafficSink>(&mut self, pass: Pass, sink: &mut S) {
+    pub(super) fn clone_egress<S: EmitSink>(&mut self, packet: &[u8], pass: Pass, sink: &mut S) {
         let Some((session, list)) = self.machine.marks.clone else {
             return;
         };
@@ -142,7 +148,7 @@ impl Pipeline {
         self.return_fields();
         let field = self.program.intrinsics.instance_type;
         self.machine.set(field, instance::EGRESS_CLONE);
-        let count = self.send_clones(session, pass, sink);
+        let count = self.send_clones(packet, session, pass, sink);
         let statistics = &mut self.machine.statistics;
         statistics.cloned_egress = statistics.cloned_egress.wrapping_add(count);
         self.machine.words[..vector_words].copy_from_slice(&saved);

@@ -1,10 +1,13 @@
 //! The interpreter: one packet's frame, the state that outlives packets, and the
 //! instructions that change both.
 
+use std::ops::Range;
+
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
 use super::config::{PipelineConfig, limits};
+use super::crc::CustomCrc;
 use super::entry::CounterValue;
 use super::meter::Meter;
 use super::statistics::{DropCause, Event, Statistics};
@@ -47,8 +50,8 @@ pub(super) struct Machine {
     pub(super) words: Vec<u64>,
     /// Header vector of a packet that has just arrived.
     initial: Vec<u64>,
-    /// The packet as it arrived.
-    pub(super) packet: Vec<u8>,
+    /// Words of it that may be read before they are written.
+    reset: Vec<Range<usize>>,
     /// First byte the parser has not taken.
     pub(super) cursor: usize,
     /// Bytes counters count.
@@ -66,6 +69,8 @@ pub(super) struct Machine {
     pub(super) meters: Vec<Vec<Meter>>,
     /// Values and masks of each parser value set, as words of the select key.
     pub(super) value_sets: Vec<Vec<(Vec<u64>, Vec<u64>)>>,
+    /// For each calculation the CRC that the control plane has put in its place.
+    pub(super) custom_crcs: Vec<Option<Box<CustomCrc>>>,
     pub(super) statistics: Statistics,
     generator: ChaCha8Rng,
     pub(super) input: Vec<u8>,
@@ -91,7 +96,7 @@ impl Machine {
         Self {
             words,
             initial,
-            packet: Vec::with_capacity(2048),
+            reset: program.footprint.reset.clone(),
             cursor: 0,
             ingress_bytes: 0,
             length: 0,
@@ -128,6 +133,7 @@ impl Machine {
                 })
                 .collect(),
             value_sets: vec![Vec::new(); program.value_sets().len()],
+            custom_crcs: vec![None; program.calculations.len()],
             statistics: Statistics::new(),
             generator: ChaCha8Rng::seed_from_u64(config.seed),
             input: Vec::with_capacity(512),
@@ -135,10 +141,12 @@ impl Machine {
         }
     }
 
-    /// Starts a pass of the packet in `packet`: no headers, all metadata 0.
+    /// Starts a pass of a packet: no headers, all metadata 0.
     #[inline]
     pub(super) fn reset(&mut self) {
-        self.words[..self.initial.len()].copy_from_slice(&self.initial);
+        for range in &self.reset {
+            self.words[range.clone()].copy_from_slice(&self.initial[range.clone()]);
+        }
         self.cursor = 0;
         self.marks = Marks::default();
         self.loops = 0;
@@ -192,7 +200,7 @@ impl Machine {
     }
 
     /// Runs code from an instruction to its end.
-    pub(super) fn run(&mut self, program: &Program, start: u32) -> Flow {
+    pub(super) fn run(&mut self, program: &Program, packet: &[u8], start: u32) -> Flow {
         let ops = program.code.ops.as_slice();
         let mut at = start as usize;
         loop {
@@ -290,7 +298,7 @@ impl Machine {
                 }
                 Op::Log => self.statistics.count_event(Event::LogMessage),
                 Op::Hash { to, calculation } => {
-                    let value = self.calculate(program, calculation);
+                    let value = self.calculate(program, packet, calculation);
                     self.write(to, value);
                 }
                 Op::Fold { to, a, b } => self.combine(to, a, b, |a, b| a % b.max(1)),
@@ -312,43 +320,43 @@ impl Machine {
                     self.execute_meter(program, to, meter, index);
                 }
                 Op::Raise { error } => return Flow::Error(self.word(error)),
-                Op::Advance { bits } => match self.advance(program, self.word(bits)) {
+                Op::Advance { bits } => match self.advance(program, packet, self.word(bits)) {
                     Ok(()) => {}
                     Err(error) => return Flow::Error(error),
                 },
                 Op::Lookahead { to, index } => {
-                    if let Err(error) = self.look_ahead(program, to, index) {
+                    if let Err(error) = self.look_ahead(program, packet, to, index) {
                         return Flow::Error(error);
                     }
                 }
                 Op::Extract { header } => {
-                    if let Err(error) = self.extract(program, header, None) {
+                    if let Err(error) = self.extract(program, packet, header, None) {
                         return Flow::Error(error);
                     }
                 }
                 Op::ExtractVarbit { header, bits } => {
                     let bits = Some(self.word(bits));
-                    if let Err(error) = self.extract(program, header, bits) {
+                    if let Err(error) = self.extract(program, packet, header, bits) {
                         return Flow::Error(error);
                     }
                 }
                 Op::ExtractNext { stack } => {
-                    if let Err(error) = self.extract_next(program, stack, None) {
+                    if let Err(error) = self.extract_next(program, packet, stack, None) {
                         return Flow::Error(error);
                     }
                 }
                 Op::ExtractUnionNext { stack, member } => {
-                    if let Err(error) = self.extract_union_next(program, stack, member) {
+                    if let Err(error) = self.extract_union_next(program, packet, stack, member) {
                         return Flow::Error(error);
                     }
                 }
                 Op::ExtractVarbitNext { stack, bits } => {
                     let bits = Some(self.word(bits));
-                    if let Err(error) = self.extract_next(program, stack, bits) {
+                    if let Err(error) = self.extract_next(program, packet, stack, bits) {
                         return Flow::Error(error);
                     }
                 }
-                other => self.run_header_op(program, other),
+                other => self.run_header_op(program, packet, other),
             }
         }
     }

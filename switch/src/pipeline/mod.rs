@@ -16,11 +16,13 @@ mod cells;
 mod codec;
 mod config;
 mod copies;
+mod crc;
 mod entries;
 mod entry;
 mod error;
 mod extraction;
 mod forward;
+mod handles;
 mod hash;
 mod headers;
 mod identity;
@@ -37,16 +39,19 @@ mod statistics;
 mod table;
 mod wide;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use bits::Bits;
 pub use config::{PipelineConfig, PortId, limits};
+pub use crc::CrcParameters;
 pub use entry::{
     ActionCall, CloneSession, CounterValue, EntryAction, FieldMatch, MeterRates, Replica,
     TableEntry,
 };
 pub use error::ControlError;
 pub use forward::{EmitSink, TrafficSink};
+pub use handles::EntryHandle;
 pub use idle::{Expired, IDLE_TIMEOUT_MIN_US, Idle};
 pub use packet::{DequeueInfo, Queued};
 pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
@@ -82,6 +87,14 @@ pub struct Pipeline {
     replicas: Vec<Replica>,
     kept: Vec<(Slot, u64)>,
     saved: Vec<u64>,
+    /// The header vector as ingress left it, while its copies run through egress.
+    vector: Vec<u64>,
+    /// A second buffer for frames: a recirculated packet lies in the first one.
+    spare_frame: Vec<u8>,
+    /// A packet is on its way from ingress through egress in one go.
+    running_direct: bool,
+    /// Copies made meanwhile: packets do not overtake others of their queue.
+    deferred: VecDeque<Queued>,
 }
 
 impl Pipeline {
@@ -112,6 +125,10 @@ impl Pipeline {
             replicas: Vec::new(),
             kept: Vec::new(),
             saved: Vec::new(),
+            vector: Vec::new(),
+            spare_frame: Vec::with_capacity(2048),
+            running_direct: false,
+            deferred: VecDeque::new(),
         }
     }
 

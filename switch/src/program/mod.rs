@@ -15,8 +15,10 @@ mod calculation;
 pub(crate) mod code;
 mod control;
 mod description;
+mod effects;
 mod error;
 mod expression;
+mod footprint;
 mod header_type;
 mod json;
 mod layout;
@@ -41,6 +43,7 @@ pub use error::{Problem, ProgramError};
 pub(crate) use calculation::{Algorithm, Calculation, Checksum, InputPart};
 pub(crate) use code::Code;
 pub(crate) use control::{Control, ControlNode, Next, Selector};
+pub(crate) use footprint::Footprint;
 pub(crate) use header_type::Piece;
 pub(crate) use layout::{FieldRef, Layout, Slot, ones};
 pub(crate) use metadata::{CoreErrors, FieldList, Intrinsics};
@@ -50,6 +53,7 @@ pub(crate) use table::Table;
 /// A validated program.
 #[derive(Debug)]
 pub struct Program {
+    text: String,
     name: String,
     header_types: Vec<HeaderTypeInfo>,
     tables: Vec<TableInfo>,
@@ -73,6 +77,8 @@ pub struct Program {
     /// First word and width of each action's arguments.
     pub(crate) action_arguments: Vec<Vec<(Slot, u32)>>,
     pub(crate) calculations: Vec<Calculation>,
+    /// Names of those of the program; the selectors' follow without.
+    pub(crate) calculation_names: Vec<String>,
     pub(crate) verified: Vec<Checksum>,
     pub(crate) updated: Vec<Checksum>,
     /// Headers in the order the deparser writes them.
@@ -84,6 +90,7 @@ pub struct Program {
     pub(crate) digest_lists: BTreeMap<u64, (DigestId, Vec<FieldRef>)>,
     pub(crate) intrinsics: Intrinsics,
     pub(crate) errors: CoreErrors,
+    pub(crate) footprint: Footprint,
 }
 
 impl Program {
@@ -94,6 +101,11 @@ impl Program {
     /// panics, whatever the text.
     pub fn from_json(text: &str) -> Result<Program, ProgramError> {
         objects::read(text)
+    }
+
+    /// The JSON it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The name of the P4 source, if the compiler wrote it.
@@ -139,6 +151,11 @@ impl Program {
     /// Digests.
     pub fn digests(&self) -> &[DigestInfo] {
         &self.digests
+    }
+
+    /// Whether a list of digests has this id in the JSON.
+    pub fn has_digest_list(&self, id: i64) -> bool {
+        u64::try_from(id).is_ok_and(|id| self.digest_lists.contains_key(&id))
     }
 
     /// Action profiles.

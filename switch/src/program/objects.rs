@@ -7,6 +7,7 @@ use super::calculation::{self, Calculation, Checksum};
 use super::control::{Controls, References};
 use super::description::{ActionInfo, HeaderTypeInfo, Parameter, TableId, ValueSetInfo};
 use super::error::{Problem, ProgramError};
+use super::footprint::Footprint;
 use super::json::Node;
 use super::layout::{FIELD_BITS_MAX, Layout};
 use super::primitive::Objects;
@@ -128,7 +129,8 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         Some(name) => name.string()?.to_string(),
         None => String::new(),
     };
-    Ok(Program {
+    let mut program = Program {
+        text: text.to_owned(),
         name,
         header_types,
         tables: controls.table_infos,
@@ -148,6 +150,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         action_code,
         action_arguments,
         calculations,
+        calculation_names,
         verified,
         updated,
         deparser,
@@ -157,7 +160,10 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         intrinsics,
         errors,
         layout,
-    })
+        footprint: Footprint::default(),
+    };
+    program.footprint = Footprint::of(&program);
+    Ok(program)
 }
 
 /// Fills in the table a direct object belongs to.

@@ -162,6 +162,10 @@ impl wormcast_switch::pipeline::TrafficSink for Nowhere {
     }
 }
 
+impl wormcast_switch::pipeline::EmitSink for Nowhere {
+    fn transmit(&mut self, _: wormcast_switch::pipeline::PortId, _: &[u8]) {}
+}
+
 #[tokio::test]
 async fn timeouts_are_refused_where_entries_do_not_age() {
     let rig = Rig::start().await;

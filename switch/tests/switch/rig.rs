@@ -123,6 +123,7 @@ pub fn objects() -> ForwardingPipelineConfig {
 /// A client with its stream channel.
 pub struct Controller {
     pub client: P4RuntimeClient<Channel>,
+    pub device_id: u64,
     pub election_id: Uint128,
     /// Set by arbitration; the default one has no name.
     pub role: Option<Role>,
@@ -133,7 +134,15 @@ pub struct Controller {
 impl Controller {
     /// Opens a stream and says nothing yet.
     pub async fn open(rig: &Rig, election_id: u64) -> Self {
-        let mut client = rig.connect().await;
+        Self::open_to(rig.connect().await, DEVICE_ID, election_id).await
+    }
+
+    /// The same, to one device of many.
+    pub async fn open_to(
+        mut client: P4RuntimeClient<Channel>,
+        device_id: u64,
+        election_id: u64,
+    ) -> Self {
         let (outgoing, messages) = mpsc::channel(64);
         let stream = client
             .stream_channel(ReceiverStream::new(messages))
@@ -141,6 +150,7 @@ impl Controller {
             .unwrap();
         Self {
             client,
+            device_id,
             election_id: Uint128 {
                 high: 0,
                 low: election_id,
@@ -171,7 +181,7 @@ impl Controller {
     pub async fn arbitrate(&mut self, election_id: u64) -> MasterArbitrationUpdate {
         self.election_id.low = election_id;
         let update = MasterArbitrationUpdate {
-            device_id: DEVICE_ID,
+            device_id: self.device_id,
             election_id: Some(self.election_id),
             role: self.role.clone(),
             ..MasterArbitrationUpdate::default()
@@ -194,7 +204,7 @@ impl Controller {
         config: impl Into<Option<ForwardingPipelineConfig>>,
     ) -> Result<(), Status> {
         let request = SetForwardingPipelineConfigRequest {
-            device_id: DEVICE_ID,
+            device_id: self.device_id,
             election_id: Some(self.election_id),
             role: self.role_name(),
             action: action as i32,
@@ -215,7 +225,7 @@ impl Controller {
 
     pub fn request(&self, updates: Vec<Update>) -> WriteRequest {
         WriteRequest {
-            device_id: DEVICE_ID,
+            device_id: self.device_id,
             election_id: Some(self.election_id),
             role: self.role_name(),
             updates,
@@ -230,7 +240,7 @@ impl Controller {
 
     pub async fn read(&mut self, filters: Vec<Entity>) -> Result<Vec<Entity>, Status> {
         let request = ReadRequest {
-            device_id: DEVICE_ID,
+            device_id: self.device_id,
             role: self.role_name(),
             entities: filters,
         };
