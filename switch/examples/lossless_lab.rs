@@ -81,6 +81,12 @@ fn main() -> ExitCode {
         eprintln!("lossless_lab: no network namespace: {error} (needs root)");
         return ExitCode::FAILURE;
     }
+    // Nothing but what hosts send shall be on the links.
+    for of in ["all", "default"] {
+        let path = format!("/proc/sys/net/ipv6/conf/{of}/disable_ipv6");
+        // Without IPv6 there is nothing to disable.
+        let _ = std::fs::write(path, "1");
+    }
     let lab = Lab {
         switch,
         processes: match arguments.processes {

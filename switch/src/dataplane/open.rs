@@ -119,9 +119,8 @@ impl<'a> Opening<'a> {
     fn ring(&self, interface: &Interface, number: PortId) -> Result<ReceiveRing, StartError> {
         let needed = match &self.switch.queueing.lossless {
             Some(lossless) => {
-                let plan = lossless.plan(&[number.0]);
+                let plan = lossless.plan_port(number.0);
                 plan.map_err(|error| StartError::Settings(error.to_string()))?
-                    .ports[&number.0]
             }
             None => return Ok(ReceiveRing::open(interface, self.switch.ring_frames)?),
         };

@@ -1,10 +1,12 @@
 //! Fabrics that lose nothing: on virtual time, and on real interfaces.
 
+mod copies;
 mod deadlock;
 mod incast;
 mod live;
 #[path = "../lossless_lab/mod.rs"]
 mod lossless_lab;
+#[allow(dead_code)] // it lays its cables itself
 #[path = "../switch/network.rs"]
 mod namespace;
 mod network;

@@ -51,6 +51,22 @@ fn pipeline(ports: &[u16]) -> Pipeline {
     pipeline
 }
 
+fn switch_settings(number: usize, queueing: QueueSettings) -> SwitchSettings {
+    SwitchSettings {
+        device_id: number as u64 + 1,
+        name: String::new(),
+        ports: Vec::new(),
+        cpu_port: None,
+        priorities: 8,
+        queue_frames: 64,
+        queueing,
+        ring_frames: 64,
+        port_rate: None,
+        impairments: ImpairmentTable::default(),
+        capture_directory: None,
+    }
+}
+
 /// A fabric and its hosts.
 pub struct Network {
     pub fabric: VirtualFabric,
@@ -72,25 +88,37 @@ impl Network {
                 lossless.response_us = Some(100);
                 lossless.watchdog = None;
                 change(number, &mut lossless);
-                SwitchSettings {
-                    device_id: number as u64 + 1,
-                    name: String::new(),
-                    ports: Vec::new(),
-                    cpu_port: None,
-                    priorities: 8,
-                    queue_frames: 64,
-                    queueing: QueueSettings {
+                switch_settings(
+                    number,
+                    QueueSettings {
                         lossless: Some(lossless),
                         scheduler: SchedulerKind::FAIR,
                         ecn_threshold: None,
                     },
-                    ring_frames: 64,
-                    port_rate: None,
-                    impairments: ImpairmentTable::default(),
-                    capture_directory: None,
-                }
+                )
             })
             .collect();
+        Self::with_settings(&settings, links, hosts)
+    }
+
+    /// Two switches that drop, the first with a slow link to the second, which may mark.
+    pub fn lossy(ecn_threshold: Option<u32>) -> Self {
+        let queueing = QueueSettings {
+            ecn_threshold,
+            ..QueueSettings::default()
+        };
+        let mut first = switch_settings(0, queueing);
+        first.impairments.add("15:rate=10mbit").unwrap();
+        let second = switch_settings(1, QueueSettings::default());
+        Self::with_settings(&[first, second], &[((0, 15), (1, 15))], &[(0, 0), (1, 0)])
+    }
+
+    fn with_settings(
+        settings: &[SwitchSettings],
+        links: &[((usize, u16), (usize, u16))],
+        hosts: &[(usize, u16)],
+    ) -> Self {
+        let switches = settings.len();
         let links: Vec<LinkSettings> = links
             .iter()
             .map(|(one, other)| LinkSettings {
@@ -98,7 +126,7 @@ impl Network {
             })
             .collect();
         let ends: Vec<LinkEnd> = hosts.iter().map(|host| end(host.0, host.1)).collect();
-        let mut fabric = VirtualFabric::new(&settings, &links, &ends).unwrap();
+        let mut fabric = VirtualFabric::new(settings, &links, &ends).unwrap();
         for number in 0..switches {
             fabric
                 .engine(number)
@@ -106,7 +134,8 @@ impl Network {
         }
         let link_rate = |end: &LinkEnd| {
             let queueing = &settings[end.switch].queueing;
-            queueing.lossless.as_ref().unwrap().link_of(end.port.0).rate
+            let lossless = queueing.lossless.as_ref();
+            lossless.map_or(rate("1gbit"), |lossless| lossless.link_of(end.port.0).rate)
         };
         let host =
             |(number, end): (usize, &LinkEnd)| (*end, Host::new(number as u16, link_rate(end), 0));
