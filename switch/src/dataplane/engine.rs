@@ -328,7 +328,8 @@ impl Engine {
         let Source::Interface { index, ring } = &mut input.source else {
             return;
         };
-        let opened = ReceiveRing::open(interface, self.settings.ring_frames)
+        let frames = self.settings.ring_frames_of(input.number);
+        let opened = ReceiveRing::open(interface, frames)
             .and_then(|ring| Ok((ring, TransmitQueue::open(interface)?)));
         match opened {
             Ok((mut opened, transmit)) => {

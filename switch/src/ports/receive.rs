@@ -52,6 +52,7 @@ pub struct ReceiveCounts {
 pub struct ReceiveRing {
     socket: OwnedFd,
     map: Map,
+    mtu: usize,
     slot_bytes: usize,
     slots: usize,
     next: usize,
@@ -115,6 +116,7 @@ impl ReceiveRing {
         Ok(Self {
             socket,
             map,
+            mtu,
             slot_bytes,
             slots,
             next: 0,
@@ -172,6 +174,11 @@ impl ReceiveRing {
             };
             self.looked.push_back(slot.raw().is_some_and(&mut take));
         }
+    }
+
+    /// MTU of the interface when it was opened: longest payload of a frame, bytes.
+    pub fn mtu(&self) -> usize {
+        self.mtu
     }
 
     /// Frames that may wait at a time.

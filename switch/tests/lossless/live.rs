@@ -123,3 +123,50 @@ fn in_transit_ejection_goes_through() {
         |outcome| assert_lossless(&outcome),
     );
 }
+
+/// Settings that would lose frames are refused at the start, with their numbers.
+#[test]
+fn what_would_lose_frames_is_refused() {
+    in_namespace(|| {
+        super::namespace::add_link("p1", "p2");
+        let error = |options: &str| {
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wormcast-switch"));
+            command.args("--no-p4 -i 1@p1 -i 2@p2 --lossless".split(' '));
+            let output = command.args(options.split(' ')).output().unwrap();
+            assert!(!output.status.success(), "{options}");
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let text = error("--buffer-bytes 1MiB");
+        assert!(
+            text.contains("the buffer is too small: 2 ports with 2 lossless priorities"),
+            "{text}"
+        );
+        let text = error("--link-rate 10gbit --response-time 5ms");
+        assert!(
+            text.contains("give a shorter --response-time (at most 829 us)"),
+            "{text}"
+        );
+        let text = error("--priority-queues 2");
+        assert!(
+            text.contains("--lossless needs a queue for each priority up to 4"),
+            "{text}"
+        );
+        let text = error("--frame-max 1000");
+        assert!(
+            text.contains("port 1 (p1): its MTU of 1500 allows frames of 1518 bytes"),
+            "{text}"
+        );
+        let text = error("--link-rate 7:1gbit");
+        assert!(
+            text.contains("names port 7, which has no interface"),
+            "{text}"
+        );
+        super::namespace::run("ip link set p1 mtu 9000");
+        super::namespace::run("ip link set p2 mtu 9000");
+        let text = error("--frame-max 9018 --link-rate 1gbit");
+        assert!(
+            text.contains("a receive ring has room for at most 8192"),
+            "{text}"
+        );
+    });
+}

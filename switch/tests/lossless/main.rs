@@ -6,7 +6,6 @@ mod incast;
 mod live;
 #[path = "../lossless_lab/mod.rs"]
 mod lossless_lab;
-#[allow(dead_code)] // it lays its cables itself
 #[path = "../switch/network.rs"]
 mod namespace;
 mod network;

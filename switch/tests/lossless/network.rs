@@ -67,6 +67,9 @@ fn switch_settings(number: usize, queueing: QueueSettings) -> SwitchSettings {
     }
 }
 
+/// A port of a switch.
+type Place = (usize, u16);
+
 /// A fabric and its hosts.
 pub struct Network {
     pub fabric: VirtualFabric,
@@ -78,15 +81,17 @@ impl Network {
     /// numbered in order. Switches have ports 0 to 15.
     pub fn new(
         switches: usize,
-        links: &[((usize, u16), (usize, u16))],
-        hosts: &[(usize, u16)],
+        links: &[(Place, Place)],
+        hosts: &[Place],
         change: impl Fn(usize, &mut LosslessSettings),
     ) -> Self {
         let settings: Vec<SwitchSettings> = (0..switches)
             .map(|number| {
-                let mut lossless = LosslessSettings::default();
-                lossless.response_us = Some(100);
-                lossless.watchdog = None;
+                let mut lossless = LosslessSettings {
+                    response_us: Some(100),
+                    watchdog: None,
+                    ..LosslessSettings::default()
+                };
                 change(number, &mut lossless);
                 switch_settings(
                     number,
@@ -115,8 +120,8 @@ impl Network {
 
     fn with_settings(
         settings: &[SwitchSettings],
-        links: &[((usize, u16), (usize, u16))],
-        hosts: &[(usize, u16)],
+        links: &[(Place, Place)],
+        hosts: &[Place],
     ) -> Self {
         let switches = settings.len();
         let links: Vec<LinkSettings> = links
