@@ -27,16 +27,18 @@ const REPLAY_TURNS_MAX: usize = 1 << 16;
 pub struct Engine {
     pub(super) clock: Clock,
     pub(super) log: Log,
-    settings: SwitchSettings,
+    pub(super) settings: SwitchSettings,
     pub(super) pipeline: Option<Pipeline>,
     pub(super) traffic: TrafficManager,
     /// In the order of `traffic.ports`, which has more.
     pub(super) inputs: Vec<Input>,
     /// Inputs that have, or may have, frames.
-    ready: PortSet,
+    pub(super) ready: PortSet,
     pub(super) no_program: u64,
     pub(super) program_replaced: u64,
     pub(super) packet_outs: u64,
+    /// Inputs were added or removed since the worker last looked.
+    pub(super) inputs_changed: bool,
 }
 
 /// What a turn has done, and what is left.
@@ -80,6 +82,7 @@ impl Engine {
             no_program: 0,
             program_replaced: 0,
             packet_outs: 0,
+            inputs_changed: false,
         }
     }
 
@@ -261,7 +264,7 @@ impl Engine {
         let Some(pipeline) = &mut self.pipeline else {
             return 0;
         };
-        let allowed = self.traffic.allowed(position);
+        let mut allowed = self.traffic.allowed(position);
         for sent in 0..DRAIN_PACKETS {
             let port = &mut self.traffic.ports[position];
             if !port.has_packet(allowed) || !port.may_send(now_us) {
@@ -276,6 +279,10 @@ impl Engine {
                 enqueue_depth: packet.enqueue_depth,
                 dequeue_depth: packet.dequeue_depth,
             };
+            if let Some(pace) = &mut port.pace {
+                pace.sent(packet.priority, now_us);
+                allowed = self.traffic.allowed(position);
+            }
             self.traffic.left_behind = packet.dequeue_depth;
             self.traffic.resume(packet.item.hold);
             pipeline.egress(packet.item.packet, &dequeue, &mut self.traffic);
@@ -314,7 +321,7 @@ impl Engine {
                     let text = format_args!("port {number}: interface {name} has gone");
                     self.log.write(Level::Warn, text);
                     *ring = None;
-                    self.traffic.ports[position].link = Link::Missing;
+                    self.traffic.ports[position].lose_link();
                 }
                 None => {}
             }
@@ -329,7 +336,7 @@ impl Engine {
             return;
         };
         let frames = self.settings.ring_frames_of(input.number);
-        let opened = ReceiveRing::open(interface, frames)
+        let opened = ReceiveRing::open_as(interface, frames, self.settings.receive)
             .and_then(|ring| Ok((ring, TransmitQueue::open(interface)?)));
         match opened {
             Ok((mut opened, transmit)) => {
@@ -338,7 +345,7 @@ impl Engine {
                 }
                 *index = interface.index();
                 *ring = Some(opened);
-                self.traffic.ports[position].link = Link::Interface(transmit);
+                self.traffic.ports[position].renew_link(transmit);
                 self.traffic.forget_neighbour(position);
                 let text = format_args!(
                     "port {number}: interface {} is open again",
@@ -348,7 +355,7 @@ impl Engine {
             }
             Err(error) => {
                 *ring = None;
-                self.traffic.ports[position].link = Link::Missing;
+                self.traffic.ports[position].lose_link();
                 self.log
                     .write(Level::Warn, format_args!("port {number}: {error}"));
             }

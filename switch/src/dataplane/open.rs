@@ -12,8 +12,8 @@ use crate::lossless::PrioritySet;
 use crate::lossless::headroom::WIRE_OVERHEAD_BYTES;
 use crate::pipeline::PortId;
 use crate::ports::{
-    BitRate, EgressQueue, Impairment, Interface, InterfaceError, PcapWriter, ReceiveRing,
-    TokenBucket, TransmitQueue,
+    BitRate, EgressQueue, Impairment, Interface, InterfaceError, PcapWriter, ReceiveMode,
+    ReceiveRing, TokenBucket, TransmitQueue,
 };
 
 /// Spreads the seeds of switches: 2^64 divided by the golden ratio. The switch with device
@@ -71,7 +71,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Both ends of what leads out of the process.
-    fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
+    pub(super) fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
         match &port.attachment {
             Attachment::Interface(name) => {
                 let interface = Interface::find(name)?;
@@ -120,15 +120,24 @@ impl<'a> Opening<'a> {
 
     /// Opens a ring that has room for what may come before the switch looks.
     fn ring(&self, interface: &Interface, number: PortId) -> Result<ReceiveRing, StartError> {
+        let mode = self.switch.receive;
         let Some(lossless) = &self.switch.queueing.lossless else {
-            return Ok(ReceiveRing::open(interface, self.switch.ring_frames)?);
+            return Ok(ReceiveRing::open_as(
+                interface,
+                self.switch.ring_frames,
+                mode,
+            )?);
         };
+        if mode != ReceiveMode::Slots {
+            let text = "--lossless needs --receive v2: a pause frame must not wait for a block";
+            return Err(StartError::Settings(text.to_owned()));
+        }
         let lossless_frame = lossless.frame_bytes_max as usize;
         let needed = lossless
             .plan_port(number.0)
             .map_err(|error| StartError::Settings(error.to_string()))?;
         let frames = usize::try_from(needed.ring_frames).unwrap_or(usize::MAX);
-        let ring = ReceiveRing::open(interface, self.switch.ring_frames_of(number))?;
+        let ring = ReceiveRing::open_as(interface, self.switch.ring_frames_of(number), mode)?;
         let longest = ring.mtu() + FRAMING_BYTES;
         if longest > lossless_frame {
             return Err(StartError::Settings(format!(
@@ -156,7 +165,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Both halves of a port, with what stands between them and the link.
-    fn join(
+    pub(super) fn join(
         &self,
         number: PortId,
         name: String,

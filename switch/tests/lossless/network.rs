@@ -61,6 +61,7 @@ fn switch_settings(number: usize, queueing: QueueSettings) -> SwitchSettings {
         queue_frames: 64,
         queueing,
         ring_frames: 64,
+        receive: Default::default(),
         port_rate: None,
         impairments: ImpairmentTable::default(),
         capture_directory: None,
