@@ -370,6 +370,12 @@ impl Arguments {
             Ok(queueing) => queueing,
             Err(error) => return fail(error.to_string()),
         };
+        let names_other = |number: &u16| self.fabric.is_none() && !numbers.contains(number);
+        if let Some(number) = queueing.named_ports().find(names_other) {
+            return fail(format!(
+                "--link-rate or --link-delay names port {number}, which has no interface"
+            ));
+        }
         let mut ports = self.interface;
         if self.drop_in.use_files.is_some() {
             if self.pcap.is_some() {

@@ -197,6 +197,11 @@ impl Switches {
         servers.filter_map(move |(id, server)| Some((id, handle(id)?, server)))
     }
 
+    /// Says something that whoever runs the switches should know.
+    pub fn warn(&self, text: std::fmt::Arguments<'_>) {
+        self.log.write(Level::Warn, text);
+    }
+
     /// What the metrics server asks.
     pub fn metrics_devices(&self) -> Vec<Device> {
         let device = |(id, dataplane, server): (u64, DataplaneHandle, &Server)| {
