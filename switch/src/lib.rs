@@ -10,3 +10,4 @@ pub mod p4rt;
 pub mod pipeline;
 pub mod ports;
 pub mod program;
+pub mod thrift;

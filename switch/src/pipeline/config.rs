@@ -1,5 +1,8 @@
 //! What a switch is told before it starts, and the limits of the engine.
 
+use std::fmt;
+use std::str::FromStr;
+
 /// Number of a switch port, as in `standard_metadata.ingress_port`: 0–511 in v1model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u16);
@@ -13,6 +16,27 @@ pub enum Engine {
     Compiled,
     /// An instruction at a time.
     Interpreted,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Engine::Compiled => "compiled",
+            Engine::Interpreted => "interpreted",
+        })
+    }
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "compiled" => Ok(Engine::Compiled),
+            "interpreted" => Ok(Engine::Interpreted),
+            _ => Err("neither compiled nor interpreted".to_owned()),
+        }
+    }
 }
 
 /// Settings of a [`Pipeline`](super::Pipeline).
