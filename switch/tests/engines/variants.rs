@@ -21,8 +21,11 @@ fn one_in(generator: &mut ChaCha8Rng, chances: u32) -> bool {
 /// Changes the text of a program.
 pub fn variant(text: &str, generator: &mut ChaCha8Rng) -> String {
     let mut document: Value = serde_json::from_str(text).expect("JSON");
-    change_operators(&mut document, generator);
-    change_signs(&mut document, generator);
+    // A program that still does what it was made for forwards more.
+    if one_in(generator, 2) {
+        change_operators(&mut document, generator);
+        change_signs(&mut document, generator);
+    }
     change_inputs(&mut document, generator);
     document.to_string()
 }
@@ -63,22 +66,27 @@ fn change_signs(document: &mut Value, generator: &mut ChaCha8Rng) {
     }
 }
 
-/// Inputs in another order, and with constants between them.
+/// One input in another order, or with a constant in it.
 fn change_inputs(document: &mut Value, generator: &mut ChaCha8Rng) {
-    for calculation in document["calculations"].as_array_mut().expect("a list") {
-        let input = calculation["input"].as_array_mut().expect("a list");
+    let calculations = document["calculations"].as_array_mut().expect("a list");
+    if calculations.is_empty() {
+        return;
+    }
+    let chosen = generator.next_u32() as usize % calculations.len();
+    let input = calculations[chosen]["input"]
+        .as_array_mut()
+        .expect("a list");
+    if one_in(generator, 4) {
+        // This mostly takes fields off their bytes: a case of its own.
         for index in 1..input.len() {
-            if one_in(generator, 3) {
-                input.swap(index, generator.next_u32() as usize % index);
-            }
+            input.swap(index, generator.next_u32() as usize % index);
         }
-        if one_in(generator, 2) {
-            let bits = [8, 16, 24][generator.next_u32() as usize % 3];
-            let constant = serde_json::json!({
-                "type": "hexstr", "value": "0xa7", "bitwidth": bits
-            });
-            let at = generator.next_u32() as usize % (input.len() + 1);
-            input.insert(at, constant);
-        }
+    } else {
+        let bits = [8, 16, 24][generator.next_u32() as usize % 3];
+        let constant = serde_json::json!({
+            "type": "hexstr", "value": "0xa7", "bitwidth": bits
+        });
+        let at = generator.next_u32() as usize % (input.len() + 1);
+        input.insert(at, constant);
     }
 }
