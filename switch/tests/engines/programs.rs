@@ -144,7 +144,7 @@ fn value(generator: &mut ChaCha8Rng, width: u32) -> Bits {
     }
     let mut bytes = vec![0; width.div_ceil(8) as usize];
     generator.fill_bytes(&mut bytes);
-    if width % 8 != 0 {
+    if !width.is_multiple_of(8) {
         bytes[0] &= (1 << (width % 8)) - 1;
     }
     Bits::from_bytes(&bytes)

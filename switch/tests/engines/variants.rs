@@ -15,7 +15,7 @@ const KINDS: [&[&str]; 4] = [
 ];
 
 fn one_in(generator: &mut ChaCha8Rng, chances: u32) -> bool {
-    generator.next_u32() % chances == 0
+    generator.next_u32().is_multiple_of(chances)
 }
 
 /// Changes the text of a program.
