@@ -103,6 +103,10 @@ impl Engine {
                 self.program_replaced += 1;
             }
         }
+        if let Some(why) = pipeline.engine_refusal() {
+            let text = format_args!("packets are interpreted, not compiled: {why}");
+            self.log.write(Level::Warn, text);
+        }
         self.pipeline = Some(pipeline);
         self.tell_ports();
     }
