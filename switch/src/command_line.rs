@@ -11,7 +11,7 @@ use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
 use wormcast_switch::p4rt::{Address, TlsArguments};
-use wormcast_switch::pipeline::PortId;
+use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
 
@@ -62,6 +62,10 @@ struct Arguments {
     /// have no switch send its frames
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     workers: u16,
+
+    /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
+    #[arg(long, value_name = "HOW", default_value = "compiled")]
+    engine: Engine,
 
     /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
     /// [default: 0.0.0.0:9559]
@@ -172,6 +176,8 @@ pub struct Settings {
     pub fabric: Option<PathBuf>,
     /// Threads that move frames.
     pub workers: usize,
+    /// How packets are run.
+    pub engine: Engine,
     /// Where the P4Runtime server listens.
     pub address: Address,
     /// Whether it speaks TLS, and with which files.
@@ -399,6 +405,7 @@ impl Arguments {
             device_id: self.device_id,
             fabric: self.fabric,
             workers: usize::from(self.workers),
+            engine: self.engine,
             p4runtime: match (&self.grpc_server_addr, personality) {
                 (Some(_), _) => P4Runtime::Needed,
                 (None, Personality::SimpleSwitch) => P4Runtime::None,
@@ -580,6 +587,10 @@ mod tests {
                 "--impair names port 3: with --fabric",
             ),
             ("--no-p4 --workers 0", "0 is not in 1..=64"),
+            (
+                "--no-p4 --engine fast",
+                "`fast` is not an engine: compiled or interpreted",
+            ),
             ("--no-p4 --receive v4", "`v4` is not a way to receive: v2"),
             ("--no-p4 --port-rate 7", "`7` is not a rate"),
             (

@@ -104,6 +104,16 @@ impl Engine {
             }
         }
         self.pipeline = Some(pipeline);
+        self.tell_ports();
+    }
+
+    /// Tells the pipeline which ports are down, for backup replicas and ports to watch.
+    fn tell_ports(&mut self) {
+        if let Some(pipeline) = &mut self.pipeline {
+            for port in &self.traffic.ports {
+                pipeline.set_port_up(port.number, port.up);
+            }
+        }
     }
 
     /// Sends a frame into ingress as if it had come from the controller, its `packet_out`
@@ -304,6 +314,7 @@ impl Engine {
                 transmit.take_error();
             }
             let found = Interface::find(&input.name).ok();
+            self.traffic.ports[position].up = found.as_ref().is_some_and(Interface::is_running);
             let (name, number) = (&input.name, input.number.0);
             match found {
                 Some(interface) if interface.index() == *index => {
@@ -326,6 +337,7 @@ impl Engine {
                 None => {}
             }
         }
+        self.tell_ports();
     }
 
     /// Opens a port's interface again.

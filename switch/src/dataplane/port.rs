@@ -74,6 +74,8 @@ pub(super) struct Port {
     /// Packet rates of its queues, if they have some.
     pub(super) pace: Option<Box<Pace>>,
     pub(super) capture: Option<Capture>,
+    /// Its interface was there, up and had a carrier when it was last looked at.
+    pub(super) up: bool,
     /// Frames for which there was no interface.
     pub(super) no_link: u64,
     /// Frames that were given a mark of congestion.
@@ -95,6 +97,7 @@ impl Port {
             impairment: None,
             pace: None,
             capture: None,
+            up: true,
             no_link: 0,
             ecn_marked: 0,
             retry_at_us: 0,

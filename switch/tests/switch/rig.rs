@@ -99,10 +99,15 @@ impl Rig {
 
     /// A controller that is primary, with the test program set.
     pub async fn controller(&self) -> Controller {
+        self.controller_of(objects()).await
+    }
+
+    /// A controller that is primary, with a program set.
+    pub async fn controller_of(&self, config: ForwardingPipelineConfig) -> Controller {
         let mut controller = Controller::open(self, 1).await;
         controller.arbitrate(1).await;
         controller
-            .set_config(Action::VerifyAndCommit, objects())
+            .set_config(Action::VerifyAndCommit, config)
             .await
             .unwrap();
         controller
@@ -112,6 +117,16 @@ impl Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         self.threads.stop();
+    }
+}
+
+/// The config of `programs/entities.p4`.
+pub fn entities() -> ForwardingPipelineConfig {
+    let p4info = include_bytes!("../programs/entities.p4info.bin");
+    ForwardingPipelineConfig {
+        p4info: Some(P4Info::decode(p4info.as_slice()).unwrap()),
+        p4_device_config: include_bytes!("../programs/entities.json").to_vec(),
+        cookie: None,
     }
 }
 
