@@ -38,20 +38,6 @@ fn the_command_line_of_simple_switch_grpc() {
 }
 
 #[test]
-fn engines() {
-    assert_eq!(run("--no-p4").engine, Engine::Compiled);
-    assert_eq!(
-        run("--no-p4 --engine interpreted").engine,
-        Engine::Interpreted
-    );
-    let error = error("--no-p4 --engine fast");
-    assert!(
-        error.contains("neither compiled nor interpreted"),
-        "{error}"
-    );
-}
-
-#[test]
 fn defaults() {
     let settings = run("--no-p4");
     assert_eq!(settings.address.to_string(), "0.0.0.0:9559");
@@ -132,6 +118,11 @@ fn values_that_cannot_be() {
             "--impair names port 3: with --fabric",
         ),
         ("--no-p4 --workers 0", "0 is not in 1..=64"),
+        (
+            "--no-p4 --engine fast",
+            "`fast` is not an engine: compiled or interpreted",
+        ),
+        ("--no-p4 --receive v4", "`v4` is not a way to receive: v2"),
         ("--no-p4 --port-rate 7", "`7` is not a rate"),
         (
             "--no-p4 --pcap=/no/such/place",
@@ -148,8 +139,8 @@ fn values_that_cannot_be() {
             "cannot be used with",
         ),
         (
-            "--no-p4 --grpc-server-ssl",
-            "--grpc-server-ssl is not supported: TLS",
+            "--no-p4 --grpc-server-cert",
+            "a value is required for '--grpc-server-cert",
         ),
         (
             "--no-p4 --grpc-server-addr 9559",
@@ -163,6 +154,22 @@ fn values_that_cannot_be() {
         let text = error(arguments);
         assert!(text.contains(expected), "{arguments}: {text}");
     }
+}
+
+#[test]
+fn options_of_tls() {
+    let settings = run(
+        "--no-p4 --grpc-server-ssl --grpc-server-cert c --grpc-server-key k \
+         --grpc-server-cacert a --grpc-server-with-client-auth",
+    );
+    let expected = TlsArguments {
+        ssl: true,
+        authority: Some("a".into()),
+        certificate: Some("c".into()),
+        key: Some("k".into()),
+        client_auth: true,
+    };
+    assert_eq!(settings.tls, expected);
 }
 
 #[test]

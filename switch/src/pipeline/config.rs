@@ -1,8 +1,5 @@
 //! What a switch is told before it starts, and the limits of the engine.
 
-use std::fmt;
-use std::str::FromStr;
-
 /// Number of a switch port, as in `standard_metadata.ingress_port`: 0–511 in v1model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u16);
@@ -18,23 +15,16 @@ pub enum Engine {
     Interpreted,
 }
 
-impl fmt::Display for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Engine::Compiled => "compiled",
-            Engine::Interpreted => "interpreted",
-        })
-    }
-}
-
-impl FromStr for Engine {
+impl std::str::FromStr for Engine {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "compiled" => Ok(Engine::Compiled),
-            "interpreted" => Ok(Engine::Interpreted),
-            _ => Err("neither compiled nor interpreted".to_owned()),
+            "compiled" => Ok(Self::Compiled),
+            "interpreted" => Ok(Self::Interpreted),
+            _ => Err(format!(
+                "`{text}` is not an engine: compiled or interpreted"
+            )),
         }
     }
 }
@@ -77,10 +67,8 @@ pub mod limits {
     pub const ACTION_LOOPS_MAX: u32 = 1 << 16;
     /// Parser states one packet may visit in a pass.
     pub const PARSER_STATES_MAX: u32 = 4096;
-    /// Multicast groups and clone sessions have ids below this, as in BMv2.
-    pub const SESSION_ID_END: u32 = 1 << 15;
     /// Most multicast groups at a time.
-    pub const MULTICAST_GROUPS_MAX: usize = 1 << 15;
+    pub const MULTICAST_GROUPS_MAX: usize = 1 << 16;
     /// Most replicas of a multicast group or clone session.
     pub const REPLICAS_MAX: usize = 4096;
     /// Most clone sessions at a time.

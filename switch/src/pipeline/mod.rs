@@ -13,6 +13,7 @@
 mod bits;
 mod calculation;
 mod cells;
+mod choices;
 mod codec;
 mod compiled;
 mod config;
@@ -39,17 +40,19 @@ mod replication;
 mod stages;
 mod statistics;
 mod table;
+mod value_set;
 mod wide;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use bits::Bits;
 pub use config::{Engine, PipelineConfig, PortId, limits};
 pub use crc::CrcParameters;
 pub use entry::{
-    ActionCall, CloneSession, CounterValue, EntryAction, FieldMatch, MeterRates, Replica,
-    TableEntry,
+    ActionCall, ActionSet, Backups, CloneSession, ColourCounts, CounterValue, EntryAction,
+    FieldMatch, GroupMember, MeterRates, Replica, SelectionMode, SizeSemantics, TableEntry,
+    WeightedCall,
 };
 pub use error::ControlError;
 pub use forward::{EmitSink, TrafficSink};
@@ -76,6 +79,9 @@ pub struct Pipeline {
     tables: Vec<TableState>,
     profiles: Vec<Profile>,
     replication: Replication,
+    ports_down: BTreeSet<PortId>,
+    /// Members of the parser value sets as they were written.
+    value_sets: Vec<Vec<Vec<FieldMatch>>>,
     pool: Pool,
     /// The drop port as `egress_spec` shows it.
     drop_spec: u64,
@@ -121,6 +127,7 @@ impl Pipeline {
             Engine::Interpreted => None,
         };
         let width = program.intrinsics.egress_spec.width;
+        let value_sets = vec![Vec::new(); program.value_sets().len()];
         Self {
             entries,
             key_words: vec![0; compiled::key_words_max(&program)],
@@ -132,6 +139,8 @@ impl Pipeline {
             tables,
             profiles,
             replication: Replication::default(),
+            ports_down: BTreeSet::new(),
+            value_sets,
             pool: Pool::default(),
             journal: Journal::default(),
             now_us: 0,

@@ -5,15 +5,28 @@ mod batches;
 mod config;
 mod digests;
 mod entities;
+mod entities_program;
 mod errors;
 mod exposition;
 mod fabric;
 mod fuzz;
 mod idle;
 mod links;
+mod matrix;
 mod messages;
 mod metrics;
 mod network;
+mod profiles;
+mod replication;
+mod resources;
 mod rig;
 mod roles;
 mod stream;
+mod symmetry;
+mod tables;
+mod translation;
+mod value_sets;
+
+mod tls;
+#[path = "../wire/mod.rs"]
+mod wire;
