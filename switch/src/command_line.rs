@@ -107,10 +107,6 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// How packets run through the program: `compiled` to machine code, or `interpreted`
-    #[arg(long, value_name = "ENGINE", default_value_t = Engine::Compiled)]
-    engine: Engine,
-
     /// Write what each port receives and sends to IFACE_in.pcap and IFACE_out.pcap
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
     pcap: Option<PathBuf>,
@@ -202,8 +198,6 @@ pub struct Settings {
     pub impairments: ImpairmentTable,
     /// Seed.
     pub seed: u64,
-    /// How packets run through the program.
-    pub engine: Engine,
     /// Directory of captures.
     pub capture_directory: Option<PathBuf>,
     /// File for statistics.
@@ -429,7 +423,6 @@ impl Arguments {
             port_rate: self.port_rate,
             impairments,
             seed: self.seed,
-            engine: self.engine,
             capture_directory: self.pcap,
             statistics: self.statistics,
             metrics_address: self.metrics_addr,
