@@ -10,7 +10,7 @@ use crate::compatibility::{DropIn, Personality, Unsupported, WithoutEffect};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
-use wormcast_switch::p4rt::{Address, TlsArguments};
+use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
@@ -147,6 +147,9 @@ struct Arguments {
     tls: TlsArguments,
 
     #[command(flatten)]
+    translation: TranslationArguments,
+
+    #[command(flatten)]
     lossless: LosslessArguments,
 
     #[command(flatten)]
@@ -176,6 +179,8 @@ pub struct Settings {
     pub address: Address,
     /// Whether it speaks TLS, and with which files.
     pub tls: TlsArguments,
+    /// What values of translated types stand for.
+    pub translation: TranslationArguments,
     /// Whether there has to be one.
     pub p4runtime: P4Runtime,
     /// Port that leads to the controller.
@@ -411,6 +416,7 @@ impl Arguments {
                 .grpc_server_addr
                 .unwrap_or_else(|| Address::Tcp(DEFAULT_ADDRESS.to_owned())),
             tls: self.tls,
+            translation: self.translation,
             cpu_port: self.cpu_port.map(PortId),
             drop_port: PortId(self.drop_port),
             priority_queues: self
