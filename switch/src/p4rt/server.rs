@@ -28,6 +28,7 @@ use super::proto::p4::v1::{
 use super::rejection::{Rejection, code_name, write_status};
 use super::roles::Access;
 use super::streams::{Outgoing, STREAM_MESSAGES_MAX, Streams};
+use super::translation::TranslationTables;
 use crate::dataplane::{DataplaneHandle, ToController};
 use crate::log::{Level, Log};
 use crate::metrics::RequestCounts;
@@ -115,6 +116,13 @@ impl Server {
         tokio::spawn(deliver(Arc::clone(&shared), from_dataplane));
         tokio::spawn(watch_ages(Arc::clone(&shared)));
         Self { shared }
+    }
+
+    /// What translated types of the configs that are set from now on stand for; nothing
+    /// unless this says so.
+    pub async fn translate_with(&self, translations: TranslationTables) {
+        let mut forwarding = self.shared.forwarding.lock().await;
+        forwarding.translate_with(Arc::new(translations));
     }
 
     /// The device that controllers must name.

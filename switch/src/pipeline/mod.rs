@@ -13,6 +13,7 @@
 mod bits;
 mod calculation;
 mod cells;
+mod choices;
 mod codec;
 mod config;
 mod copies;
@@ -37,17 +38,19 @@ mod replication;
 mod stages;
 mod statistics;
 mod table;
+mod value_set;
 mod wide;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use bits::Bits;
 pub use config::{PipelineConfig, PortId, limits};
 pub use crc::CrcParameters;
 pub use entry::{
-    ActionCall, CloneSession, CounterValue, EntryAction, FieldMatch, MeterRates, Replica,
-    TableEntry,
+    ActionCall, ActionSet, Backups, CloneSession, ColourCounts, CounterValue, EntryAction,
+    FieldMatch, GroupMember, MeterRates, Replica, SelectionMode, SizeSemantics, TableEntry,
+    WeightedCall,
 };
 pub use error::ControlError;
 pub use forward::{EmitSink, TrafficSink};
@@ -73,6 +76,9 @@ pub struct Pipeline {
     tables: Vec<TableState>,
     profiles: Vec<Profile>,
     replication: Replication,
+    ports_down: BTreeSet<PortId>,
+    /// Members of the parser value sets as they were written.
+    value_sets: Vec<Vec<Vec<FieldMatch>>>,
     pool: Pool,
     /// The drop port as `egress_spec` shows it.
     drop_spec: u64,
@@ -108,6 +114,7 @@ impl Pipeline {
         let profiles = program.action_profiles().iter();
         let profiles = profiles.map(|_| Profile::default()).collect();
         let width = program.intrinsics.egress_spec.width;
+        let value_sets = vec![Vec::new(); program.value_sets().len()];
         Self {
             drop_spec: u64::from(config.drop_port.0) & ones(width),
             program,
@@ -116,6 +123,8 @@ impl Pipeline {
             tables,
             profiles,
             replication: Replication::default(),
+            ports_down: BTreeSet::new(),
+            value_sets,
             pool: Pool::default(),
             journal: Journal::default(),
             now_us: 0,

@@ -116,7 +116,7 @@ impl Runner {
             Statement::GroupCreate { group } => {
                 self.groups.insert(*group, Vec::new());
                 self.pipeline
-                    .insert_multicast_group(*group, &[])
+                    .insert_multicast_group(u32::from(*group), &[])
                     .map_err(|error| error.to_string())?;
             }
             Statement::NodeCreate { instance, ports } => {
@@ -131,7 +131,7 @@ impl Runner {
                 }));
                 let replicas = replicas.clone();
                 self.pipeline
-                    .modify_multicast_group(*group, &replicas)
+                    .modify_multicast_group(u32::from(*group), &replicas)
                     .map_err(|error| error.to_string())?;
             }
             Statement::RegisterWrite {
@@ -174,9 +174,10 @@ impl Runner {
         let session_value = CloneSession {
             replicas,
             packet_length_bytes: 0,
+            ..CloneSession::default()
         };
         self.pipeline
-            .insert_clone_session(session, &session_value)
+            .insert_clone_session(u32::from(session), &session_value)
             .map_err(|error| error.to_string())
     }
 

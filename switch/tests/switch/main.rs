@@ -17,3 +17,4 @@ mod network;
 mod rig;
 mod roles;
 mod stream;
+mod tls;
