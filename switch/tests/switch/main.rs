@@ -17,4 +17,7 @@ mod network;
 mod rig;
 mod roles;
 mod stream;
+mod thrift;
+mod thrift_calls;
+mod thrift_client;
 mod tls;
