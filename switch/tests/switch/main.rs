@@ -4,6 +4,7 @@
 mod batches;
 mod config;
 mod digests;
+mod drop_in;
 mod entities;
 mod errors;
 mod exposition;
