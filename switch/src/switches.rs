@@ -19,6 +19,7 @@ use wormcast_switch::metrics::Device;
 use wormcast_switch::p4rt::{Configs, Devices, Server, ServerSettings, TranslationTables};
 use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
 use wormcast_switch::program::Program;
+use wormcast_switch::thrift;
 
 /// Spreads the seeds of switches: 2^64 divided by the golden ratio.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -29,6 +30,8 @@ pub struct Plan {
     /// Program to start with, of each switch.
     programs: Vec<Option<Arc<Program>>>,
     translations: TranslationTables,
+    /// Text of the state to start with, and its file.
+    state: Option<(PathBuf, String)>,
     is_fabric: bool,
 }
 
@@ -54,6 +57,7 @@ impl Plan {
         let Some(path) = &settings.fabric else {
             return Ok(Self {
                 programs: vec![loaded.load(settings.json.as_deref())?],
+                state: read_state(settings.drop_in.restore_state.as_deref())?,
                 dataplane: DataplaneSettings {
                     workers: settings.workers,
                     ..DataplaneSettings::single(common, settings.seed)
@@ -85,6 +89,7 @@ impl Plan {
             },
             programs,
             translations,
+            state: None,
             is_fabric: true,
         })
     }
@@ -116,6 +121,13 @@ impl Plan {
             log,
         })
     }
+}
+
+fn read_state(path: Option<&Path>) -> Result<Option<(PathBuf, String)>, Box<dyn Error>> {
+    let Some(path) = path else { return Ok(None) };
+    let text = fs::read_to_string(path)
+        .map_err(|error| format!("--restore-state {}: {error}", path.display()))?;
+    Ok(Some((path.to_owned(), text)))
 }
 
 /// Programs by their files: switches with the same file share it.
@@ -162,7 +174,11 @@ impl Started {
                 pipeline_config.seed = config.seed.wrapping_add(step);
             }
             if let Some(program) = program {
-                let pipeline = Pipeline::new(program, pipeline_config);
+                let mut pipeline = Pipeline::new(program, pipeline_config);
+                if let Some((path, text)) = &self.plan.state {
+                    thrift::restore(&mut pipeline, text)
+                        .map_err(|error| format!("--restore-state {}: {error}", path.display()))?;
+                }
                 handle.run(move |engine| engine.install(pipeline)).await?;
             }
             let settings = ServerSettings {

@@ -1,5 +1,8 @@
 //! What a switch is told before it starts, and the limits of the engine.
 
+use std::fmt;
+use std::str::FromStr;
+
 /// Number of a switch port, as in `standard_metadata.ingress_port`: 0–511 in v1model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u16);
