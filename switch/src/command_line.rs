@@ -13,6 +13,7 @@ use wormcast_switch::p4rt::Address;
 use wormcast_switch::pipeline::PortId;
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch::ports::{BitRate, ImpairmentTable};
+use wormcast_switch::trace::{Filter, Format};
 
 /// Highest port number: v1model has nine bits for it.
 const PORT_MAX: u16 = 511;
@@ -98,6 +99,23 @@ struct Arguments {
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_host_port)]
     metrics_addr: Option<String>,
 
+    /// Trace packets: `all`, or conditions like port=1,ethertype=0x0800,match=14:45/f0,every=10,count=5
+    #[arg(long, value_name = "FILTER")]
+    trace: Option<Filter>,
+
+    /// Where the trace goes; the standard output unless given
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    trace_file: Option<PathBuf>,
+
+    /// How the trace is written: text or json
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        requires = "trace",
+        default_value = "text"
+    )]
+    trace_format: Format,
+
     /// Log to the standard output
     #[arg(long)]
     log_console: bool,
@@ -162,12 +180,25 @@ pub struct Settings {
     pub statistics: Option<PathBuf>,
     /// Where counts are answered over HTTP.
     pub metrics_address: Option<String>,
+    /// Packets to trace from the start on.
+    pub trace: Option<TraceSettings>,
     /// Where the log goes.
     pub log: LogTo,
     /// Least level that is logged.
     pub log_level: Level,
     /// Options that were given and have no effect, for a note.
     pub notes: Vec<String>,
+}
+
+/// A trace that runs from the start on.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// Which packets.
+    pub filter: Filter,
+    /// Where to; `None`: the standard output.
+    pub file: Option<PathBuf>,
+    /// How it is written.
+    pub format: Format,
 }
 
 /// Where the log goes.
@@ -302,6 +333,11 @@ impl Arguments {
             capture_directory: self.pcap,
             statistics: self.statistics,
             metrics_address: self.metrics_addr,
+            trace: self.trace.map(|filter| TraceSettings {
+                filter,
+                file: self.trace_file,
+                format: self.trace_format,
+            }),
             log: match (self.log_console, self.log_file) {
                 (true, _) => LogTo::Console,
                 (false, Some(path)) => LogTo::File(path),
@@ -439,6 +475,15 @@ mod tests {
             ),
             ("--no-p4 --metrics-addr 9100", "it must be HOST:PORT"),
             ("--no-p4 --metrics-addr unix:/a", "it must be HOST:PORT"),
+            (
+                "--no-p4 --trace ports=1",
+                "`ports` is no condition of a filter",
+            ),
+            (
+                "--no-p4 --trace all --trace-format xml",
+                "`xml` is not a format",
+            ),
+            ("--no-p4 --trace-file a", "--trace <FILTER>"),
             ("--no-p4 -L loud", "`loud` is not a level"),
             ("--no-p4 --log-console --log-file a", "cannot be used with"),
         ] {

@@ -7,3 +7,4 @@ pub mod p4rt;
 pub mod pipeline;
 pub mod ports;
 pub mod program;
+pub mod trace;

@@ -5,6 +5,7 @@ mod compatibility;
 
 use std::error::Error;
 use std::fs;
+use std::io::BufWriter;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ use wormcast_switch::metrics::{Device, Devices, MetricsServer};
 use wormcast_switch::p4rt::{Listener, Server, ServerSettings};
 use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
 use wormcast_switch::program::Program;
+use wormcast_switch::trace::{Filter, TraceSink, write_messages_to_log, write_to, write_to_log};
 
 /// How long connected clients have to notice that the switch ends.
 const GRACE: Duration = Duration::from_millis(200);
@@ -93,6 +95,10 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         .build()?;
     let handle = dataplane.handle();
     let served = runtime.block_on(async {
+        for (filter, sink) in traces(&settings, &log)? {
+            let added = handle.run(|engine| engine.tracing().add(filter, sink));
+            added.await??;
+        }
         if let Some(pipeline) = pipeline {
             handle.run(move |engine| engine.install(pipeline)).await?;
         }
@@ -133,6 +139,32 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     } else {
         Err("the data plane ended by a panic".into())
     }
+}
+
+/// The traces that run from the start on: that of `--trace`, and the log's.
+fn traces(
+    settings: &Settings,
+    log: &Log,
+) -> Result<Vec<(Filter, Box<dyn TraceSink>)>, Box<dyn Error>> {
+    let mut traces = Vec::new();
+    if let Some(trace) = &settings.trace {
+        let sink = match &trace.file {
+            None => write_to(std::io::stdout(), trace.format)?,
+            Some(path) => {
+                let file = fs::File::create(path)
+                    .map_err(|error| format!("--trace-file {}: {error}", path.display()))?;
+                write_to(BufWriter::new(file), trace.format)?
+            }
+        };
+        traces.push((trace.filter.clone(), sink));
+    }
+    if log.enabled(Level::Trace) {
+        traces.push((Filter::default(), write_to_log(log.clone())?));
+    } else if log.enabled(Level::Info) {
+        let sink = write_messages_to_log(log.clone())?;
+        traces.push((Filter::messages(), sink));
+    }
+    Ok(traces)
 }
 
 /// The server of `--metrics-addr`, to be polled; without one, what never ends.

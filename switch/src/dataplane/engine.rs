@@ -19,6 +19,8 @@ use crate::ports::{
     ReceiveRing, TokenBucket, TransmitQueue, Waker, wait,
 };
 
+use crate::trace::Tracing;
+
 /// Frames taken from one ring before the next one has its turn.
 const BATCH_FRAMES: usize = 64;
 
@@ -131,6 +133,8 @@ pub struct Engine {
     pub(super) no_program: u64,
     pub(super) program_replaced: u64,
     pub(super) packet_outs: u64,
+    /// Traces that were started before there was a program.
+    tracing: Tracing,
 }
 
 /// Whether frames come so fast that it is better not to sleep.
@@ -242,6 +246,7 @@ impl Engine {
             no_program: 0,
             program_replaced: 0,
             packet_outs: 0,
+            tracing: Tracing::default(),
         })
     }
 
@@ -252,13 +257,23 @@ impl Engine {
 
     /// Puts a pipeline in the place of the one before. Packets that wait between ingress
     /// and egress belong to the old program and are dropped.
-    pub fn install(&mut self, pipeline: Pipeline) {
+    pub fn install(&mut self, mut pipeline: Pipeline) {
         for port in &mut self.traffic.ports {
             while port.queue.pop().is_some() {
                 self.program_replaced += 1;
             }
         }
+        let tracing = std::mem::take(self.tracing());
+        pipeline.set_tracing(tracing);
         self.pipeline = Some(pipeline);
+    }
+
+    /// The traces of this switch, with a program or without.
+    pub fn tracing(&mut self) -> &mut Tracing {
+        match &mut self.pipeline {
+            Some(pipeline) => pipeline.tracing(),
+            None => &mut self.tracing,
+        }
     }
 
     /// Sends a frame into ingress as if it had come from the controller, its `packet_out`

@@ -8,6 +8,7 @@ mod families;
 mod process;
 mod requests;
 mod server;
+mod trace;
 
 pub use exposition::{Exposition, Family, Kind, Sample};
 pub use families::{device_families, request_families};

@@ -5,6 +5,7 @@ use super::config::{PortId, limits};
 use super::forward::TrafficSink;
 use super::stages::run_parser;
 use super::statistics::Event;
+use crate::trace::{Stage, TraceEvent};
 
 /// Values of `standard_metadata.instance_type`.
 pub(super) mod instance {
@@ -56,7 +57,8 @@ impl Pipeline {
     /// Makes the clones of a session out of the packet in the machine. Gives how many.
     pub(super) fn send_clones<S: TrafficSink>(
         &mut self,
-        session: u64,
+        number: u64,
+        from: Stage,
         pass: Pass,
         sink: &mut S,
     ) -> u64 {
@@ -65,7 +67,7 @@ impl Pipeline {
             statistics.count_event(Event::CloneDepthLimit);
             return 0;
         }
-        let Some(session) = self.replication.session(session as u16 & 0x7fff) else {
+        let Some(session) = self.replication.session(number as u16 & 0x7fff) else {
             let statistics = &mut self.machine.statistics;
             statistics.count_event(Event::CloneSessionUnknown);
             return 0;
@@ -74,6 +76,11 @@ impl Pipeline {
         replicas.clear();
         replicas.extend_from_slice(&session.replicas);
         let cut = session.packet_length_bytes;
+        self.machine.record(|| TraceEvent::Cloned {
+            session: number,
+            from,
+            replicas: replicas.as_slice().into(),
+        });
         let truncate = std::mem::replace(
             &mut self.machine.truncate,
             (cut != 0).then_some(u64::from(cut)),
@@ -110,14 +117,16 @@ impl Pipeline {
         let port = u64::from(pass.ingress_port.0);
         self.machine.set(intrinsics.ingress_port, port);
         let program = &*self.program;
-        // The same packet was parsed before; its error is counted already.
+        // The same packet was parsed before; its error is counted, its steps are recorded.
+        let recorder = self.machine.recorder.take();
         let _ = run_parser(program, &mut self.machine, &mut self.key);
+        self.machine.recorder = recorder;
         self.machine.reset_metadata(program);
         self.return_fields();
         let field = self.program.intrinsics.instance_type;
         self.machine.set(field, instance::INGRESS_CLONE);
         self.machine.length = self.machine.packet.len() as u64;
-        let count = self.send_clones(session, pass, sink);
+        let count = self.send_clones(session, Stage::Ingress, pass, sink);
         let statistics = &mut self.machine.statistics;
         statistics.cloned_ingress = statistics.cloned_ingress.wrapping_add(count);
 
@@ -142,7 +151,7 @@ impl Pipeline {
         self.return_fields();
         let field = self.program.intrinsics.instance_type;
         self.machine.set(field, instance::EGRESS_CLONE);
-        let count = self.send_clones(session, pass, sink);
+        let count = self.send_clones(session, Stage::Egress, pass, sink);
         let statistics = &mut self.machine.statistics;
         statistics.cloned_egress = statistics.cloned_egress.wrapping_add(count);
         self.machine.words[..vector_words].copy_from_slice(&saved);

@@ -14,6 +14,7 @@ use super::stages::{applies, run_control, run_parser};
 use super::statistics::{DropCause, Event};
 use super::{Bits, Pipeline};
 use crate::program::{DigestId, ones};
+use crate::trace::{Mark, Stage, TraceEvent, Verification};
 
 /// The traffic manager: takes packets that ingress is done with.
 pub trait TrafficSink {
@@ -43,12 +44,24 @@ impl Pipeline {
         now_us: u64,
         sink: &mut S,
     ) {
+        if self.tracing.is_on() {
+            return self.ingress_traced(packet, port, now_us, sink);
+        }
+        self.ingress_packet(packet, port, now_us, sink);
+    }
+
+    pub(super) fn ingress_packet<S: TrafficSink>(
+        &mut self,
+        packet: &[u8],
+        port: PortId,
+        now_us: u64,
+        sink: &mut S,
+    ) {
         let statistics = &mut self.machine.statistics;
         statistics.received = statistics.received.wrapping_add(1);
         statistics.begin(port.0);
         if packet.len() > limits::PACKET_BYTES_MAX {
-            statistics.count_drop(DropCause::TooLong);
-            return;
+            return self.machine.end_packet(DropCause::TooLong);
         }
         let machine = &mut self.machine;
         machine.packet.clear();
@@ -74,6 +87,18 @@ impl Pipeline {
     /// copies are handed to `sink`; a recirculated packet passes ingress before this
     /// returns.
     pub fn egress<S: EmitSink>(&mut self, packet: Queued, dequeue: &DequeueInfo, sink: &mut S) {
+        if packet.body.trace.traces != 0 {
+            return self.egress_traced(packet, dequeue, sink);
+        }
+        self.egress_packet(packet, dequeue, sink);
+    }
+
+    pub(super) fn egress_packet<S: EmitSink>(
+        &mut self,
+        packet: Queued,
+        dequeue: &DequeueInfo,
+        sink: &mut S,
+    ) {
         let mut body = packet.body;
         let pass = Pass {
             ingress_port: body.ingress_port,
@@ -88,36 +113,44 @@ impl Pipeline {
         self.machine.marks = Default::default();
         self.machine.now_us = dequeue.dequeued_us;
         self.set_egress_metadata(port, priority, dequeue);
-        match run_control(
+        self.machine.record(|| TraceEvent::Entered(Stage::Egress));
+        let flow = run_control(
             &self.program,
             &self.program.egress,
             &mut self.tables,
             &self.profiles,
             &mut self.machine,
             &mut self.key,
-        ) {
+        );
+        self.machine.record(|| TraceEvent::Left(Stage::Egress));
+        match flow {
             Flow::Done | Flow::Error(_) => {}
-            Flow::Drop(cause) => return self.machine.statistics.count_drop(cause),
+            Flow::Drop(cause) => return self.machine.end_packet(cause),
         }
         self.clone_egress(pass, sink);
         let egress_spec = self.machine.get(self.program.intrinsics.egress_spec);
         if egress_spec == self.drop_spec {
-            return self.machine.statistics.count_drop(DropCause::EgressMarked);
+            return self.machine.end_packet(DropCause::EgressMarked);
         }
         self.deparse();
         if self.frame.len() > limits::PACKET_BYTES_MAX {
-            return self.machine.statistics.count_drop(DropCause::TooLong);
+            return self.machine.end_packet(DropCause::TooLong);
         }
         if let Some(list) = self.machine.marks.recirculate {
             return self.recirculate(list, pass, sink);
         }
         let statistics = &mut self.machine.statistics;
         statistics.transmitted = statistics.transmitted.wrapping_add(1);
+        self.machine.record(|| TraceEvent::Transmitted {
+            port: port.0,
+            frame: self.frame.as_slice().into(),
+        });
         sink.transmit(port, &self.frame);
     }
 
     /// Takes back a packet that was thrown away after it had been queued.
     pub fn recycle(&mut self, packet: Queued) {
+        self.tracing.copy_ended(packet.body.trace);
         self.pool.give(packet.body);
     }
 
@@ -127,8 +160,9 @@ impl Pipeline {
             self.machine.length = self.machine.packet.len() as u64;
             match self.parse() {
                 Ok(()) => {}
-                Err(cause) => return self.machine.statistics.count_drop(cause),
+                Err(cause) => return self.machine.end_packet(cause),
             }
+            self.machine.record(|| TraceEvent::Entered(Stage::Ingress));
             let flow = run_control(
                 &self.program,
                 &self.program.ingress,
@@ -137,8 +171,9 @@ impl Pipeline {
                 &mut self.machine,
                 &mut self.key,
             );
+            self.machine.record(|| TraceEvent::Left(Stage::Ingress));
             if let Flow::Drop(cause) = flow {
-                return self.machine.statistics.count_drop(cause);
+                return self.machine.end_packet(cause);
             }
             let marks = self.machine.marks;
             if let Some((session, list)) = marks.clone {
@@ -149,7 +184,7 @@ impl Pipeline {
             }
             let Some(list) = marks.resubmit else { break };
             if pass.passes >= limits::PASSES_MAX {
-                return self.machine.statistics.count_drop(DropCause::PassLimit);
+                return self.machine.end_packet(DropCause::PassLimit);
             }
             pass.passes += 1;
             self.restart(list, instance::RESUBMITTED);
@@ -158,6 +193,7 @@ impl Pipeline {
             self.machine.set(intrinsics.packet_length, length);
             let statistics = &mut self.machine.statistics;
             statistics.resubmitted = statistics.resubmitted.wrapping_add(1);
+            self.machine.record(|| TraceEvent::Resubmitted);
         }
         self.leave_ingress(pass, sink);
     }
@@ -172,16 +208,16 @@ impl Pipeline {
             self.machine
                 .set(intrinsics.instance_type, instance::REPLICATED);
             let count = self.replicate(group, pass, sink);
-            let statistics = &mut self.machine.statistics;
             if count == 0 {
-                statistics.count_drop(DropCause::MulticastGroupEmpty);
+                self.machine.end_packet(DropCause::MulticastGroupEmpty);
             }
+            let statistics = &mut self.machine.statistics;
             statistics.replicated = statistics.replicated.wrapping_add(count);
             return;
         }
         let egress_spec = self.machine.get(intrinsics.egress_spec);
         if egress_spec == self.drop_spec {
-            return self.machine.statistics.count_drop(DropCause::IngressMarked);
+            return self.machine.end_packet(DropCause::IngressMarked);
         }
         self.machine.set(intrinsics.instance_type, instance::NORMAL);
         self.enqueue(PortId(egress_spec as u16), 0, pass, true, sink);
@@ -193,6 +229,10 @@ impl Pipeline {
         let mut replicas = replicas;
         replicas.clear();
         replicas.extend_from_slice(self.replication.group(group));
+        self.machine.record(|| TraceEvent::Replicated {
+            group,
+            replicas: replicas.as_slice().into(),
+        });
         // BMv2 copies without the length to cut to.
         let truncate = self.machine.truncate.take();
         self.copy_to(&replicas, pass, sink);
@@ -227,8 +267,7 @@ impl Pipeline {
         let priority = self.program.intrinsics.priority;
         let priority = priority.map_or(0, |field| self.machine.get(field));
         if priority >= u64::from(self.config.priorities) {
-            let statistics = &mut self.machine.statistics;
-            return statistics.count_drop(DropCause::PriorityOutOfRange);
+            return self.machine.end_packet(DropCause::PriorityOutOfRange);
         }
         let vector_words = self.program.layout.words as usize;
         let mut body = self.pool.take();
@@ -243,11 +282,24 @@ impl Pipeline {
         body.ingress_port = pass.ingress_port;
         body.passes = pass.passes;
         body.clone_depth = pass.clone_depth;
-        let statistics = &mut self.machine.statistics;
+        body.trace = match &self.machine.recorder {
+            None => Mark::default(),
+            Some(recorder) => self.tracing.copy_waits(recorder.mark()),
+        };
+        self.machine.record(|| TraceEvent::Enqueued {
+            copy: body.trace.copy,
+            port: port.0,
+            priority: body.priority,
+            instance,
+        });
         match sink.enqueue(Queued { body }) {
-            Ok(()) => statistics.enqueued = statistics.enqueued.wrapping_add(1),
+            Ok(()) => {
+                let statistics = &mut self.machine.statistics;
+                statistics.enqueued = statistics.enqueued.wrapping_add(1);
+            }
             Err(packet) => {
-                statistics.count_drop(DropCause::QueueFull);
+                self.machine.end_packet(DropCause::QueueFull);
+                self.tracing.copy_ended(packet.body.trace);
                 self.pool.give(packet.body);
             }
         }
@@ -256,7 +308,11 @@ impl Pipeline {
     /// Runs the parser, then verifies checksums.
     fn parse(&mut self) -> Result<(), DropCause> {
         let program = &*self.program;
+        self.machine.record(|| TraceEvent::ParserStarted);
         let error = run_parser(program, &mut self.machine, &mut self.key)?;
+        let bytes = self.machine.cursor;
+        self.machine
+            .record(|| TraceEvent::ParserEnded { error, bytes });
         if error.is_some() {
             self.machine.statistics.count_event(Event::ParserError);
         }
@@ -275,12 +331,22 @@ impl Pipeline {
     fn verify_checksums(&mut self) -> Result<bool, DropCause> {
         let program = &*self.program;
         let mut wrong = false;
-        for checksum in &program.verified {
+        for (number, checksum) in (0..).zip(&program.verified) {
             let valid = self.machine.words[checksum.target_valid as usize] != 0;
-            if valid && applies(program, &mut self.machine, checksum)? {
-                let expected = self.machine.calculate(program, checksum.calculation);
-                wrong |= expected != self.machine.words[checksum.target as usize];
-            }
+            let verification = if !valid {
+                Verification::TargetInvalid
+            } else if applies(program, &mut self.machine, checksum)? {
+                let computed = self.machine.calculate(program, checksum.calculation);
+                let found = self.machine.words[checksum.target as usize];
+                wrong |= computed != found;
+                Verification::Computed { computed, found }
+            } else {
+                Verification::ConditionFalse
+            };
+            self.machine.record(|| TraceEvent::Verified {
+                checksum: number,
+                verification,
+            });
         }
         Ok(wrong)
     }
@@ -298,6 +364,10 @@ impl Pipeline {
             })
             .collect();
         self.machine.statistics.count_event(Event::Digest);
+        self.machine.record(|| TraceEvent::Digested {
+            digest: *digest,
+            fields: values.as_slice().into(),
+        });
         sink.digest(*digest, &values);
     }
 
@@ -327,23 +397,30 @@ impl Pipeline {
     fn deparse(&mut self) {
         let program = &*self.program;
         let machine = &mut self.machine;
-        for checksum in &program.updated {
-            if applies(program, machine, checksum).unwrap_or(false) {
+        for (number, checksum) in (0..).zip(&program.updated) {
+            let applied = applies(program, machine, checksum).unwrap_or(false);
+            if applied {
                 let value = machine.calculate(program, checksum.calculation);
                 machine.words[checksum.target as usize] = value & ones(checksum.target_width);
             }
+            let value = applied.then(|| machine.words[checksum.target as usize]);
+            machine.record(|| TraceEvent::Updated {
+                checksum: number,
+                value,
+            });
         }
         if let Some(code) = program.deparser_code {
             machine.run(program, code);
         }
         self.frame.clear();
         let mut out = BitWriter::new(&mut self.frame);
-        for &header in &program.deparser {
-            let header = &program.layout.headers[header as usize];
+        for &number in &program.deparser {
+            let header = &program.layout.headers[number as usize];
             let base = header.base as usize;
             if machine.words[base] == 0 {
                 continue;
             }
+            machine.record(|| TraceEvent::Deparsed { header: number });
             let kind = &program.layout.types[header.kind as usize];
             codec::deparse(
                 &kind.pieces,
@@ -364,7 +441,7 @@ impl Pipeline {
 
     fn recirculate<S: EmitSink>(&mut self, list: u64, mut pass: Pass, sink: &mut S) {
         if pass.passes >= limits::PASSES_MAX {
-            return self.machine.statistics.count_drop(DropCause::PassLimit);
+            return self.machine.end_packet(DropCause::PassLimit);
         }
         pass.passes += 1;
         std::mem::swap(&mut self.machine.packet, &mut self.frame);
@@ -375,6 +452,9 @@ impl Pipeline {
         self.machine.set(field, length);
         let statistics = &mut self.machine.statistics;
         statistics.recirculated = statistics.recirculated.wrapping_add(1);
+        self.machine.record(|| TraceEvent::Recirculated {
+            bytes: length as usize,
+        });
         self.run_ingress(pass, sink);
     }
 }

@@ -11,6 +11,7 @@ use super::statistics::{DropCause, Event, Statistics};
 use super::wide::{self, WideScratch};
 use crate::program::code::Op;
 use crate::program::{FieldRef, Program, Slot, ones};
+use crate::trace::Recorder;
 
 /// Requests a packet's code has made, acted on when its control ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +71,8 @@ pub(super) struct Machine {
     generator: ChaCha8Rng,
     pub(super) input: Vec<u8>,
     wide: WideScratch,
+    /// Records the packet in work, if it is traced.
+    pub(super) recorder: Option<Box<Recorder>>,
 }
 
 impl Machine {
@@ -132,6 +135,7 @@ impl Machine {
             generator: ChaCha8Rng::seed_from_u64(config.seed),
             input: Vec::with_capacity(512),
             wide: WideScratch::default(),
+            recorder: None,
         }
     }
 
@@ -192,12 +196,24 @@ impl Machine {
     }
 
     /// Runs code from an instruction to its end.
+    #[inline]
     pub(super) fn run(&mut self, program: &Program, start: u32) -> Flow {
+        if self.recorder.is_some() {
+            return self.run_recorded(program, start);
+        }
+        self.run_ops::<false>(program, start)
+    }
+
+    /// The same; with `RECORDED` each instruction is shown to the recorder first.
+    pub(super) fn run_ops<const RECORDED: bool>(&mut self, program: &Program, start: u32) -> Flow {
         let ops = program.code.ops.as_slice();
         let mut at = start as usize;
         loop {
             let op = ops[at];
             at += 1;
+            if RECORDED {
+                self.observe(program, op);
+            }
             match op {
                 Op::End => return Flow::Done,
                 Op::Jump { target } => at = target as usize,
@@ -288,7 +304,7 @@ impl Machine {
                         return Flow::Drop(DropCause::AssertionFailed);
                     }
                 }
-                Op::Log => self.statistics.count_event(Event::LogMessage),
+                Op::Log { .. } => self.statistics.count_event(Event::LogMessage),
                 Op::Hash { to, calculation } => {
                     let value = self.calculate(program, calculation);
                     self.write(to, value);

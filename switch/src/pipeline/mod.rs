@@ -32,6 +32,7 @@ mod replication;
 mod stages;
 mod statistics;
 mod table;
+mod traced;
 mod wide;
 
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub use packet::{DequeueInfo, Queued};
 pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
 
 use crate::program::{Program, Slot, ones};
+use crate::trace::Tracing;
 use machine::Machine;
 use packet::Pool;
 use profile::Profile;
@@ -64,6 +66,7 @@ pub struct Pipeline {
     profiles: Vec<Profile>,
     replication: Replication,
     pool: Pool,
+    tracing: Tracing,
     /// The drop port as `egress_spec` shows it.
     drop_spec: u64,
     /// Buffers that are kept from packet to packet.
@@ -94,6 +97,7 @@ impl Pipeline {
             profiles,
             replication: Replication::default(),
             pool: Pool::default(),
+            tracing: Tracing::default(),
             key: Vec::with_capacity(16),
             frame: Vec::with_capacity(2048),
             replicas: Vec::new(),

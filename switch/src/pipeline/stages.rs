@@ -6,6 +6,7 @@ use super::profile::Profile;
 use super::statistics::{DropCause, Event};
 use super::table::{Outcome, TableState, next_after};
 use crate::program::{Case, Checksum, Control, ControlNode, Next, Program, Slot, ones};
+use crate::trace::{TableLookup, TraceEvent};
 
 /// Whether the condition of a checksum holds.
 pub(super) fn applies(
@@ -167,6 +168,17 @@ fn apply(
         }
     }
     let hit = state.index.get(key);
+    if let Some(recorder) = &mut machine.recorder {
+        let entry = hit.and_then(|number| {
+            let entry = state.entries[number as usize].as_ref()?;
+            Some((number, entry.entry.clone()))
+        });
+        recorder.push(TraceEvent::Table(Box::new(TableLookup {
+            table: table as u32,
+            key: key.as_slice().into(),
+            entry,
+        })));
+    }
     let entry = hit.and_then(|number| state.entries[number as usize].as_mut());
     if let Some(entry) = entry {
         state.hits = state.hits.wrapping_add(1);
@@ -186,10 +198,18 @@ fn apply(
                 return (bound.next, machine.run(program, bound.code));
             }
             Outcome::Member(member) => {
+                machine.record(|| TraceEvent::Member {
+                    member: *member,
+                    group: None,
+                });
                 return run_member(program, table, *member, profiles, machine);
             }
             Outcome::Group(group) => {
                 if let Some(member) = choose_member(program, table, *group, profiles, machine) {
+                    machine.record(|| TraceEvent::Member {
+                        member,
+                        group: Some(*group),
+                    });
                     return run_member(program, table, member, profiles, machine);
                 }
                 machine.statistics.count_event(Event::EmptyGroup);

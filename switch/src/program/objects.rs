@@ -10,7 +10,7 @@ use super::error::{Problem, ProgramError};
 use super::json::Node;
 use super::layout::{FIELD_BITS_MAX, Layout};
 use super::primitive::Objects;
-use super::{Program, arrays, metadata, parser};
+use super::{Program, arrays, metadata, names, parser};
 
 pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
     let document: serde_json::Value = serde_json::from_str(text).map_err(|error| ProgramError {
@@ -156,6 +156,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         digest_lists,
         intrinsics,
         errors,
+        names: names::read(&root)?,
         layout,
     })
 }
