@@ -6,6 +6,12 @@ out, so that the artifact depends on what the program does and on the compiler a
 on directories, comments or line numbers.
 
     compile.py [--out DIRECTORY]     P4C=/path/to/p4c-bm2-ss to choose the compiler
+
+Programs of one file, those of tests and measurements, lie beside what they compile to:
+
+    compile.py --beside FILE.p4...   FILE.json, FILE.p4info.txtpb, SOURCES.sha256, COMPILER
+
+A first line `// compile with: ARGUMENTS` gives arguments for the compiler.
 """
 
 import argparse
@@ -13,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -61,23 +68,61 @@ def without_source_info(node: Any) -> Any:
     return node
 
 
+def run_compiler(compiler: str, folder: Path, program: str, arguments: list[str]) -> tuple[bytes, bytes]:
+    """JSON and P4Info of a program, named from a folder. Raises CalledProcessError."""
+    with tempfile.TemporaryDirectory() as scratch:
+        json_path = Path(scratch) / "program.json"
+        p4info_path = Path(scratch) / "program.p4info.txtpb"
+        command = [compiler, "--arch", "v1model", "--std", "p4-16", *arguments]
+        command += ["-o", str(json_path), "--p4runtime-files", str(p4info_path), program]
+        subprocess.run(command, cwd=folder, check=True)
+        compiled = without_source_info(json.loads(json_path.read_text()))
+        p4info = p4info_path.read_bytes()
+    compiled["program"] = program
+    return (json.dumps(compiled, indent=1) + "\n").encode(), p4info
+
+
 def compile_program(compiler: str) -> dict[str, bytes]:
     """Compiles and returns the artifacts by file name. Raises CalledProcessError."""
-    with tempfile.TemporaryDirectory() as scratch:
-        json_path = Path(scratch) / JSON_NAME
-        p4info_path = Path(scratch) / P4INFO_NAME
-        command = [compiler, "--arch", "v1model", "--std", "p4-16", "--Werror", "--Wdisable=unused"]
-        command += ["-o", str(json_path), "--p4runtime-files", str(p4info_path), PROGRAM]
-        subprocess.run(command, cwd=HERE, check=True)
-        program = without_source_info(json.loads(json_path.read_text()))
-        p4info = p4info_path.read_bytes()
-    program["program"] = PROGRAM
+    compiled, p4info = run_compiler(compiler, HERE, PROGRAM, ["--Werror", "--Wdisable=unused"])
     return {
-        JSON_NAME: (json.dumps(program, indent=1) + "\n").encode(),
+        JSON_NAME: compiled,
         P4INFO_NAME: p4info,
         SOURCES_NAME: hash_sources().encode(),
         COMPILER_NAME: (compiler_version(compiler) + "\n").encode(),
     }
+
+
+def artifact_names(source: Path) -> tuple[str, str]:
+    """What a program of one file compiles to, beside it."""
+    return f"{source.stem}.json", f"{source.stem}.p4info.txtpb"
+
+
+def compile_beside(compiler: str, source: Path) -> dict[str, bytes]:
+    """Artifacts of a program of one file, by file name. Raises CalledProcessError."""
+    first = source.read_text().partition("\n")[0]
+    _, given, arguments = first.partition("// compile with: ")
+    made = run_compiler(compiler, source.parent, source.name, shlex.split(arguments) if given else [])
+    return dict(zip(artifact_names(source), made, strict=True))
+
+
+def hash_folder(folder: Path) -> str:
+    """Text of SOURCES.sha256 of a folder of programs of one file each."""
+    return "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+        for path in sorted(folder.glob("*.p4"))
+    )
+
+
+def write_beside(compiler: str, sources: list[Path]) -> None:
+    """Compiles programs of one file and leaves their artifacts beside them."""
+    for source in sources:
+        for name, content in compile_beside(compiler, source).items():
+            (source.parent / name).write_bytes(content)
+        print(source)
+    for folder in sorted({source.parent for source in sources}):
+        (folder / SOURCES_NAME).write_text(hash_folder(folder))
+        (folder / COMPILER_NAME).write_text(compiler_version(compiler) + "\n")
 
 
 def main() -> int:
@@ -86,11 +131,18 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--out", type=Path, default=HERE / "compiled", help="directory for the artifacts")
-    out: Path = options.parse_args().out
+    options.add_argument("--beside", type=Path, nargs="+", metavar="FILE.p4", help="programs of one file")
+    given = options.parse_args()
+    out: Path = given.out
     compiler = find_compiler()
     if compiler is None:
-        print("p4c-bm2-ss is not on PATH and P4C does not name it; compiled/ stays as it is", file=sys.stderr)
+        print(
+            "p4c-bm2-ss is not on PATH and P4C does not name it; artifacts stay as they are", file=sys.stderr
+        )
         return 2
+    if given.beside:
+        write_beside(compiler, given.beside)
+        return 0
     out.mkdir(parents=True, exist_ok=True)
     for name, content in compile_program(compiler).items():
         (out / name).write_bytes(content)

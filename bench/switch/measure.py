@@ -1,312 +1,168 @@
-"""Packets a second through one switch with two ports, for two programs and frame sizes.
+"""One switch beside BMv2: packets a second, latency, table writes. See README.md.
 
-Runs in a network namespace of its own (`bench/switch/run` makes it). Each switch is flooded
-on one port; what comes out of the other is counted by the kernel at the far end of the link.
-Switches take turns, so that what else the machine does falls on all of them.
+Runs in a network namespace of its own (bench/switch/run makes it). Switches take turns, so that
+what else the machine does falls on all of them.
 """
 
 import argparse
-import asyncio
 import json
 import logging
-import os
-import platform
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-import finsy as fy
+import latency
+import throughput
+from cases import ROOT, cases
+from rig import BARE, BMV2, OURS, Programs, machine, make_links, running
 
-ROOT = Path(__file__).resolve().parents[2]
-DESTINATION = bytes.fromhex("03574f524d00")
-SOURCE = bytes.fromhex("020000000001")
-ETHERTYPE_WORM = bytes.fromhex("88b5")
-CPU_PORT, DROP_PORT = 510, 511
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A program, what it is told, and the frame that goes through it."""
-
-    name: str
-    title: str
-    json: Path
-    p4info: Path
-    entry: Callable[[], fy.P4TableEntry]
-    head: bytes
-
-    def frame(self, size: int) -> bytes:
-        """The frame, filled up to a size."""
-        return self.head + bytes(size - len(self.head))
+LOAD = 0.1
+"""Share of the best rate at which latency is measured."""
+LATENCY_SECONDS = 5.0
+WRITES_CASE = "l2"
 
 
-def worm_header(route: bytes) -> bytes:
-    """Header and route of a UNICAST worm (protocol/SPEC.md §2)."""
-    header = bytearray([0x10, 0x06, len(route), 0, 0, 1, 0, 1, 0x88, 0xB6, 0, 0]) + route
-    padded = header + bytes(len(header) % 2)
-    total = sum(int.from_bytes(padded[at : at + 2], "big") for at in range(0, len(padded), 2))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    header[10:12] = (total ^ 0xFFFF).to_bytes(2, "big")
-    return bytes(header)
+def measure_throughput(given: argparse.Namespace, programs: Programs, names: list[str]) -> dict[str, Any]:
+    """Best and flooded rates of all cases and sizes."""
+    chosen = [cases()[name] for name in given.cases]
+    runs: list[throughput.Run] = []
+    port = 20000
+    for repeat in range(given.repeats):
+        for index, case in enumerate(chosen):
+            for name in names + ([BARE] if index == 0 else []):
+                port += 1
+                for run in throughput.measure(
+                    programs, name, case, given.sizes, given.seconds, port, given.options
+                ):
+                    throughput.say(run, repeat, given.repeats)
+                    bare = {"case": ""} if name == BARE else {}
+                    runs.append(throughput.Run(**asdict(run) | bare))
+    return {"runs": [asdict(run) for run in runs], "table": throughput.table(runs, chosen)}
 
 
-def cases() -> dict[str, Case]:
-    """Everything that can be measured."""
-    ethernet = DESTINATION + SOURCE + ETHERTYPE_WORM
-    bench, compiled = ROOT / "bench/switch", ROOT / "p4src/compiled"
+def measure_latency(given: argparse.Namespace, programs: Programs, names: list[str]) -> dict[str, Any]:
+    """At a tenth of the best rate of BMv2 (of ours, where BMv2 is not), for both."""
+    runs: list[latency.Run] = []
+    port = 30000
+    size = given.sizes[0]
+    for case in (cases()[name] for name in given.cases):
+        rates = []
+        for name in names:
+            port += 1
+            best = throughput.measure(programs, name, case, [size], 1.0, port, given.options)[0].best_pps
+            rates.append(round(best * LOAD))
+        for repeat in range(given.repeats):
+            for name in names:
+                port += 1
+                # The rate of the slowest for all, and its own for each.
+                own = sorted({min(rates), rates[names.index(name)]})
+                for run in latency.measure(
+                    programs, name, case, size, own, LATENCY_SECONDS, port, given.options
+                ):
+                    print(f"{repeat + 1}/{given.repeats} {run}", file=sys.stderr, flush=True)
+                    runs.append(run)
+    return {"runs": [asdict(run) for run in runs], "table": latency.table(runs)}
 
-    def l2_entry() -> fy.P4TableEntry:
-        address = int.from_bytes(DESTINATION, "big")
-        return fy.P4TableEntry("addresses", match=fy.Match(dst=address), action=fy.Action("forward", port=1))
 
-    def worm_entry() -> fy.P4TableEntry:
-        return fy.P4TableEntry("ports", match=fy.Match(port=1), action=fy.Action("port_known"))
-
-    return {
-        "l2": Case(
-            "l2",
-            "L2 exact match",
-            bench / "l2.json",
-            bench / "l2.p4info.txtpb",
-            l2_entry,
-            ethernet,
-        ),
-        "unicast": Case(
-            "unicast",
-            "worm UNICAST",
-            compiled / "wormcast.json",
-            compiled / "wormcast.p4info.txtpb",
-            worm_entry,
-            ethernet + worm_header(bytes([1, 7])),
-        ),
+def measure_writes(given: argparse.Namespace, programs: Programs, names: list[str]) -> dict[str, Any]:
+    """Table entries a second through P4Runtime, in batches of 100."""
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    case = cases()[WRITES_CASE]
+    port = 40000
+    for _ in range(given.repeats):
+        for name in names:
+            port += 1
+            with running(name, programs, None, port, given.options) as pid:
+                command = [programs.example("table_writes"), f"127.0.0.1:{port}", "--device-id", "1"]
+                command += [
+                    "--json",
+                    "--pid",
+                    str(pid),
+                    "--p4info",
+                    str(case.p4info),
+                    "--program",
+                    str(case.json),
+                ]
+                output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            results[name].append(json.loads(output))
+            print(f"{name}: {output.strip()}", file=sys.stderr, flush=True)
+    rate = {
+        name: statistics.median(run["writes_per_s"] for run in runs) for name, runs in results.items() if runs
     }
+    lines = ["| switch | writes/s | beside BMv2 |", "|---|---|---|"]
+    for name, value in rate.items():
+        beside = f"{value / rate[BMV2]:.1f}x" if name == OURS and BMV2 in rate else ""
+        lines.append(f"| {name} | {value:,.0f} | {beside} |")
+    return {"runs": results, "table": "\n".join(lines)}
 
 
-@dataclass(frozen=True)
-class Run:
-    """One flood through one switch."""
-
-    switch: str
-    case: str
-    size: int
-    offered_pps: float
-    delivered_pps: float
-    cpu_us_per_packet: float
-    load: float
+MEASUREMENTS = {"throughput": measure_throughput, "latency": measure_latency, "writes": measure_writes}
 
 
-def shell(command: str) -> None:
-    """Runs a command that must succeed."""
-    subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)
+def arguments() -> argparse.Namespace:
+    """The command line."""
 
+    def names(text: str) -> list[str]:
+        unknown = sorted(set(text.split(",")) - cases().keys())
+        if unknown:
+            message = f"no case {', '.join(unknown)}; there are {', '.join(cases())}"
+            raise argparse.ArgumentTypeError(message)
+        return text.split(",")
 
-def make_links() -> None:
-    """Generator g0 - s0, switch, s1 - g1 sink."""
-    shell("ip link set lo up")
-    shell("sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1 || true")
-    for number in (0, 1):
-        shell(f"ip link add g{number} type veth peer name s{number}")
-        shell(f"ip link set g{number} up && ip link set s{number} up")
+    def sizes(text: str) -> list[int]:
+        values = [int(value) for value in text.split(",")]
+        if any(not 64 <= value <= 9000 for value in values):
+            raise argparse.ArgumentTypeError(f"{text}: frames have 64 to 9000 bytes")
+        return values
 
-
-def received_packets(interface: str) -> int:
-    """Frames the kernel has received on an interface."""
-    for line in Path("/proc/net/dev").read_text(encoding="ascii").splitlines():
-        name, _, counts = line.partition(":")
-        if name.strip() == interface:
-            return int(counts.split()[1])
-    raise LookupError(interface)
-
-
-def cpu_s(pid: int) -> float:
-    """CPU time of all threads of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
-
-
-def command_of(switch: str, binary: str, port: int) -> list[str]:
-    """Both take the same command line."""
-    command = [binary, "--no-p4", "-i", "0@s0", "-i", "1@s1", "--device-id", "1"]
-    if switch == "simple_switch_grpc":
-        command += ["--thrift-port", str(port + 1000), "--log-level", "off"]
-    command += ["--", "--grpc-server-addr", f"127.0.0.1:{port}"]
-    return [*command, "--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT)]
-
-
-@contextmanager
-def running(switch: str, binary: str, case: Case, port: int) -> Iterator[int]:
-    """A switch with the program of a case; gives its process id."""
-    command = command_of(switch, binary, port)
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdout=quiet, stderr=quiet) as process:
-        try:
-            wait_until_it_listens(port)
-            asyncio.run(asyncio.wait_for(install(case, port), 30))
-            yield process.pid
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def wait_until_it_listens(port: int) -> None:
-    """Returns once the gRPC server takes connections."""
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-
-
-async def install(case: Case, port: int) -> None:
-    """Sets the program and its entry."""
-    options = fy.SwitchOptions(p4info=case.p4info, p4blob=case.json, device_id=1)
-    async with fy.Switch("switch", f"127.0.0.1:{port}", options) as switch:
-        await switch.write([+case.entry()])
-
-
-def flood(flooder: str, frame: bytes, seconds: float) -> float:
-    """Frames sent a second."""
-    command = [flooder, "g0", str(seconds), frame.hex()]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return int(output[0]) / float(output[3])
-
-
-def measure(flooder: str, switch: str, pid: int, case: Case, size: int, seconds: float) -> Run:
-    """One flood."""
-    flood(flooder, case.frame(size), 0.2)  # caches and tables are warm from here on
-    time.sleep(0.1)
-    packets, cpu = received_packets("g1"), cpu_s(pid)
-    offered = flood(flooder, case.frame(size), seconds)
-    time.sleep(0.1)  # what is still in the switch comes out
-    delivered = received_packets("g1") - packets
-    used = cpu_s(pid) - cpu
-    return Run(
-        switch,
-        case.name,
-        size,
-        offered,
-        delivered / seconds,
-        used / max(delivered, 1) * 1e6,
-        os.getloadavg()[0],
+    parser = argparse.ArgumentParser(prog="bench/switch/run", description=__doc__)
+    parser.add_argument("what", nargs="*", help=f"{', '.join(MEASUREMENTS)}; all unless said")
+    parser.add_argument("--switch", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--examples", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--bmv2", default=shutil.which("simple_switch_grpc"), help="another simple_switch_grpc"
     )
-
-
-def machine() -> dict[str, str | int]:
-    """What it was measured on."""
-    model = "unknown processor"
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            model = line.partition(":")[2].strip()
-            break
-    return {
-        "processor": model,
-        "cores": os.cpu_count() or 0,
-        "kernel": platform.release(),
-        "system": platform.system(),
-    }
-
-
-def spread(values: list[float]) -> tuple[float, float, float]:
-    """Median, least, greatest."""
-    return statistics.median(values), min(values), max(values)
-
-
-def table(runs: list[Run], switches: list[str], chosen: list[Case], sizes: list[int]) -> str:
-    """The result as markdown."""
-    lines = [
-        "| case | frame | switch | delivered kpps: median (least-greatest) | offered kpps "
-        "| CPU a packet | beside BMv2 |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for case in chosen:
-        for size in sizes:
-            of_cell = [run for run in runs if run.case == case.name and run.size == size]
-            reference = [run.delivered_pps for run in of_cell if run.switch != switches[0]]
-            for switch in switches:
-                mine = [run for run in of_cell if run.switch == switch]
-                median, least, greatest = spread([run.delivered_pps for run in mine])
-                offered = statistics.median(run.offered_pps for run in mine)
-                cpu = statistics.median(run.cpu_us_per_packet for run in mine)
-                ratio = "" if not reference else f"{median / statistics.median(reference):.1f}x"
-                lines.append(
-                    f"| {case.title} | {size} B | {switch} | {median / 1e3:.0f} "
-                    f"({least / 1e3:.0f}-{greatest / 1e3:.0f}) | {offered / 1e3:.0f} "
-                    f"| {cpu:.2f} us | {ratio} |"
-                )
-    return "\n".join(lines)
+    parser.add_argument("--cases", type=names, default=list(cases()), help=f"of {','.join(cases())}")
+    parser.add_argument("--sizes", type=sizes, default=[64, 1500, 9000], help="bytes: 64,1500,9000")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of a flood")
+    parser.add_argument("--repeats", type=int, default=3, help="of everything")
+    parser.add_argument("--option", dest="options", action="append", default=[], help="for wormcast-switch")
+    parser.add_argument("--out", type=Path, default=ROOT / "out/bench-switch")
+    given = parser.parse_args()
+    unknown = sorted(set(given.what) - MEASUREMENTS.keys())
+    if unknown:
+        parser.error(f"no measurement {', '.join(unknown)}; there are {', '.join(MEASUREMENTS)}")
+    return given
 
 
 def main() -> int:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--switch", required=True, help="the wormcast-switch binary")
-    parser.add_argument("--flood", required=True, help="the traffic generator (an example)")
-    parser.add_argument("--bmv2", default=shutil.which("simple_switch_grpc") or "")
-    parser.add_argument("--cases", default="l2,unicast")
-    parser.add_argument("--sizes", default="64,1500")
-    parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=ROOT / "out/bench-switch")
-    arguments = parser.parse_args()
-
+    given = arguments()
     logging.getLogger("finsy").setLevel(logging.ERROR)
-    binaries = {"wormcast-switch": arguments.switch}
-    if arguments.bmv2:
-        binaries["simple_switch_grpc"] = arguments.bmv2
+    programs = Programs(given.switch, given.examples, given.bmv2)
+    names = [OURS]
+    if programs.bmv2:
+        names.append(BMV2)
     else:
         print("simple_switch_grpc is not installed: measured without it", file=sys.stderr)
-    chosen = [cases()[name] for name in arguments.cases.split(",")]
-    sizes = [int(size) for size in arguments.sizes.split(",")]
-
     make_links()
-    runs: list[Run] = []
-    port = 20000
-    for repeat in range(arguments.repeats):
-        for case in chosen:
-            for switch, binary in binaries.items():
-                port += 1
-                with running(switch, binary, case, port) as pid:
-                    for size in sizes:
-                        run = measure(arguments.flood, switch, pid, case, size, arguments.seconds)
-                        runs.append(run)
-                        print(
-                            f"{repeat + 1}/{arguments.repeats} {switch:20} {case.name:8} "
-                            f"{size:5} B {run.delivered_pps / 1e3:8.1f} kpps of "
-                            f"{run.offered_pps / 1e3:.1f} offered, "
-                            f"{run.cpu_us_per_packet:.2f} us CPU a packet",
-                            file=sys.stderr,
-                            flush=True,
-                        )
     on = machine()
-    method = (
-        f"median of {arguments.repeats} floods of {arguments.seconds:g} s, switches in turn; "
-        "one generator, veth links, receiver counts in the kernel"
-    )
-    markdown = (
-        f"{on['processor']}, {on['cores']} cores, Linux {on['kernel']}; {method}.\n\n"
-        f"{table(runs, list(binaries), chosen, sizes)}\n"
-    )
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    result = {"machine": on, "method": method, "runs": [asdict(run) for run in runs]}
-    (arguments.out / "result.json").write_text(json.dumps(result, indent=1) + "\n")
-    (arguments.out / "result.md").write_text(markdown)
-    print(markdown)
+    result: dict[str, Any] = {"machine": on}
+    lines = [
+        f"{on['processor']}, {on['cores']} cores, Linux {on['kernel']}; medians of {given.repeats} repeats, "
+        f"switches in turn, floods of {given.seconds:g} s."
+    ]
+    for what in given.what or MEASUREMENTS:
+        result[what] = MEASUREMENTS[what](given, programs, names)
+        lines += ["", f"## {what}", "", result[what]["table"]]
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    (given.out / "result.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
     return 0
 
 

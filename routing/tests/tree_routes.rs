@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use wormcast_routing::generate::{Irregular, from_spec, full_mesh, irregular, line, star, testbed};
+use wormcast_routing::generate::{Irregular, full_mesh, irregular, line, star, testbed};
 use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::Topology;
@@ -266,36 +266,6 @@ proptest! {
         let mut given: Vec<Vec<u8>> = paths.into_iter().map(|(_, path)| path).collect();
         given.sort();
         prop_assert_eq!(back, given);
-    }
-}
-
-/// `cargo test --release -p wormcast-routing --test tree_routes -- --ignored --nocapture`
-#[test]
-#[ignore = "prints what splitting costs; no check"]
-fn measure_splits() {
-    for spec in [
-        "irregular:64:1",
-        "irregular:256:1",
-        "irregular:64:1:12:8",
-        "torus:16:4",
-        "fat-tree:8",
-    ] {
-        let topology = from_spec(spec).unwrap();
-        let hosts: Vec<HostId> = topology.hosts()[1..].iter().map(|host| host.id).collect();
-        for share in [1, 2, 4] {
-            let members: Vec<HostId> = hosts.iter().copied().step_by(share).collect();
-            let paths = paths(&topology, HostId(0), &members);
-            let branches: BTreeSet<&[u8]> = paths
-                .iter()
-                .flat_map(|(_, path)| (1..=path.len()).map(|end| &path[..end]))
-                .collect();
-            let (naive, here) = (fill_in_order(&paths), worms_and_links(&paths));
-            println!(
-                "{spec:20} {:5} members, {:5} branches: (worms, links) in order {naive:?}, here {here:?}",
-                members.len(),
-                branches.len()
-            );
-        }
     }
 }
 

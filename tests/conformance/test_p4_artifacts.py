@@ -117,6 +117,26 @@ def test_recompiling_gives_the_same_bytes() -> None:
         assert (COMPILED / name).read_bytes() == content, f"{name} differs: run make -C p4src"
 
 
+SINGLE = sorted(
+    path for folder in ("bench", "switch/tests", "tests") for path in (REPOSITORY / folder).rglob("*.p4")
+)
+
+
+@pytest.mark.parametrize("source", SINGLE, ids=lambda path: path.stem)
+def test_programs_of_one_file_are_compiled_beside_their_source(source: Path) -> None:
+    """`p4src/compile.py --beside` after a change; the bytes too where the same compiler is."""
+    folder = source.parent
+    for name in compile_script.artifact_names(source):
+        assert (folder / name).is_file(), f"{name} is missing"
+    assert (folder / "SOURCES.sha256").read_text() == compile_script.hash_folder(folder)
+    compiler = compile_script.find_compiler()
+    recorded = (folder / "COMPILER").read_text().strip()
+    if compiler is None or compile_script.compiler_version(compiler) != recorded:
+        return
+    for name, content in compile_script.compile_beside(compiler, source).items():
+        assert (folder / name).read_bytes() == content, f"{name} differs"
+
+
 def test_artifacts_hold_no_paths() -> None:
     """The same bytes on every machine: nothing of where they were made."""
     program = json.loads((COMPILED / "wormcast.json").read_text())

@@ -252,6 +252,9 @@ impl Engine {
 
     /// The program that runs, with its tables.
     pub fn pipeline(&mut self) -> Option<&mut Pipeline> {
+        if let Some(pipeline) = &mut self.pipeline {
+            pipeline.advance(self.traffic.now_us);
+        }
         self.pipeline.as_mut()
     }
 

@@ -41,7 +41,11 @@ impl Pipeline {
         value: CounterValue,
     ) -> Result<(), ControlError> {
         self.check_counter(counter, index)?;
-        self.machine.counters[counter.index()][index] = value;
+        let cell = &mut self.machine.counters[counter.index()][index];
+        let before = std::mem::replace(cell, value);
+        self.undo(move |pipeline| {
+            pipeline.machine.counters[counter.index()][index] = before;
+        });
         Ok(())
     }
 
@@ -88,7 +92,12 @@ impl Pipeline {
         self.check_direct_counter(table)?;
         let number = self.find_entry(table, key, priority)?;
         if let Some(stored) = self.tables[table.index()].entry_mut(number) {
-            stored.counter = value;
+            let before = std::mem::replace(&mut stored.counter, value);
+            self.undo(move |pipeline| {
+                if let Some(stored) = pipeline.tables[table.index()].entry_mut(number) {
+                    stored.counter = before;
+                }
+            });
         }
         Ok(())
     }
@@ -136,8 +145,18 @@ impl Pipeline {
             });
         }
         let array = &mut self.machine.registers[register.index()];
-        let first = index * array.limbs;
-        value.write_limbs(&mut array.words[first..first + array.limbs]);
+        let cell = index * array.limbs..(index + 1) * array.limbs;
+        let before = self
+            .journal
+            .is_open()
+            .then(|| array.words[cell.clone()].to_vec());
+        value.write_limbs(&mut array.words[cell.clone()]);
+        if let Some(before) = before {
+            self.undo(move |pipeline| {
+                let array = &mut pipeline.machine.registers[register.index()];
+                array.words[cell].copy_from_slice(&before);
+            });
+        }
         Ok(())
     }
 
@@ -174,7 +193,10 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         self.check_meter(meter, index)?;
         check_rates(rates)?;
-        self.machine.meters[meter.index()][index].set_rates(rates);
+        let cell = &mut self.machine.meters[meter.index()][index];
+        let before = cell.clone();
+        cell.set_rates(rates);
+        self.undo(move |pipeline| pipeline.machine.meters[meter.index()][index] = before);
         Ok(())
     }
 
@@ -222,7 +244,13 @@ impl Pipeline {
         check_rates(rates)?;
         let number = self.find_entry(table, key, priority)?;
         if let Some(stored) = self.tables[table.index()].entry_mut(number) {
+            let before = stored.meter.clone();
             stored.meter.set_rates(rates);
+            self.undo(move |pipeline| {
+                if let Some(stored) = pipeline.tables[table.index()].entry_mut(number) {
+                    stored.meter = before;
+                }
+            });
         }
         Ok(())
     }
@@ -272,9 +300,10 @@ impl Pipeline {
         }
         let widths = self.value_set_widths(set);
         let members = members.iter();
-        self.machine.value_sets[set.index()] = members
-            .map(|(value, mask)| (split(value, &widths), split(mask, &widths)))
-            .collect();
+        let members = members.map(|(value, mask)| (split(value, &widths), split(mask, &widths)));
+        let set = set.index();
+        let before = std::mem::replace(&mut self.machine.value_sets[set], members.collect());
+        self.undo(move |pipeline| pipeline.machine.value_sets[set] = before);
         Ok(())
     }
 

@@ -38,10 +38,10 @@ impl Pipeline {
     fn check_entry(
         &self,
         table: TableId,
-        entry: &TableEntry,
+        entry: TableEntry,
     ) -> Result<(TableEntry, Outcome), ControlError> {
         let info = self.table_info(table)?;
-        let key = canonical_key(&info.name, &info.key, &entry.key)?;
+        let key = canonical_key(&info.name, &info.key, entry.key)?;
         check_priority(info, entry.priority)?;
         let outcome = match (&entry.action, info.action_profile) {
             (EntryAction::Call(call), None) => {
@@ -78,12 +78,7 @@ impl Pipeline {
                 });
             }
         };
-        let entry = TableEntry {
-            key,
-            priority: entry.priority,
-            action: entry.action.clone(),
-        };
-        Ok((entry, outcome))
+        Ok((TableEntry { key, ..entry }, outcome))
     }
 
     /// The number of the entry with a key.
@@ -94,7 +89,7 @@ impl Pipeline {
         priority: i32,
     ) -> Result<u32, ControlError> {
         let info = self.table_info(table)?;
-        let key = canonical_key(&info.name, &info.key, key)?;
+        let key = canonical_key(&info.name, &info.key, key.to_vec())?;
         let number = self.tables[table.index()].find(priority, &key);
         number.ok_or_else(|| ControlError::NotFound {
             what: format!("this entry of table {}", info.name),
@@ -106,23 +101,34 @@ impl Pipeline {
     /// # Errors
     /// `InvalidArgument`, `AlreadyExists`, `ResourceExhausted` when the table is full,
     /// `Immutable` for a table with constant entries.
-    pub fn insert_entry(&mut self, table: TableId, entry: &TableEntry) -> Result<(), ControlError> {
-        let info = self.mutable(table)?;
-        let (entry, outcome) = self.check_entry(table, entry)?;
-        let state = &self.tables[table.index()];
-        if state.find(entry.priority, &entry.key).is_some() {
-            return Err(ControlError::AlreadyExists {
-                what: format!("this entry of table {}", info.name),
-            });
-        }
+    pub fn insert_entry(
+        &mut self,
+        table: TableId,
+        entry: impl Into<TableEntry>,
+    ) -> Result<(), ControlError> {
+        self.mutable(table)?;
+        let (entry, outcome) = self.check_entry(table, entry.into())?;
+        let info = &self.program.tables()[table.index()];
+        let exists = || ControlError::AlreadyExists {
+            what: format!("this entry of table {}", info.name),
+        };
+        let state = &mut self.tables[table.index()];
         if state.len() >= info.size {
-            return Err(ControlError::ResourceExhausted {
-                what: format!("table {}", info.name),
-                limit: info.size,
+            return Err(match state.find(entry.priority, &entry.key) {
+                Some(_) => exists(),
+                None => ControlError::ResourceExhausted {
+                    what: format!("table {}", info.name),
+                    limit: info.size,
+                },
             });
         }
-        let program = &self.program;
-        self.tables[table.index()].add(program, entry, outcome);
+        let added = state.add(&self.program, entry, outcome, self.now_us);
+        let number = added.ok_or_else(exists)?;
+        if self.journaling() {
+            self.undo(move |pipeline| {
+                pipeline.tables[table.index()].remove(number);
+            });
+        }
         Ok(())
     }
 
@@ -130,15 +136,35 @@ impl Pipeline {
     ///
     /// # Errors
     /// `InvalidArgument`, `NotFound`, `Immutable`.
-    pub fn modify_entry(&mut self, table: TableId, entry: &TableEntry) -> Result<(), ControlError> {
+    pub fn modify_entry(
+        &mut self,
+        table: TableId,
+        entry: impl Into<TableEntry>,
+    ) -> Result<(), ControlError> {
         self.mutable(table)?;
+        let entry = entry.into();
         let number = self.find_entry(table, &entry.key, entry.priority)?;
         let (entry, outcome) = self.check_entry(table, entry)?;
-        if let Some(stored) = self.tables[table.index()].entry_mut(number) {
-            stored.entry = entry;
-            stored.outcome = outcome;
+        if let Some(before) = self.put_action(table, number, entry.action, outcome) {
+            self.undo(move |pipeline| {
+                pipeline.put_action(table, number, before.0, before.1);
+            });
         }
         Ok(())
+    }
+
+    fn put_action(
+        &mut self,
+        table: TableId,
+        number: u32,
+        action: EntryAction,
+        outcome: Outcome,
+    ) -> Option<(EntryAction, Outcome)> {
+        let stored = self.tables[table.index()].entry_mut(number)?;
+        Some((
+            std::mem::replace(&mut stored.entry.action, action),
+            std::mem::replace(&mut stored.outcome, outcome),
+        ))
     }
 
     /// Removes an entry.
@@ -153,7 +179,10 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         self.mutable(table)?;
         let number = self.find_entry(table, key, priority)?;
-        self.tables[table.index()].remove(number);
+        let removed = self.tables[table.index()].remove(number);
+        if let Some(stored) = removed.filter(|_| self.journaling()) {
+            self.undo(move |pipeline| pipeline.tables[table.index()].put_back(number, stored));
+        }
         Ok(())
     }
 
@@ -206,7 +235,12 @@ impl Pipeline {
                 Some(call.clone())
             }
         };
-        self.tables[table.index()].put_default(&self.program, call);
+        let state = &mut self.tables[table.index()];
+        let before = state.default_call.clone();
+        state.put_default(&self.program, call);
+        self.undo(move |pipeline| {
+            pipeline.tables[table.index()].put_default(&pipeline.program, before);
+        });
         Ok(())
     }
 
@@ -238,7 +272,11 @@ impl Pipeline {
         call: &ActionCall,
     ) -> Result<(), ControlError> {
         self.profile_name(profile)?;
-        self.profiles[profile.index()].put_member(&self.program, profile.index(), id, call, false)
+        let place = profile.index();
+        let before = self.profiles[place].member(id).cloned();
+        self.profiles[place].put_member(&self.program, place, id, call, false)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
+        Ok(())
     }
 
     /// Changes the action of a member; all entries and groups that refer to it follow.
@@ -252,7 +290,11 @@ impl Pipeline {
         call: &ActionCall,
     ) -> Result<(), ControlError> {
         self.profile_name(profile)?;
-        self.profiles[profile.index()].put_member(&self.program, profile.index(), id, call, true)
+        let place = profile.index();
+        let before = self.profiles[place].member(id).cloned();
+        self.profiles[place].put_member(&self.program, place, id, call, true)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
+        Ok(())
     }
 
     /// Removes a member that nothing refers to.
@@ -264,7 +306,11 @@ impl Pipeline {
         if let Some(table) = self.user(profile, &EntryAction::Member(id)) {
             return Err(in_use(format!("member {id}"), format!("table {table}")));
         }
-        self.profiles[profile.index()].delete_member(&name, id)
+        let place = profile.index();
+        let before = self.profiles[place].member(id).cloned();
+        self.profiles[place].delete_member(&name, id)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
+        Ok(())
     }
 
     /// A table with an entry that refers to a member or group.
@@ -272,7 +318,11 @@ impl Pipeline {
         let tables = self.program.tables().iter().zip(&self.tables);
         tables
             .filter(|(info, _)| info.action_profile == Some(profile))
-            .find(|(_, state)| state.iter().any(|stored| stored.entry.action == *action))
+            .find(|(_, state)| {
+                state
+                    .unordered()
+                    .any(|stored| stored.entry.action == *action)
+            })
             .map(|(info, _)| info.name.as_str())
     }
 
@@ -293,7 +343,11 @@ impl Pipeline {
         members: &[u32],
     ) -> Result<(), ControlError> {
         let name = self.profile_name(profile)?;
-        self.profiles[profile.index()].put_group(&name, id, members, false)
+        let place = profile.index();
+        let before = self.profiles[place].group(id).map(<[u32]>::to_vec);
+        self.profiles[place].put_group(&name, id, members, false)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
+        Ok(())
     }
 
     /// Changes the members of a group.
@@ -307,7 +361,11 @@ impl Pipeline {
         members: &[u32],
     ) -> Result<(), ControlError> {
         let name = self.profile_name(profile)?;
-        self.profiles[profile.index()].put_group(&name, id, members, true)
+        let place = profile.index();
+        let before = self.profiles[place].group(id).map(<[u32]>::to_vec);
+        self.profiles[place].put_group(&name, id, members, true)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
+        Ok(())
     }
 
     /// Removes a group that no entry refers to.
@@ -319,7 +377,11 @@ impl Pipeline {
         if let Some(table) = self.user(profile, &EntryAction::Group(id)) {
             return Err(in_use(format!("group {id}"), format!("table {table}")));
         }
-        self.profiles[profile.index()].delete_group(&name, id)
+        let place = profile.index();
+        let before = self.profiles[place].group(id).map(<[u32]>::to_vec);
+        self.profiles[place].delete_group(&name, id)?;
+        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
+        Ok(())
     }
 
     /// Groups of an action profile by ascending id.
@@ -341,7 +403,10 @@ impl Pipeline {
         id: u16,
         replicas: &[Replica],
     ) -> Result<(), ControlError> {
-        self.replication.insert_group(id, replicas)
+        let before = self.replication.copy_of_group(id);
+        self.replication.insert_group(id, replicas)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_group(id, before));
+        Ok(())
     }
 
     /// Changes the replicas of a multicast group.
@@ -353,7 +418,10 @@ impl Pipeline {
         id: u16,
         replicas: &[Replica],
     ) -> Result<(), ControlError> {
-        self.replication.modify_group(id, replicas)
+        let before = self.replication.copy_of_group(id);
+        self.replication.modify_group(id, replicas)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_group(id, before));
+        Ok(())
     }
 
     /// Removes a multicast group.
@@ -361,7 +429,10 @@ impl Pipeline {
     /// # Errors
     /// `NotFound`.
     pub fn delete_multicast_group(&mut self, id: u16) -> Result<(), ControlError> {
-        self.replication.delete_group(id)
+        let before = self.replication.copy_of_group(id);
+        self.replication.delete_group(id)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_group(id, before));
+        Ok(())
     }
 
     /// Multicast groups by ascending id.
@@ -378,7 +449,10 @@ impl Pipeline {
         id: u16,
         session: &CloneSession,
     ) -> Result<(), ControlError> {
-        self.replication.insert_session(id, session)
+        let before = self.replication.session(id).cloned();
+        self.replication.insert_session(id, session)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_session(id, before));
+        Ok(())
     }
 
     /// Changes a clone session.
@@ -390,7 +464,10 @@ impl Pipeline {
         id: u16,
         session: &CloneSession,
     ) -> Result<(), ControlError> {
-        self.replication.modify_session(id, session)
+        let before = self.replication.session(id).cloned();
+        self.replication.modify_session(id, session)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_session(id, before));
+        Ok(())
     }
 
     /// Removes a clone session.
@@ -398,7 +475,10 @@ impl Pipeline {
     /// # Errors
     /// `NotFound`.
     pub fn delete_clone_session(&mut self, id: u16) -> Result<(), ControlError> {
-        self.replication.delete_session(id)
+        let before = self.replication.session(id).cloned();
+        self.replication.delete_session(id)?;
+        self.undo(move |pipeline| pipeline.replication.put_back_session(id, before));
+        Ok(())
     }
 
     /// Clone sessions by ascending id.

@@ -6,7 +6,7 @@ use crate::program::ActionId;
 
 /// What one field of a table key must be. The variant must suit the
 /// [`MatchKind`](crate::program::MatchKind) of the field.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldMatch {
     /// Anything: a P4Runtime match field left out. For lpm, ternary, range and optional.
     Any,
@@ -64,6 +64,12 @@ pub struct TableEntry {
     pub priority: i32,
     /// What happens on a match.
     pub action: EntryAction,
+}
+
+impl From<&TableEntry> for TableEntry {
+    fn from(entry: &TableEntry) -> Self {
+        entry.clone()
+    }
 }
 
 /// One cell of a counter.

@@ -23,7 +23,10 @@ mod extraction;
 mod forward;
 mod hash;
 mod headers;
+mod identity;
+mod idle;
 mod index;
+mod journal;
 mod machine;
 mod meter;
 mod packet;
@@ -45,11 +48,13 @@ pub use entry::{
 };
 pub use error::ControlError;
 pub use forward::{EmitSink, TrafficSink};
+pub use idle::{Expired, IDLE_TIMEOUT_MIN_US, Idle};
 pub use packet::{DequeueInfo, Queued};
 pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
 
 use crate::program::{Program, Slot, ones};
 use crate::trace::Tracing;
+use journal::Journal;
 use machine::Machine;
 use packet::Pool;
 use profile::Profile;
@@ -69,6 +74,11 @@ pub struct Pipeline {
     tracing: Tracing,
     /// The drop port as `egress_spec` shows it.
     drop_spec: u64,
+    journal: Journal,
+    /// Time as control operations see it.
+    now_us: u64,
+    /// Table that is looked at first for idle entries.
+    idle_table: usize,
     /// Buffers that are kept from packet to packet.
     key: Vec<u64>,
     frame: Vec<u8>,
@@ -98,6 +108,9 @@ impl Pipeline {
             replication: Replication::default(),
             pool: Pool::default(),
             tracing: Tracing::default(),
+            journal: Journal::default(),
+            now_us: 0,
+            idle_table: 0,
             key: Vec::with_capacity(16),
             frame: Vec::with_capacity(2048),
             replicas: Vec::new(),

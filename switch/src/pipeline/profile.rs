@@ -99,6 +99,22 @@ impl Profile {
         Ok(())
     }
 
+    /// Brings a member to what it was; `None`: it was not there.
+    pub(super) fn put_back_member(&mut self, id: u32, before: Option<Member>) {
+        match before {
+            Some(member) => self.members.insert(id, member),
+            None => self.members.remove(&id),
+        };
+    }
+
+    /// Brings a group to what it was; `None`: it was not there.
+    pub(super) fn put_back_group(&mut self, id: u32, before: Option<Vec<u32>>) {
+        match before {
+            Some(members) => self.groups.insert(id, members),
+            None => self.groups.remove(&id),
+        };
+    }
+
     pub(super) fn put_group(
         &mut self,
         name: &str,

@@ -35,6 +35,27 @@ impl Replication {
         self.sessions.iter().map(|(&id, session)| (id, session))
     }
 
+    /// The replicas of a group that is there.
+    pub(super) fn copy_of_group(&self, id: u16) -> Option<Vec<Replica>> {
+        self.groups.get(&id).cloned()
+    }
+
+    /// Brings a group to what it was; `None`: it was not there.
+    pub(super) fn put_back_group(&mut self, id: u16, before: Option<Vec<Replica>>) {
+        match before {
+            Some(replicas) => self.groups.insert(id, replicas),
+            None => self.groups.remove(&id),
+        };
+    }
+
+    /// Brings a session to what it was; `None`: it was not there.
+    pub(super) fn put_back_session(&mut self, id: u16, before: Option<CloneSession>) {
+        match before {
+            Some(session) => self.sessions.insert(id, session),
+            None => self.sessions.remove(&id),
+        };
+    }
+
     pub(super) fn insert_group(
         &mut self,
         id: u16,

@@ -183,6 +183,9 @@ fn apply(
     if let Some(entry) = entry {
         state.hits = state.hits.wrapping_add(1);
         entry.counter.add(machine.ingress_bytes);
+        if program.tables()[table].supports_timeout {
+            entry.last_hit_us = machine.now_us;
+        }
         if let (Some((slot, width)), Some(meter)) =
             (plan.meter_target, program.tables()[table].direct_meter)
         {

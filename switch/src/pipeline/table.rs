@@ -1,10 +1,15 @@
 //! Tables: entries, default actions, and what the data plane needs of them.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Place;
 
 use super::bits::Bits;
 use super::entry::{ActionCall, CounterValue, EntryAction, FieldMatch, TableEntry};
 use super::error::ControlError;
+use super::identity::hash_identity;
+use super::idle::Timer;
 use super::index::{Index, Pattern};
 use super::meter::Meter;
 use crate::program::{ActionId, KeyField, MatchKind, Next, Program};
@@ -36,6 +41,10 @@ pub(super) struct Entry {
     pub(super) outcome: Outcome,
     pub(super) counter: CounterValue,
     pub(super) meter: Meter,
+    /// When a packet last found it, or else when it was inserted; kept up in tables whose
+    /// entries can age.
+    pub(super) last_hit_us: u64,
+    pub(super) timer: Timer,
 }
 
 /// A table.
@@ -43,8 +52,15 @@ pub(super) struct Entry {
 pub(super) struct TableState {
     pub(super) index: Index,
     pub(super) entries: Vec<Option<Entry>>,
-    free: Vec<u32>,
-    by_key: BTreeMap<(i32, Vec<FieldMatch>), u32>,
+    /// How often each number was freed, modulo 256: with it an old number is told from a
+    /// new one.
+    pub(super) generations: Vec<u8>,
+    /// Numbers without an entry; the lowest is taken first.
+    free: BTreeSet<u32>,
+    /// Numbers by priority and key.
+    by_key: HashTable<u32>,
+    /// When to look at entries that can age: time and number.
+    pub(super) deadlines: BTreeSet<(u64, u32)>,
     pub(super) default: Option<Bound>,
     pub(super) default_call: Option<ActionCall>,
     /// Packets that matched an entry, modulo 2^64.
@@ -62,8 +78,10 @@ impl TableState {
         let mut table = Self {
             index: Index::new(&info.key, info.has_priority),
             entries: Vec::new(),
-            free: Vec::new(),
-            by_key: BTreeMap::new(),
+            generations: Vec::new(),
+            free: BTreeSet::new(),
+            by_key: HashTable::new(),
+            deadlines: BTreeSet::new(),
             default: None,
             default_call: None,
             hits: 0,
@@ -82,7 +100,7 @@ impl TableState {
                 EntryAction::Call(call) => Outcome::Call(table.bind(program, call, true)),
                 _ => continue,
             };
-            let _ = table.add(program, entry, outcome);
+            let _ = table.add(program, entry, outcome, 0);
         }
         table
     }
@@ -109,56 +127,123 @@ impl TableState {
     }
 
     pub(super) fn find(&self, priority: i32, key: &[FieldMatch]) -> Option<u32> {
-        self.by_key.get(&(priority, key.to_vec())).copied()
+        let hash = hash_identity(priority, key);
+        let found = self.by_key.find(hash, |&number| {
+            is_identity(&self.entries, number, priority, key)
+        });
+        found.copied()
     }
 
-    /// Adds an entry whose key is canonical. Gives false when the key is there already.
-    pub(super) fn add(&mut self, program: &Program, entry: TableEntry, outcome: Outcome) -> bool {
-        let identity = (entry.priority, entry.key.clone());
-        if self.by_key.contains_key(&identity) {
-            return false;
-        }
+    /// Adds an entry whose key is canonical and gives its number; `None` when the key is
+    /// there already.
+    pub(super) fn add(
+        &mut self,
+        program: &Program,
+        entry: TableEntry,
+        outcome: Outcome,
+        now_us: u64,
+    ) -> Option<u32> {
         let pattern = pattern(&program.tables()[self.id].key, &entry.key);
-        let priority = entry.priority;
         let stored = Entry {
             entry,
             pattern,
             outcome,
             counter: CounterValue::default(),
             meter: Meter::default(),
+            last_hit_us: now_us,
+            timer: Timer::default(),
         };
-        let number = match self.free.pop() {
-            Some(number) => number,
+        let number = match self.free.first() {
+            Some(&number) => number,
             None => {
                 self.entries.push(None);
+                self.generations.push(0);
                 self.entries.len() as u32 - 1
             }
         };
+        let added = self.put(number, stored);
+        if !added {
+            self.free.insert(number);
+        }
+        added.then_some(number)
+    }
+
+    /// Puts an entry where [`remove`](Self::remove) took it away.
+    pub(super) fn put_back(&mut self, number: u32, stored: Entry) {
+        let generation = &mut self.generations[number as usize];
+        *generation = generation.wrapping_sub(1);
+        self.put(number, stored);
+    }
+
+    /// Puts an entry at a number that has none; false when its key is there already.
+    fn put(&mut self, number: u32, stored: Entry) -> bool {
+        let (priority, key) = (stored.entry.priority, &stored.entry.key);
+        let entries = &self.entries;
+        let place = self.by_key.entry(
+            hash_identity(priority, key),
+            |&other| is_identity(entries, other, priority, key),
+            |&other| hash_number(entries, other),
+        );
+        let Place::Vacant(place) = place else {
+            return false;
+        };
+        place.insert(number);
         self.index.insert(&stored.pattern, priority, number);
+        if let Some(deadline_us) = stored.timer.deadline_us() {
+            self.deadlines.insert((deadline_us, number));
+        }
         self.entries[number as usize] = Some(stored);
-        self.by_key.insert(identity, number);
+        self.free.remove(&number);
         true
     }
 
-    pub(super) fn remove(&mut self, number: u32) {
-        if let Some(stored) = self.entries[number as usize].take() {
-            self.index.remove(&stored.pattern, number);
-            self.by_key
-                .remove(&(stored.entry.priority, stored.entry.key));
-            self.free.push(number);
+    /// Takes an entry away.
+    pub(super) fn remove(&mut self, number: u32) -> Option<Entry> {
+        let stored = self.entries[number as usize].as_ref()?;
+        let hash = hash_identity(stored.entry.priority, &stored.entry.key);
+        if let Ok(place) = self.by_key.find_entry(hash, |&other| other == number) {
+            place.remove();
         }
+        let stored = self.entries[number as usize].take()?;
+        self.index.remove(&stored.pattern, number);
+        if let Some(deadline_us) = stored.timer.deadline_us() {
+            self.deadlines.remove(&(deadline_us, number));
+        }
+        let generation = &mut self.generations[number as usize];
+        *generation = generation.wrapping_add(1);
+        self.free.insert(number);
+        Some(stored)
     }
 
     /// Entries in the order of priority and key.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.by_key
-            .values()
-            .filter_map(|&number| self.entries[number as usize].as_ref())
+        let mut all: Vec<&Entry> = self.entries.iter().flatten().collect();
+        all.sort_unstable_by(|a, b| {
+            (a.entry.priority, &a.entry.key).cmp(&(b.entry.priority, &b.entry.key))
+        });
+        all.into_iter()
+    }
+
+    /// Entries in the order of their numbers.
+    pub(super) fn unordered(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().flatten()
     }
 
     pub(super) fn entry_mut(&mut self, number: u32) -> Option<&mut Entry> {
         self.entries.get_mut(number as usize)?.as_mut()
     }
+}
+
+fn is_identity(entries: &[Option<Entry>], number: u32, priority: i32, key: &[FieldMatch]) -> bool {
+    entries[number as usize]
+        .as_ref()
+        .is_some_and(|stored| stored.entry.priority == priority && stored.entry.key == key)
+}
+
+fn hash_number(entries: &[Option<Entry>], number: u32) -> u64 {
+    entries[number as usize].as_ref().map_or(0, |stored| {
+        hash_identity(stored.entry.priority, &stored.entry.key)
+    })
 }
 
 /// The node after an action of a table.
@@ -212,12 +297,16 @@ fn pattern(fields: &[KeyField], key: &[FieldMatch]) -> Pattern {
     pattern
 }
 
-fn check_width(what: String, value: &Bits, width: u32) -> Result<(), ControlError> {
+fn check_width(
+    what: impl FnOnce() -> String,
+    value: &Bits,
+    width: u32,
+) -> Result<(), ControlError> {
     if value.width_bits() <= width {
         return Ok(());
     }
     Err(ControlError::InvalidArgument {
-        what,
+        what: what(),
         value: value.to_string(),
         bound: format!("values of at most {width} bits"),
     })
@@ -227,7 +316,7 @@ fn check_width(what: String, value: &Bits, width: u32) -> Result<(), ControlErro
 pub(super) fn canonical_key(
     table: &str,
     fields: &[KeyField],
-    key: &[FieldMatch],
+    mut key: Vec<FieldMatch>,
 ) -> Result<Vec<FieldMatch>, ControlError> {
     if fields.len() != key.len() {
         return Err(ControlError::InvalidArgument {
@@ -236,17 +325,20 @@ pub(super) fn canonical_key(
             bound: fields.len().to_string(),
         });
     }
-    let fields = fields.iter().zip(key);
-    fields
-        .map(|(field, matched)| canonical_field(table, field, matched))
-        .collect()
+    for (field, matched) in fields.iter().zip(&mut key) {
+        if let Some(canonical) = canonical_field(table, field, matched)? {
+            *matched = canonical;
+        }
+    }
+    Ok(key)
 }
 
+/// The canonical form of a match where it is another one.
 fn canonical_field(
     table: &str,
     field: &KeyField,
     matched: &FieldMatch,
-) -> Result<FieldMatch, ControlError> {
+) -> Result<Option<FieldMatch>, ControlError> {
     let width = field.width_bits;
     let what = || format!("match field {} of table {table}", field.name);
     let outside = |value: String, bound: &str| ControlError::InvalidArgument {
@@ -256,7 +348,7 @@ fn canonical_field(
     };
     match (field.kind, matched) {
         (MatchKind::Exact | MatchKind::Valid | MatchKind::Optional, FieldMatch::Exact(value)) => {
-            check_width(what(), value, width)?;
+            check_width(what, value, width)?;
         }
         (
             MatchKind::Lpm | MatchKind::Ternary | MatchKind::Range | MatchKind::Optional,
@@ -264,14 +356,14 @@ fn canonical_field(
         ) => {}
         // p4c compiles optional fields to ternary ones; the P4Info still says optional.
         (MatchKind::Ternary, FieldMatch::Exact(value)) => {
-            check_width(what(), value, width)?;
-            return Ok(FieldMatch::Ternary {
+            check_width(what, value, width)?;
+            return Ok(Some(FieldMatch::Ternary {
                 value: value.clone(),
                 mask: Bits::ones(width),
-            });
+            }));
         }
         (MatchKind::Lpm, FieldMatch::Lpm { value, prefix_len }) => {
-            check_width(what(), value, width)?;
+            check_width(what, value, width)?;
             if *prefix_len > width {
                 let bound = format!("prefixes of at most {width} bits");
                 return Err(outside(format!("a prefix of {prefix_len} bits"), &bound));
@@ -283,12 +375,12 @@ fn canonical_field(
                 ));
             }
             if *prefix_len == 0 {
-                return Ok(FieldMatch::Any);
+                return Ok(Some(FieldMatch::Any));
             }
         }
         (MatchKind::Ternary, FieldMatch::Ternary { value, mask }) => {
-            check_width(what(), value, width)?;
-            check_width(format!("mask of {}", what()), mask, width)?;
+            check_width(what, value, width)?;
+            check_width(|| format!("mask of {}", what()), mask, width)?;
             if value.and(mask) != *value {
                 return Err(outside(
                     format!("{value} &&& {mask}"),
@@ -296,12 +388,12 @@ fn canonical_field(
                 ));
             }
             if *mask == Bits::default() {
-                return Ok(FieldMatch::Any);
+                return Ok(Some(FieldMatch::Any));
             }
         }
         (MatchKind::Range, FieldMatch::Range { low, high }) => {
-            check_width(what(), low, width)?;
-            check_width(what(), high, width)?;
+            check_width(what, low, width)?;
+            check_width(what, high, width)?;
             if low.to_padded_bytes(width) > high.to_padded_bytes(width) {
                 return Err(outside(
                     format!("{low}..{high}"),
@@ -309,7 +401,7 @@ fn canonical_field(
                 ));
             }
             if *low == Bits::default() && *high == Bits::ones(width) {
-                return Ok(FieldMatch::Any);
+                return Ok(Some(FieldMatch::Any));
             }
         }
         (kind, other) => {
@@ -319,7 +411,7 @@ fn canonical_field(
             ));
         }
     }
-    Ok(matched.clone())
+    Ok(None)
 }
 
 /// Checks an action call against the actions it may be.
@@ -358,7 +450,7 @@ pub(super) fn check_arguments(program: &Program, call: &ActionCall) -> Result<()
         });
     }
     for (parameter, argument) in action.parameters.iter().zip(&call.arguments) {
-        let what = format!("argument {} of action {}", parameter.name, action.name);
+        let what = || format!("argument {} of action {}", parameter.name, action.name);
         check_width(what, argument, parameter.width_bits)?;
     }
     Ok(())

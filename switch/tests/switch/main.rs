@@ -13,3 +13,4 @@ mod network;
 mod programs;
 mod rig;
 mod stream;
+mod trace;
