@@ -7,4 +7,5 @@ pub mod p4rt;
 pub mod pipeline;
 pub mod ports;
 pub mod program;
+pub mod stf;
 pub mod trace;
