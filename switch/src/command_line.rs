@@ -7,8 +7,9 @@ use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
 use crate::compatibility::{Unsupported, WithoutEffect};
-use wormcast_switch::dataplane::PortSettings;
+use wormcast_switch::dataplane::{Attachment, PortSettings};
 use wormcast_switch::log::Level;
+use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
 use wormcast_switch::p4rt::Address;
 use wormcast_switch::pipeline::PortId;
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
@@ -141,6 +142,9 @@ struct Arguments {
     json_version: bool,
 
     #[command(flatten)]
+    lossless: LosslessArguments,
+
+    #[command(flatten)]
     without_effect: WithoutEffect,
 
     #[command(flatten)]
@@ -166,6 +170,8 @@ pub struct Settings {
     pub priority_queues: u8,
     /// Most packets in an egress queue.
     pub queue_frames: usize,
+    /// How egress queues behave, and whether frames are lost at all.
+    pub queueing: QueueSettings,
     /// Frames in a receive ring.
     pub ring_frames: usize,
     /// Rate of each port.
@@ -274,11 +280,9 @@ impl Arguments {
             if !numbers.insert(number) {
                 return fail(format!("port {number} has two interfaces"));
             }
-            if !names.insert(&port.interface) {
-                return fail(format!(
-                    "interface {} is attached to two ports",
-                    port.interface
-                ));
+            let Attachment::Interface(interface) = &port.attachment;
+            if !names.insert(interface) {
+                return fail(format!("interface {interface} is attached to two ports"));
             }
             if Some(number) == self.cpu_port {
                 return fail(format!(
@@ -313,6 +317,10 @@ impl Arguments {
                 directory.display()
             ));
         }
+        let queueing = match self.lossless.settings() {
+            Ok(queueing) => queueing,
+            Err(error) => return fail(error.to_string()),
+        };
         let mut notes = self.without_effect.notes();
         if self.no_p4 && self.json.is_some() {
             notes.push("the program is ignored because of --no-p4".to_owned());
@@ -326,6 +334,7 @@ impl Arguments {
             drop_port: PortId(self.drop_port),
             priority_queues: self.priority_queues,
             queue_frames: self.queue_frames as usize,
+            queueing,
             ring_frames: self.ring_frames as usize,
             port_rate: self.port_rate,
             impairments,
@@ -367,10 +376,7 @@ fn parse_interface(text: &str) -> Result<PortSettings, String> {
     if interface.is_empty() {
         return Err(error());
     }
-    Ok(PortSettings {
-        number: PortId(number),
-        interface: interface.to_owned(),
-    })
+    Ok(PortSettings::interface(number, interface))
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! A P4 software switch: BMv2 JSON in, P4Runtime, AF_PACKET ports.
 
 pub mod dataplane;
+pub mod fabric;
 pub mod log;
+pub mod lossless;
 pub mod metrics;
 pub mod p4rt;
 pub mod pipeline;

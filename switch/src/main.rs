@@ -15,7 +15,9 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use command_line::{LogTo, Settings, Task};
-use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, Snapshot};
+use wormcast_switch::dataplane::{
+    Attachment, Dataplane, DataplaneHandle, DataplaneSettings, Snapshot, SwitchSettings,
+};
 use wormcast_switch::log::{Level, Log};
 use wormcast_switch::metrics::{Device, Devices, MetricsServer};
 use wormcast_switch::p4rt::{Listener, Server, ServerSettings};
@@ -69,31 +71,34 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         Some(path) => Some(Pipeline::new(Arc::new(load(path)?), pipeline_config)),
         None => None,
     };
-    let (dataplane, from_dataplane) = Dataplane::start(
-        &DataplaneSettings {
-            ports: settings.ports.clone(),
-            cpu_port: settings.cpu_port,
-            priorities: settings.priority_queues,
-            queue_frames: settings.queue_frames,
-            ring_frames: settings.ring_frames,
-            port_rate: settings.port_rate,
-            impairments: settings.impairments.clone(),
-            seed: settings.seed,
-            capture_directory: settings.capture_directory.clone(),
-        },
-        log.clone(),
-    )?;
+    let switch = SwitchSettings {
+        device_id: settings.device_id,
+        name: String::new(),
+        ports: settings.ports.clone(),
+        cpu_port: settings.cpu_port,
+        priorities: settings.priority_queues,
+        queue_frames: settings.queue_frames,
+        queueing: settings.queueing.clone(),
+        ring_frames: settings.ring_frames,
+        port_rate: settings.port_rate,
+        impairments: settings.impairments.clone(),
+        capture_directory: settings.capture_directory.clone(),
+    };
+    let dataplane_settings = DataplaneSettings::single(switch, settings.seed);
+    let (dataplane, mut from_dataplane) = Dataplane::start(&dataplane_settings, log.clone())?;
     for port in &settings.ports {
-        println!(
-            "Adding interface {} as port {}",
-            port.interface, port.number.0
-        );
+        let Attachment::Interface(interface) = &port.attachment;
+        println!("Adding interface {interface} as port {}", port.number.0);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let handle = dataplane.handle();
+    let handle = dataplane.handle(settings.device_id);
+    let from_dataplane = from_dataplane.pop().map(|(_, receiver)| receiver);
+    let (Some(handle), Some(from_dataplane)) = (handle, from_dataplane) else {
+        return Err("the data plane has no switch".into());
+    };
     let served = runtime.block_on(async {
         for (filter, sink) in traces(&settings, &log)? {
             let added = handle.run(|engine| engine.tracing().add(filter, sink));
@@ -120,15 +125,14 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
             served = listener.serve(server.clone(), std::future::pending()) => {
                 served.map_err(Into::into)
             }
-            ended = wait_for_end(&dataplane, &server, &settings, &log) => ended,
+            ended = wait_for_end(&dataplane, &handle, &server, &settings, &log) => ended,
         };
         report(&handle, &server, &settings, &log).await;
         if let wormcast_switch::p4rt::Address::Unix(path) = &settings.address {
             // Somebody else may have removed it already.
             let _ = fs::remove_file(path);
         }
-        // If it has stopped already, that is as good.
-        let _ = handle.run(|engine| engine.stop()).await;
+        dataplane.stop();
         ended
     });
     runtime.shutdown_timeout(GRACE);
@@ -208,6 +212,7 @@ fn load(path: &Path) -> Result<Program, Box<dyn Error>> {
 /// Waits for a signal that ends the switch; `Err` if the data plane ends by itself.
 async fn wait_for_end(
     dataplane: &Dataplane,
+    handle: &DataplaneHandle,
     server: &Server,
     settings: &Settings,
     log: &Log,
@@ -220,7 +225,7 @@ async fn wait_for_end(
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
-            _ = ask.recv() => report(&dataplane.handle(), server, settings, log).await,
+            _ = ask.recv() => report(handle, server, settings, log).await,
             _ = watch.tick() => {
                 if dataplane.has_ended() {
                     return Err("the data plane has ended".into());

@@ -17,7 +17,7 @@ use wire::{Wire, forward};
 /// `externs.p4`, with entries that age in each table.
 fn pipeline() -> Pipeline {
     let text = include_str!("programs/externs.json")
-        .replace("\"support_timeout\" : false", "\"support_timeout\" : true");
+        .replace("\"support_timeout\": false", "\"support_timeout\": true");
     let program = Program::from_json(&text).expect("the program");
     Pipeline::new(Arc::new(program), PipelineConfig::default())
 }

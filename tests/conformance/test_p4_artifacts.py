@@ -11,6 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from finsy.proto.p4.config.v1.p4info_pb2 import P4Info
+from google.protobuf import text_format
 from rig.targets import COMPILED, REPOSITORY
 from wormcast.wire import ids
 
@@ -129,6 +131,10 @@ def test_programs_of_one_file_are_compiled_beside_their_source(source: Path) -> 
     for name in compile_script.artifact_names(source):
         assert (folder / name).is_file(), f"{name} is missing"
     assert (folder / "SOURCES.sha256").read_text() == compile_script.hash_folder(folder)
+    binary = folder / f"{source.stem}.p4info.bin"
+    if binary.is_file():
+        text = (folder / f"{source.stem}.p4info.txtpb").read_text()
+        assert P4Info.FromString(binary.read_bytes()) == text_format.Parse(text, P4Info())
     compiler = compile_script.find_compiler()
     recorded = (folder / "COMPILER").read_text().strip()
     if compiler is None or compile_script.compiler_version(compiler) != recorded:

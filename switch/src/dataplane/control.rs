@@ -6,13 +6,17 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::engine::Engine;
-use crate::ports::Waker;
+use super::mailbox::Mailbox;
 
-/// Operations that may wait for the data plane; whoever has another one waits for room.
+/// Operations that may wait for one worker; whoever has another one waits for room.
 pub const COMMANDS_MAX: usize = 256;
 
-/// An operation that runs on the thread of the data plane, between two batches.
-pub(super) type Command = Box<dyn FnOnce(&mut Engine) + Send>;
+/// An operation that runs on the thread of a switch, between two batches.
+pub(super) struct Command {
+    /// Position of the switch at its worker.
+    pub(super) engine: usize,
+    pub(super) run: Box<dyn FnOnce(&mut Engine) + Send>,
+}
 
 /// The data plane has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +30,25 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Runs operations on the data plane. Clones reach the same one.
+/// Runs operations on one switch. Clones reach the same one.
 #[derive(Clone, Debug)]
 pub struct DataplaneHandle {
     commands: mpsc::Sender<Command>,
-    waker: Arc<Waker>,
+    mailbox: Arc<Mailbox>,
+    engine: usize,
 }
 
 impl DataplaneHandle {
-    pub(super) fn new(commands: mpsc::Sender<Command>, waker: Arc<Waker>) -> Self {
-        Self { commands, waker }
+    pub(super) fn new(
+        commands: mpsc::Sender<Command>,
+        mailbox: Arc<Mailbox>,
+        engine: usize,
+    ) -> Self {
+        Self {
+            commands,
+            mailbox,
+            engine,
+        }
     }
 
     /// Runs an operation and gives its result. Operations run in the order in which they
@@ -45,12 +58,15 @@ impl DataplaneHandle {
         operation: impl FnOnce(&mut Engine) -> T + Send + 'static,
     ) -> Result<T, Stopped> {
         let (answer, result) = oneshot::channel();
-        let command: Command = Box::new(move |engine| {
-            // Whoever asked may have gone; the operation is done all the same.
-            let _ = answer.send(operation(engine));
-        });
+        let command = Command {
+            engine: self.engine,
+            run: Box::new(move |engine| {
+                // Whoever asked may have gone; the operation is done all the same.
+                let _ = answer.send(operation(engine));
+            }),
+        };
         self.commands.send(command).await.map_err(|_| Stopped)?;
-        self.waker.wake();
+        self.mailbox.ring();
         result.await.map_err(|_| Stopped)
     }
 }

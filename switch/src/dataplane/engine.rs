@@ -1,135 +1,33 @@
-//! The loop of the data plane.
-
-use std::os::fd::AsFd;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::thread;
-
-use tokio::sync::mpsc;
+//! One switch: its pipeline, its ports, and a turn of its work.
 
 use super::clock::Clock;
-use super::control::{COMMANDS_MAX, Command, DataplaneHandle};
-use super::port::{Capture, Link, Port};
-use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
+use super::input::{Input, Source};
+use super::port::{Link, Port};
+use super::port_set::PortSet;
+use super::settings::SwitchSettings;
+use super::traffic::TrafficManager;
 use crate::log::{Level, Log};
 use crate::pipeline::{DequeueInfo, Pipeline, PortId};
-use crate::ports::readiness::Interest;
-use crate::ports::{
-    BitRate, EgressQueue, Impairment, ImpairmentTable, Interface, InterfaceError, PcapWriter,
-    ReceiveRing, TokenBucket, TransmitQueue, Waker, wait,
-};
-
+use crate::ports::{Interface, ReceiveRing, TransmitQueue};
 use crate::trace::Tracing;
 
-/// Frames taken from one ring before the next one has its turn.
+/// Frames taken from one input before the next one has its turn.
 const BATCH_FRAMES: usize = 64;
 
-/// Packets that leave one queue before the next one has its turn.
+/// Packets that leave one port before the next one has its turn.
 const DRAIN_PACKETS: usize = 128;
 
-/// Operations that run before packets have their turn again.
-const COMMANDS_A_TURN: usize = 16;
-
-/// From this rate on the thread looks for more frames for a while before it sleeps: falling
-/// asleep and being woken would cost more than the frames themselves.
-const BUSY_FRAMES_A_MS: u64 = 64;
-
-/// How long it looks.
-const SPIN_US: u64 = 20;
-
-/// Over how long the rate is taken.
-const LOAD_WINDOW_US: u64 = 1_000;
-
-/// How often interfaces are looked after.
-const MAINTENANCE_US: u64 = 250_000;
-
-/// One `-i PORT@INTERFACE`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortSettings {
-    /// Number in the P4 program.
-    pub number: PortId,
-    /// Name of the interface.
-    pub interface: String,
-}
-
-/// What the data plane is told before it starts.
-#[derive(Clone, Debug)]
-pub struct DataplaneSettings {
-    /// Ports with interfaces, no number twice.
-    pub ports: Vec<PortSettings>,
-    /// Port that leads to the controller.
-    pub cpu_port: Option<PortId>,
-    /// Egress queues of a port, 1–8.
-    pub priorities: u8,
-    /// Most packets in one egress queue.
-    pub queue_frames: usize,
-    /// Frames that may wait to be received, for each port.
-    pub ring_frames: usize,
-    /// Rate of every port without one of its own among the impairments.
-    pub port_rate: Option<BitRate>,
-    /// Impairments.
-    pub impairments: ImpairmentTable,
-    /// Seed of all impairments.
-    pub seed: u64,
-    /// Directory for captures, if they are wanted.
-    pub capture_directory: Option<PathBuf>,
-}
-
-/// A running data plane.
-pub struct Dataplane {
-    handle: DataplaneHandle,
-    thread: thread::JoinHandle<()>,
-}
-
-impl Dataplane {
-    /// Opens all ports and starts the thread. The second value receives what the data
-    /// plane has for a controller.
-    pub fn start(
-        settings: &DataplaneSettings,
-        log: Log,
-    ) -> Result<(Self, mpsc::Receiver<ToController>), InterfaceError> {
-        let (to_controller, from_dataplane) = mpsc::channel(TO_CONTROLLER_MAX);
-        let mut engine = Engine::open(settings, to_controller, log)?;
-        let (commands, mut waiting) = mpsc::channel(COMMANDS_MAX);
-        let handle = DataplaneHandle::new(commands, Arc::clone(&engine.waker));
-        let thread = thread::Builder::new()
-            .name("dataplane".to_owned())
-            .spawn(move || engine.run(&mut waiting))
-            .map_err(|error| InterfaceError::Open {
-                name: "dataplane".to_owned(),
-                step: "starting the thread",
-                error,
-            })?;
-        Ok((Self { handle, thread }, from_dataplane))
-    }
-
-    /// Runs operations on it.
-    pub fn handle(&self) -> DataplaneHandle {
-        self.handle.clone()
-    }
-
-    /// Whether its thread has ended, which it does only when told, or by a bug.
-    pub fn has_ended(&self) -> bool {
-        self.thread.is_finished()
-    }
-
-    /// Waits for the thread to end; `false` if it ended by a panic.
-    pub fn join(self) -> bool {
-        self.thread.join().is_ok()
-    }
-}
-
-/// The state of the data plane, as operations see it.
+/// The state of one switch, as operations see it.
 pub struct Engine {
     pub(super) clock: Clock,
-    log: Log,
-    settings: DataplaneSettings,
-    running: bool,
-    waker: Arc<Waker>,
+    pub(super) log: Log,
+    settings: SwitchSettings,
     pub(super) pipeline: Option<Pipeline>,
     pub(super) traffic: TrafficManager,
-    pub(super) receivers: Vec<Receiver>,
-    maintained_us: u64,
+    /// In the order of `traffic.ports`, which has more.
+    pub(super) inputs: Vec<Input>,
+    /// Inputs that have, or may have, frames.
+    ready: PortSet,
     pub(super) no_program: u64,
     pub(super) program_replaced: u64,
     pub(super) packet_outs: u64,
@@ -137,117 +35,49 @@ pub struct Engine {
     tracing: Tracing,
 }
 
-/// Whether frames come so fast that it is better not to sleep.
-#[derive(Debug, Default)]
-struct Load {
-    window_us: u64,
-    frames: u64,
-    busy: bool,
-    last_frame_us: u64,
+/// What a turn has done, and what is left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Turn {
+    /// Frames that came in.
+    pub(super) received: usize,
+    /// Packets that passed egress.
+    pub(super) sent: usize,
+    /// There is more to do at once.
+    pub(super) more: bool,
+    /// When the next turn is due without anything happening before.
+    pub(super) next_us: Option<u64>,
+    /// A port waits until its socket takes frames again.
+    pub(super) awaits_socket: bool,
 }
 
-impl Load {
-    /// Takes the frames of one turn.
-    fn count(&mut self, frames: u64, now_us: u64) {
-        if frames > 0 {
-            self.last_frame_us = now_us;
-        }
-        let elapsed_us = now_us - self.window_us;
-        if elapsed_us >= LOAD_WINDOW_US {
-            self.busy = self.frames * 1_000 / elapsed_us >= BUSY_FRAMES_A_MS;
-            self.window_us = now_us;
-            self.frames = 0;
-        }
-        self.frames += frames;
+impl Turn {
+    /// The next turn is due at this time, or before.
+    pub(super) fn wake_at(&mut self, at_us: Option<u64>) {
+        self.next_us = [self.next_us, at_us].into_iter().flatten().min();
     }
-
-    fn may_sleep(&self, now_us: u64) -> bool {
-        let quiet_us = now_us - self.last_frame_us;
-        if self.busy {
-            quiet_us >= SPIN_US
-        } else {
-            quiet_us > 0
-        }
-    }
-}
-
-/// The receiving half of a port.
-pub(super) struct Receiver {
-    number: PortId,
-    pub(super) interface: String,
-    index: u32,
-    pub(super) ring: Option<ReceiveRing>,
-    capture: Option<Capture>,
 }
 
 impl Engine {
-    fn open(
-        settings: &DataplaneSettings,
-        to_controller: mpsc::Sender<ToController>,
+    /// `traffic.ports` begins with the ports of `inputs`, in order.
+    pub(super) fn new(
+        settings: SwitchSettings,
+        inputs: Vec<Input>,
+        traffic: TrafficManager,
         log: Log,
-    ) -> Result<Self, InterfaceError> {
-        let waker = Waker::new().map_err(|error| InterfaceError::Open {
-            name: "dataplane".to_owned(),
-            step: "making an event descriptor",
-            error,
-        })?;
-        let clock = Clock::start();
-        let new_port = |number, link| {
-            let queue = EgressQueue::new(settings.priorities, settings.queue_frames);
-            Port::new(number, link, queue)
-        };
-        let mut ports = Vec::new();
-        let mut receivers = Vec::new();
-        for port_settings in &settings.ports {
-            let interface = Interface::find(&port_settings.interface)?;
-            let number = port_settings.number;
-            let mut port = new_port(number, Link::Interface(TransmitQueue::open(&interface)?));
-            let impairment = settings.impairments.settings(number.0);
-            let rate = impairment.rate.or(settings.port_rate);
-            port.bucket = rate.map(|rate| TokenBucket::new(rate, clock.now_us()));
-            port.impairment = (!impairment.leaves_frames_alone())
-                .then(|| Impairment::new(impairment, settings.seed, number.0));
-            let capture = |direction: &str| -> Result<Option<Capture>, InterfaceError> {
-                let Some(directory) = &settings.capture_directory else {
-                    return Ok(None);
-                };
-                let path = directory.join(format!("{}_{direction}.pcap", interface.name()));
-                let writer = PcapWriter::create(&path).map_err(|error| InterfaceError::Open {
-                    name: interface.name().to_owned(),
-                    step: "creating a capture file",
-                    error,
-                })?;
-                Ok(Some(writer))
-            };
-            port.capture = capture("out")?;
-            receivers.push(Receiver {
-                number,
-                interface: interface.name().to_owned(),
-                index: interface.index(),
-                ring: Some(ReceiveRing::open(&interface, settings.ring_frames)?),
-                capture: capture("in")?,
-            });
-            ports.push(port);
-        }
-        if let Some(number) = settings.cpu_port {
-            ports.push(new_port(number, Link::Cpu));
-        }
-        ports.push(new_port(PortId(0), Link::Unattached));
-        Ok(Self {
-            clock,
+    ) -> Self {
+        Self {
+            clock: traffic.clock(),
             log,
-            settings: settings.clone(),
-            running: true,
-            waker: Arc::new(waker),
+            settings,
             pipeline: None,
-            traffic: TrafficManager::new(clock, ports, to_controller),
-            receivers,
-            maintained_us: 0,
+            traffic,
+            ready: PortSet::new(inputs.len()),
+            inputs,
             no_program: 0,
             program_replaced: 0,
             packet_outs: 0,
             tracing: Tracing::default(),
-        })
+        }
     }
 
     /// The program that runs, with its tables.
@@ -261,8 +91,9 @@ impl Engine {
     /// Puts a pipeline in the place of the one before. Packets that wait between ingress
     /// and egress belong to the old program and are dropped.
     pub fn install(&mut self, mut pipeline: Pipeline) {
-        for port in &mut self.traffic.ports {
-            while port.queue.pop().is_some() {
+        for position in 0..self.traffic.ports.len() {
+            while let Some(waiting) = self.traffic.ports[position].queue.pop() {
+                self.traffic.release(waiting.item.hold);
                 self.program_replaced += 1;
             }
         }
@@ -286,12 +117,21 @@ impl Engine {
             return;
         };
         self.packet_outs += 1;
+        if !self.traffic.accept(cpu_port, frame) {
+            return;
+        }
         match &mut self.pipeline {
             Some(pipeline) => {
                 pipeline.ingress(frame, cpu_port, self.traffic.now_us, &mut self.traffic);
             }
             None => self.no_program += 1,
         }
+        self.traffic.done();
+    }
+
+    /// Device id, as controllers name it.
+    pub fn device_id(&self) -> u64 {
+        self.settings.device_id
     }
 
     /// Port that leads to the controller.
@@ -299,165 +139,152 @@ impl Engine {
         self.settings.cpu_port
     }
 
-    /// Ends the thread after this turn.
-    pub fn stop(&mut self) {
-        self.running = false;
+    /// An input may have frames.
+    #[inline]
+    pub(super) fn frames_at(&mut self, input: usize) {
+        self.ready.insert(input);
     }
 
-    fn run(&mut self, commands: &mut mpsc::Receiver<Command>) {
-        let mut load = Load::default();
-        while self.running {
-            self.traffic.now_us = self.clock.now_us();
-            let ran = self.run_commands(commands);
-            let received = self.receive();
-            let sent = self.send();
-            let now_us = self.traffic.now_us;
-            if now_us - self.maintained_us >= MAINTENANCE_US {
-                self.maintain();
-            }
-            load.count(received.max(sent) as u64, now_us);
-            if ran == 0 && load.may_sleep(now_us) && self.sleep(commands) {
-                self.maintain();
-            }
-        }
-        self.flush_captures();
+    /// A port's link has room again.
+    pub(super) fn room_at(&mut self, position: usize) {
+        self.traffic.active.insert(position);
     }
 
-    /// Gives the number of operations that ran.
-    fn run_commands(&mut self, commands: &mut mpsc::Receiver<Command>) -> usize {
-        for ran in 0..COMMANDS_A_TURN {
-            match commands.try_recv() {
-                Ok(command) => command(self),
-                Err(mpsc::error::TryRecvError::Empty) => return ran,
-                Err(mpsc::error::TryRecvError::Disconnected) => {
-                    self.running = false;
-                    return ran;
-                }
-            }
-        }
-        COMMANDS_A_TURN
+    /// One batch from every input that has frames, and from every port that has packets.
+    pub(super) fn turn(&mut self, now_us: u64) -> Turn {
+        let mut turn = Turn::default();
+        self.traffic.now_us = now_us;
+        self.receive(&mut turn);
+        self.send_pauses(&mut turn);
+        self.send(&mut turn);
+        self.send_pauses(&mut turn);
+        self.watch(&mut turn);
+        turn
     }
 
-    /// Takes frames from every ring through ingress; gives their number.
-    fn receive(&mut self) -> usize {
-        let mut received = 0;
+    /// Takes frames from inputs through ingress.
+    fn receive(&mut self, turn: &mut Turn) {
         let unix_us = self.traffic.unix_us();
         let now_us = self.traffic.now_us;
-        for receiver in &mut self.receivers {
-            let Some(ring) = &mut receiver.ring else {
-                continue;
-            };
-            if !ring.is_ready() {
-                continue;
-            }
-            let (number, capture) = (receiver.number, &mut receiver.capture);
+        let mut from = 0;
+        while let Some(position) = self.ready.next(from) {
+            from = position + 1;
+            let input = &mut self.inputs[position];
+            let number = input.number;
             let (pipeline, traffic) = (&mut self.pipeline, &mut self.traffic);
             let no_program = &mut self.no_program;
-            received += ring.receive(BATCH_FRAMES, |frame| {
-                if let Some(capture) = capture {
-                    // A full disk must not stop the switch; the capture ends short.
-                    let _ = capture.write(unix_us, frame);
+            let batch = traffic.room_frames(position).min(BATCH_FRAMES);
+            turn.received += input.receive(batch, unix_us, |frame| {
+                if !traffic.arrive(position, frame) {
+                    return;
                 }
                 match pipeline {
                     Some(pipeline) => pipeline.ingress(frame, number, now_us, traffic),
                     None => *no_program += 1,
                 }
+                traffic.done();
             });
-        }
-        received
-    }
-
-    /// Takes packets from every queue through egress; gives their number.
-    fn send(&mut self) -> usize {
-        let mut sent = 0;
-        let now_us = self.traffic.now_us;
-        for position in 0..self.traffic.ports.len() {
-            if let Some(pipeline) = &mut self.pipeline {
-                for _ in 0..DRAIN_PACKETS {
-                    let port = &mut self.traffic.ports[position];
-                    if port.queue.is_empty() || !port.may_send(now_us) {
-                        break;
-                    }
-                    let Some(packet) = port.queue.pop() else {
-                        break;
-                    };
-                    let dequeue = DequeueInfo {
-                        enqueued_us: packet.enqueued_us,
-                        dequeued_us: now_us,
-                        enqueue_depth: packet.enqueue_depth,
-                        dequeue_depth: packet.dequeue_depth,
-                    };
-                    pipeline.egress(packet.item, &dequeue, &mut self.traffic);
-                    sent += 1;
+            if input.is_ready() {
+                // Without room, it is for what leaves to go on.
+                turn.more |= batch > 0;
+                if batch == 0 {
+                    self.traffic.count_held_back(position);
                 }
+            } else {
+                self.ready.remove(position);
             }
-            let unix_us = self.traffic.unix_us();
-            self.traffic.ports[position].send_due(now_us, unix_us);
         }
-        sent
     }
 
-    /// Sleeps until there is something to do; `true` if a socket may have an error.
-    fn sleep(&mut self, commands: &mpsc::Receiver<Command>) -> bool {
-        self.flush_captures();
-        let now_us = self.clock.now_us();
-        let next_us = self.traffic.ports.iter().filter_map(Port::next_us).min();
-        let missing = self
-            .receivers
-            .iter()
-            .any(|receiver| receiver.ring.is_none());
-        let maintenance_us = missing.then_some(self.maintained_us + MAINTENANCE_US);
-        let timeout_us = [next_us, maintenance_us]
-            .into_iter()
-            .flatten()
-            .min()
-            .map(|at_us| at_us.saturating_sub(now_us));
-        if timeout_us == Some(0) || !commands.is_empty() {
-            return false;
+    /// Takes packets from queues through egress.
+    fn send(&mut self, turn: &mut Turn) {
+        let now_us = self.traffic.now_us;
+        let unix_us = self.traffic.unix_us();
+        let mut from = 0;
+        while let Some(position) = self.traffic.active.next(from) {
+            from = position + 1;
+            let sent = self.drain(position, now_us);
+            turn.sent += sent;
+            let allowed = self.traffic.allowed(position);
+            let port = &mut self.traffic.ports[position];
+            port.send_due(now_us, unix_us);
+            if port.is_idle() {
+                self.traffic.active.remove(position);
+            } else if sent == DRAIN_PACKETS && port.has_packet(allowed) {
+                turn.more = true;
+            } else {
+                turn.wake_at(port.next_us(allowed));
+                turn.awaits_socket |= port.awaited().is_some();
+            }
         }
-        let mut interests = vec![Interest::Readable(self.waker.as_fd())];
-        for ring in self
-            .receivers
-            .iter()
-            .filter_map(|receiver| receiver.ring.as_ref())
-        {
-            interests.push(Interest::Readable(ring.as_fd()));
+        // Egress may have put packets into queues that had had their turn.
+        let mut from = 0;
+        while let Some(position) = self.traffic.active.next(from) {
+            from = position + 1;
+            let allowed = self.traffic.allowed(position);
+            let port = &mut self.traffic.ports[position];
+            turn.more |= port.has_packet(allowed) && port.may_send(now_us);
         }
-        for transmit in self.traffic.ports.iter().filter_map(Port::awaited) {
-            interests.push(Interest::Writable(transmit.as_fd()));
+    }
+
+    /// Takes at most [`DRAIN_PACKETS`] packets of one port through egress.
+    fn drain(&mut self, position: usize, now_us: u64) -> usize {
+        let Some(pipeline) = &mut self.pipeline else {
+            return 0;
+        };
+        let allowed = self.traffic.allowed(position);
+        for sent in 0..DRAIN_PACKETS {
+            let port = &mut self.traffic.ports[position];
+            if !port.has_packet(allowed) || !port.may_send(now_us) {
+                return sent;
+            }
+            let Some(packet) = port.queue.pop_of(allowed) else {
+                return sent;
+            };
+            let dequeue = DequeueInfo {
+                enqueued_us: packet.enqueued_us,
+                dequeued_us: now_us,
+                enqueue_depth: packet.enqueue_depth,
+                dequeue_depth: packet.dequeue_depth,
+            };
+            self.traffic.left_behind = packet.dequeue_depth;
+            self.traffic.resume(packet.item.hold);
+            pipeline.egress(packet.item.packet, &dequeue, &mut self.traffic);
+            self.traffic.done();
+            self.traffic.left_behind = 0;
         }
-        let woken = wait(&interests, timeout_us);
-        self.waker.reset();
-        woken.error
+        DRAIN_PACKETS
     }
 
     /// Looks after the interfaces: errors the kernel kept, interfaces gone and come back.
-    fn maintain(&mut self) {
-        self.maintained_us = self.clock.now_us();
-        for position in 0..self.receivers.len() {
-            let receiver = &mut self.receivers[position];
-            let error = receiver.ring.as_ref().and_then(ReceiveRing::take_error);
+    pub(super) fn maintain(&mut self) {
+        for position in 0..self.inputs.len() {
+            let input = &mut self.inputs[position];
+            let Source::Interface { index, ring } = &mut input.source else {
+                continue;
+            };
+            let error = ring.as_ref().and_then(ReceiveRing::take_error);
             if let Link::Interface(transmit) = &self.traffic.ports[position].link {
                 transmit.take_error();
             }
-            let found = Interface::find(&receiver.interface).ok();
-            let (name, number) = (&receiver.interface, receiver.number.0);
+            let found = Interface::find(&input.name).ok();
+            let (name, number) = (&input.name, input.number.0);
             match found {
-                Some(interface) if interface.index() == receiver.index => {
+                Some(interface) if interface.index() == *index => {
                     if let Some(error) = error {
                         let text = format_args!("port {number} ({name}): {error}");
                         self.log.write(Level::Warn, text);
                     }
                     let outgrown = |ring: &mut ReceiveRing| ring.is_outgrown(&interface);
-                    if receiver.ring.as_mut().is_none_or(outgrown) {
+                    if ring.as_mut().is_none_or(outgrown) {
                         self.attach(position, &interface);
                     }
                 }
                 Some(interface) => self.attach(position, &interface),
-                None if receiver.ring.is_some() => {
+                None if ring.is_some() => {
                     let text = format_args!("port {number}: interface {name} has gone");
                     self.log.write(Level::Warn, text);
-                    receiver.ring = None;
+                    *ring = None;
                     self.traffic.ports[position].link = Link::Missing;
                 }
                 None => {}
@@ -467,18 +294,22 @@ impl Engine {
 
     /// Opens a port's interface again.
     fn attach(&mut self, position: usize, interface: &Interface) {
-        let receiver = &mut self.receivers[position];
+        let input = &mut self.inputs[position];
+        let number = input.number.0;
+        let Source::Interface { index, ring } = &mut input.source else {
+            return;
+        };
         let opened = ReceiveRing::open(interface, self.settings.ring_frames)
             .and_then(|ring| Ok((ring, TransmitQueue::open(interface)?)));
-        let number = receiver.number.0;
         match opened {
-            Ok((mut ring, transmit)) => {
-                if let Some(old) = &mut receiver.ring {
-                    ring.carry_counts(old.counts());
+            Ok((mut opened, transmit)) => {
+                if let Some(old) = ring {
+                    opened.carry_counts(old.counts());
                 }
-                receiver.index = interface.index();
-                receiver.ring = Some(ring);
+                *index = interface.index();
+                *ring = Some(opened);
                 self.traffic.ports[position].link = Link::Interface(transmit);
+                self.traffic.forget_neighbour(position);
                 let text = format_args!(
                     "port {number}: interface {} is open again",
                     interface.name()
@@ -486,7 +317,7 @@ impl Engine {
                 self.log.write(Level::Info, text);
             }
             Err(error) => {
-                receiver.ring = None;
+                *ring = None;
                 self.traffic.ports[position].link = Link::Missing;
                 self.log
                     .write(Level::Warn, format_args!("port {number}: {error}"));
@@ -494,11 +325,15 @@ impl Engine {
         }
     }
 
-    fn flush_captures(&mut self) {
+    /// Hands what captures hold to their files.
+    pub(super) fn flush_captures(&mut self) {
+        if self.settings.capture_directory.is_none() {
+            return;
+        }
         let incoming = self
-            .receivers
+            .inputs
             .iter_mut()
-            .filter_map(|receiver| receiver.capture.as_mut());
+            .filter_map(|input| input.capture.as_mut());
         let outgoing = self
             .traffic
             .ports
@@ -509,28 +344,9 @@ impl Engine {
             let _ = capture.flush();
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Frames at a steady interval; whether it may sleep between the last two.
-    fn sleeps_at(interval_us: u64) -> bool {
-        let mut load = Load::default();
-        for number in 0..5_000 {
-            load.count(1, number * interval_us);
-        }
-        load.may_sleep(5_000 * interval_us - 1)
-    }
-
-    #[test]
-    fn only_a_high_rate_keeps_it_awake_and_not_for_long() {
-        assert!(sleeps_at(100));
-        assert!(!sleeps_at(10));
-        let mut load = Load::default();
-        (0..5_000).for_each(|number| load.count(1, number * 5));
-        assert!(!load.may_sleep(4_999 * 5 + SPIN_US - 1));
-        assert!(load.may_sleep(4_999 * 5 + SPIN_US));
+    /// Sockets that are to take frames again before their ports go on.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = &TransmitQueue> {
+        self.traffic.ports.iter().filter_map(Port::awaited)
     }
 }

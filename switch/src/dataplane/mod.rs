@@ -1,19 +1,45 @@
-//! The data plane: one thread that owns the pipeline and the ports.
+//! The data plane: threads that own pipelines and ports.
 //!
-//! Frames go from the receive rings through ingress into the egress queues, and from there
-//! through egress to the wire, all on this thread and without a lock. Control operations
-//! come over a bounded channel and run between two batches, so a packet sees all of an
-//! operation or nothing of it.
+//! A process runs one switch or many. Each has an [`Engine`]: frames go from its inputs
+//! through ingress into the egress queues, and from there through egress to the links, all
+//! on one thread and without a lock. A worker thread has one or more switches and gives
+//! those that have something to do a bounded turn each; switches on links in memory tell
+//! one another of frames and of room by letters. Control operations come over a bounded
+//! channel and run between two turns, so a packet sees all of an operation or nothing of
+//! it.
+//!
+//! A link in memory that is full holds its sender back: packets stay in the egress queue
+//! of the port, which drops the tail and counts it when it is full too.
 
 mod clock;
 mod control;
+mod detached;
 mod engine;
+mod input;
+mod load;
+mod lossless;
+mod mailbox;
+mod open;
+mod plan;
 mod port;
+mod port_set;
+mod settings;
 mod snapshot;
+mod start;
 mod traffic;
+mod virtual_fabric;
+mod worker;
 
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
-pub use engine::{Dataplane, DataplaneSettings, Engine, PortSettings};
+pub use detached::{DetachedSwitch, FarEnd};
+pub use engine::Engine;
+pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};
+pub use settings::{
+    Attachment, DataplaneSettings, LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX,
+    SwitchSettings, WORKERS_MAX,
+};
 pub use snapshot::{Counts, PortDrops, PortSnapshot, QueueSnapshot, Snapshot, TableSnapshot};
+pub use start::{Dataplane, FromDataplane, StartError};
 pub use traffic::{DigestMessage, ToController};
+pub use virtual_fabric::VirtualFabric;

@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::sync::Arc;
 
+use super::mailbox::Mailbox;
+use crate::lossless::{FrameHold, PrioritySet};
 use crate::pipeline::{PortId, Queued};
 use crate::ports::transmit::Flushed;
-use crate::ports::{EgressQueue, Impairment, PcapWriter, TokenBucket, TransmitQueue};
+use crate::ports::{EgressQueue, Impairment, LinkSender, PcapWriter, TokenBucket, TransmitQueue};
 
 /// A capture of one direction of a port.
 pub(super) type Capture = PcapWriter<BufWriter<File>>;
@@ -17,6 +20,8 @@ const RETRY_US: u64 = 50;
 pub(super) enum Link {
     /// A network interface.
     Interface(TransmitQueue),
+    /// A port of a switch in this process.
+    Memory(LinkOutput),
     /// An interface that is not there at the moment.
     Missing,
     /// The controller.
@@ -25,23 +30,54 @@ pub(super) enum Link {
     Unattached,
 }
 
+/// The sending end of a link, and whom to tell of frames.
+pub(super) struct LinkOutput {
+    pub(super) sender: LinkSender,
+    pub(super) receiver_mailbox: Arc<Mailbox>,
+    pub(super) receiver_letter: usize,
+    /// Frames were put on the link that the receiver was not told of.
+    pub(super) unannounced: bool,
+}
+
+impl Link {
+    /// Whether it takes a frame now.
+    #[inline]
+    fn has_room(&mut self) -> bool {
+        match self {
+            Self::Interface(transmit) => !transmit.is_full(),
+            Self::Memory(link) => link.sender.has_room(),
+            Self::Missing | Self::Cpu | Self::Unattached => true,
+        }
+    }
+}
+
+/// A packet in an egress queue, and what of the switch's buffer it holds.
+pub(super) struct HeldPacket {
+    pub(super) packet: Queued,
+    pub(super) hold: Option<FrameHold>,
+}
+
 /// The sending half of a port.
 pub(super) struct Port {
     pub(super) number: PortId,
     pub(super) link: Link,
-    pub(super) queue: EgressQueue<Queued>,
+    pub(super) queue: EgressQueue<HeldPacket>,
     pub(super) bucket: Option<TokenBucket>,
     pub(super) impairment: Option<Impairment>,
     pub(super) capture: Option<Capture>,
     /// Frames for which there was no interface.
     pub(super) no_link: u64,
+    /// Frames that were given a mark of congestion.
+    pub(super) ecn_marked: u64,
     /// The kernel had no room; not before this time again.
     retry_at_us: u64,
     wait_writable: bool,
+    /// The link had no room when it was last asked.
+    blocked: bool,
 }
 
 impl Port {
-    pub(super) fn new(number: PortId, link: Link, queue: EgressQueue<Queued>) -> Self {
+    pub(super) fn new(number: PortId, link: Link, queue: EgressQueue<HeldPacket>) -> Self {
         Self {
             number,
             link,
@@ -50,8 +86,10 @@ impl Port {
             impairment: None,
             capture: None,
             no_link: 0,
+            ecn_marked: 0,
             retry_at_us: 0,
             wait_writable: false,
+            blocked: false,
         }
     }
 
@@ -66,13 +104,67 @@ impl Port {
         if self.impairment.is_some() {
             return true; // it holds frames, and says so when it cannot
         }
-        if let Link::Interface(transmit) = &self.link
-            && transmit.is_full()
-        {
+        self.make_room(now_us)
+    }
+
+    /// Whether the link takes a frame, after what it holds was sent if it must be.
+    #[inline]
+    fn make_room(&mut self, now_us: u64) -> bool {
+        let mut room = self.link.has_room();
+        if !room && now_us >= self.retry_at_us {
             self.flush(now_us);
-            return !matches!(&self.link, Link::Interface(transmit) if transmit.is_full());
+            room = self.link.has_room();
         }
-        true
+        self.blocked = !room;
+        room
+    }
+
+    /// Whether a packet may go through egress at once, without being queued: nothing waits
+    /// before it, and nothing holds the port back.
+    #[inline]
+    pub(super) fn passes(&mut self, now_us: u64) -> bool {
+        self.queue.is_empty()
+            && self.bucket.is_none()
+            && self.impairment.is_none()
+            && self.may_send(now_us)
+    }
+
+    /// Sends a pause frame before everything that waits, the kernel's queues excepted;
+    /// `false` if there is no room at all.
+    pub(super) fn send_first(&mut self, frame: &[u8], now_us: u64, unix_us: u64) -> bool {
+        let pushed = match &mut self.link {
+            Link::Interface(transmit) => transmit.push_first(frame),
+            Link::Memory(link) => {
+                let pushed = link.sender.has_room() && link.sender.push(frame);
+                link.unannounced |= pushed;
+                pushed
+            }
+            Link::Missing | Link::Cpu | Link::Unattached => true,
+        };
+        if pushed {
+            if let Some(capture) = &mut self.capture {
+                // A full disk must not stop the switch; the capture ends short.
+                let _ = capture.write(unix_us, frame);
+            }
+            self.flush(now_us);
+        }
+        pushed
+    }
+
+    /// Whether there is, or was, somebody at the other end who could be stopped.
+    pub(super) fn has_neighbour(&self) -> bool {
+        !matches!(self.link, Link::Cpu | Link::Unattached)
+    }
+
+    /// Whether a pause frame finds room.
+    pub(super) fn has_room(&mut self, now_us: u64) -> bool {
+        self.make_room(now_us)
+    }
+
+    /// A packet waits that may be sent.
+    #[inline]
+    pub(super) fn has_packet(&self, allowed: PrioritySet) -> bool {
+        self.queue.filled().0 & allowed.0 != 0
     }
 
     /// Takes a frame that has passed egress.
@@ -97,11 +189,22 @@ impl Port {
         }
     }
 
-    /// When this port wants to be looked at again; `None`: when there is another packet.
-    pub(super) fn next_us(&self) -> Option<u64> {
+    /// Nothing is here that will be sent without another packet.
+    pub(super) fn is_idle(&self) -> bool {
+        let holds = |impairment: &Impairment| impairment.next_us().is_some();
+        self.queue.is_empty() && !self.has_unsent() && !self.impairment.as_ref().is_some_and(holds)
+    }
+
+    /// When this port wants to be looked at again; `None`: when it is told that its link
+    /// has room.
+    /// `allowed`: queues that are not paused.
+    pub(super) fn next_us(&self, allowed: PrioritySet) -> Option<u64> {
         let retry = (!self.wait_writable && self.has_unsent()).then_some(self.retry_at_us);
+        if self.blocked {
+            return retry;
+        }
         let rate = match &self.bucket {
-            Some(bucket) if !self.queue.is_empty() => Some(bucket.next_us()),
+            Some(bucket) if self.has_packet(allowed) => Some(bucket.next_us()),
             _ => None,
         };
         let impaired = self.impairment.as_ref().and_then(Impairment::next_us);
@@ -124,13 +227,8 @@ impl Port {
 
     fn send_impaired(&mut self, now_us: u64, unix_us: u64) {
         loop {
-            if let Link::Interface(transmit) = &self.link
-                && transmit.is_full()
-            {
-                self.flush(now_us);
-                if matches!(&self.link, Link::Interface(transmit) if transmit.is_full()) {
-                    return;
-                }
+            if !self.make_room(now_us) {
+                return;
             }
             let Some(impairment) = &mut self.impairment else {
                 return;
@@ -143,33 +241,40 @@ impl Port {
     }
 
     fn put_on_wire(&mut self, frame: &[u8], unix_us: u64) {
-        match &mut self.link {
-            Link::Interface(transmit) => {
-                let pushed = transmit.push(frame);
-                debug_assert!(pushed, "room was checked before the packet was taken");
-                if !pushed {
-                    self.no_link += 1;
-                    return;
-                }
-                if let Some(capture) = &mut self.capture {
-                    // A full disk must not stop the switch; the capture ends short.
-                    let _ = capture.write(unix_us, frame);
-                }
+        let pushed = match &mut self.link {
+            Link::Interface(transmit) => transmit.push(frame),
+            Link::Memory(link) => {
+                link.unannounced = true;
+                link.sender.push(frame)
             }
-            Link::Missing | Link::Cpu | Link::Unattached => self.no_link += 1,
+            Link::Missing | Link::Cpu | Link::Unattached => {
+                self.no_link += 1;
+                return;
+            }
+        };
+        debug_assert!(pushed, "room was checked before the packet was taken");
+        if !pushed {
+            self.no_link += 1;
+        } else if let Some(capture) = &mut self.capture {
+            // A full disk must not stop the switch; the capture ends short.
+            let _ = capture.write(unix_us, frame);
         }
     }
 
     fn flush(&mut self, now_us: u64) {
-        if let Link::Interface(transmit) = &mut self.link {
-            if transmit.is_empty() {
-                return;
+        match &mut self.link {
+            Link::Interface(transmit) if !transmit.is_empty() => {
+                let flushed = transmit.flush();
+                self.wait_writable = flushed == Flushed::WaitWritable;
+                if flushed != Flushed::Empty {
+                    self.retry_at_us = now_us + RETRY_US;
+                }
             }
-            let flushed = transmit.flush();
-            self.wait_writable = flushed == Flushed::WaitWritable;
-            if flushed != Flushed::Empty {
-                self.retry_at_us = now_us + RETRY_US;
+            Link::Memory(link) if link.unannounced => {
+                link.unannounced = false;
+                link.receiver_mailbox.post(link.receiver_letter);
             }
+            _ => {}
         }
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::engine::Engine;
+use super::input::Source;
+use super::lossless::LosslessSnapshot;
 use super::port::Link;
 use super::traffic::TO_CONTROLLER_MAX;
 use crate::pipeline::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
@@ -47,6 +49,8 @@ pub struct Snapshot {
     pub drops_by_port: Vec<PortDrops>,
     /// Tables, those of ingress first.
     pub tables: Vec<TableSnapshot>,
+    /// Flow control, if some priorities are lossless.
+    pub lossless: Option<LosslessSnapshot>,
     /// Ports, in order of their number.
     pub ports: Vec<PortSnapshot>,
 }
@@ -92,6 +96,8 @@ pub struct QueueSnapshot {
     pub depth: usize,
     /// Most packets there have been in it.
     pub depth_max: usize,
+    /// Bytes in it now.
+    pub bytes: u64,
 }
 
 /// Counts of one port.
@@ -99,7 +105,7 @@ pub struct QueueSnapshot {
 pub struct PortSnapshot {
     /// Number; `None` stands for all ports that were not given on the command line.
     pub port: Option<u16>,
-    /// Interface, `cpu`, or empty.
+    /// Interface, port at the other end of a link in memory, `cpu`, or empty.
     pub interface: String,
     /// Frames received.
     pub received_frames: u64,
@@ -129,6 +135,8 @@ pub struct PortSnapshot {
     pub queue_tail_drops: u64,
     /// Its queues, one a priority.
     pub queues: Vec<QueueSnapshot>,
+    /// Frames that were given a mark of congestion.
+    pub ecn_marked: u64,
     /// Frames lost on purpose.
     pub impaired_lost: u64,
     /// Frames sent twice on purpose.
@@ -168,6 +176,7 @@ impl Engine {
                 packet_ins: self.traffic.packet_ins,
                 to_controller_full: self.traffic.to_controller_full,
                 packet_outs: self.packet_outs,
+                lossless: self.lossless_snapshot(),
                 to_controller_waiting: self.traffic.to_controller_waiting(),
                 to_controller_waiting_max: TO_CONTROLLER_MAX,
                 trace_records: self.tracing().records(),
@@ -196,6 +205,7 @@ impl Engine {
             queued: port.queue.len(),
             queue_tail_drops: port.queue.tail_drops(),
             queues: queue_snapshots(&port.queue),
+            ecn_marked: port.ecn_marked,
             ..PortSnapshot::default()
         };
         match &port.link {
@@ -208,6 +218,12 @@ impl Engine {
                 snapshot.send_failed = counts.failed;
                 snapshot.send_retried = counts.retried;
             }
+            Link::Memory(link) => {
+                let counts = link.sender.counts();
+                snapshot.sent_frames = counts.frames;
+                snapshot.sent_bytes = counts.bytes;
+                snapshot.send_retried = counts.full;
+            }
             Link::Cpu => snapshot.interface = "cpu".to_owned(),
             Link::Missing | Link::Unattached => {}
         }
@@ -219,14 +235,24 @@ impl Engine {
             snapshot.impaired_reordered = counts.reordered;
             snapshot.impaired_overflowed = counts.overflowed;
         }
-        if let Some(receiver) = self.receivers.get_mut(position) {
-            snapshot.interface.clone_from(&receiver.interface);
-            if let Some(ring) = &mut receiver.ring {
-                let counts = ring.counts();
-                snapshot.received_frames = counts.frames;
-                snapshot.received_bytes = counts.bytes;
-                snapshot.receive_ring_full = counts.ring_full;
-                snapshot.receive_too_long = counts.too_long;
+        if let Some(input) = self.inputs.get_mut(position) {
+            snapshot.interface.clone_from(&input.name);
+            match &mut input.source {
+                Source::Interface {
+                    ring: Some(ring), ..
+                } => {
+                    let counts = ring.counts();
+                    snapshot.received_frames = counts.frames;
+                    snapshot.received_bytes = counts.bytes;
+                    snapshot.receive_ring_full = counts.ring_full;
+                    snapshot.receive_too_long = counts.too_long;
+                }
+                Source::Interface { ring: None, .. } => {}
+                Source::Link(link) => {
+                    let counts = link.receiver.counts();
+                    snapshot.received_frames = counts.frames;
+                    snapshot.received_bytes = counts.bytes;
+                }
             }
         }
         snapshot
@@ -284,15 +310,16 @@ fn by_name(statistics: &Statistics) -> BTreeMap<String, u64> {
 }
 
 fn queue_snapshots<T>(queue: &EgressQueue<T>) -> Vec<QueueSnapshot> {
-    let counts = queue.counts().enumerate();
-    counts
-        .map(|(queue, counts)| QueueSnapshot {
-            queue,
-            enqueued: counts.enqueued,
-            dequeued: counts.dequeued,
+    queue
+        .queues()
+        .map(|counts| QueueSnapshot {
+            queue: usize::from(counts.priority),
+            enqueued: counts.frames_in,
+            dequeued: counts.frames_out,
             tail_drops: counts.tail_drops,
-            depth: counts.depth,
-            depth_max: counts.depth_max,
+            depth: counts.frames,
+            depth_max: counts.frames_max,
+            bytes: counts.bytes,
         })
         .collect()
 }

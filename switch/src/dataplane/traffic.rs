@@ -3,7 +3,10 @@
 use tokio::sync::mpsc;
 
 use super::clock::Clock;
-use super::port::{Link, Port};
+use super::lossless::Lossless;
+use super::port::{HeldPacket, Link, Port};
+use super::port_set::PortSet;
+use crate::lossless::ecn;
 use crate::pipeline::{Bits, EmitSink, PortId, Queued, TrafficSink};
 use crate::program::DigestId;
 
@@ -36,11 +39,20 @@ pub(super) struct TrafficManager {
     pub(super) now_us: u64,
     /// The last one stands for all ports that were not given.
     pub(super) ports: Vec<Port>,
+    /// Positions of ports that have, or may have, something to send.
+    pub(super) active: PortSet,
     /// Position in `ports` for each port number.
     positions: Vec<u16>,
     to_controller: mpsc::Sender<ToController>,
     pub(super) packet_ins: u64,
     pub(super) to_controller_full: u64,
+    /// Flow control, if some priorities are lossless.
+    pub(super) lossless: Option<Box<Lossless>>,
+    /// Packets left behind from which on frames are marked; `u32::MAX`: never.
+    pub(super) ecn_threshold: u32,
+    /// Packets the one in egress has left behind in its queue.
+    pub(super) left_behind: u32,
+    marked: Vec<u8>,
 }
 
 impl TrafficManager {
@@ -59,21 +71,49 @@ impl TrafficManager {
         Self {
             clock,
             now_us: 0,
+            active: PortSet::new(ports.len()),
             ports,
             positions,
             to_controller,
             packet_ins: 0,
             to_controller_full: 0,
+            lossless: None,
+            ecn_threshold: u32::MAX,
+            left_behind: 0,
+            marked: Vec::new(),
         }
     }
 
+    /// Time begins anew, for the ports' rates too.
+    pub(super) fn start_buckets_at(&mut self, now_us: u64) {
+        for bucket in self
+            .ports
+            .iter_mut()
+            .filter_map(|port| port.bucket.as_mut())
+        {
+            bucket.restart(now_us);
+        }
+    }
+
+    /// Position of the port of a number.
     #[inline]
-    fn port_mut(&mut self, number: PortId) -> &mut Port {
-        let position = match self.positions.get(usize::from(number.0)) {
+    pub(super) fn position(&self, number: PortId) -> usize {
+        match self.positions.get(usize::from(number.0)) {
             Some(position) => usize::from(*position),
             None => self.ports.len() - 1,
-        };
+        }
+    }
+
+    /// The port of a number, which has something to do from now on.
+    #[inline]
+    fn port_mut(&mut self, number: PortId) -> &mut Port {
+        let position = self.position(number);
+        self.active.insert(position);
         &mut self.ports[position]
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
     }
 
     pub(super) fn unix_us(&self) -> u64 {
@@ -93,14 +133,50 @@ impl TrafficManager {
     }
 }
 
+impl TrafficManager {
+    /// Sends a frame with a mark of congestion, if it can carry one.
+    #[cold]
+    fn transmit_marked(&mut self, number: PortId, frame: &[u8]) {
+        let mut marked = std::mem::take(&mut self.marked);
+        marked.clear();
+        marked.extend_from_slice(frame);
+        let has_mark = ecn::mark(&mut marked);
+        self.port_mut(number).ecn_marked += u64::from(has_mark);
+        let left_behind = std::mem::take(&mut self.left_behind);
+        self.transmit(number, &marked);
+        self.left_behind = left_behind;
+        self.marked = marked;
+    }
+}
+
 impl TrafficSink for TrafficManager {
     #[inline]
     fn enqueue(&mut self, packet: Queued) -> Result<(), Queued> {
+        if self.lossless.is_some() {
+            return self.enqueue_held(packet);
+        }
         let now_us = self.now_us;
-        let priority = packet.priority();
-        self.port_mut(packet.port())
-            .queue
-            .push(priority, packet, now_us)
+        let (priority, bytes) = (packet.priority(), packet.length_bytes());
+        let port = self.port_mut(packet.port());
+        let held = HeldPacket { packet, hold: None };
+        let pushed = port.queue.push(priority, held, bytes, now_us);
+        pushed.map_err(|held| held.packet)
+    }
+
+    #[inline]
+    fn passes(&mut self, port: PortId, priority: u8, length_bytes: u32) -> bool {
+        if self.lossless.is_some() {
+            // Its class, which may be paused, is chosen where it is queued.
+            return false;
+        }
+        let now_us = self.now_us;
+        let port = self.port_mut(port);
+        let passes = port.passes(now_us);
+        if passes {
+            port.queue.count_passed(priority, length_bytes);
+            self.left_behind = 0;
+        }
+        passes
     }
 
     fn digest(&mut self, digest: DigestId, fields: &[Bits]) {
@@ -117,6 +193,9 @@ impl EmitSink for TrafficManager {
     #[inline]
     fn transmit(&mut self, number: PortId, frame: &[u8]) {
         let (now_us, unix_us) = (self.now_us, self.unix_us());
+        if self.left_behind >= self.ecn_threshold {
+            return self.transmit_marked(number, frame);
+        }
         let port = self.port_mut(number);
         if matches!(port.link, Link::Cpu) {
             self.tell_controller(ToController::PacketIn(frame.to_vec()));

@@ -7,7 +7,7 @@ use crate::program::{InputPart, Program, Slot};
 
 impl Machine {
     /// The result of a calculation over the current headers and payload.
-    pub(super) fn calculate(&mut self, program: &Program, calculation: u32) -> u64 {
+    pub(super) fn calculate(&mut self, program: &Program, packet: &[u8], calculation: u32) -> u64 {
         let calculation = &program.calculations[calculation as usize];
         self.input.clear();
         let words = &self.words;
@@ -28,7 +28,7 @@ impl Machine {
                 }
                 InputPart::Varbit { slot, valid } => {
                     if is_valid(*valid) {
-                        out.put_bytes(codec::varbit_bytes(words, *slot, &self.packet));
+                        out.put_bytes(codec::varbit_bytes(words, *slot, packet));
                     }
                 }
                 InputPart::Constant { bytes, width } => put_constant(&mut out, bytes, *width),
@@ -37,19 +37,12 @@ impl Machine {
                     if is_valid(header.base) {
                         let kind = &program.layout.types[header.kind as usize];
                         let base = header.base as usize;
-                        codec::deparse(
-                            &kind.pieces,
-                            words,
-                            base,
-                            header.varbit,
-                            &self.packet,
-                            &mut out,
-                        );
+                        codec::deparse(&kind.pieces, words, base, header.varbit, packet, &mut out);
                     }
                 }
                 InputPart::Payload => {
                     out.align();
-                    out.put_bytes(&self.packet[self.cursor..]);
+                    out.put_bytes(&packet[self.cursor..]);
                 }
             }
         }

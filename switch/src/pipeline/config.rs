@@ -47,6 +47,9 @@ pub mod limits {
     pub const REPLICAS_MAX: usize = 4096;
     /// Most clone sessions at a time.
     pub const CLONE_SESSIONS_MAX: usize = 1 << 10;
+    /// Copies that wait for the traffic manager while a packet runs through egress in one
+    /// go; when there are more, they are handed over before that packet's other copies.
+    pub const DEFERRED_PACKETS_MAX: usize = 1024;
     /// Buffers kept for reuse.
     pub const POOL_PACKETS_MAX: usize = 8192;
 }

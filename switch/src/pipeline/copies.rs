@@ -1,10 +1,10 @@
 //! Packets that pass again, and clones.
 
-use super::Pipeline;
 use super::config::{PortId, limits};
-use super::forward::TrafficSink;
+use super::forward::{EmitSink, TrafficSink};
 use super::stages::run_parser;
 use super::statistics::Event;
+use super::{Bits, Pipeline};
 use crate::trace::{Stage, TraceEvent};
 
 /// Values of `standard_metadata.instance_type`.
@@ -23,6 +23,8 @@ pub(super) struct Pass {
     pub(super) ingress_port: PortId,
     pub(super) passes: u8,
     pub(super) clone_depth: u8,
+    /// Copies may run through egress at once, without a queue.
+    pub(super) direct: bool,
 }
 
 impl Pipeline {
@@ -55,8 +57,9 @@ impl Pipeline {
     }
 
     /// Makes the clones of a session out of the packet in the machine. Gives how many.
-    pub(super) fn send_clones<S: TrafficSink>(
+    pub(super) fn send_clones<S: EmitSink>(
         &mut self,
+        packet: &[u8],
         number: u64,
         from: Stage,
         pass: Pass,
@@ -85,11 +88,13 @@ impl Pipeline {
             &mut self.machine.truncate,
             (cut != 0).then_some(u64::from(cut)),
         );
+        // The packet that is cloned is not done with its control: no copy runs before it.
         let pass = Pass {
             clone_depth: pass.clone_depth + 1,
+            direct: false,
             ..pass
         };
-        self.copy_to(&replicas, pass, sink);
+        self.copy_to(packet, &replicas, pass, sink);
         self.machine.truncate = truncate;
         let count = replicas.len() as u64;
         self.replicas = replicas;
@@ -97,8 +102,9 @@ impl Pipeline {
     }
 
     /// Clones the packet as it arrived: parsed once more, all metadata 0 but the list's.
-    pub(super) fn clone_ingress<S: TrafficSink>(
+    pub(super) fn clone_ingress<S: EmitSink>(
         &mut self,
+        packet: &[u8],
         session: u64,
         list: u64,
         pass: Pass,
@@ -119,14 +125,14 @@ impl Pipeline {
         let program = &*self.program;
         // The same packet was parsed before; its error is counted, its steps are recorded.
         let recorder = self.machine.recorder.take();
-        let _ = run_parser(program, &mut self.machine, &mut self.key);
+        let _ = run_parser(program, &mut self.machine, packet, &mut self.key);
         self.machine.recorder = recorder;
         self.machine.reset_metadata(program);
         self.return_fields();
         let field = self.program.intrinsics.instance_type;
         self.machine.set(field, instance::INGRESS_CLONE);
-        self.machine.length = self.machine.packet.len() as u64;
-        let count = self.send_clones(session, Stage::Ingress, pass, sink);
+        self.machine.length = packet.len() as u64;
+        let count = self.send_clones(packet, session, Stage::Ingress, pass, sink);
         let statistics = &mut self.machine.statistics;
         statistics.cloned_ingress = statistics.cloned_ingress.wrapping_add(count);
 
@@ -138,7 +144,7 @@ impl Pipeline {
     }
 
     /// Clones the packet as egress has left it, all metadata 0 but the list's.
-    pub(super) fn clone_egress<S: TrafficSink>(&mut self, pass: Pass, sink: &mut S) {
+    pub(super) fn clone_egress<S: EmitSink>(&mut self, packet: &[u8], pass: Pass, sink: &mut S) {
         let Some((session, list)) = self.machine.marks.clone else {
             return;
         };
@@ -151,10 +157,31 @@ impl Pipeline {
         self.return_fields();
         let field = self.program.intrinsics.instance_type;
         self.machine.set(field, instance::EGRESS_CLONE);
-        let count = self.send_clones(session, Stage::Egress, pass, sink);
+        let count = self.send_clones(packet, session, Stage::Egress, pass, sink);
         let statistics = &mut self.machine.statistics;
         statistics.cloned_egress = statistics.cloned_egress.wrapping_add(count);
         self.machine.words[..vector_words].copy_from_slice(&saved);
         self.saved = saved;
+    }
+
+    /// Tells the sink the fields of a digest.
+    pub(super) fn send_digest<S: TrafficSink>(&mut self, list: u64, sink: &mut S) {
+        let Some((digest, fields)) = self.program.digest_lists.get(&list) else {
+            return;
+        };
+        let words = &self.machine.words;
+        let values: Vec<Bits> = fields
+            .iter()
+            .map(|field| {
+                let first = field.slot as usize;
+                Bits::from_limbs(&words[first..first + field.limbs as usize])
+            })
+            .collect();
+        self.machine.statistics.count_event(Event::Digest);
+        self.machine.record(|| TraceEvent::Digested {
+            digest: *digest,
+            fields: values.as_slice().into(),
+        });
+        sink.digest(*digest, &values);
     }
 }

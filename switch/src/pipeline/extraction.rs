@@ -5,15 +5,20 @@ use super::machine::Machine;
 use crate::program::{Program, Slot};
 
 impl Machine {
-    pub(super) fn remaining(&self) -> usize {
-        self.packet.len() - self.cursor
+    fn remaining(&self, packet: &[u8]) -> usize {
+        packet.len() - self.cursor
     }
 
-    pub(super) fn advance(&mut self, program: &Program, bits: u64) -> Result<(), u64> {
+    pub(super) fn advance(
+        &mut self,
+        program: &Program,
+        packet: &[u8],
+        bits: u64,
+    ) -> Result<(), u64> {
         if !bits.is_multiple_of(8) {
             return Err(program.errors.parser_invalid_argument);
         }
-        if bits / 8 > self.remaining() as u64 {
+        if bits / 8 > self.remaining(packet) as u64 {
             return Err(program.errors.packet_too_short);
         }
         self.cursor += (bits / 8) as usize;
@@ -23,17 +28,18 @@ impl Machine {
     pub(super) fn look_ahead(
         &mut self,
         program: &Program,
+        packet: &[u8],
         to: Slot,
         index: u32,
     ) -> Result<(), u64> {
         let lookahead = program.code.lookaheads[index as usize];
         let end = (lookahead.offset + lookahead.width).div_ceil(8) as usize;
-        if end > self.remaining() {
+        if end > self.remaining(packet) {
             return Err(program.errors.packet_too_short);
         }
         let limbs = lookahead.width.div_ceil(64).max(1) as usize;
         codec::load_bits(
-            &self.packet,
+            packet,
             self.cursor * 8 + lookahead.offset as usize,
             lookahead.width,
             &mut self.words[to as usize..to as usize + limbs],
@@ -44,6 +50,7 @@ impl Machine {
     pub(super) fn extract(
         &mut self,
         program: &Program,
+        packet: &[u8],
         header: u32,
         varbit_bits: Option<u64>,
     ) -> Result<(), u64> {
@@ -54,7 +61,7 @@ impl Machine {
             return Err(program.errors.parser_invalid_argument);
         }
         let fixed = kind.fixed_bits as usize / 8;
-        if fixed as u64 + bits / 8 > self.remaining() as u64 {
+        if fixed as u64 + bits / 8 > self.remaining(packet) as u64 {
             return Err(program.errors.packet_too_short);
         }
         if varbit_bits.is_some() && bits / 8 > u64::from(kind.varbit_bytes_max) {
@@ -68,7 +75,7 @@ impl Machine {
             &kind.pieces,
             &mut self.words,
             header.base as usize,
-            &self.packet,
+            packet,
             self.cursor,
             varbit,
         );
@@ -83,6 +90,7 @@ impl Machine {
     pub(super) fn extract_next(
         &mut self,
         program: &Program,
+        packet: &[u8],
         stack: u32,
         varbit_bits: Option<u64>,
     ) -> Result<(), u64> {
@@ -91,7 +99,12 @@ impl Machine {
         if fill >= u64::from(stack.size) {
             return Err(program.errors.stack_out_of_bounds);
         }
-        self.extract(program, stack.first_header + fill as u32, varbit_bits)?;
+        self.extract(
+            program,
+            packet,
+            stack.first_header + fill as u32,
+            varbit_bits,
+        )?;
         self.write(stack.fill, fill + 1);
         Ok(())
     }
@@ -99,6 +112,7 @@ impl Machine {
     pub(super) fn extract_union_next(
         &mut self,
         program: &Program,
+        packet: &[u8],
         stack: u32,
         member: u32,
     ) -> Result<(), u64> {
@@ -108,7 +122,7 @@ impl Machine {
             return Err(program.errors.stack_out_of_bounds);
         };
         let header = program.layout.unions[union as usize].headers[member as usize];
-        self.extract(program, header, None)?;
+        self.extract(program, packet, header, None)?;
         self.write(stack.fill, fill + 1);
         Ok(())
     }

@@ -22,6 +22,17 @@ pub trait TrafficSink {
     /// packet comes back; it is counted as [`DropCause::QueueFull`].
     fn enqueue(&mut self, packet: Queued) -> Result<(), Queued>;
 
+    /// Whether a packet would be the only one in the queues of a port and could leave at
+    /// once. Then the packet goes through egress without being copied and queued, as if it
+    /// had waited no time, and is transmitted before [`Pipeline::ingress`] returns.
+    ///
+    /// `length_bytes`: what [`Queued::length_bytes`] would be. Always `false` is valid:
+    /// every packet is queued then.
+    fn passes(&mut self, port: PortId, priority: u8, length_bytes: u32) -> bool {
+        let _ = (port, priority, length_bytes);
+        false
+    }
+
     /// A digest for the control plane: its fields in order. Rare; the values are copies.
     fn digest(&mut self, digest: DigestId, fields: &[Bits]);
 }
@@ -34,23 +45,17 @@ pub trait EmitSink: TrafficSink {
 
 impl Pipeline {
     /// Processes a packet that has arrived: parser, ingress, replication. Copies that live
-    /// on are handed to `sink`.
+    /// on are handed to `sink`: queued, or as frames where [`TrafficSink::passes`] allows.
     ///
     /// `now_us`: time in µs since any start, the one `*_timestamp` metadata counts from.
-    pub fn ingress<S: TrafficSink>(
-        &mut self,
-        packet: &[u8],
-        port: PortId,
-        now_us: u64,
-        sink: &mut S,
-    ) {
+    pub fn ingress<S: EmitSink>(&mut self, packet: &[u8], port: PortId, now_us: u64, sink: &mut S) {
         if self.tracing.is_on() {
             return self.ingress_traced(packet, port, now_us, sink);
         }
         self.ingress_packet(packet, port, now_us, sink);
     }
 
-    pub(super) fn ingress_packet<S: TrafficSink>(
+    pub(super) fn ingress_packet<S: EmitSink>(
         &mut self,
         packet: &[u8],
         port: PortId,
@@ -64,8 +69,6 @@ impl Pipeline {
             return self.machine.end_packet(DropCause::TooLong);
         }
         let machine = &mut self.machine;
-        machine.packet.clear();
-        machine.packet.extend_from_slice(packet);
         machine.reset();
         machine.now_us = now_us;
         machine.truncate = None;
@@ -79,8 +82,11 @@ impl Pipeline {
             ingress_port: port,
             passes: 1,
             clone_depth: 0,
+            // A record is of one half of the pipeline.
+            direct: self.machine.recorder.is_none(),
         };
-        self.run_ingress(pass, sink);
+        self.run_ingress(packet, pass, sink);
+        self.hand_over_deferred(sink);
     }
 
     /// Processes a packet that has left its queue: egress, checksums, deparser. Frames and
@@ -99,19 +105,301 @@ impl Pipeline {
         dequeue: &DequeueInfo,
         sink: &mut S,
     ) {
-        let mut body = packet.body;
+        let body = packet.body;
         let pass = Pass {
             ingress_port: body.ingress_port,
             passes: body.passes,
             clone_depth: body.clone_depth,
+            direct: false,
         };
-        let port = body.port;
-        let priority = body.priority;
         self.machine.statistics.begin(body.ingress_port.0);
         body.restore(&mut self.machine);
-        self.pool.give(body);
-        self.machine.marks = Default::default();
         self.machine.now_us = dequeue.dequeued_us;
+        self.run_egress(&body.packet, body.port, body.priority, pass, dequeue, sink);
+        self.pool.give(body);
+    }
+
+    /// Takes back a packet that was thrown away after it had been queued.
+    pub fn recycle(&mut self, packet: Queued) {
+        self.tracing.copy_ended(packet.body.trace);
+        self.pool.give(packet.body);
+    }
+
+    /// Parser and ingress for the packet in the machine, as often as it is resubmitted.
+    fn run_ingress<S: EmitSink>(&mut self, packet: &[u8], mut pass: Pass, sink: &mut S) {
+        loop {
+            self.machine.length = packet.len() as u64;
+            match self.parse(packet) {
+                Ok(()) => {}
+                Err(cause) => return self.machine.end_packet(cause),
+            }
+            self.machine.record(|| TraceEvent::Entered(Stage::Ingress));
+            let flow = run_control(
+                &self.program,
+                &self.program.ingress,
+                &mut self.tables,
+                &self.profiles,
+                &mut self.machine,
+                packet,
+                &mut self.key,
+            );
+            self.machine.record(|| TraceEvent::Left(Stage::Ingress));
+            if let Flow::Drop(cause) = flow {
+                return self.machine.end_packet(cause);
+            }
+            let marks = self.machine.marks;
+            if let Some((session, list)) = marks.clone {
+                self.clone_ingress(packet, session, list, pass, sink);
+                // A clone that waits in a queue must not be overtaken.
+                pass.direct = false;
+            }
+            if let Some(list) = marks.digest {
+                self.send_digest(list, sink);
+            }
+            let Some(list) = marks.resubmit else { break };
+            if pass.passes >= limits::PASSES_MAX {
+                return self.machine.end_packet(DropCause::PassLimit);
+            }
+            pass.passes += 1;
+            self.restart(list, instance::RESUBMITTED);
+            let intrinsics = &self.program.intrinsics;
+            self.machine
+                .set(intrinsics.packet_length, packet.len() as u64);
+            let statistics = &mut self.machine.statistics;
+            statistics.resubmitted = statistics.resubmitted.wrapping_add(1);
+            self.machine.record(|| TraceEvent::Resubmitted);
+        }
+        self.leave_ingress(packet, pass, sink);
+    }
+
+    /// Multicast, drop or unicast.
+    fn leave_ingress<S: EmitSink>(&mut self, packet: &[u8], pass: Pass, sink: &mut S) {
+        let intrinsics = &self.program.intrinsics;
+        let group = intrinsics
+            .mcast_grp
+            .map_or(0, |field| self.machine.get(field));
+        if group != 0 {
+            self.machine
+                .set(intrinsics.instance_type, instance::REPLICATED);
+            let count = self.replicate(packet, group, pass, sink);
+            if count == 0 {
+                self.machine.end_packet(DropCause::MulticastGroupEmpty);
+            }
+            let statistics = &mut self.machine.statistics;
+            statistics.replicated = statistics.replicated.wrapping_add(count);
+            return;
+        }
+        let egress_spec = self.machine.get(intrinsics.egress_spec);
+        if egress_spec == self.drop_spec {
+            return self.machine.end_packet(DropCause::IngressMarked);
+        }
+        self.machine.set(intrinsics.instance_type, instance::NORMAL);
+        let port = PortId(egress_spec as u16);
+        let Some(priority) = self.priority() else {
+            return;
+        };
+        if pass.direct && sink.passes(port, priority, self.length_bytes()) {
+            self.pass_through(packet, port, priority, pass, sink);
+        } else {
+            self.enqueue(packet, port, 0, priority, pass, sink);
+        }
+    }
+
+    /// One copy of the packet for each replica of a group. Gives how many.
+    fn replicate<S: EmitSink>(
+        &mut self,
+        packet: &[u8],
+        group: u64,
+        pass: Pass,
+        sink: &mut S,
+    ) -> u64 {
+        let mut replicas = std::mem::take(&mut self.replicas);
+        replicas.clear();
+        replicas.extend_from_slice(self.replication.group(group));
+        self.machine.record(|| TraceEvent::Replicated {
+            group,
+            replicas: replicas.as_slice().into(),
+        });
+        // BMv2 copies without the length to cut to.
+        let truncate = self.machine.truncate.take();
+        self.copy_to(packet, &replicas, pass, sink);
+        self.machine.truncate = truncate;
+        let count = replicas.len() as u64;
+        self.replicas = replicas;
+        count
+    }
+
+    /// Makes copies of the packet in the machine, which stays there.
+    pub(super) fn copy_to<S: EmitSink>(
+        &mut self,
+        packet: &[u8],
+        replicas: &[Replica],
+        pass: Pass,
+        sink: &mut S,
+    ) {
+        let mut saved = false;
+        for (number, replica) in replicas.iter().enumerate() {
+            let rid = self.program.intrinsics.egress_rid;
+            self.machine.set_optional(rid, u64::from(replica.instance));
+            let Some(priority) = self.priority() else {
+                continue;
+            };
+            let (port, instance) = (replica.port, replica.instance);
+            if !pass.direct || !sink.passes(port, priority, self.length_bytes()) {
+                self.enqueue(packet, port, instance, priority, pass, sink);
+                continue;
+            }
+            // Nothing looks at the header vector behind the last copy.
+            let last = number + 1 == replicas.len();
+            if !saved && !last {
+                self.save_for_egress();
+                saved = true;
+            }
+            let machine = &self.machine;
+            let (cursor, length) = (machine.cursor, machine.length);
+            let (ingress_bytes, truncate) = (machine.ingress_bytes, machine.truncate);
+            self.pass_through(packet, port, priority, pass, sink);
+            let machine = &mut self.machine;
+            (machine.cursor, machine.length) = (cursor, length);
+            (machine.ingress_bytes, machine.truncate) = (ingress_bytes, truncate);
+            if !last {
+                self.restore_after_egress();
+            }
+        }
+    }
+
+    /// Keeps the words that egress may write.
+    fn save_for_egress(&mut self) {
+        self.vector.clear();
+        for range in &self.program.footprint.egress_writes {
+            let words = &self.machine.words[range.clone()];
+            self.vector.extend_from_slice(words);
+        }
+    }
+
+    fn restore_after_egress(&mut self) {
+        let mut rest = self.vector.as_slice();
+        for range in &self.program.footprint.egress_writes {
+            let (words, after) = rest.split_at(range.len());
+            self.machine.words[range.clone()].copy_from_slice(words);
+            rest = after;
+        }
+    }
+
+    /// Runs egress for the packet in the machine, which is changed, at once.
+    fn pass_through<S: EmitSink>(
+        &mut self,
+        packet: &[u8],
+        port: PortId,
+        priority: u8,
+        pass: Pass,
+        sink: &mut S,
+    ) {
+        let statistics = &mut self.machine.statistics;
+        statistics.enqueued = statistics.enqueued.wrapping_add(1);
+        let now_us = self.machine.now_us;
+        let dequeue = DequeueInfo {
+            enqueued_us: now_us,
+            dequeued_us: now_us,
+            ..DequeueInfo::default()
+        };
+        let pass = Pass {
+            direct: false,
+            ..pass
+        };
+        self.running_direct = true;
+        self.run_egress(packet, port, priority, pass, &dequeue, sink);
+        self.running_direct = false;
+    }
+
+    /// The queue the packet in the machine belongs into; none, and counted, past the last.
+    fn priority(&mut self) -> Option<u8> {
+        let priority = self.program.intrinsics.priority;
+        let priority = priority.map_or(0, |field| self.machine.get(field));
+        if priority < u64::from(self.config.priorities) {
+            return Some(priority as u8);
+        }
+        self.machine.end_packet(DropCause::PriorityOutOfRange);
+        None
+    }
+
+    /// [`Queued::length_bytes`] of the packet in the machine.
+    fn length_bytes(&self) -> u32 {
+        let cut = self.machine.truncate.unwrap_or(u64::MAX);
+        u32::try_from(self.machine.length.min(cut)).unwrap_or(u32::MAX)
+    }
+
+    /// Hands a copy of the packet in the machine to the traffic manager.
+    fn enqueue<S: EmitSink>(
+        &mut self,
+        packet: &[u8],
+        port: PortId,
+        instance: u16,
+        priority: u8,
+        pass: Pass,
+        sink: &mut S,
+    ) {
+        let vector_words = self.program.layout.words as usize;
+        let mut body = self.pool.take();
+        body.copy_from(&self.machine, packet, vector_words);
+        body.port = port;
+        body.priority = priority;
+        body.instance = instance;
+        body.ingress_port = pass.ingress_port;
+        body.passes = pass.passes;
+        body.clone_depth = pass.clone_depth;
+        body.trace = match &self.machine.recorder {
+            None => Mark::default(),
+            Some(recorder) => self.tracing.copy_waits(recorder.mark()),
+        };
+        self.machine.record(|| TraceEvent::Enqueued {
+            copy: body.trace.copy,
+            port: port.0,
+            priority,
+            instance,
+        });
+        if self.running_direct {
+            if self.deferred.len() >= limits::DEFERRED_PACKETS_MAX {
+                self.hand_over_deferred(sink);
+            }
+            self.deferred.push_back(Queued { body });
+        } else {
+            self.hand_over(Queued { body }, sink);
+        }
+    }
+
+    fn hand_over<S: EmitSink>(&mut self, packet: Queued, sink: &mut S) {
+        match sink.enqueue(packet) {
+            Ok(()) => {
+                let statistics = &mut self.machine.statistics;
+                statistics.enqueued = statistics.enqueued.wrapping_add(1);
+            }
+            Err(packet) => {
+                self.machine.end_packet(DropCause::QueueFull);
+                self.tracing.copy_ended(packet.body.trace);
+                self.pool.give(packet.body);
+            }
+        }
+    }
+
+    /// Hands over what egress has made of packets that ran through it in one go.
+    fn hand_over_deferred<S: EmitSink>(&mut self, sink: &mut S) {
+        while let Some(packet) = self.deferred.pop_front() {
+            self.hand_over(packet, sink);
+        }
+    }
+
+    /// Egress for the packet in the machine.
+    fn run_egress<S: EmitSink>(
+        &mut self,
+        packet: &[u8],
+        port: PortId,
+        priority: u8,
+        pass: Pass,
+        dequeue: &DequeueInfo,
+        sink: &mut S,
+    ) {
+        self.machine.marks = Default::default();
         self.set_egress_metadata(port, priority, dequeue);
         self.machine.record(|| TraceEvent::Entered(Stage::Egress));
         let flow = run_control(
@@ -120,6 +408,7 @@ impl Pipeline {
             &mut self.tables,
             &self.profiles,
             &mut self.machine,
+            packet,
             &mut self.key,
         );
         self.machine.record(|| TraceEvent::Left(Stage::Egress));
@@ -127,12 +416,12 @@ impl Pipeline {
             Flow::Done | Flow::Error(_) => {}
             Flow::Drop(cause) => return self.machine.end_packet(cause),
         }
-        self.clone_egress(pass, sink);
+        self.clone_egress(packet, pass, sink);
         let egress_spec = self.machine.get(self.program.intrinsics.egress_spec);
         if egress_spec == self.drop_spec {
             return self.machine.end_packet(DropCause::EgressMarked);
         }
-        self.deparse();
+        self.deparse(packet);
         if self.frame.len() > limits::PACKET_BYTES_MAX {
             return self.machine.end_packet(DropCause::TooLong);
         }
@@ -148,175 +437,18 @@ impl Pipeline {
         sink.transmit(port, &self.frame);
     }
 
-    /// Takes back a packet that was thrown away after it had been queued.
-    pub fn recycle(&mut self, packet: Queued) {
-        self.tracing.copy_ended(packet.body.trace);
-        self.pool.give(packet.body);
-    }
-
-    /// Parser and ingress for the packet in the machine, as often as it is resubmitted.
-    fn run_ingress<S: TrafficSink>(&mut self, mut pass: Pass, sink: &mut S) {
-        loop {
-            self.machine.length = self.machine.packet.len() as u64;
-            match self.parse() {
-                Ok(()) => {}
-                Err(cause) => return self.machine.end_packet(cause),
-            }
-            self.machine.record(|| TraceEvent::Entered(Stage::Ingress));
-            let flow = run_control(
-                &self.program,
-                &self.program.ingress,
-                &mut self.tables,
-                &self.profiles,
-                &mut self.machine,
-                &mut self.key,
-            );
-            self.machine.record(|| TraceEvent::Left(Stage::Ingress));
-            if let Flow::Drop(cause) = flow {
-                return self.machine.end_packet(cause);
-            }
-            let marks = self.machine.marks;
-            if let Some((session, list)) = marks.clone {
-                self.clone_ingress(session, list, pass, sink);
-            }
-            if let Some(list) = marks.digest {
-                self.send_digest(list, sink);
-            }
-            let Some(list) = marks.resubmit else { break };
-            if pass.passes >= limits::PASSES_MAX {
-                return self.machine.end_packet(DropCause::PassLimit);
-            }
-            pass.passes += 1;
-            self.restart(list, instance::RESUBMITTED);
-            let length = self.machine.packet.len() as u64;
-            let intrinsics = &self.program.intrinsics;
-            self.machine.set(intrinsics.packet_length, length);
-            let statistics = &mut self.machine.statistics;
-            statistics.resubmitted = statistics.resubmitted.wrapping_add(1);
-            self.machine.record(|| TraceEvent::Resubmitted);
-        }
-        self.leave_ingress(pass, sink);
-    }
-
-    /// Multicast, drop or unicast.
-    fn leave_ingress<S: TrafficSink>(&mut self, pass: Pass, sink: &mut S) {
-        let intrinsics = &self.program.intrinsics;
-        let group = intrinsics
-            .mcast_grp
-            .map_or(0, |field| self.machine.get(field));
-        if group != 0 {
-            self.machine
-                .set(intrinsics.instance_type, instance::REPLICATED);
-            let count = self.replicate(group, pass, sink);
-            if count == 0 {
-                self.machine.end_packet(DropCause::MulticastGroupEmpty);
-            }
-            let statistics = &mut self.machine.statistics;
-            statistics.replicated = statistics.replicated.wrapping_add(count);
-            return;
-        }
-        let egress_spec = self.machine.get(intrinsics.egress_spec);
-        if egress_spec == self.drop_spec {
-            return self.machine.end_packet(DropCause::IngressMarked);
-        }
-        self.machine.set(intrinsics.instance_type, instance::NORMAL);
-        self.enqueue(PortId(egress_spec as u16), 0, pass, true, sink);
-    }
-
-    /// One copy of the packet for each replica of a group. Gives how many.
-    fn replicate<S: TrafficSink>(&mut self, group: u64, pass: Pass, sink: &mut S) -> u64 {
-        let replicas = std::mem::take(&mut self.replicas);
-        let mut replicas = replicas;
-        replicas.clear();
-        replicas.extend_from_slice(self.replication.group(group));
-        self.machine.record(|| TraceEvent::Replicated {
-            group,
-            replicas: replicas.as_slice().into(),
-        });
-        // BMv2 copies without the length to cut to.
-        let truncate = self.machine.truncate.take();
-        self.copy_to(&replicas, pass, sink);
-        self.machine.truncate = truncate;
-        let count = replicas.len() as u64;
-        self.replicas = replicas;
-        count
-    }
-
-    pub(super) fn copy_to<S: TrafficSink>(
-        &mut self,
-        replicas: &[Replica],
-        pass: Pass,
-        sink: &mut S,
-    ) {
-        for replica in replicas {
-            let rid = self.program.intrinsics.egress_rid;
-            self.machine.set_optional(rid, u64::from(replica.instance));
-            self.enqueue(replica.port, replica.instance, pass, false, sink);
-        }
-    }
-
-    /// Hands the packet in the machine to the traffic manager: itself, or a copy.
-    fn enqueue<S: TrafficSink>(
-        &mut self,
-        port: PortId,
-        instance: u16,
-        pass: Pass,
-        last: bool,
-        sink: &mut S,
-    ) {
-        let priority = self.program.intrinsics.priority;
-        let priority = priority.map_or(0, |field| self.machine.get(field));
-        if priority >= u64::from(self.config.priorities) {
-            return self.machine.end_packet(DropCause::PriorityOutOfRange);
-        }
-        let vector_words = self.program.layout.words as usize;
-        let mut body = self.pool.take();
-        if last {
-            body.take_from(&mut self.machine, vector_words);
-        } else {
-            body.copy_from(&self.machine, vector_words);
-        }
-        body.port = port;
-        body.priority = priority as u8;
-        body.instance = instance;
-        body.ingress_port = pass.ingress_port;
-        body.passes = pass.passes;
-        body.clone_depth = pass.clone_depth;
-        body.trace = match &self.machine.recorder {
-            None => Mark::default(),
-            Some(recorder) => self.tracing.copy_waits(recorder.mark()),
-        };
-        self.machine.record(|| TraceEvent::Enqueued {
-            copy: body.trace.copy,
-            port: port.0,
-            priority: body.priority,
-            instance,
-        });
-        match sink.enqueue(Queued { body }) {
-            Ok(()) => {
-                let statistics = &mut self.machine.statistics;
-                statistics.enqueued = statistics.enqueued.wrapping_add(1);
-            }
-            Err(packet) => {
-                self.machine.end_packet(DropCause::QueueFull);
-                self.tracing.copy_ended(packet.body.trace);
-                self.pool.give(packet.body);
-            }
-        }
-    }
-
     /// Runs the parser, then verifies checksums.
-    fn parse(&mut self) -> Result<(), DropCause> {
+    fn parse(&mut self, packet: &[u8]) -> Result<(), DropCause> {
         let program = &*self.program;
         self.machine.record(|| TraceEvent::ParserStarted);
-        let error = run_parser(program, &mut self.machine, &mut self.key)?;
+        let error = run_parser(program, &mut self.machine, packet, &mut self.key)?;
         let bytes = self.machine.cursor;
         self.machine
             .record(|| TraceEvent::ParserEnded { error, bytes });
         if error.is_some() {
             self.machine.statistics.count_event(Event::ParserError);
         }
-        let wrong = self.verify_checksums()?;
+        let wrong = self.verify_checksums(packet)?;
         if wrong {
             self.machine.statistics.count_event(Event::ChecksumError);
         }
@@ -328,15 +460,17 @@ impl Pipeline {
         Ok(())
     }
 
-    fn verify_checksums(&mut self) -> Result<bool, DropCause> {
+    fn verify_checksums(&mut self, packet: &[u8]) -> Result<bool, DropCause> {
         let program = &*self.program;
         let mut wrong = false;
         for (number, checksum) in (0..).zip(&program.verified) {
             let valid = self.machine.words[checksum.target_valid as usize] != 0;
             let verification = if !valid {
                 Verification::TargetInvalid
-            } else if applies(program, &mut self.machine, checksum)? {
-                let computed = self.machine.calculate(program, checksum.calculation);
+            } else if applies(program, &mut self.machine, packet, checksum)? {
+                let computed = self
+                    .machine
+                    .calculate(program, packet, checksum.calculation);
                 let found = self.machine.words[checksum.target as usize];
                 wrong |= computed != found;
                 Verification::Computed { computed, found }
@@ -349,26 +483,6 @@ impl Pipeline {
             });
         }
         Ok(wrong)
-    }
-
-    fn send_digest<S: TrafficSink>(&mut self, list: u64, sink: &mut S) {
-        let Some((digest, fields)) = self.program.digest_lists.get(&list) else {
-            return;
-        };
-        let words = &self.machine.words;
-        let values: Vec<Bits> = fields
-            .iter()
-            .map(|field| {
-                let first = field.slot as usize;
-                Bits::from_limbs(&words[first..first + field.limbs as usize])
-            })
-            .collect();
-        self.machine.statistics.count_event(Event::Digest);
-        self.machine.record(|| TraceEvent::Digested {
-            digest: *digest,
-            fields: values.as_slice().into(),
-        });
-        sink.digest(*digest, &values);
     }
 
     fn set_egress_metadata(&mut self, port: PortId, priority: u8, dequeue: &DequeueInfo) {
@@ -394,13 +508,13 @@ impl Pipeline {
     }
 
     /// Updates checksums and writes the frame: valid headers in order, then the payload.
-    fn deparse(&mut self) {
+    fn deparse(&mut self, packet: &[u8]) {
         let program = &*self.program;
         let machine = &mut self.machine;
         for (number, checksum) in (0..).zip(&program.updated) {
-            let applied = applies(program, machine, checksum).unwrap_or(false);
+            let applied = applies(program, machine, packet, checksum).unwrap_or(false);
             if applied {
-                let value = machine.calculate(program, checksum.calculation);
+                let value = machine.calculate(program, packet, checksum.calculation);
                 machine.words[checksum.target as usize] = value & ones(checksum.target_width);
             }
             let value = applied.then(|| machine.words[checksum.target as usize]);
@@ -410,7 +524,7 @@ impl Pipeline {
             });
         }
         if let Some(code) = program.deparser_code {
-            machine.run(program, code);
+            machine.run(program, packet, code);
         }
         self.frame.clear();
         let mut out = BitWriter::new(&mut self.frame);
@@ -427,26 +541,35 @@ impl Pipeline {
                 &machine.words,
                 base,
                 header.varbit,
-                &machine.packet,
+                packet,
                 &mut out,
             );
             out.align();
         }
-        out.put_bytes(&machine.packet[machine.cursor..]);
+        out.put_bytes(&packet[machine.cursor..]);
         if let Some(bytes) = machine.truncate {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
             self.frame.truncate(bytes);
         }
     }
 
+    /// Sends the frame that was just made through ingress again.
     fn recirculate<S: EmitSink>(&mut self, list: u64, mut pass: Pass, sink: &mut S) {
         if pass.passes >= limits::PASSES_MAX {
             return self.machine.end_packet(DropCause::PassLimit);
         }
         pass.passes += 1;
-        std::mem::swap(&mut self.machine.packet, &mut self.frame);
+        let spare = std::mem::take(&mut self.spare_frame);
+        let packet = std::mem::replace(&mut self.frame, spare);
+        // Other copies of the packet may have to run through egress yet.
+        let mut saved = std::mem::take(&mut self.saved);
+        if self.running_direct {
+            let vector_words = self.program.layout.words as usize;
+            saved.clear();
+            saved.extend_from_slice(&self.machine.words[..vector_words]);
+        }
         self.restart(list, instance::RECIRCULATED);
-        let length = self.machine.packet.len() as u64;
+        let length = packet.len() as u64;
         self.machine.ingress_bytes = length;
         let field = self.program.intrinsics.packet_length;
         self.machine.set(field, length);
@@ -455,6 +578,11 @@ impl Pipeline {
         self.machine.record(|| TraceEvent::Recirculated {
             bytes: length as usize,
         });
-        self.run_ingress(pass, sink);
+        self.run_ingress(&packet, pass, sink);
+        if self.running_direct {
+            self.machine.words[..saved.len()].copy_from_slice(&saved);
+        }
+        self.saved = saved;
+        self.spare_frame = packet;
     }
 }

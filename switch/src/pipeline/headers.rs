@@ -8,7 +8,7 @@ use crate::program::{Program, Slot};
 
 impl Machine {
     /// Instructions on headers and stacks.
-    pub(super) fn run_header_op(&mut self, program: &Program, op: Op) {
+    pub(super) fn run_header_op(&mut self, program: &Program, packet: &[u8], op: Op) {
         match op {
             Op::MakeValid { header } => self.make_valid(program, header),
             Op::MakeInvalid { header } => self.make_invalid(program, header),
@@ -36,14 +36,14 @@ impl Machine {
             }
             Op::EqualHeaders { to, a, b } => {
                 let equal = match (self.header_at(a), self.header_at(b)) {
-                    (Some(a), Some(b)) => self.headers_equal(program, a, b),
+                    (Some(a), Some(b)) => self.headers_equal(program, packet, a, b),
                     _ => false,
                 };
                 self.write(to, u64::from(equal));
             }
             Op::EqualVarbits { to, a, b } => {
-                let equal = codec::varbit_bytes(&self.words, a, &self.packet)
-                    == codec::varbit_bytes(&self.words, b, &self.packet);
+                let equal = codec::varbit_bytes(&self.words, a, packet)
+                    == codec::varbit_bytes(&self.words, b, packet);
                 self.write(to, u64::from(equal));
             }
             Op::ValidUnion { to, union } => {
@@ -173,7 +173,7 @@ impl Machine {
         }
     }
 
-    fn headers_equal(&self, program: &Program, a: u32, b: u32) -> bool {
+    fn headers_equal(&self, program: &Program, packet: &[u8], a: u32, b: u32) -> bool {
         let layout = &program.layout;
         let (a, b) = (&layout.headers[a as usize], &layout.headers[b as usize]);
         if a.kind != b.kind || self.words[a.base as usize] == 0 || self.words[b.base as usize] == 0
@@ -183,8 +183,8 @@ impl Machine {
         let kind = &layout.types[a.kind as usize];
         let same_varbit = match (a.varbit, b.varbit) {
             (Some(a), Some(b)) => {
-                codec::varbit_bytes(&self.words, a, &self.packet)
-                    == codec::varbit_bytes(&self.words, b, &self.packet)
+                codec::varbit_bytes(&self.words, a, packet)
+                    == codec::varbit_bytes(&self.words, b, packet)
             }
             _ => true,
         };

@@ -1,6 +1,8 @@
 //! The interpreter: one packet's frame, the state that outlives packets, and the
 //! instructions that change both.
 
+use std::ops::Range;
+
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
@@ -48,8 +50,8 @@ pub(super) struct Machine {
     pub(super) words: Vec<u64>,
     /// Header vector of a packet that has just arrived.
     initial: Vec<u64>,
-    /// The packet as it arrived.
-    pub(super) packet: Vec<u8>,
+    /// Words of it that may be read before they are written.
+    reset: Vec<Range<usize>>,
     /// First byte the parser has not taken.
     pub(super) cursor: usize,
     /// Bytes counters count.
@@ -94,7 +96,7 @@ impl Machine {
         Self {
             words,
             initial,
-            packet: Vec::with_capacity(2048),
+            reset: program.footprint.reset.clone(),
             cursor: 0,
             ingress_bytes: 0,
             length: 0,
@@ -139,10 +141,12 @@ impl Machine {
         }
     }
 
-    /// Starts a pass of the packet in `packet`: no headers, all metadata 0.
+    /// Starts a pass of a packet: no headers, all metadata 0.
     #[inline]
     pub(super) fn reset(&mut self) {
-        self.words[..self.initial.len()].copy_from_slice(&self.initial);
+        for range in &self.reset {
+            self.words[range.clone()].copy_from_slice(&self.initial[range.clone()]);
+        }
         self.cursor = 0;
         self.marks = Marks::default();
         self.loops = 0;
@@ -197,22 +201,27 @@ impl Machine {
 
     /// Runs code from an instruction to its end.
     #[inline]
-    pub(super) fn run(&mut self, program: &Program, start: u32) -> Flow {
+    pub(super) fn run(&mut self, program: &Program, packet: &[u8], start: u32) -> Flow {
         if self.recorder.is_some() {
-            return self.run_recorded(program, start);
+            return self.run_recorded(program, packet, start);
         }
-        self.run_ops::<false>(program, start)
+        self.run_ops::<false>(program, packet, start)
     }
 
     /// The same; with `RECORDED` each instruction is shown to the recorder first.
-    pub(super) fn run_ops<const RECORDED: bool>(&mut self, program: &Program, start: u32) -> Flow {
+    pub(super) fn run_ops<const RECORDED: bool>(
+        &mut self,
+        program: &Program,
+        packet: &[u8],
+        start: u32,
+    ) -> Flow {
         let ops = program.code.ops.as_slice();
         let mut at = start as usize;
         loop {
             let op = ops[at];
             at += 1;
             if RECORDED {
-                self.observe(program, op);
+                self.observe(program, packet, op);
             }
             match op {
                 Op::End => return Flow::Done,
@@ -306,7 +315,7 @@ impl Machine {
                 }
                 Op::Log { .. } => self.statistics.count_event(Event::LogMessage),
                 Op::Hash { to, calculation } => {
-                    let value = self.calculate(program, calculation);
+                    let value = self.calculate(program, packet, calculation);
                     self.write(to, value);
                 }
                 Op::Fold { to, a, b } => self.combine(to, a, b, |a, b| a % b.max(1)),
@@ -328,43 +337,43 @@ impl Machine {
                     self.execute_meter(program, to, meter, index);
                 }
                 Op::Raise { error } => return Flow::Error(self.word(error)),
-                Op::Advance { bits } => match self.advance(program, self.word(bits)) {
+                Op::Advance { bits } => match self.advance(program, packet, self.word(bits)) {
                     Ok(()) => {}
                     Err(error) => return Flow::Error(error),
                 },
                 Op::Lookahead { to, index } => {
-                    if let Err(error) = self.look_ahead(program, to, index) {
+                    if let Err(error) = self.look_ahead(program, packet, to, index) {
                         return Flow::Error(error);
                     }
                 }
                 Op::Extract { header } => {
-                    if let Err(error) = self.extract(program, header, None) {
+                    if let Err(error) = self.extract(program, packet, header, None) {
                         return Flow::Error(error);
                     }
                 }
                 Op::ExtractVarbit { header, bits } => {
                     let bits = Some(self.word(bits));
-                    if let Err(error) = self.extract(program, header, bits) {
+                    if let Err(error) = self.extract(program, packet, header, bits) {
                         return Flow::Error(error);
                     }
                 }
                 Op::ExtractNext { stack } => {
-                    if let Err(error) = self.extract_next(program, stack, None) {
+                    if let Err(error) = self.extract_next(program, packet, stack, None) {
                         return Flow::Error(error);
                     }
                 }
                 Op::ExtractUnionNext { stack, member } => {
-                    if let Err(error) = self.extract_union_next(program, stack, member) {
+                    if let Err(error) = self.extract_union_next(program, packet, stack, member) {
                         return Flow::Error(error);
                     }
                 }
                 Op::ExtractVarbitNext { stack, bits } => {
                     let bits = Some(self.word(bits));
-                    if let Err(error) = self.extract_next(program, stack, bits) {
+                    if let Err(error) = self.extract_next(program, packet, stack, bits) {
                         return Flow::Error(error);
                     }
                 }
-                other => self.run_header_op(program, other),
+                other => self.run_header_op(program, packet, other),
             }
         }
     }

@@ -38,6 +38,7 @@ mod table;
 mod traced;
 mod wide;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use bits::Bits;
@@ -85,6 +86,14 @@ pub struct Pipeline {
     replicas: Vec<Replica>,
     kept: Vec<(Slot, u64)>,
     saved: Vec<u64>,
+    /// The header vector as ingress left it, while its copies run through egress.
+    vector: Vec<u64>,
+    /// A second buffer for frames: a recirculated packet lies in the first one.
+    spare_frame: Vec<u8>,
+    /// A packet is on its way from ingress through egress in one go.
+    running_direct: bool,
+    /// Copies made meanwhile: packets do not overtake others of their queue.
+    deferred: VecDeque<Queued>,
 }
 
 impl Pipeline {
@@ -116,6 +125,10 @@ impl Pipeline {
             replicas: Vec::new(),
             kept: Vec::new(),
             saved: Vec::new(),
+            vector: Vec::new(),
+            spare_frame: Vec::with_capacity(2048),
+            running_direct: false,
+            deferred: VecDeque::new(),
         }
     }
 

@@ -96,20 +96,10 @@ impl Pool {
 }
 
 impl Body {
-    /// A copy of the packet in the machine.
-    pub(super) fn copy_from(&mut self, machine: &Machine, vector_words: usize) {
+    /// A copy of a packet and of its header vector in the machine.
+    pub(super) fn copy_from(&mut self, machine: &Machine, packet: &[u8], vector_words: usize) {
         self.packet.clear();
-        self.packet.extend_from_slice(&machine.packet);
-        self.save(machine, vector_words);
-    }
-
-    /// The packet in the machine itself; the machine gets an empty buffer.
-    pub(super) fn take_from(&mut self, machine: &mut Machine, vector_words: usize) {
-        std::mem::swap(&mut self.packet, &mut machine.packet);
-        self.save(machine, vector_words);
-    }
-
-    fn save(&mut self, machine: &Machine, vector_words: usize) {
+        self.packet.extend_from_slice(packet);
         self.words.clear();
         self.words.extend_from_slice(&machine.words[..vector_words]);
         self.cursor = machine.cursor;
@@ -118,10 +108,9 @@ impl Body {
         self.truncate = machine.truncate;
     }
 
-    /// Puts the packet into the machine.
-    pub(super) fn restore(&mut self, machine: &mut Machine) {
+    /// Puts the header vector into the machine.
+    pub(super) fn restore(&self, machine: &mut Machine) {
         machine.words[..self.words.len()].copy_from_slice(&self.words);
-        std::mem::swap(&mut self.packet, &mut machine.packet);
         machine.cursor = self.cursor;
         machine.ingress_bytes = self.ingress_bytes;
         machine.length = self.length;

@@ -12,12 +12,13 @@ use crate::trace::{TableLookup, TraceEvent};
 pub(super) fn applies(
     program: &Program,
     machine: &mut Machine,
+    packet: &[u8],
     checksum: &Checksum,
 ) -> Result<bool, DropCause> {
     let Some((code, result)) = checksum.condition else {
         return Ok(true);
     };
-    match machine.run(program, code) {
+    match machine.run(program, packet, code) {
         Flow::Drop(cause) => Err(cause),
         _ => Ok(machine.words[result as usize] != 0),
     }
@@ -27,6 +28,7 @@ pub(super) fn applies(
 pub(super) fn run_parser(
     program: &Program,
     machine: &mut Machine,
+    packet: &[u8],
     key: &mut Vec<u64>,
 ) -> Result<Option<u64>, DropCause> {
     let parser = &program.parser;
@@ -38,7 +40,7 @@ pub(super) fn run_parser(
             return Err(DropCause::ParserLoop);
         }
         let state = &parser.states[state as usize];
-        match machine.run(program, state.code) {
+        match machine.run(program, packet, state.code) {
             Flow::Done => {}
             Flow::Error(error) => return Ok(Some(error)),
             Flow::Drop(cause) => return Err(cause),
@@ -97,6 +99,7 @@ pub(super) fn run_control(
     tables: &mut [TableState],
     profiles: &[Profile],
     machine: &mut Machine,
+    packet: &[u8],
     key: &mut Vec<u64>,
 ) -> Flow {
     let mut next = control.start;
@@ -109,7 +112,7 @@ pub(super) fn run_control(
                 if_true,
                 if_false,
             } => {
-                let flow = machine.run(program, *code);
+                let flow = machine.run(program, packet, *code);
                 let next = if machine.words[*result as usize] != 0 {
                     *if_true
                 } else {
@@ -118,12 +121,18 @@ pub(super) fn run_control(
                 (next, flow)
             }
             ControlNode::Call { action, next } => {
-                let flow = machine.run(program, program.action_code[*action as usize]);
+                let flow = machine.run(program, packet, program.action_code[*action as usize]);
                 (*next, flow)
             }
-            ControlNode::Table(table) => {
-                apply(program, *table as usize, tables, profiles, machine, key)
-            }
+            ControlNode::Table(table) => apply(
+                program,
+                *table as usize,
+                tables,
+                profiles,
+                machine,
+                packet,
+                key,
+            ),
         };
         if let Flow::Drop(_) = flow {
             return flow;
@@ -143,6 +152,7 @@ fn apply(
     tables: &mut [TableState],
     profiles: &[Profile],
     machine: &mut Machine,
+    packet: &[u8],
     key: &mut Vec<u64>,
 ) -> (Next, Flow) {
     let plan = &program.table_plans[table];
@@ -198,22 +208,24 @@ fn apply(
         match &entry.outcome {
             Outcome::Call(bound) => {
                 set_arguments(program.code.arguments, &bound.arguments, machine);
-                return (bound.next, machine.run(program, bound.code));
+                return (bound.next, machine.run(program, packet, bound.code));
             }
             Outcome::Member(member) => {
                 machine.record(|| TraceEvent::Member {
                     member: *member,
                     group: None,
                 });
-                return run_member(program, table, *member, profiles, machine);
+                return run_member(program, table, *member, profiles, machine, packet);
             }
             Outcome::Group(group) => {
-                if let Some(member) = choose_member(program, table, *group, profiles, machine) {
+                if let Some(member) =
+                    choose_member(program, table, *group, profiles, machine, packet)
+                {
                     machine.record(|| TraceEvent::Member {
                         member,
                         group: Some(*group),
                     });
-                    return run_member(program, table, member, profiles, machine);
+                    return run_member(program, table, member, profiles, machine, packet);
                 }
                 machine.statistics.count_event(Event::EmptyGroup);
             }
@@ -225,7 +237,7 @@ fn apply(
     match &state.default {
         Some(bound) => {
             set_arguments(program.code.arguments, &bound.arguments, machine);
-            (bound.next, machine.run(program, bound.code))
+            (bound.next, machine.run(program, packet, bound.code))
         }
         None => (plan.on_miss.unwrap_or(plan.after_none), Flow::Done),
     }
@@ -246,6 +258,7 @@ fn run_member(
     member: u32,
     profiles: &[Profile],
     machine: &mut Machine,
+    packet: &[u8],
 ) -> (Next, Flow) {
     let plan = &program.table_plans[table];
     let profile = program.tables()[table].action_profile;
@@ -258,7 +271,7 @@ fn run_member(
         .on_hit
         .unwrap_or_else(|| next_after(program, table, member.call.action));
     let code = program.action_code[member.call.action.index()];
-    (next, machine.run(program, code))
+    (next, machine.run(program, packet, code))
 }
 
 fn choose_member(
@@ -267,6 +280,7 @@ fn choose_member(
     group: u32,
     profiles: &[Profile],
     machine: &mut Machine,
+    packet: &[u8],
 ) -> Option<u32> {
     let profile = program.tables()[table].action_profile?;
     let members = profiles[profile.index()].group(group)?;
@@ -274,6 +288,6 @@ fn choose_member(
     if members.is_empty() {
         return None;
     }
-    let hash = machine.calculate(program, selector.calculation);
+    let hash = machine.calculate(program, packet, selector.calculation);
     members.get((hash % members.len() as u64) as usize).copied()
 }

@@ -188,8 +188,8 @@ mod tests {
 
     use super::*;
     use crate::pipeline::{
-        ActionCall, Bits, EntryAction, FieldMatch, Pipeline, PipelineConfig, PortId, Queued,
-        TableEntry, TrafficSink,
+        ActionCall, Bits, EmitSink, EntryAction, FieldMatch, Pipeline, PipelineConfig, PortId,
+        Queued, TableEntry, TrafficSink,
     };
     use crate::program::{DigestId, Program};
 
@@ -201,6 +201,10 @@ mod tests {
         }
 
         fn digest(&mut self, _: DigestId, _: &[Bits]) {}
+    }
+
+    impl EmitSink for Full {
+        fn transmit(&mut self, _: PortId, _: &[u8]) {}
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::Pipeline;
 use super::config::PortId;
-use super::forward::{EmitSink, TrafficSink};
+use super::forward::EmitSink;
 use super::machine::{Flow, Machine};
 use super::packet::{DequeueInfo, Queued};
 use super::statistics::DropCause;
@@ -25,7 +25,7 @@ impl Pipeline {
     }
 
     #[cold]
-    pub(super) fn ingress_traced<S: TrafficSink>(
+    pub(super) fn ingress_traced<S: EmitSink>(
         &mut self,
         packet: &[u8],
         port: PortId,
@@ -84,22 +84,22 @@ impl Machine {
     }
 
     #[cold]
-    pub(super) fn run_recorded(&mut self, program: &Program, start: u32) -> Flow {
+    pub(super) fn run_recorded(&mut self, program: &Program, packet: &[u8], start: u32) -> Flow {
         if let Some(recorder) = &mut self.recorder {
             recorder.code_begins(program, start, &self.words, &self.statistics);
         }
-        let flow = self.run_ops::<true>(program, start);
+        let flow = self.run_ops::<true>(program, packet, start);
         let whole = !matches!(flow, Flow::Error(_));
-        let (words, packet, statistics) = (&self.words, &self.packet, &self.statistics);
+        let (words, statistics) = (&self.words, &self.statistics);
         if let Some(recorder) = &mut self.recorder {
             recorder.code_ended(program, start, words, packet, statistics, whole);
         }
         flow
     }
 
-    pub(super) fn observe(&mut self, program: &Program, op: Op) {
+    pub(super) fn observe(&mut self, program: &Program, packet: &[u8], op: Op) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.observe(program, op, &self.words, &self.packet);
+            recorder.observe(program, op, &self.words, packet);
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Ports: network interfaces as packet sockets, and what stands between the pipeline and
 //! the wire: egress queues, rates, impairments, captures.
 //!
-//! [`PortSocket`] and its parts are the only place of the switch with `unsafe` code; the
-//! rest of this module is pure and takes the time as an argument.
+//! `unsafe` code is in the packet sockets, their rings and the waiting only; the rest of
+//! this module is pure and takes the time as an argument.
 
 pub mod checksum;
 pub mod impairment;
 pub mod interface;
+pub mod memory;
 pub mod pcap;
 pub mod queue;
 pub mod rate;
@@ -17,8 +18,11 @@ pub mod transmit;
 pub mod units;
 pub mod vlan;
 
-pub use impairment::{Impairment, ImpairmentCounts, ImpairmentSettings, ImpairmentTable};
+pub use impairment::{
+    Impairment, ImpairmentCounts, ImpairmentError, ImpairmentSettings, ImpairmentTable,
+};
 pub use interface::{Interface, InterfaceError};
+pub use memory::{LinkCounts, LinkReceiver, LinkSender};
 pub use pcap::PcapWriter;
 pub use queue::{EgressQueue, QueueCounts};
 pub use rate::TokenBucket;

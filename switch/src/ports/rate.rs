@@ -12,6 +12,7 @@ pub struct TokenBucket {
     tokens: i128,
     tokens_max: i128,
     refilled_us: u64,
+    overhead_bytes: usize,
 }
 
 /// Tokens of one bit.
@@ -31,7 +32,21 @@ impl TokenBucket {
             tokens: tokens_max,
             tokens_max,
             refilled_us: now_us,
+            overhead_bytes: 0,
         }
+    }
+
+    /// A full bucket again, at a time that may be before the last one.
+    pub fn restart(&mut self, now_us: u64) {
+        self.tokens = self.tokens_max;
+        self.refilled_us = now_us;
+    }
+
+    /// The same bucket, each frame counted with so many bytes more: what a wire spends
+    /// between frames.
+    pub fn with_overhead(mut self, bytes: usize) -> Self {
+        self.overhead_bytes = bytes;
+        self
     }
 
     /// Whether a frame may go at `now_us`.
@@ -47,7 +62,7 @@ impl TokenBucket {
 
     /// Pays for a frame that has gone.
     pub fn charge(&mut self, frame_bytes: usize) {
-        self.tokens -= frame_bytes as i128 * 8 * BIT;
+        self.tokens -= (frame_bytes + self.overhead_bytes) as i128 * 8 * BIT;
     }
 
     /// When the next frame may go; a time that has passed if it may go now.
@@ -100,6 +115,17 @@ mod tests {
         let next_us = bucket.next_us();
         assert!(!bucket.allows(next_us - 1));
         assert!(bucket.allows(next_us));
+    }
+
+    #[test]
+    fn the_wire_between_frames_is_paid_for() {
+        let mut bucket = TokenBucket::new("1mbit".parse().unwrap(), 0).with_overhead(24);
+        while bucket.allows(0) {
+            bucket.charge(976);
+        }
+        let next_us = bucket.next_us();
+        bucket.charge(976);
+        assert_eq!(bucket.next_us() - next_us, 8_000, "1000 bytes at 1 Mbit/s");
     }
 
     #[test]

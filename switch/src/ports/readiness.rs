@@ -70,6 +70,8 @@ pub struct Woken {
     pub ready: bool,
     /// At least one of them has an error.
     pub error: bool,
+    /// The first one is ready.
+    pub first: bool,
 }
 
 /// Waits until one of them is ready or has an error, or `timeout_us` microseconds have
@@ -110,6 +112,7 @@ pub fn wait(interests: &[Interest<'_>], timeout_us: Option<u64>) -> Woken {
     Woken {
         ready: ready > 0,
         error: ready > 0 && polls.iter().any(|poll| poll.revents & bad != 0),
+        first: ready > 0 && polls.first().is_some_and(|poll| poll.revents != 0),
     }
 }
 

@@ -151,6 +151,11 @@ impl ReceiveRing {
         taken
     }
 
+    /// Frames that may wait at a time.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
     /// Whether frames have been too long for the ring since this was last asked, and a
     /// ring opened anew would have room for them: the MTU has been raised.
     pub fn is_outgrown(&mut self, interface: &Interface) -> bool {

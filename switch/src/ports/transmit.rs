@@ -106,6 +106,15 @@ impl TransmitQueue {
         true
     }
 
+    /// Puts a frame in front of all that have been collected; `false` if there is no room.
+    pub fn push_first(&mut self, frame: &[u8]) -> bool {
+        if !self.push(frame) {
+            return false;
+        }
+        self.frames[self.first..self.filled].rotate_right(1);
+        true
+    }
+
     /// Sends what has been collected, as far as the kernel takes it. A frame that it
     /// refuses for good is dropped and counted.
     pub fn flush(&mut self) -> Flushed {

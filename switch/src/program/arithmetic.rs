@@ -148,10 +148,12 @@ impl Assembler<'_> {
                 let index = self.word(index, at)?;
                 let stored = width.div_ceil(64).max(1);
                 let to = self.temporary(stored, at)?;
-                self.emit(Op::Move {
-                    to,
-                    from: self.code.zero,
-                });
+                for limb in 0..stored {
+                    self.emit(Op::Move {
+                        to: to + limb,
+                        from: self.code.zero,
+                    });
+                }
                 self.emit(Op::ReadRegister {
                     to,
                     register: *register,

@@ -15,8 +15,10 @@ mod calculation;
 pub(crate) mod code;
 mod control;
 mod description;
+mod effects;
 mod error;
 mod expression;
+mod footprint;
 mod header_type;
 mod json;
 mod layout;
@@ -43,6 +45,7 @@ use crate::trace::Stage;
 pub(crate) use calculation::{Algorithm, Calculation, Checksum, InputPart};
 pub(crate) use code::Code;
 pub(crate) use control::{Control, ControlNode, Next, Selector};
+pub(crate) use footprint::Footprint;
 pub(crate) use header_type::Piece;
 pub(crate) use layout::{FieldRef, Layout, Slot, ones};
 pub(crate) use metadata::{CoreErrors, FieldList, Intrinsics};
@@ -88,6 +91,7 @@ pub struct Program {
     pub(crate) intrinsics: Intrinsics,
     pub(crate) errors: CoreErrors,
     pub(crate) names: Names,
+    pub(crate) footprint: Footprint,
 }
 
 impl Program {

@@ -7,6 +7,7 @@ use super::calculation::{self, Calculation, Checksum};
 use super::control::{Controls, References};
 use super::description::{ActionInfo, HeaderTypeInfo, Parameter, TableId, ValueSetInfo};
 use super::error::{Problem, ProgramError};
+use super::footprint::Footprint;
 use super::json::Node;
 use super::layout::{FIELD_BITS_MAX, Layout};
 use super::primitive::Objects;
@@ -128,7 +129,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         Some(name) => name.string()?.to_string(),
         None => String::new(),
     };
-    Ok(Program {
+    let mut program = Program {
         name,
         header_types,
         tables: controls.table_infos,
@@ -158,7 +159,10 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         errors,
         names: names::read(&root)?,
         layout,
-    })
+        footprint: Footprint::default(),
+    };
+    program.footprint = Footprint::of(&program);
+    Ok(program)
 }
 
 /// Fills in the table a direct object belongs to.

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace, run};
 use super::rig::{PATIENCE, Rig, settings};
-use wormcast_switch::dataplane::{DataplaneSettings, PortSettings, Snapshot};
-use wormcast_switch::pipeline::PortId;
+use wormcast_switch::dataplane::{PortSettings, Snapshot, SwitchSettings};
 use wormcast_switch::ports::{Interface, ReceiveRing, TransmitQueue};
 
 /// Every frame to an address that begins with 02:…:02 leaves by port 2.
@@ -22,15 +21,14 @@ struct Testbed {
 }
 
 impl Testbed {
-    fn start(change: impl FnOnce(&mut DataplaneSettings)) -> Self {
+    fn start(change: impl FnOnce(&mut SwitchSettings)) -> Self {
         add_link("s1", "h1");
         add_link("s2", "h2");
-        let port = |number, interface: &str| PortSettings {
-            number: PortId(number),
-            interface: interface.to_owned(),
-        };
         let mut settings = settings();
-        settings.ports = vec![port(1, "s1"), port(2, "s2")];
+        settings.ports = vec![
+            PortSettings::interface(1, "s1"),
+            PortSettings::interface(2, "s2"),
+        ];
         change(&mut settings);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -10,7 +10,6 @@ mod links;
 mod messages;
 mod metrics;
 mod network;
-mod programs;
 mod rig;
 mod stream;
 mod trace;

@@ -260,7 +260,7 @@ async fn other_requests_are_refused_and_health_is_told() {
     let (head, body) = ask(&address, "GET /healthz").await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     assert_eq!(body, "ok\n");
-    rig.dataplane.run(|engine| engine.stop()).await.unwrap();
+    rig.stop_dataplane();
     let stopped = async {
         loop {
             let (head, body) = ask(&address, "GET /healthz").await;

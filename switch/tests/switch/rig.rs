@@ -8,8 +8,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
-use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings};
+use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, SwitchSettings};
 use wormcast_switch::log::Log;
+use wormcast_switch::lossless::QueueSettings;
 use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -29,16 +30,18 @@ pub const CPU_PORT: u16 = 510;
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A data plane without interfaces.
-pub fn settings() -> DataplaneSettings {
-    DataplaneSettings {
+pub fn settings() -> SwitchSettings {
+    SwitchSettings {
+        device_id: DEVICE_ID,
+        name: String::new(),
         ports: Vec::new(),
         cpu_port: Some(PortId(CPU_PORT)),
         priorities: 8,
         queue_frames: 1024,
+        queueing: QueueSettings::default(),
         ring_frames: 64,
         port_rate: None,
         impairments: ImpairmentTable::default(),
-        seed: 1,
         capture_directory: None,
     }
 }
@@ -47,6 +50,7 @@ pub fn settings() -> DataplaneSettings {
 pub struct Rig {
     pub dataplane: DataplaneHandle,
     pub server: Server,
+    threads: Dataplane,
     address: String,
 }
 
@@ -55,9 +59,11 @@ impl Rig {
         Self::start_with(&settings()).await
     }
 
-    pub async fn start_with(settings: &DataplaneSettings) -> Self {
-        let (dataplane, from_dataplane) = Dataplane::start(settings, Log::off()).unwrap();
-        let handle = dataplane.handle();
+    pub async fn start_with(settings: &SwitchSettings) -> Self {
+        let settings = DataplaneSettings::single(settings.clone(), 1);
+        let (dataplane, from_dataplane) = Dataplane::start(&settings, Log::off()).unwrap();
+        let handle = dataplane.handle(DEVICE_ID).unwrap();
+        let (_, from_dataplane) = from_dataplane.into_iter().next().unwrap();
         let server_settings = ServerSettings {
             device_id: DEVICE_ID,
             pipeline: PipelineConfig::default(),
@@ -70,8 +76,14 @@ impl Rig {
         Self {
             dataplane: handle,
             server,
+            threads: dataplane,
             address,
         }
+    }
+
+    /// Ends the data plane; the server goes on.
+    pub fn stop_dataplane(&self) {
+        self.threads.stop();
     }
 
     pub async fn connect(&self) -> P4RuntimeClient<Channel> {
@@ -89,6 +101,12 @@ impl Rig {
             .await
             .unwrap();
         controller
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.threads.stop();
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Wire {
     pub digests: Vec<(DigestId, Vec<Bits>)>,
     /// Packets the queue takes; none: any number.
     pub capacity: Option<usize>,
+    /// Packets pass from ingress to egress at once while the queue is empty.
+    pub passes: bool,
 }
 
 impl TrafficSink for Wire {
@@ -27,6 +29,10 @@ impl TrafficSink for Wire {
         }
         self.queue.push_back(packet);
         Ok(())
+    }
+
+    fn passes(&mut self, _port: PortId, _priority: u8, _length_bytes: u32) -> bool {
+        self.passes && self.queue.is_empty()
     }
 
     fn digest(&mut self, digest: DigestId, fields: &[Bits]) {

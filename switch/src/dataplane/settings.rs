@@ -1,0 +1,164 @@
+//! What the data plane is told before it starts.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use crate::lossless::QueueSettings;
+use crate::pipeline::PortId;
+use crate::ports::{BitRate, ImpairmentTable};
+
+/// Most switches of one process.
+pub const SWITCHES_MAX: usize = 4_096;
+
+/// Most threads that move frames.
+pub const WORKERS_MAX: usize = 64;
+
+/// All switches of the process, and the links between them.
+#[derive(Clone, Debug)]
+pub struct DataplaneSettings {
+    /// Switches; no device id twice, at most [`SWITCHES_MAX`].
+    pub switches: Vec<SwitchSettings>,
+    /// Links in memory between ports of these switches.
+    pub links: Vec<LinkSettings>,
+    /// Threads that move frames, 1 to [`WORKERS_MAX`]; each has some of the switches.
+    pub workers: usize,
+    /// Seed of all impairments.
+    pub seed: u64,
+}
+
+impl DataplaneSettings {
+    /// A single switch.
+    pub fn single(switch: SwitchSettings, seed: u64) -> Self {
+        Self {
+            switches: vec![switch],
+            links: Vec::new(),
+            workers: 1,
+            seed,
+        }
+    }
+
+    /// Finds what cannot be.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let count = self.switches.len();
+        if !(1..=SWITCHES_MAX).contains(&count) {
+            return Err(format!(
+                "{count} switches: a process runs 1 to {SWITCHES_MAX}"
+            ));
+        }
+        if !(1..=WORKERS_MAX).contains(&self.workers) {
+            return Err(format!("{} workers: 1 to {WORKERS_MAX}", self.workers));
+        }
+        let mut device_ids = BTreeSet::new();
+        let mut used = BTreeSet::new();
+        for (number, switch) in self.switches.iter().enumerate() {
+            if !device_ids.insert(switch.device_id) {
+                return Err(format!("device id {} is given twice", switch.device_id));
+            }
+            let attached = switch.ports.iter().map(|port| port.number);
+            for port in attached.chain(switch.cpu_port) {
+                let end = LinkEnd {
+                    switch: number,
+                    port,
+                };
+                if !used.insert(end) {
+                    return Err(format!("port {} is given twice", switch.port_name(port)));
+                }
+            }
+        }
+        for end in self.links.iter().flat_map(|link| link.ends) {
+            let Some(switch) = self.switches.get(end.switch) else {
+                return Err(format!(
+                    "a link leads to switch {}: there are 0 to {}",
+                    end.switch,
+                    count - 1
+                ));
+            };
+            if !used.insert(end) {
+                let name = switch.port_name(end.port);
+                return Err(format!("port {name} is given twice"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One switch.
+#[derive(Clone, Debug)]
+pub struct SwitchSettings {
+    /// Device id, as controllers name it.
+    pub device_id: u64,
+    /// Name for logs; empty if it has none.
+    pub name: String,
+    /// Ports that lead out of the process, no number twice.
+    pub ports: Vec<PortSettings>,
+    /// Port that leads to the controller.
+    pub cpu_port: Option<PortId>,
+    /// Egress queues of a port, 1–8.
+    pub priorities: u8,
+    /// Most packets in one egress queue.
+    pub queue_frames: usize,
+    /// How egress queues behave, and whether frames are lost at all.
+    pub queueing: QueueSettings,
+    /// Frames that may wait to be received, for each port.
+    pub ring_frames: usize,
+    /// Rate of every port without one of its own among the impairments.
+    pub port_rate: Option<BitRate>,
+    /// Impairments.
+    pub impairments: ImpairmentTable,
+    /// Directory for captures, if they are wanted.
+    pub capture_directory: Option<PathBuf>,
+}
+
+impl SwitchSettings {
+    /// Name of one of its ports: `SWITCH-ethPORT`, as networks of virtual interfaces have
+    /// them. A switch without a name is called by its device id.
+    pub fn port_name(&self, port: PortId) -> String {
+        if self.name.is_empty() {
+            format!("s{}-eth{}", self.device_id, port.0)
+        } else {
+            format!("{}-eth{}", self.name, port.0)
+        }
+    }
+}
+
+/// A port that leads out of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortSettings {
+    /// Number in the P4 program.
+    pub number: PortId,
+    /// What is attached to it.
+    pub attachment: Attachment,
+}
+
+/// What is attached to a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// A network interface: its name.
+    Interface(String),
+}
+
+impl PortSettings {
+    /// One `-i PORT@INTERFACE`.
+    pub fn interface(number: u16, interface: impl Into<String>) -> Self {
+        Self {
+            number: PortId(number),
+            attachment: Attachment::Interface(interface.into()),
+        }
+    }
+}
+
+/// A link in memory, which carries frames in both directions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkSettings {
+    /// Its two ends; not twice the same.
+    pub ends: [LinkEnd; 2],
+}
+
+/// A port at the end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkEnd {
+    /// Position of the switch in [`DataplaneSettings::switches`].
+    pub switch: usize,
+    /// Port of that switch.
+    pub port: PortId,
+}

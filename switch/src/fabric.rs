@@ -1,0 +1,544 @@
+//! Many switches in one process: the file of `--fabric`.
+//!
+//! Switches, links between their ports, and edge ports on network interfaces. The format
+//! is described in `docs/fabric.md`. Everything is checked here; what is left to fail is
+//! the system's to refuse.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::dataplane::{LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX, SwitchSettings};
+use crate::pipeline::PortId;
+use crate::ports::ImpairmentError;
+
+/// Highest port number: v1model has nine bits for it.
+pub const PORT_MAX: u16 = 511;
+
+/// Names that an error lists before it gives up.
+const NAMES_LISTED: usize = 8;
+
+/// A fabric as its file describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fabric {
+    /// Switches, in the order of the file.
+    pub switches: Vec<FabricSwitch>,
+    links: Vec<FabricLink>,
+    edges: Vec<FabricEdge>,
+}
+
+/// One switch of a fabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FabricSwitch {
+    /// Name.
+    pub name: String,
+    /// Device id; its position in the file unless it is given.
+    pub device_id: u64,
+    /// Program to start with, as p4c-bm2-ss writes it.
+    pub program: Option<PathBuf>,
+    /// Port that leads to the controller, if this switch has its own.
+    pub cpu_port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FabricLink {
+    ends: [LinkEnd; 2],
+    faults: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FabricEdge {
+    end: LinkEnd,
+    interface: String,
+    faults: Vec<(String, String)>,
+}
+
+/// A fabric that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FabricError {
+    /// Not JSON, or not of the format: what serde says, with the place.
+    Json(String),
+    /// Too many switches, or none.
+    SwitchCount(usize),
+    /// A name that no switch can have.
+    Name(String),
+    /// Two switches have one name.
+    NameTwice(String),
+    /// Two switches have one device id: its value and their names.
+    DeviceTwice(u64, String, String),
+    /// Not of the form SWITCH:PORT.
+    End(String),
+    /// No switch has the name: the end, and what there is.
+    NoSwitch(String, String),
+    /// No such port: the end, and why.
+    Port(String, String),
+    /// A port is in two places of the file.
+    PortTwice(String, String, String),
+    /// Two ports have one interface.
+    InterfaceTwice(String, String, String),
+    /// A fault of a link that cannot be: where, and why.
+    Fault(String, ImpairmentError),
+}
+
+impl fmt::Display for FabricError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(message) => f.write_str(message),
+            Self::SwitchCount(count) => {
+                write!(f, "{count} switches: a fabric has 1 to {SWITCHES_MAX}")
+            }
+            Self::Name(name) => write!(
+                f,
+                "`{name}` is not a name of a switch: 1 to 64 letters, digits, `-`, `_` and `.`"
+            ),
+            Self::NameTwice(name) => write!(f, "two switches have the name `{name}`"),
+            Self::DeviceTwice(id, first, second) => write!(
+                f,
+                "switches `{first}` and `{second}` have the same device id {id}"
+            ),
+            Self::End(text) => write!(
+                f,
+                "`{text}` is not a port of a switch: SWITCH:PORT (like s1:3)"
+            ),
+            Self::NoSwitch(end, known) => {
+                write!(f, "`{end}`: there is no such switch; there are {known}")
+            }
+            Self::Port(end, reason) => write!(f, "`{end}`: {reason}"),
+            Self::PortTwice(end, first, second) => {
+                write!(f, "port `{end}` is used twice: in {first} and in {second}")
+            }
+            Self::InterfaceTwice(name, first, second) => write!(
+                f,
+                "interface `{name}` is attached to two ports: in {first} and in {second}"
+            ),
+            Self::Fault(place, error) => write!(f, "{place}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FabricError {}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    program: Option<PathBuf>,
+    cpu_port: Option<u16>,
+    switches: Vec<FileSwitch>,
+    #[serde(default)]
+    links: Vec<FileLink>,
+    #[serde(default)]
+    edges: Vec<FileEdge>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSwitch {
+    name: String,
+    device_id: Option<u64>,
+    program: Option<PathBuf>,
+    cpu_port: Option<u16>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileLink {
+    ends: [String; 2],
+    #[serde(default)]
+    faults: Faults,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileEdge {
+    port: String,
+    interface: String,
+    #[serde(default)]
+    faults: Faults,
+}
+
+/// The same keys and values as `--impair` has.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Faults {
+    loss: Option<String>,
+    duplicate: Option<String>,
+    corrupt: Option<String>,
+    reorder: Option<String>,
+    delay: Option<String>,
+    rate: Option<String>,
+}
+
+impl Faults {
+    fn pairs(self) -> Vec<(String, String)> {
+        let pairs = [
+            ("loss", self.loss),
+            ("duplicate", self.duplicate),
+            ("corrupt", self.corrupt),
+            ("reorder", self.reorder),
+            ("delay", self.delay),
+            ("rate", self.rate),
+        ];
+        let given = |(key, value): (&str, Option<String>)| Some((key.to_owned(), value?));
+        pairs.into_iter().filter_map(given).collect()
+    }
+}
+
+impl Fabric {
+    /// Reads the file. `drop_port`: the port that no link may lead to.
+    pub fn parse(json: &str, drop_port: u16) -> Result<Self, FabricError> {
+        let file: File =
+            serde_json::from_str(json).map_err(|error| FabricError::Json(error.to_string()))?;
+        let count = file.switches.len();
+        if !(1..=SWITCHES_MAX).contains(&count) {
+            return Err(FabricError::SwitchCount(count));
+        }
+        let mut names = BTreeMap::new();
+        let mut device_ids = BTreeMap::new();
+        let mut switches = Vec::with_capacity(count);
+        for (position, switch) in file.switches.into_iter().enumerate() {
+            check_name(&switch.name)?;
+            if names.insert(switch.name.clone(), position).is_some() {
+                return Err(FabricError::NameTwice(switch.name));
+            }
+            let device_id = switch.device_id.unwrap_or(position as u64);
+            if let Some(first) = device_ids.insert(device_id, switch.name.clone()) {
+                return Err(FabricError::DeviceTwice(device_id, first, switch.name));
+            }
+            let cpu_port = switch.cpu_port.or(file.cpu_port);
+            if let Some(port) = cpu_port {
+                check_number(&format!("{}:{port}", switch.name), port, drop_port, None)?;
+            }
+            switches.push(FabricSwitch {
+                name: switch.name,
+                device_id,
+                program: switch.program.or_else(|| file.program.clone()),
+                cpu_port,
+            });
+        }
+        let mut ends = Ends {
+            names,
+            switches: &switches,
+            drop_port,
+            used: BTreeMap::new(),
+        };
+        let mut links = Vec::with_capacity(file.links.len());
+        for (number, link) in file.links.into_iter().enumerate() {
+            let place = format!("links[{number}]");
+            let [first, second] = &link.ends;
+            links.push(FabricLink {
+                ends: [ends.take(first, &place)?, ends.take(second, &place)?],
+                faults: check_faults(&place, link.faults)?,
+            });
+        }
+        let mut interfaces = BTreeMap::new();
+        let mut edges = Vec::with_capacity(file.edges.len());
+        for (number, edge) in file.edges.into_iter().enumerate() {
+            let place = format!("edges[{number}]");
+            let end = ends.take(&edge.port, &place)?;
+            if let Some(first) = interfaces.insert(edge.interface.clone(), place.clone()) {
+                return Err(FabricError::InterfaceTwice(edge.interface, first, place));
+            }
+            edges.push(FabricEdge {
+                end,
+                interface: edge.interface,
+                faults: check_faults(&place, edge.faults)?,
+            });
+        }
+        Ok(Self {
+            switches,
+            links,
+            edges,
+        })
+    }
+
+    /// What the data plane is told: switches in order, and links between them. `common`
+    /// has what the file does not say, and is the same for all switches.
+    pub fn settings(&self, common: &SwitchSettings) -> (Vec<SwitchSettings>, Vec<LinkSettings>) {
+        let own = |switch: &FabricSwitch| SwitchSettings {
+            device_id: switch.device_id,
+            name: switch.name.clone(),
+            ports: Vec::new(),
+            cpu_port: switch.cpu_port.map(PortId).or(common.cpu_port),
+            ..common.clone()
+        };
+        let mut switches: Vec<SwitchSettings> = self.switches.iter().map(own).collect();
+        let mut impair = |end: LinkEnd, faults: &[(String, String)]| {
+            if let Some(argument) = fault_argument(end.port.0, faults) {
+                let added = switches[end.switch].impairments.add(&argument);
+                debug_assert!(added.is_ok(), "checked when the file was read");
+            }
+        };
+        for link in &self.links {
+            link.ends.iter().for_each(|end| impair(*end, &link.faults));
+        }
+        for edge in &self.edges {
+            impair(edge.end, &edge.faults);
+        }
+        for edge in &self.edges {
+            let port = PortSettings::interface(edge.end.port.0, edge.interface.clone());
+            switches[edge.end.switch].ports.push(port);
+        }
+        let links = self
+            .links
+            .iter()
+            .map(|link| LinkSettings { ends: link.ends });
+        (switches, links.collect())
+    }
+
+    /// Links as (device id, port) pairs.
+    pub fn links(&self) -> impl Iterator<Item = [(u64, PortId); 2]> {
+        self.links.iter().map(|link| {
+            link.ends
+                .map(|end| (self.switches[end.switch].device_id, end.port))
+        })
+    }
+}
+
+/// Ports that links and edges may take, each once.
+struct Ends<'a> {
+    names: BTreeMap<String, usize>,
+    switches: &'a [FabricSwitch],
+    drop_port: u16,
+    used: BTreeMap<LinkEnd, String>,
+}
+
+impl Ends<'_> {
+    fn take(&mut self, text: &str, place: &str) -> Result<LinkEnd, FabricError> {
+        let malformed = || FabricError::End(text.to_owned());
+        let (name, number) = text.rsplit_once(':').ok_or_else(malformed)?;
+        let number: u64 = number.parse().map_err(|_| malformed())?;
+        let Some(&switch) = self.names.get(name) else {
+            let known = list(self.switches.iter().map(|switch| switch.name.clone()));
+            return Err(FabricError::NoSwitch(text.to_owned(), known));
+        };
+        let number = u16::try_from(number).unwrap_or(u16::MAX);
+        let cpu_port = self.switches[switch].cpu_port;
+        check_number(text, number, self.drop_port, cpu_port)?;
+        let end = LinkEnd {
+            switch,
+            port: PortId(number),
+        };
+        match self.used.insert(end, place.to_owned()) {
+            Some(first) => Err(FabricError::PortTwice(
+                text.to_owned(),
+                first,
+                place.to_owned(),
+            )),
+            None => Ok(end),
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), FabricError> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if (1..=64).contains(&name.len()) && name.bytes().all(good) {
+        Ok(())
+    } else {
+        Err(FabricError::Name(name.to_owned()))
+    }
+}
+
+fn check_number(
+    end: &str,
+    number: u16,
+    drop_port: u16,
+    cpu_port: Option<u16>,
+) -> Result<(), FabricError> {
+    let reason = if number > PORT_MAX {
+        format!("ports are 0 to {PORT_MAX}")
+    } else if number == drop_port {
+        format!("port {number} is the drop port")
+    } else if Some(number) == cpu_port {
+        format!("port {number} is the CPU port")
+    } else {
+        return Ok(());
+    };
+    Err(FabricError::Port(end.to_owned(), reason))
+}
+
+fn check_faults(place: &str, faults: Faults) -> Result<Vec<(String, String)>, FabricError> {
+    let faults = faults.pairs();
+    if let Some(argument) = fault_argument(0, &faults) {
+        crate::ports::ImpairmentTable::default()
+            .add(&argument)
+            .map_err(|error| FabricError::Fault(place.to_owned(), error))?;
+    }
+    Ok(faults)
+}
+
+/// What `--impair` would be given for a port.
+fn fault_argument(port: u16, faults: &[(String, String)]) -> Option<String> {
+    let pairs: Vec<String> = faults
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    (!pairs.is_empty()).then(|| format!("{port}:{}", pairs.join(",")))
+}
+
+/// The first few of many, and how many more there are.
+pub(crate) fn list(mut names: impl ExactSizeIterator<Item = String>) -> String {
+    let count = names.len();
+    let mut text = Vec::from_iter(names.by_ref().take(NAMES_LISTED)).join(", ");
+    if count > NAMES_LISTED {
+        text += &format!(" and {} more", count - NAMES_LISTED);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataplane::Attachment;
+
+    const TWO: &str = r#"{
+        "program": "a.json", "cpu_port": 510,
+        "switches": [
+            {"name": "s0"},
+            {"name": "s1", "device_id": 7, "program": "b.json", "cpu_port": 255}
+        ],
+        "links": [{"ends": ["s0:1", "s1:2"], "faults": {"rate": "10mbit", "loss": "1%"}}],
+        "edges": [{"port": "s1:0", "interface": "eth1"}]
+    }"#;
+
+    fn common() -> SwitchSettings {
+        SwitchSettings {
+            device_id: 0,
+            name: String::new(),
+            ports: Vec::new(),
+            cpu_port: None,
+            priorities: 8,
+            queue_frames: 100,
+            queueing: Default::default(),
+            ring_frames: 64,
+            port_rate: None,
+            impairments: Default::default(),
+            capture_directory: None,
+        }
+    }
+
+    #[test]
+    fn a_file_becomes_settings() {
+        let fabric = Fabric::parse(TWO, 511).unwrap();
+        let (switches, links) = fabric.settings(&common());
+        assert_eq!(switches.len(), 2);
+        assert_eq!((switches[0].device_id, switches[1].device_id), (0, 7));
+        assert_eq!(fabric.switches[0].program, Some("a.json".into()));
+        assert_eq!(fabric.switches[1].program, Some("b.json".into()));
+        assert_eq!(switches[0].cpu_port, Some(PortId(510)));
+        assert_eq!(switches[1].cpu_port, Some(PortId(255)));
+        assert_eq!(switches[1].ports[0].number, PortId(0));
+        assert_eq!(
+            switches[1].ports[0].attachment,
+            Attachment::Interface("eth1".to_owned())
+        );
+        let end = |switch, port| LinkEnd {
+            switch,
+            port: PortId(port),
+        };
+        assert_eq!(links[0].ends, [end(0, 1), end(1, 2)]);
+        let rate = switches[1].impairments.settings(2).rate;
+        assert_eq!(rate.unwrap().bits_per_s(), 10_000_000);
+        assert!(switches[1].impairments.settings(0).rate.is_none());
+        let links: Vec<_> = fabric.links().collect();
+        assert_eq!(links, [[(0, PortId(1)), (7, PortId(2))]]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_what_can() {
+        let names = |count: usize| -> String {
+            let one = |number| format!(r#"{{"name": "s{number}"}}"#);
+            Vec::from_iter((0..count).map(one)).join(",")
+        };
+        let with = |rest: &str| format!(r#"{{"switches": [{}]{rest}}}"#, names(10));
+        let cases = [
+            ("{".to_owned(), "EOF while parsing"),
+            (
+                with(r#", "link": []"#),
+                "unknown field `link`, expected one of `program`",
+            ),
+            (
+                with(r#", "links": [], "links": []"#),
+                "duplicate field `links`",
+            ),
+            (
+                r#"{"switches": []}"#.to_owned(),
+                "0 switches: a fabric has 1 to 4096",
+            ),
+            (
+                format!(r#"{{"switches": [{}]}}"#, names(4097)),
+                "4097 switches",
+            ),
+            (
+                r#"{"switches": [{"name": "a b"}]}"#.to_owned(),
+                "`a b` is not a name",
+            ),
+            (
+                r#"{"switches": [{"name": "a"}, {"name": "a"}]}"#.to_owned(),
+                "two switches have the name `a`",
+            ),
+            (
+                r#"{"switches": [{"name": "a"}, {"name": "b", "device_id": 0}]}"#.to_owned(),
+                "switches `a` and `b` have the same device id 0",
+            ),
+            (
+                with(r#", "links": [{"ends": ["s1:1", "s77:1"]}]"#),
+                "`s77:1`: there is no such switch; there are s0, s1, s2, s3, s4, s5, s6, s7 \
+                 and 2 more",
+            ),
+            (
+                with(r#", "links": [{"ends": ["s1", "s2:1"]}]"#),
+                "`s1` is not a port of a switch: SWITCH:PORT (like s1:3)",
+            ),
+            (
+                with(r#", "links": [{"ends": ["s1:512", "s2:1"]}]"#),
+                "`s1:512`: ports are 0 to 511",
+            ),
+            (
+                with(r#", "links": [{"ends": ["s1:99999999999", "s2:1"]}]"#),
+                "`s1:99999999999`: ports are 0 to 511",
+            ),
+            (
+                with(r#", "links": [{"ends": ["s1:511", "s2:1"]}]"#),
+                "port 511 is the drop port",
+            ),
+            (
+                with(r#", "cpu_port": 9, "links": [{"ends": ["s1:9", "s2:1"]}]"#),
+                "`s1:9`: port 9 is the CPU port",
+            ),
+            (with(r#", "cpu_port": 511"#), "port 511 is the drop port"),
+            (
+                with(r#", "links": [{"ends": ["s1:1", "s1:1"]}]"#),
+                "port `s1:1` is used twice: in links[0] and in links[0]",
+            ),
+            (
+                with(
+                    r#", "links": [{"ends": ["s1:1", "s2:1"]}],
+                    "edges": [{"port": "s2:1", "interface": "e"}]"#,
+                ),
+                "port `s2:1` is used twice: in links[0] and in edges[0]",
+            ),
+            (
+                with(
+                    r#", "edges": [{"port": "s2:1", "interface": "e"},
+                    {"port": "s2:2", "interface": "e"}]"#,
+                ),
+                "interface `e` is attached to two ports: in edges[0] and in edges[1]",
+            ),
+            (
+                with(r#", "links": [{"ends": ["s1:1", "s2:1"], "faults": {"los": "1"}}]"#),
+                "unknown field `los`, expected one of `loss`, `duplicate`",
+            ),
+            (
+                with(r#", "links": [{"ends": ["s1:1", "s2:1"], "faults": {"loss": "2"}}]"#),
+                "links[0]: `2` is not a probability",
+            ),
+        ];
+        for (json, expected) in cases {
+            let error = Fabric::parse(&json, 511).unwrap_err().to_string();
+            assert!(error.contains(expected), "{json}: {error}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Every way a packet can take through the pipeline gives the same: queued between ingress
+//! and egress or passed through in one go.
+//!
+//! All programs of the repository, and those of `STF_PROGRAMS`, run on random and on mutated
+//! valid packets, with random table entries.
+
+mod programs;
+#[path = "../wire/mod.rs"]
+mod wire;
+
+use programs::{Case, cases};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+use wire::{Wire, forward};
+use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
+
+/// One way to run a pipeline.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    passes: bool,
+}
+
+const WAYS: [Way; 2] = [Way { passes: false }, Way { passes: true }];
+
+/// Everything that can be seen of a pipeline after some packets.
+fn observe(pipeline: &mut Pipeline, wire: &Wire) -> Vec<String> {
+    let mut seen = vec![
+        format!("{:?}", pipeline.statistics()),
+        format!("{:?}", wire.sent),
+        format!("{:?}", wire.digests),
+    ];
+    seen.extend(programs::state(pipeline));
+    seen
+}
+
+fn run(case: &Case, way: Way, seed: u64, packets: &[(u16, Vec<u8>)]) -> Vec<String> {
+    let config = PipelineConfig::default();
+    let mut pipeline = Pipeline::new(case.program.clone(), config);
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    programs::fill(&mut pipeline, &mut generator);
+    let mut wire = Wire {
+        passes: way.passes,
+        ..Wire::default()
+    };
+    for (number, (port, packet)) in packets.iter().enumerate() {
+        let now_us = 1_000 + number as u64 * 37;
+        forward(&mut pipeline, &mut wire, *port, packet, now_us, 0);
+    }
+    observe(&mut pipeline, &wire)
+}
+
+fn compare(case: &Case, seed: u64, packets_max: usize) {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
+    let packets: Vec<(u16, Vec<u8>)> = (0..packets_max)
+        .map(|_| {
+            let port = (generator.next_u32() % 9) as u16;
+            (port, programs::packet(case, &mut generator))
+        })
+        .collect();
+    let expected = run(case, WAYS[0], seed, &packets);
+    for way in &WAYS[1..] {
+        let seen = run(case, *way, seed, &packets);
+        for (expected, seen) in expected.iter().zip(&seen) {
+            assert_eq!(
+                expected, seen,
+                "{} differs, {way:?}, seed {seed}",
+                case.name
+            );
+        }
+    }
+}
+
+#[test]
+fn all_ways_are_equal() {
+    let cases = cases();
+    assert!(cases.len() > 8, "the programs of the repository");
+    for case in &cases {
+        for seed in 0..24 {
+            compare(case, seed, 40);
+        }
+    }
+}

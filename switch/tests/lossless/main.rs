@@ -1,0 +1,7 @@
+//! Fabrics that lose nothing, on virtual time.
+
+mod deadlock;
+mod host;
+mod incast;
+mod network;
+mod storm;

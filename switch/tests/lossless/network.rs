@@ -1,0 +1,200 @@
+//! Switches, links and hosts, put together.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wormcast_switch::dataplane::{
+    LinkEnd, LinkSettings, LosslessSnapshot, SwitchSettings, VirtualFabric,
+};
+use wormcast_switch::lossless::{LosslessSettings, QueueSettings, SchedulerKind};
+use wormcast_switch::pipeline::{
+    ActionCall, Bits, EntryAction, FieldMatch, Pipeline, PipelineConfig, PortId, TableEntry,
+};
+use wormcast_switch::ports::{BitRate, ImpairmentTable};
+use wormcast_switch::program::Program;
+
+use super::host::{Flow, Host};
+
+/// Time of one step.
+pub const STEP_US: u64 = 10;
+
+pub fn rate(text: &str) -> BitRate {
+    text.parse().unwrap()
+}
+
+/// Port of a switch.
+pub fn end(switch: usize, port: u16) -> LinkEnd {
+    LinkEnd {
+        switch,
+        port: PortId(port),
+    }
+}
+
+/// The worm data plane with all these ports known.
+fn pipeline(ports: &[u16]) -> Pipeline {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/compiled/wormcast.json");
+    let program = Arc::new(Program::from_json(&std::fs::read_to_string(path).unwrap()).unwrap());
+    let mut pipeline = Pipeline::new(Arc::clone(&program), PipelineConfig::default());
+    let table = program.table("ingress.ports").unwrap();
+    let action = program.table_action(table, "ingress.port_known").unwrap();
+    for port in ports {
+        let entry = TableEntry {
+            key: vec![FieldMatch::Exact(Bits::from_u64(u64::from(*port)))],
+            priority: 0,
+            action: EntryAction::Call(ActionCall {
+                action,
+                arguments: Vec::new(),
+            }),
+        };
+        pipeline.insert_entry(table, &entry).unwrap();
+    }
+    pipeline
+}
+
+/// A fabric and its hosts.
+pub struct Network {
+    pub fabric: VirtualFabric,
+    pub hosts: Vec<(LinkEnd, Host)>,
+}
+
+impl Network {
+    /// `links` as ((switch, port), (switch, port)), `hosts` as (switch, port). Hosts are
+    /// numbered in order. Switches have ports 0 to 15.
+    pub fn new(
+        switches: usize,
+        links: &[((usize, u16), (usize, u16))],
+        hosts: &[(usize, u16)],
+        change: impl Fn(usize, &mut LosslessSettings),
+    ) -> Self {
+        let settings: Vec<SwitchSettings> = (0..switches)
+            .map(|number| {
+                let mut lossless = LosslessSettings::default();
+                lossless.response_us = Some(100);
+                lossless.watchdog = None;
+                change(number, &mut lossless);
+                SwitchSettings {
+                    device_id: number as u64 + 1,
+                    name: String::new(),
+                    ports: Vec::new(),
+                    cpu_port: None,
+                    priorities: 8,
+                    queue_frames: 64,
+                    queueing: QueueSettings {
+                        lossless: Some(lossless),
+                        scheduler: SchedulerKind::FAIR,
+                        ecn_threshold: None,
+                    },
+                    ring_frames: 64,
+                    port_rate: None,
+                    impairments: ImpairmentTable::default(),
+                    capture_directory: None,
+                }
+            })
+            .collect();
+        let links: Vec<LinkSettings> = links
+            .iter()
+            .map(|(one, other)| LinkSettings {
+                ends: [end(one.0, one.1), end(other.0, other.1)],
+            })
+            .collect();
+        let ends: Vec<LinkEnd> = hosts.iter().map(|host| end(host.0, host.1)).collect();
+        let mut fabric = VirtualFabric::new(&settings, &links, &ends).unwrap();
+        for number in 0..switches {
+            fabric
+                .engine(number)
+                .install(pipeline(&(0..16).collect::<Vec<_>>()));
+        }
+        let link_rate = |end: &LinkEnd| {
+            let queueing = &settings[end.switch].queueing;
+            queueing.lossless.as_ref().unwrap().link_of(end.port.0).rate
+        };
+        let host =
+            |(number, end): (usize, &LinkEnd)| (*end, Host::new(number as u16, link_rate(end)));
+        Self {
+            hosts: ends.iter().enumerate().map(host).collect(),
+            fabric,
+        }
+    }
+
+    /// A host sends worms along a route without end.
+    pub fn add_flow(&mut self, host: usize, route: &[u8], class2: bool, length: usize) {
+        let flow = Flow {
+            route: route.to_vec(),
+            class2,
+            length,
+        };
+        self.hosts[host].1.flows.push(flow);
+    }
+
+    /// Everybody stops sending anew.
+    pub fn stop(&mut self) {
+        for (_, host) in &mut self.hosts {
+            host.flows.clear();
+        }
+    }
+
+    pub fn run(&mut self, time_us: u64) {
+        let until_us = self.fabric.now_us() + time_us;
+        while self.fabric.now_us() < until_us {
+            let now_us = self.fabric.now_us();
+            for (end, host) in &mut self.hosts {
+                self.fabric.receive(*end, |frame| host.take(frame, now_us));
+                while let Some(frame) = host.poll(now_us) {
+                    assert!(self.fabric.send(*end, &frame), "the link of a host is full");
+                }
+            }
+            self.fabric.step(STEP_US);
+        }
+    }
+
+    pub fn lossless(&mut self, switch: usize) -> LosslessSnapshot {
+        self.fabric.engine(switch).snapshot().lossless.unwrap()
+    }
+
+    pub fn sent(&self) -> u64 {
+        let sent = self.hosts.iter().flat_map(|(_, host)| host.sent.values());
+        sent.sum()
+    }
+
+    pub fn received(&self) -> u64 {
+        self.hosts
+            .iter()
+            .map(|(_, host)| host.received_frames())
+            .sum()
+    }
+
+    /// Every frame that was sent has arrived, once and in order, and nothing was dropped.
+    ///
+    /// Gives how often frames were left in front of a switch because its headroom was full.
+    pub fn assert_lossless(&mut self, switches: usize) -> u64 {
+        let mut held_back = 0;
+        for switch in 0..switches {
+            let snapshot = self.fabric.engine(switch).snapshot();
+            let drops = snapshot
+                .pipeline
+                .iter()
+                .filter(|(name, _)| name.starts_with("drop."));
+            for (name, count) in drops {
+                assert_eq!(*count, 0, "switch {switch}: {name}");
+            }
+            let lossless = snapshot.lossless.unwrap();
+            for port in &lossless.ports {
+                assert_eq!((port.headroom_full, port.storm_drops), (0, 0), "{port:?}");
+                held_back += port.held_back;
+            }
+            assert!(lossless.held_bytes_max <= lossless.buffer_bytes);
+            for queue in &lossless.queues {
+                assert!(queue.held_bytes_max <= queue.limit_bytes, "{queue:?}");
+            }
+            assert_eq!(lossless.held_bytes, 0, "switch {switch} still holds frames");
+        }
+        assert_eq!(self.sent(), self.received());
+        for (_, host) in &self.hosts {
+            for (from, numbers) in &host.received {
+                let in_order = numbers.iter().copied().eq(0..numbers.len() as u32);
+                assert!(in_order, "worms of {from:?} to {}", host.source);
+            }
+        }
+        held_back
+    }
+}
