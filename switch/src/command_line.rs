@@ -1,13 +1,13 @@
 //! The command line: that of BMv2's `simple_switch_grpc`, and more.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
-use crate::compatibility::{Unsupported, WithoutEffect};
-use wormcast_switch::dataplane::{Attachment, PortSettings};
+use crate::compatibility::{DropIn, Personality, Unsupported, WithoutEffect};
+use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
 use wormcast_switch::p4rt::Address;
@@ -18,6 +18,9 @@ use wormcast_switch::trace::{Filter, Format};
 
 /// Highest port number: v1model has nine bits for it.
 const PORT_MAX: u16 = 511;
+
+/// Where the P4Runtime server listens unless it is said.
+const DEFAULT_ADDRESS: &str = "0.0.0.0:9559";
 
 /// Version of the BMv2 JSON format this reads.
 const JSON_VERSION: &str = "2.23";
@@ -51,9 +54,19 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     device_id: u64,
 
+    /// Run many switches, with links in memory between them: a JSON file (see
+    /// docs/fabric.md); controllers tell them apart by device id
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["interface", "device_id"])]
+    fabric: Option<PathBuf>,
+
+    /// Threads that move frames; the switches of a fabric are spread over them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
+    workers: u16,
+
     /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
-    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:9559")]
-    grpc_server_addr: Address,
+    /// [default: 0.0.0.0:9559]
+    #[arg(long, value_name = "ADDR")]
+    grpc_server_addr: Option<Address>,
 
     /// Port that leads to the controller; without it there are no packet-ins and packet-outs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(PORT_MAX)))]
@@ -64,8 +77,9 @@ struct Arguments {
     drop_port: u16,
 
     /// Egress queues of a port, served from the highest priority down
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
-    priority_queues: u8,
+    /// [default: 8; called as simple_switch or simple_switch_grpc 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
+    priority_queues: Option<u8>,
 
     /// Most packets in one egress queue; more are dropped and counted
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -145,6 +159,9 @@ struct Arguments {
     lossless: LosslessArguments,
 
     #[command(flatten)]
+    drop_in: DropIn,
+
+    #[command(flatten)]
     without_effect: WithoutEffect,
 
     #[command(flatten)]
@@ -160,8 +177,14 @@ pub struct Settings {
     pub ports: Vec<PortSettings>,
     /// Device id.
     pub device_id: u64,
-    /// Where the server listens.
+    /// File of many switches.
+    pub fabric: Option<PathBuf>,
+    /// Threads that move frames.
+    pub workers: usize,
+    /// Where the P4Runtime server listens.
     pub address: Address,
+    /// Whether there has to be one.
+    pub p4runtime: P4Runtime,
     /// Port that leads to the controller.
     pub cpu_port: Option<PortId>,
     /// Port that drops.
@@ -192,6 +215,10 @@ pub struct Settings {
     pub log: LogTo,
     /// Least level that is logged.
     pub log_level: Level,
+    /// Programs may be swapped over Thrift.
+    pub swap: bool,
+    /// What BMv2 has as well.
+    pub drop_in: DropIn,
     /// Options that were given and have no effect, for a note.
     pub notes: Vec<String>,
 }
@@ -205,6 +232,17 @@ pub struct TraceSettings {
     pub file: Option<PathBuf>,
     /// How it is written.
     pub format: Format,
+}
+
+/// Whether there has to be a P4Runtime server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum P4Runtime {
+    /// Yes.
+    Needed,
+    /// Only if its address is free.
+    IfFree,
+    /// There is none.
+    None,
 }
 
 /// Where the log goes.
@@ -237,6 +275,10 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Task, clap::Erro
         separated |= first;
         !first
     });
+    let mut arguments = join_capture_directory(arguments).into_iter().peekable();
+    let personality = arguments
+        .peek()
+        .map_or_else(Personality::default, |program| Personality::of(program));
     let arguments = Arguments::try_parse_from(arguments)?;
     if let Some(shell) = arguments.completions {
         let mut script = Vec::new();
@@ -252,19 +294,34 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Task, clap::Erro
         return Ok(Task::Print(format!("{JSON_VERSION}\n")));
     }
     arguments
-        .check()
+        .check(personality)
         .map(|settings| Task::Run(Box::new(settings)))
 }
 
+/// Scripts give `--pcap DIR` as well as `--pcap=DIR`, and `--pcap` before a program. What
+/// follows is the directory if it is one.
+fn join_capture_directory(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for argument in arguments {
+        match joined.last_mut() {
+            Some(last) if last == "--pcap" && Path::new(&argument).is_dir() => {
+                *last = format!("--pcap={argument}");
+            }
+            _ => joined.push(argument),
+        }
+    }
+    joined
+}
+
 impl Arguments {
-    fn check(self) -> Result<Settings, clap::Error> {
+    fn check(self, personality: Personality) -> Result<Settings, clap::Error> {
         let fail = |message: String| {
             Err(Self::command().error(clap::error::ErrorKind::ValueValidation, message))
         };
         if let Some(refusal) = self.unsupported.refusal() {
             return fail(refusal);
         }
-        if self.json.is_none() && !self.no_p4 {
+        if self.json.is_none() && !self.no_p4 && self.fabric.is_none() {
             return fail("no program: give the JSON of one, or --no-p4".to_owned());
         }
         if self.cpu_port == Some(self.drop_port) {
@@ -280,7 +337,7 @@ impl Arguments {
             if !numbers.insert(number) {
                 return fail(format!("port {number} has two interfaces"));
             }
-            let Attachment::Interface(interface) = &port.attachment;
+            let interface = port.attachment.name();
             if !names.insert(interface) {
                 return fail(format!("interface {interface} is attached to two ports"));
             }
@@ -305,9 +362,13 @@ impl Arguments {
             .named_ports()
             .find(|number| !numbers.contains(number))
         {
-            return fail(format!(
-                "--impair names port {number}, which has no interface"
-            ));
+            return fail(match self.fabric {
+                None => format!("--impair names port {number}, which has no interface"),
+                Some(_) => format!(
+                    "--impair names port {number}: with --fabric, the file has the faults of \
+                     single ports, and --impair those of all"
+                ),
+            });
         }
         if let Some(directory) = &self.pcap
             && !directory.is_dir()
@@ -321,18 +382,45 @@ impl Arguments {
             Ok(queueing) => queueing,
             Err(error) => return fail(error.to_string()),
         };
+        let mut ports = self.interface;
+        if self.drop_in.use_files.is_some() {
+            if self.pcap.is_some() {
+                return fail(
+                    "--pcap has no use with --use-files, which writes captures".to_owned(),
+                );
+            }
+            // BMv2 opens them in this order, which matters where they are named pipes.
+            ports.sort_by_key(|port| port.number);
+            for port in &mut ports {
+                port.attachment = Attachment::Files(port.attachment.name().to_owned());
+            }
+        }
         let mut notes = self.without_effect.notes();
         if self.no_p4 && self.json.is_some() {
             notes.push("the program is ignored because of --no-p4".to_owned());
         }
         Ok(Settings {
             json: self.json.filter(|_| !self.no_p4),
-            ports: self.interface,
+            ports,
             device_id: self.device_id,
-            address: self.grpc_server_addr,
+            fabric: self.fabric,
+            workers: usize::from(self.workers),
+            p4runtime: match (&self.grpc_server_addr, personality) {
+                (Some(_), _) => P4Runtime::Needed,
+                (None, Personality::SimpleSwitch) => P4Runtime::None,
+                // Whoever names a Thrift port can do without P4Runtime, as several
+                // simple_switch of one machine can.
+                (None, _) if self.drop_in.thrift_port.is_some() => P4Runtime::IfFree,
+                (None, _) => P4Runtime::Needed,
+            },
+            address: self
+                .grpc_server_addr
+                .unwrap_or_else(|| Address::Tcp(DEFAULT_ADDRESS.to_owned())),
             cpu_port: self.cpu_port.map(PortId),
             drop_port: PortId(self.drop_port),
-            priority_queues: self.priority_queues,
+            priority_queues: self
+                .priority_queues
+                .unwrap_or(personality.priority_queues()),
             queue_frames: self.queue_frames as usize,
             queueing,
             ring_frames: self.ring_frames as usize,
@@ -353,6 +441,8 @@ impl Arguments {
                 (false, None) => LogTo::Nowhere,
             },
             log_level: self.log_level,
+            swap: !self.drop_in.disable_swap && (self.drop_in.enable_swap || personality.swap()),
+            drop_in: self.drop_in,
             notes,
         })
     }
@@ -413,14 +503,9 @@ mod tests {
         assert_eq!(settings.address.to_string(), "0.0.0.0:50051");
         assert_eq!(settings.log, LogTo::Console);
         assert_eq!(settings.log_level, Level::Debug);
+        assert_eq!(settings.drop_in.thrift_port, Some(9090));
         assert_eq!(settings.capture_directory, Some(PathBuf::from(".")));
-        assert_eq!(
-            settings.notes,
-            [
-                "--thrift-port has no effect here",
-                "--nanolog has no effect here"
-            ]
-        );
+        assert_eq!(settings.notes, ["--nanolog has no effect here"]);
     }
 
     #[test]
@@ -430,6 +515,38 @@ mod tests {
         assert_eq!((settings.drop_port, settings.cpu_port), (PortId(511), None));
         assert_eq!(settings.log, LogTo::Nowhere);
         assert!(settings.notes.is_empty());
+    }
+
+    /// The command lines of p4c's test driver and of Mininet scripts for simple_switch.
+    #[test]
+    fn the_command_line_of_simple_switch() {
+        let arguments = "/usr/bin/simple_switch -i 2@/tmp/b -i 1@/tmp/a --use-files 0 \
+             --log-file /tmp/log --log-flush --thrift-port 9123 --device-id 7 prog.json";
+        let arguments = arguments.split_whitespace().map(str::to_owned);
+        let Ok(Task::Run(settings)) = parse(arguments) else {
+            panic!()
+        };
+        assert_eq!(settings.p4runtime, P4Runtime::None);
+        assert_eq!((settings.priority_queues, settings.swap), (1, false));
+        let files = |name: &str| Attachment::Files(name.to_owned());
+        let attached = settings.ports.iter().map(|port| &port.attachment);
+        let attached: Vec<&Attachment> = attached.collect();
+        assert_eq!(attached, [&files("/tmp/a"), &files("/tmp/b")]);
+        let settings = run("--pcap /tmp prog.json");
+        assert_eq!(settings.capture_directory, Some(PathBuf::from("/tmp")));
+        let settings = run("--pcap prog.json");
+        assert_eq!(settings.capture_directory, Some(PathBuf::from(".")));
+        assert_eq!(settings.json, Some(PathBuf::from("prog.json")));
+        let settings = run("--thrift-port 9123 prog.json");
+        assert_eq!(settings.p4runtime, P4Runtime::IfFree);
+        assert_eq!(run("prog.json").p4runtime, P4Runtime::Needed);
+        let arguments = "simple_switch_grpc --no-p4 --disable-swap -- --priority-queues 3";
+        let arguments = arguments.split_whitespace().map(str::to_owned);
+        let Ok(Task::Run(settings)) = parse(arguments) else {
+            panic!()
+        };
+        assert_eq!(settings.p4runtime, P4Runtime::Needed);
+        assert_eq!((settings.priority_queues, settings.swap), (3, false));
     }
 
     #[test]
@@ -465,12 +582,28 @@ mod tests {
                 "--no-p4 --impair 3:loss=0.7",
                 "--impair names port 3, which has no interface",
             ),
+            ("--fabric f.json -i 1@a", "cannot be used with"),
+            ("--fabric f.json --device-id 1", "cannot be used with"),
+            (
+                "--fabric f.json --impair 3:loss=0.7",
+                "--impair names port 3: with --fabric",
+            ),
+            ("--no-p4 --workers 0", "0 is not in 1..=64"),
             ("--no-p4 --port-rate 7", "`7` is not a rate"),
             (
                 "--no-p4 --pcap=/no/such/place",
                 "there is no directory /no/such/place",
             ),
-            ("--no-p4 --use-files 3", "--use-files is not supported"),
+            ("--no-p4 --use-files many", "invalid value 'many'"),
+            ("--no-p4 --use-files 3 --pcap", "--pcap has no use"),
+            (
+                "--no-p4 --packet-in ipc:///tmp/a",
+                "--packet-in is not supported",
+            ),
+            (
+                "--no-p4 --enable-swap --disable-swap",
+                "cannot be used with",
+            ),
             (
                 "--no-p4 --grpc-server-ssl",
                 "--grpc-server-ssl is not supported: TLS",

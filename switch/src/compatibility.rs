@@ -2,13 +2,68 @@
 
 use std::path::PathBuf;
 
+/// Options of simple_switch and simple_switch_grpc that work here as they do there.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "As simple_switch and simple_switch_grpc have them")]
+pub struct DropIn {
+    /// TCP port of the Thrift server for simple_switch_CLI [default: 9090, if it is free]
+    #[arg(long, value_name = "N")]
+    pub thrift_port: Option<u16>,
+    /// Let programs be swapped over Thrift
+    #[arg(long)]
+    pub enable_swap: bool,
+    /// Do not let programs be swapped over Thrift
+    #[arg(long, conflicts_with = "enable_swap")]
+    pub disable_swap: bool,
+    /// Take frames from IFACE_in.pcap and write them to IFACE_out.pcap, this many seconds
+    /// after the start
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub use_files: Option<i32>,
+    /// Begin with a state that `serialize_state` of simple_switch_CLI has saved
+    #[arg(long, value_name = "FILE", conflicts_with = "no_p4")]
+    pub restore_state: Option<PathBuf>,
+}
+
+/// Which of BMv2's binaries this one stands for, by the name it was called with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Personality {
+    /// `simple_switch`: no P4Runtime unless an address is given.
+    SimpleSwitch,
+    /// `simple_switch_grpc`.
+    SimpleSwitchGrpc,
+    /// Neither: both, and the defaults of this switch.
+    #[default]
+    Own,
+}
+
+impl Personality {
+    /// That of a binary called so, as by a symbolic link.
+    pub fn of(program: &str) -> Self {
+        match program.rsplit('/').next() {
+            Some("simple_switch") => Self::SimpleSwitch,
+            Some("simple_switch_grpc") => Self::SimpleSwitchGrpc,
+            _ => Self::Own,
+        }
+    }
+
+    /// Egress queues of a port unless their number is given.
+    pub fn priority_queues(self) -> u8 {
+        match self {
+            Self::Own => 8,
+            _ => 1,
+        }
+    }
+
+    /// Whether programs may be swapped over Thrift unless it is said.
+    pub fn swap(self) -> bool {
+        self != Self::SimpleSwitch
+    }
+}
+
 /// Options of simple_switch_grpc that change nothing here.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Accepted for simple_switch_grpc's sake, without effect")]
 pub struct WithoutEffect {
-    /// There is no Thrift server
-    #[arg(long, value_name = "N")]
-    thrift_port: Option<u16>,
     /// There is no nanomsg event log
     #[arg(long, value_name = "ADDR")]
     nanolog: Option<String>,
@@ -36,9 +91,6 @@ pub struct WithoutEffect {
     /// Any number of ports up to 512
     #[arg(long, value_name = "N")]
     max_port_count: Option<u32>,
-    /// Programs are always swapped by P4Runtime
-    #[arg(long)]
-    disable_swap: bool,
     /// At most 32768 groups
     #[arg(long, value_name = "N")]
     max_mc_groups: Option<u32>,
@@ -54,18 +106,12 @@ pub struct WithoutEffect {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options of simple_switch_grpc that are refused")]
 pub struct Unsupported {
-    /// Not supported: frames come from interfaces only
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "0")]
-    use_files: Option<i64>,
-    /// Not supported: frames come from interfaces only
+    /// Not supported: frames come from interfaces or captures
     #[arg(long, value_name = "ADDR")]
     packet_in: Option<String>,
-    /// Not supported: frames come from interfaces only
+    /// Not supported: frames come from interfaces or captures
     #[arg(long, value_name = "ADDR")]
     dp_grpc_server_addr: Option<String>,
-    /// Not supported
-    #[arg(long, value_name = "FILE")]
-    restore_state: Option<PathBuf>,
     /// Not supported: listen on unix:/path or on the loopback, or put a proxy in front
     #[arg(long)]
     grpc_server_ssl: bool,
@@ -87,7 +133,6 @@ impl WithoutEffect {
     /// A note for each that was given.
     pub fn notes(&self) -> Vec<String> {
         let given = [
-            ("thrift-port", self.thrift_port.is_some()),
             ("nanolog", self.nanolog.is_some()),
             ("notifications-addr", self.notifications_addr.is_some()),
             ("log-file-max-size", self.log_file_max_size.is_some()),
@@ -95,7 +140,6 @@ impl WithoutEffect {
             ("dump-packet-data", self.dump_packet_data.is_some()),
             ("debugger", self.debugger || self.debugger_addr.is_some()),
             ("max-port-count", self.max_port_count.is_some()),
-            ("disable-swap", self.disable_swap),
             ("max-mc-groups", self.max_mc_groups.is_some()),
             ("max-l1-entries", self.max_l1_entries.is_some()),
             ("max-l2-entries", self.max_l2_entries.is_some()),
@@ -110,21 +154,15 @@ impl WithoutEffect {
 impl Unsupported {
     /// Why the first of them that was given is refused.
     pub fn refusal(&self) -> Option<String> {
-        let elsewhere = "frames come from the interfaces of -i only";
+        let elsewhere = "frames come from interfaces (-i) or captures (--use-files)";
         let no_tls = "TLS is not built in; listen on unix:/path or on the loopback, \
                       or put a proxy in front";
         let given = [
-            ("use-files", self.use_files.is_some(), elsewhere),
             ("packet-in", self.packet_in.is_some(), elsewhere),
             (
                 "dp-grpc-server-addr",
                 self.dp_grpc_server_addr.is_some(),
                 elsewhere,
-            ),
-            (
-                "restore-state",
-                self.restore_state.is_some(),
-                "a controller restores the state",
             ),
             ("grpc-server-ssl", self.grpc_server_ssl, no_tls),
             (

@@ -10,4 +10,5 @@ pub mod pipeline;
 pub mod ports;
 pub mod program;
 pub mod stf;
+pub mod thrift;
 pub mod trace;

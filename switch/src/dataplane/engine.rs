@@ -17,6 +17,9 @@ const BATCH_FRAMES: usize = 64;
 /// Packets that leave one port before the next one has its turn.
 const DRAIN_PACKETS: usize = 128;
 
+/// Turns one replayed frame may take; what is left has later turns.
+const REPLAY_TURNS_MAX: usize = 1 << 16;
+
 /// The state of one switch, as operations see it.
 pub struct Engine {
     pub(super) clock: Clock,
@@ -68,6 +71,7 @@ impl Engine {
         Self {
             clock: traffic.clock(),
             log,
+            tracing: Tracing::of_switch(&settings.name),
             settings,
             pipeline: None,
             traffic,
@@ -76,7 +80,6 @@ impl Engine {
             no_program: 0,
             program_replaced: 0,
             packet_outs: 0,
-            tracing: Tracing::default(),
         }
     }
 
@@ -127,6 +130,26 @@ impl Engine {
             None => self.no_program += 1,
         }
         self.traffic.done();
+    }
+
+    /// Takes a frame that has come to a port through ingress, and what it leads to through
+    /// egress, before it returns; only what has to wait for a rate or a delay stays.
+    pub fn replay(&mut self, number: PortId, frame: &[u8]) {
+        let now_us = self.traffic.now_us;
+        let position = self.inputs.iter().position(|input| input.number == number);
+        let Some(position) = position else {
+            return;
+        };
+        self.inputs[position].record(self.traffic.unix_us(), frame);
+        match &mut self.pipeline {
+            Some(pipeline) => pipeline.ingress(frame, number, now_us, &mut self.traffic),
+            None => self.no_program += 1,
+        }
+        for _ in 0..REPLAY_TURNS_MAX {
+            if !self.turn(now_us).more {
+                return;
+            }
+        }
     }
 
     /// Device id, as controllers name it.

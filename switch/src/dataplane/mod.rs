@@ -11,6 +11,7 @@
 //! A link in memory that is full holds its sender back: packets stay in the egress queue
 //! of the port, which drops the tail and counts it when it is full too.
 
+mod changes;
 mod clock;
 mod control;
 mod detached;
@@ -23,6 +24,7 @@ mod open;
 mod plan;
 mod port;
 mod port_set;
+mod replay;
 mod settings;
 mod snapshot;
 mod start;
@@ -35,6 +37,7 @@ pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
 pub use detached::{DetachedSwitch, FarEnd};
 pub use engine::Engine;
 pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};
+pub use replay::{Replay, ReplayError};
 pub use settings::{
     Attachment, DataplaneSettings, LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX,
     SwitchSettings, WORKERS_MAX,

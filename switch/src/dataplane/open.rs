@@ -1,12 +1,12 @@
 //! Opening the ports of one switch.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::clock::Clock;
 use super::input::{Input, Source};
 use super::plan::PlannedEnd;
 use super::port::{Capture, Link, Port};
-use super::settings::{Attachment, SwitchSettings};
+use super::settings::{Attachment, PortSettings, SwitchSettings};
 use super::start::StartError;
 use crate::lossless::PrioritySet;
 use crate::lossless::headroom::WIRE_OVERHEAD_BYTES;
@@ -47,14 +47,9 @@ impl<'a> Opening<'a> {
         let mut ports = Vec::new();
         let mut inputs = Vec::new();
         for settings in &self.switch.ports {
-            let Attachment::Interface(name) = &settings.attachment;
-            let interface = Interface::find(name)?;
-            let link = Link::Interface(TransmitQueue::open(&interface)?);
-            let source = Source::Interface {
-                index: interface.index(),
-                ring: Some(self.ring(&interface, settings.number)?),
-            };
-            let (port, input) = self.join(settings.number, name.clone(), link, source)?;
+            let (link, source) = self.attach(settings)?;
+            let name = settings.attachment.name().to_owned();
+            let (port, input) = self.join(settings.number, name, link, source)?;
             ports.push(port);
             inputs.push(input);
         }
@@ -70,6 +65,34 @@ impl<'a> Opening<'a> {
         }
         ports.push(Port::new(PortId(0), Link::Unattached, self.queue()));
         Ok((ports, inputs))
+    }
+
+    /// Both ends of what leads out of the process.
+    fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
+        match &port.attachment {
+            Attachment::Interface(name) => {
+                let interface = Interface::find(name)?;
+                let link = Link::Interface(TransmitQueue::open(&interface)?);
+                let source = Source::Interface {
+                    index: interface.index(),
+                    ring: Some(self.ring(&interface, port.number)?),
+                };
+                Ok((link, source))
+            }
+            Attachment::Files(name) => {
+                let file = PathBuf::from(format!("{name}_out.pcap"));
+                let file = PcapWriter::create(&file).map_err(|error| InterfaceError::Open {
+                    name: name.clone(),
+                    step: "creating the file that frames are written to",
+                    error,
+                })?;
+                let source = Source::Replayed {
+                    frames: 0,
+                    bytes: 0,
+                };
+                Ok((Link::File(file), source))
+            }
+        }
     }
 
     fn queue<T>(&self) -> EgressQueue<T> {
@@ -106,7 +129,9 @@ impl<'a> Opening<'a> {
         let ring = ReceiveRing::open(interface, frames.max(self.switch.ring_frames))?;
         if ring.slots() < frames {
             return Err(StartError::Settings(format!(
-                "port {} ({}): within a response time of {} us {} frames may arrive at {} bit/s,                  but a receive ring has room for at most {}: give a shorter --response-time or a                  lower --link-rate",
+                "port {} ({}): within a response time of {} us {} frames may arrive at {} bit/s, \
+                 but a receive ring has room for at most {}: give a shorter --response-time or a \
+                 lower --link-rate",
                 number.0,
                 interface.name(),
                 needed.response_us,
@@ -136,7 +161,7 @@ impl<'a> Opening<'a> {
         // names the file.
         let file = match &source {
             Source::Interface { .. } => name.clone(),
-            Source::Link(_) => self.switch.port_name(number),
+            _ => self.switch.port_name(number),
         };
         port.capture = self.capture(&file, "out")?;
         let input = Input {

@@ -135,6 +135,17 @@ pub struct PortSettings {
 pub enum Attachment {
     /// A network interface: its name.
     Interface(String),
+    /// Captures: frames come from `NAME_in.pcap` and go to `NAME_out.pcap`.
+    Files(String),
+}
+
+impl Attachment {
+    /// Name of the interface, or the one that names the captures.
+    pub fn name(&self) -> &str {
+        match self {
+            Attachment::Interface(name) | Attachment::Files(name) => name,
+        }
+    }
 }
 
 impl PortSettings {

@@ -224,6 +224,7 @@ impl Engine {
                 snapshot.sent_bytes = counts.bytes;
                 snapshot.send_retried = counts.full;
             }
+            Link::File(file) => snapshot.sent_frames = file.records(),
             Link::Cpu => snapshot.interface = "cpu".to_owned(),
             Link::Missing | Link::Unattached => {}
         }
@@ -253,6 +254,11 @@ impl Engine {
                     snapshot.received_frames = counts.frames;
                     snapshot.received_bytes = counts.bytes;
                 }
+                Source::Replayed { frames, bytes } => {
+                    snapshot.received_frames = *frames;
+                    snapshot.received_bytes = *bytes;
+                }
+                Source::Nothing => {}
             }
         }
         snapshot

@@ -1,17 +1,25 @@
 //! Which controller is the primary (§"Client Arbitration and Controller Replication").
 //!
-//! Pure: messages in, messages out. There is one device and the default role.
+//! Pure: messages in, messages out. There is one device; each role has a primary of its own.
 
 use std::collections::BTreeMap;
 
 use tonic::Code;
 
+use super::proto::google::protobuf::Any;
 use super::proto::google::rpc;
-use super::proto::p4::v1::{MasterArbitrationUpdate, Uint128};
+use super::proto::p4::v1::{MasterArbitrationUpdate, Role, Uint128};
 use super::rejection::Rejection;
+use super::roles::Access;
 
-/// Controllers that may be connected at a time.
+/// Controllers of one role that may be connected at a time.
 pub const STREAMS_MAX: usize = 64;
+
+/// Roles that are remembered, the default one among them.
+pub const ROLES_MAX: usize = 64;
+
+/// Longest name of a role, bytes.
+pub const ROLE_NAME_BYTES_MAX: usize = 256;
 
 /// One stream channel, for as long as it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,10 +29,37 @@ pub struct StreamId(pub u64);
 #[derive(Debug)]
 pub struct Arbitration {
     device_id: u64,
-    /// Election id of each controller that has introduced itself.
-    controllers: BTreeMap<StreamId, Option<u128>>,
+    /// By name; the default role is always there. Roles stay when their controllers leave.
+    roles: BTreeMap<String, RoleState>,
+    /// The role of each controller that has introduced itself.
+    of_stream: BTreeMap<StreamId, String>,
+}
+
+/// One role.
+#[derive(Debug, Default)]
+struct RoleState {
+    controllers: BTreeMap<StreamId, Controller>,
     /// The highest election id a primary ever had.
     highest: Option<u128>,
+    /// What the last primary said of the role.
+    config: Option<Any>,
+    access: Access,
+}
+
+#[derive(Debug)]
+struct Controller {
+    election_id: Option<u128>,
+    /// How it names its role; unset for the default one.
+    role: Option<Role>,
+}
+
+impl RoleState {
+    fn primary(&self) -> Option<StreamId> {
+        let highest = self.highest?;
+        let mut controllers = self.controllers.iter();
+        let found = controllers.find(|(_, controller)| controller.election_id == Some(highest));
+        found.map(|(stream, _)| *stream)
+    }
 }
 
 /// What a controller is to be told.
@@ -35,66 +70,75 @@ impl Arbitration {
     pub fn new(device_id: u64) -> Self {
         Self {
             device_id,
-            controllers: BTreeMap::new(),
-            highest: None,
+            roles: BTreeMap::from([(String::new(), RoleState::default())]),
+            of_stream: BTreeMap::new(),
         }
     }
 
-    /// Takes an arbitration message; gives the notifications that follow from it. After
-    /// a rejection the stream is to be closed.
+    /// Takes an arbitration message; gives the notifications that follow from it, the one of
+    /// the sender last. After a rejection the stream is to be closed.
     pub fn update(
         &mut self,
         stream: StreamId,
         message: &MasterArbitrationUpdate,
     ) -> Result<Vec<Notification>, Rejection> {
-        let known = self.controllers.contains_key(&stream);
-        self.check_identity(known, message)?;
+        let name = self.check_identity(stream, message)?;
+        let config = message.role.as_ref().and_then(|role| role.config.clone());
+        let access = Access::parse(&name, config.as_ref())?;
+        for (other, state) in &self.roles {
+            if *other != name && !state.controllers.is_empty() {
+                access.check_disjoint(&state.access)?;
+            }
+        }
         let election_id = message.election_id.map(to_u128);
-        let taken =
-            |(other, id): (&StreamId, &Option<u128>)| *other != stream && *id == election_id;
-        if let Some(id) = election_id
-            && self.controllers.iter().any(taken)
-        {
-            return Err(Rejection::invalid(format!(
-                "election id {id} is used by another controller that is connected"
-            )));
-        }
-        if !known && self.controllers.len() >= STREAMS_MAX {
-            return Err(Rejection::new(
-                Code::ResourceExhausted,
-                format!("{STREAMS_MAX} controllers are connected, which is the most"),
-            ));
-        }
-        let was_primary = self.primary() == Some(stream);
-        self.controllers.insert(stream, election_id);
-        let wins = election_id.is_some() && election_id >= self.highest;
+        self.check_room(stream, &name, election_id)?;
+        let state = self.roles.entry(name.clone()).or_default();
+        let was_primary = state.primary() == Some(stream);
+        let role = message.role.clone();
+        let controller = Controller { election_id, role };
+        state.controllers.insert(stream, controller);
+        self.of_stream.insert(stream, name.clone());
+        let wins = election_id.is_some() && election_id >= state.highest;
         if wins {
-            self.highest = election_id;
+            state.highest = election_id;
+            state.config = config;
+            state.access = access;
         }
-        if wins || was_primary {
-            Ok(self.notify_all())
+        Ok(if wins || was_primary {
+            self.notify_all(&name, Some(stream))
         } else {
-            Ok(vec![(stream, self.notification(stream))])
-        }
+            vec![(stream, self.notification(&name, stream))]
+        })
     }
 
     /// A stream has ended.
     pub fn disconnect(&mut self, stream: StreamId) -> Vec<Notification> {
-        let was_primary = self.primary() == Some(stream);
-        self.controllers.remove(&stream);
+        let Some(name) = self.of_stream.remove(&stream) else {
+            return Vec::new();
+        };
+        let Some(state) = self.roles.get_mut(&name) else {
+            return Vec::new();
+        };
+        let was_primary = state.primary() == Some(stream);
+        state.controllers.remove(&stream);
         if was_primary {
-            self.notify_all()
+            self.notify_all(&name, None)
         } else {
             Vec::new()
         }
     }
 
-    /// The controller that may write.
-    pub fn primary(&self) -> Option<StreamId> {
-        let highest = self.highest?;
-        let mut controllers = self.controllers.iter();
-        let found = controllers.find(|(_, election_id)| **election_id == Some(highest));
-        found.map(|(stream, _)| *stream)
+    /// The primary of each role that has one, and what it may do.
+    pub fn primaries(&self) -> impl Iterator<Item = (StreamId, &Access)> {
+        self.roles
+            .values()
+            .filter_map(|state| Some((state.primary()?, &state.access)))
+    }
+
+    /// What a stream may do if it is the primary of its role.
+    pub fn access_of(&self, stream: StreamId) -> Option<&Access> {
+        let state = self.roles.get(self.of_stream.get(&stream)?)?;
+        (state.primary() == Some(stream)).then_some(&state.access)
     }
 
     /// Whether a request names this device.
@@ -108,31 +152,35 @@ impl Arbitration {
         )))
     }
 
-    /// Whether a request names the default role.
-    pub fn check_role(role: &str) -> Result<(), Rejection> {
-        if role.is_empty() {
-            return Ok(());
+    /// What a role may do that a request names.
+    pub fn check_role(&self, name: &str, id: u64) -> Result<&Access, Rejection> {
+        let name = role_name(name, id)?;
+        match self.roles.get(&name) {
+            Some(state) => Ok(&state.access),
+            None => Err(Rejection::not_found(format!(
+                "there is no role `{name}` here: no controller has arbitrated for it"
+            ))),
         }
-        Err(Rejection::not_found(format!(
-            "there is no role `{role}` here; only the default role, which has no name"
-        )))
     }
 
-    /// Whether whoever sends this may write.
+    /// Whether whoever sends this may write, and what.
     pub fn check_primary(
         &self,
         device_id: u64,
-        role: &str,
+        (role, role_id): (&str, u64),
         election_id: Option<Uint128>,
-    ) -> Result<(), Rejection> {
+    ) -> Result<Access, Rejection> {
         self.check_device(device_id)?;
-        Self::check_role(role)?;
+        self.check_role(role, role_id)?;
+        let name = role_name(role, role_id)?;
         let denied = |message| Err(Rejection::new(Code::PermissionDenied, message));
-        let Some(highest) = self.highest.filter(|_| self.primary().is_some()) else {
+        let state = self.roles.get(&name);
+        let Some(state) = state.filter(|state| state.primary().is_some()) else {
             return denied("no controller is primary; arbitrate on a stream channel".to_owned());
         };
+        let highest = state.highest.unwrap_or_default();
         match election_id.map(to_u128) {
-            Some(id) if id == highest => Ok(()),
+            Some(id) if id == highest => Ok(state.access.clone()),
             Some(id) => denied(format!(
                 "election id {id} is not that of the primary, {highest}"
             )),
@@ -142,41 +190,83 @@ impl Arbitration {
         }
     }
 
+    /// Gives the name of the role.
     fn check_identity(
         &self,
-        known: bool,
+        stream: StreamId,
         message: &MasterArbitrationUpdate,
-    ) -> Result<(), Rejection> {
-        let role = message.role.as_ref();
-        let checked = self
-            .check_device(message.device_id)
-            .and_then(|()| Self::check_role(role.map_or("", |role| &role.name)));
-        if let Err(rejection) = checked {
-            // What a stream once said it cannot take back.
-            let code = if known {
-                Code::FailedPrecondition
-            } else {
-                rejection.code
-            };
-            return Err(Rejection { code, ..rejection });
+    ) -> Result<String, Rejection> {
+        let known = self.of_stream.get(&stream);
+        // What a stream once said it cannot take back.
+        let again = |rejection: Rejection| match known {
+            Some(_) => Rejection::new(Code::FailedPrecondition, rejection.message),
+            None => rejection,
+        };
+        self.check_device(message.device_id).map_err(again)?;
+        let name = match &message.role {
+            None => String::new(),
+            #[allow(deprecated, reason = "controllers of version 1.3 set it")]
+            Some(role) => role_name(&role.name, role.id)?,
+        };
+        if name.len() > ROLE_NAME_BYTES_MAX {
+            return Err(Rejection::invalid(format!(
+                "the name of the role has {} bytes, more than {ROLE_NAME_BYTES_MAX}",
+                name.len()
+            )));
         }
-        if role.is_some_and(|role| role.config.is_some()) {
-            return Err(Rejection::invalid(
-                "role.config must be unset: there is only the default role, with full access",
+        match known {
+            Some(known) if *known != name => Err(Rejection::new(
+                Code::FailedPrecondition,
+                format!("this stream is for role `{known}`, not `{name}`; open another one"),
+            )),
+            _ => Ok(name),
+        }
+    }
+
+    fn check_room(
+        &self,
+        stream: StreamId,
+        name: &str,
+        election_id: Option<u128>,
+    ) -> Result<(), Rejection> {
+        let full = |message| Err(Rejection::new(Code::ResourceExhausted, message));
+        let Some(state) = self.roles.get(name) else {
+            if self.roles.len() >= ROLES_MAX {
+                return full(format!("there are {ROLES_MAX} roles, which is the most"));
+            }
+            return Ok(());
+        };
+        let mut others = state.controllers.iter();
+        if let Some(id) = election_id
+            && others
+                .any(|(other, controller)| *other != stream && controller.election_id == Some(id))
+        {
+            return Err(Rejection::invalid(format!(
+                "election id {id} is used by another controller that is connected"
+            )));
+        }
+        let known = state.controllers.contains_key(&stream);
+        if !known && state.controllers.len() >= STREAMS_MAX {
+            return full(format!(
+                "{STREAMS_MAX} controllers are connected, which is the most"
             ));
         }
         Ok(())
     }
 
-    fn notify_all(&self) -> Vec<Notification> {
-        let streams = self.controllers.keys();
+    fn notify_all(&self, name: &str, last: Option<StreamId>) -> Vec<Notification> {
+        let streams = self.roles.get(name).into_iter();
+        let streams = streams.flat_map(|state| state.controllers.keys().copied());
         streams
-            .map(|stream| (*stream, self.notification(*stream)))
+            .filter(|stream| Some(*stream) != last)
+            .chain(last)
+            .map(|stream| (stream, self.notification(name, stream)))
             .collect()
     }
 
-    fn notification(&self, stream: StreamId) -> MasterArbitrationUpdate {
-        let (code, message) = match self.primary() {
+    fn notification(&self, name: &str, stream: StreamId) -> MasterArbitrationUpdate {
+        let state = &self.roles[name];
+        let (code, message) = match state.primary() {
             Some(primary) if primary == stream => (Code::Ok, "you are primary"),
             Some(_) => (
                 Code::AlreadyExists,
@@ -184,16 +274,33 @@ impl Arbitration {
             ),
             None => (Code::NotFound, "you are backup; no controller is primary"),
         };
+        let role = state.controllers[&stream].role.clone();
         MasterArbitrationUpdate {
             device_id: self.device_id,
-            role: None,
-            election_id: self.highest.map(from_u128),
+            role: role.map(|role| Role {
+                config: state.config.clone(),
+                ..role
+            }),
+            election_id: state.highest.map(from_u128),
             status: Some(rpc::Status {
                 code: code as i32,
                 message: message.to_owned(),
                 details: Vec::new(),
             }),
         }
+    }
+}
+
+/// The name of a role. A number, which is how roles were told apart before version 1.4,
+/// stands for the role whose name is that number in decimal.
+fn role_name(name: &str, id: u64) -> Result<String, Rejection> {
+    match (name, id) {
+        (_, 0) => Ok(name.to_owned()),
+        ("", id) => Ok(id.to_string()),
+        (name, id) if *name == id.to_string() => Ok(name.to_owned()),
+        (name, id) => Err(Rejection::invalid(format!(
+            "the role is `{name}` by its name, but {id} by its deprecated id; set only the name"
+        ))),
     }
 }
 
@@ -209,167 +316,4 @@ fn from_u128(id: u128) -> Uint128 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::proto::p4::v1::Role;
-    use super::*;
-
-    const A: StreamId = StreamId(1);
-    const B: StreamId = StreamId(2);
-
-    fn message(election_id: Option<u128>) -> MasterArbitrationUpdate {
-        MasterArbitrationUpdate {
-            device_id: 7,
-            role: None,
-            election_id: election_id.map(from_u128),
-            status: None,
-        }
-    }
-
-    fn codes(notifications: &[Notification]) -> Vec<(u64, i32, Option<u128>)> {
-        notifications
-            .iter()
-            .map(|(stream, message)| {
-                let code = message.status.as_ref().unwrap().code;
-                (stream.0, code, message.election_id.map(to_u128))
-            })
-            .collect()
-    }
-
-    #[test]
-    fn highest_election_id_wins_and_all_are_told() {
-        let mut arbitration = Arbitration::new(7);
-        let told = arbitration.update(A, &message(Some(5))).unwrap();
-        assert_eq!(codes(&told), [(1, 0, Some(5))]);
-        let told = arbitration.update(B, &message(Some(3))).unwrap();
-        assert_eq!(codes(&told), [(2, 6, Some(5))]);
-        let told = arbitration.update(B, &message(Some(1 << 64))).unwrap();
-        assert_eq!(codes(&told), [(1, 6, Some(1 << 64)), (2, 0, Some(1 << 64))]);
-        assert_eq!(arbitration.primary(), Some(B));
-    }
-
-    #[test]
-    fn without_the_primary_nobody_follows_by_itself() {
-        let mut arbitration = Arbitration::new(7);
-        arbitration.update(A, &message(Some(5))).unwrap();
-        arbitration.update(B, &message(Some(4))).unwrap();
-        assert_eq!(codes(&arbitration.disconnect(A)), [(2, 5, Some(5))]);
-        assert_eq!(arbitration.primary(), None);
-        // Lower than the highest ever: still a backup.
-        assert_eq!(
-            codes(&arbitration.update(B, &message(Some(4))).unwrap()),
-            [(2, 5, Some(5))]
-        );
-        // Equal to the highest ever will do.
-        assert_eq!(
-            codes(&arbitration.update(B, &message(Some(5))).unwrap()),
-            [(2, 0, Some(5))]
-        );
-        assert_eq!(arbitration.disconnect(A), []);
-    }
-
-    #[test]
-    fn a_primary_can_step_down() {
-        let mut arbitration = Arbitration::new(7);
-        arbitration.update(A, &message(Some(5))).unwrap();
-        arbitration.update(B, &message(None)).unwrap();
-        let told = arbitration.update(A, &message(Some(2))).unwrap();
-        assert_eq!(codes(&told), [(1, 5, Some(5)), (2, 5, Some(5))]);
-    }
-
-    #[test]
-    fn an_unset_election_id_is_always_backup_and_shared_by_many() {
-        let mut arbitration = Arbitration::new(7);
-        for stream in [A, B] {
-            let told = arbitration.update(stream, &message(None)).unwrap();
-            assert_eq!(codes(&told), [(stream.0, 5, None)]);
-        }
-        // Zero is an election id.
-        assert_eq!(
-            codes(&arbitration.update(A, &message(Some(0))).unwrap())[0],
-            (1, 0, Some(0))
-        );
-    }
-
-    #[test]
-    fn rejections_have_the_codes_of_the_specification() {
-        let mut arbitration = Arbitration::new(7);
-        arbitration.update(A, &message(Some(5))).unwrap();
-        let mut reject = |stream, message: &MasterArbitrationUpdate| {
-            arbitration.update(stream, message).unwrap_err()
-        };
-        let rejection = reject(B, &message(Some(5)));
-        assert_eq!(rejection.code, Code::InvalidArgument);
-        assert_eq!(
-            rejection.message,
-            "election id 5 is used by another controller that is connected"
-        );
-        let other_device = MasterArbitrationUpdate {
-            device_id: 8,
-            ..message(Some(6))
-        };
-        let rejection = reject(B, &other_device);
-        assert_eq!(rejection.code, Code::NotFound);
-        assert_eq!(
-            rejection.message,
-            "there is no device 8 here; this is device 7"
-        );
-        assert_eq!(reject(A, &other_device).code, Code::FailedPrecondition);
-        let role = |name: &str, config| MasterArbitrationUpdate {
-            role: Some(Role {
-                name: name.to_owned(),
-                config,
-                ..Role::default()
-            }),
-            ..message(Some(6))
-        };
-        assert_eq!(reject(B, &role("r", None)).code, Code::NotFound);
-        assert_eq!(reject(A, &role("r", None)).code, Code::FailedPrecondition);
-        let config = Some(super::super::proto::google::protobuf::Any::default());
-        assert_eq!(reject(B, &role("", config)).code, Code::InvalidArgument);
-    }
-
-    #[test]
-    fn controllers_are_bounded() {
-        let mut arbitration = Arbitration::new(7);
-        for stream in 0..STREAMS_MAX as u64 {
-            arbitration
-                .update(StreamId(stream), &message(None))
-                .unwrap();
-        }
-        let rejection = arbitration
-            .update(StreamId(999), &message(None))
-            .unwrap_err();
-        assert_eq!(rejection.code, Code::ResourceExhausted);
-        assert!(arbitration.update(StreamId(3), &message(Some(1))).is_ok());
-    }
-
-    #[test]
-    fn only_the_primary_may_write() {
-        let mut arbitration = Arbitration::new(7);
-        let id = |low| Some(Uint128 { high: 0, low });
-        let denied = |arbitration: &Arbitration, election_id| {
-            arbitration.check_primary(7, "", election_id).unwrap_err()
-        };
-        assert_eq!(
-            denied(&arbitration, id(1)).message,
-            "no controller is primary; arbitrate on a stream channel"
-        );
-        arbitration.update(A, &message(Some(5))).unwrap();
-        assert_eq!(arbitration.check_primary(7, "", id(5)), Ok(()));
-        assert_eq!(
-            denied(&arbitration, id(6)).message,
-            "election id 6 is not that of the primary, 5"
-        );
-        assert_eq!(denied(&arbitration, None).code, Code::PermissionDenied);
-        assert_eq!(
-            arbitration.check_primary(8, "", id(5)).unwrap_err().code,
-            Code::NotFound
-        );
-        assert_eq!(
-            arbitration.check_primary(7, "x", id(5)).unwrap_err().code,
-            Code::NotFound
-        );
-        arbitration.disconnect(A);
-        assert_eq!(denied(&arbitration, id(5)).code, Code::PermissionDenied);
-    }
-}
+mod tests;

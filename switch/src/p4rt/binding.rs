@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::digests::Shape;
 use super::proto::p4::config::v1::{
     self as info, P4Info, Preamble, action_ref::Scope, counter_spec::Unit, match_field,
 };
@@ -57,7 +58,7 @@ impl Schema {
             insert(&mut schema.profiles, bound.id, bound, "action profile")?;
         }
         for digest in &p4info.digests {
-            let (bound, of_program) = bind_digest(digest, program)?;
+            let (bound, of_program) = bind_digest(digest, p4info, program)?;
             schema.digest_ids.insert(of_program, bound.id);
             insert(&mut schema.digests, bound.id, bound, "digest")?;
         }
@@ -154,9 +155,15 @@ fn bind_table(
         const_entries: described.const_entries,
         const_default: described.const_default,
         direct_counter: None,
+        ages: table.idle_timeout_behavior == info::table::IdleTimeoutBehavior::NotifyControl as i32,
         has_direct_meter: false,
         profile_id: (table.implementation_id != 0).then_some(table.implementation_id),
     };
+    if schema.ages && !described.supports_timeout {
+        return misfit(format!(
+            "table `{name}` has idle timeouts, in the program not"
+        ));
+    }
     if schema.profile_id.is_some() != described.action_profile.is_some() {
         return misfit(format!(
             "table `{name}` has an action profile on one side only"
@@ -377,15 +384,31 @@ fn bind_profile(
     })
 }
 
-fn bind_digest(digest: &info::Digest, program: &Program) -> Bound<(DigestSchema, DigestId)> {
+fn bind_digest(
+    digest: &info::Digest,
+    p4info: &P4Info,
+    program: &Program,
+) -> Bound<(DigestSchema, DigestId)> {
     let (id, name) = identity(digest.preamble.as_ref(), "digest")?;
     let Some(of_program) = program.digest(name) else {
         return misfit(format!("digest `{name}` is not in the program"));
     };
+    let types = p4info.type_info.clone().unwrap_or_default();
+    let spec = digest.type_spec.clone().unwrap_or_default();
+    let shape = Shape::of(&spec, &types);
+    let widths = &program.digests()[of_program.index()].fields_bits;
+    if let Ok(shape) = &shape
+        && shape.widths() != *widths
+    {
+        return misfit(format!(
+            "digest `{name}` has fields of {:?} bits, in the program {widths:?}",
+            shape.widths()
+        ));
+    }
     let bound = DigestSchema {
         id,
         name: name.to_owned(),
-        fields_bits: program.digests()[of_program.index()].fields_bits.clone(),
+        shape,
     };
     Ok((bound, of_program))
 }

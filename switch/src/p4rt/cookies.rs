@@ -32,15 +32,46 @@ pub enum CookieKey {
 #[derive(Debug, Default)]
 pub struct Cookies {
     cookies: BTreeMap<CookieKey, Cookie>,
+    /// What was attached before each change since [`begin`](Self::begin).
+    before: Option<Vec<(CookieKey, Option<Cookie>)>>,
 }
 
 impl Cookies {
     /// Attaches; an empty cookie takes off what was there.
     pub fn set(&mut self, key: CookieKey, cookie: Cookie) {
-        if cookie == Cookie::default() {
-            self.cookies.remove(&key);
+        let of_change = self.before.is_some().then(|| key.clone());
+        let before = if cookie == Cookie::default() {
+            self.cookies.remove(&key)
         } else {
-            self.cookies.insert(key, cookie);
+            self.cookies.insert(key, cookie)
+        };
+        if let (Some(changes), Some(key)) = (&mut self.before, of_change) {
+            changes.push((key, before));
+        }
+    }
+
+    /// Whether nothing is attached to anything.
+    pub fn is_empty(&self) -> bool {
+        self.cookies.is_empty()
+    }
+
+    /// From now on, [`rollback`](Self::rollback) brings back what is attached now.
+    pub fn begin(&mut self) {
+        self.before = Some(Vec::new());
+    }
+
+    /// Keeps what was changed since [`begin`](Self::begin).
+    pub fn commit(&mut self) {
+        self.before = None;
+    }
+
+    /// Takes back what was changed since [`begin`](Self::begin).
+    pub fn rollback(&mut self) {
+        for (key, before) in self.before.take().into_iter().flatten().rev() {
+            match before {
+                Some(cookie) => self.cookies.insert(key, cookie),
+                None => self.cookies.remove(&key),
+            };
         }
     }
 

@@ -1,63 +1,42 @@
 //! The forwarding-pipeline config: what a controller sets, and what follows from it.
 
-use std::str;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
+use super::batch::{Atomicity, Batch, Results};
+use super::configs::{Checked, Configs};
 use super::cookies::Cookies;
+use super::digests::Digests;
 use super::proto::p4::v1::{
-    ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, CounterEntry, Entity,
-    ForwardingPipelineConfig, MeterConfig, MeterEntry, MulticastGroupEntry,
+    ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, CounterEntry,
+    DigestEntry, Entity, ForwardingPipelineConfig, MeterConfig, MeterEntry, MulticastGroupEntry,
     PacketReplicationEngineEntry, RegisterEntry, TableEntry, Update, entity,
     packet_replication_engine_entry as pre, update,
 };
 use super::read::{self, Source};
 use super::rejection::Rejection;
-use super::schema::Schema;
-use super::write::{self, Target};
+use super::write::Target;
 use crate::dataplane::DataplaneHandle;
 use crate::pipeline::{Pipeline, PipelineConfig};
-use crate::program::Program;
 
-/// Updates of a `Write` that are applied before packets have their turn again.
-const UPDATES_A_TURN: usize = 64;
+/// Updates of a `Write` that are applied before packets have their turn again, unless it is
+/// all or none.
+const UPDATES_A_TURN: usize = 128;
 
-/// A config that was found good.
+/// A config that was found good, with what one switch adds to it.
 pub struct Verified {
-    /// As the controller gave it.
-    pub config: ForwardingPipelineConfig,
-    /// Its P4Info, bound to its program.
-    pub schema: Schema,
-    program: Arc<Program>,
-    cookies: Mutex<Cookies>,
+    pub(super) checked: Arc<Checked>,
+    pub(super) cookies: Mutex<Cookies>,
+    pub(super) digests: Mutex<Digests>,
 }
 
 impl Verified {
-    /// Reads the program, and binds the P4Info to it.
-    pub fn new(config: ForwardingPipelineConfig) -> Result<Self, Rejection> {
-        let p4info = config
-            .p4info
-            .as_ref()
-            .ok_or_else(|| Rejection::invalid("the config has no P4Info"))?;
-        if config.p4_device_config.is_empty() {
-            return Err(Rejection::invalid(
-                "the config has no p4_device_config; it must be the JSON that p4c-bm2-ss writes",
-            ));
-        }
-        let json = str::from_utf8(&config.p4_device_config).map_err(|error| {
-            Rejection::invalid(format!(
-                "p4_device_config must be the JSON that p4c-bm2-ss writes: {error}"
-            ))
-        })?;
-        let program = Program::from_json(json)
-            .map_err(|error| Rejection::invalid(format!("p4_device_config: {error}")))?;
-        let schema = Schema::bind(p4info, &program)
-            .map_err(|error| Rejection::invalid(error.to_string()))?;
-        Ok(Self {
-            schema,
-            program: Arc::new(program),
+    fn new(checked: Arc<Checked>) -> Self {
+        Self {
+            checked,
             cookies: Mutex::new(Cookies::default()),
-            config,
-        })
+            digests: Mutex::new(Digests::default()),
+        }
     }
 
     /// A pipeline with empty tables.
@@ -65,25 +44,32 @@ impl Verified {
         Pipeline::new(Arc::clone(&self.program), settings)
     }
 
-    fn apply(&self, pipeline: &mut Pipeline, updates: &[Update]) -> Vec<Result<(), Rejection>> {
-        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Whether entries of some table can have an idle timeout.
+    pub fn has_ages(&self) -> bool {
+        self.schema.tables().any(|table| table.ages)
+    }
+
+    /// Whether the pipeline runs this config's program.
+    pub fn runs_in(&self, pipeline: &Pipeline) -> bool {
+        Arc::ptr_eq(&self.program, pipeline.program())
+    }
+
+    fn apply(&self, pipeline: &mut Pipeline, batch: &Batch, part: Range<usize>) -> Results {
         let mut target = Target {
             schema: &self.schema,
             pipeline,
-            cookies: &mut cookies,
+            cookies: &mut self.cookies(),
+            digests: &mut self.digests(),
         };
-        updates
-            .iter()
-            .map(|update| write::apply(&mut target, update))
-            .collect()
+        batch.apply(&mut target, part)
     }
 
     fn find(&self, pipeline: &mut Pipeline, filter: &Entity) -> Result<Vec<Entity>, Rejection> {
-        let cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
         let mut source = Source {
             schema: &self.schema,
             pipeline,
-            cookies: &cookies,
+            cookies: &self.cookies(),
+            digests: &self.digests(),
         };
         read::find(&mut source, filter)
     }
@@ -93,16 +79,22 @@ impl Verified {
 pub struct Forwarding {
     dataplane: DataplaneHandle,
     settings: PipelineConfig,
+    configs: Arc<Configs>,
     running: Option<Arc<Verified>>,
     saved: Option<(Arc<Verified>, Pipeline)>,
 }
 
 impl Forwarding {
     /// None yet.
-    pub fn new(dataplane: DataplaneHandle, settings: PipelineConfig) -> Self {
+    pub fn new(
+        dataplane: DataplaneHandle,
+        settings: PipelineConfig,
+        configs: Arc<Configs>,
+    ) -> Self {
         Self {
             dataplane,
             settings,
+            configs,
             running: None,
             saved: None,
         }
@@ -121,9 +113,14 @@ impl Forwarding {
         self.running.as_ref()
     }
 
+    /// VERIFY: changes nothing.
+    pub fn verify(&self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
+        self.configs.check(config).map(|_| ())
+    }
+
     /// VERIFY_AND_SAVE: reads and writes refer to it from now on, packets do not.
     pub fn save(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
-        let verified = Arc::new(Verified::new(config)?);
+        let verified = Arc::new(Verified::new(self.configs.check(config)?));
         let pipeline = verified.pipeline(self.settings);
         self.saved = Some((verified, pipeline));
         Ok(())
@@ -141,7 +138,7 @@ impl Forwarding {
 
     /// VERIFY_AND_COMMIT: the config runs, with empty tables.
     pub async fn replace(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
-        let verified = Arc::new(Verified::new(config)?);
+        let verified = Arc::new(Verified::new(self.configs.check(config)?));
         let pipeline = verified.pipeline(self.settings);
         self.saved = None;
         self.install(verified, pipeline).await
@@ -165,7 +162,7 @@ impl Forwarding {
         let Some(old) = self.running.clone() else {
             return self.replace(config).await;
         };
-        let new = Arc::new(Verified::new(config)?);
+        let new = Arc::new(Verified::new(self.configs.check(config)?));
         let mut pipeline = new.pipeline(self.settings);
         let replayed = Arc::clone(&new);
         self.dataplane
@@ -173,13 +170,16 @@ impl Forwarding {
                 let Some(running) = engine.pipeline() else {
                     return Err(no_config());
                 };
+                pipeline.advance(running.now_us());
                 let mut updates = Vec::new();
                 for filter in everything() {
                     for entity in old.find(running, &filter)? {
                         updates.extend(replay(entity));
                     }
                 }
-                for result in replayed.apply(&mut pipeline, &updates) {
+                let all = 0..updates.len();
+                let batch = Batch::unlimited(updates);
+                for result in replayed.apply(&mut pipeline, &batch, all) {
                     result.map_err(|rejection| {
                         Rejection::invalid(rejection.message)
                             .within("the present state cannot be kept")
@@ -195,24 +195,26 @@ impl Forwarding {
     }
 
     /// Applies the updates in order; gives what became of each.
-    pub async fn write(
-        &mut self,
-        updates: Vec<Update>,
-    ) -> Result<Vec<Result<(), Rejection>>, Rejection> {
+    pub async fn write(&mut self, batch: Batch) -> Result<Results, Rejection> {
+        let count = batch.updates.len();
         if let Some((verified, pipeline)) = &mut self.saved {
-            return Ok(verified.apply(pipeline, &updates));
+            return Ok(verified.apply(pipeline, &batch, 0..count));
         }
         let verified = self.running.clone().ok_or_else(no_config)?;
-        let updates = Arc::new(updates);
-        let mut results = Vec::with_capacity(updates.len());
-        for first in (0..updates.len()).step_by(UPDATES_A_TURN) {
-            let (updates, verified) = (Arc::clone(&updates), Arc::clone(&verified));
-            let turn = self.dataplane.run(move |engine| {
-                let last = updates.len().min(first + UPDATES_A_TURN);
+        let turn = match batch.atomicity {
+            Atomicity::ContinueOnError => UPDATES_A_TURN,
+            Atomicity::AllOrNone => count.max(1),
+        };
+        let batch = Arc::new(batch);
+        let mut results = Vec::with_capacity(count);
+        for first in (0..count).step_by(turn) {
+            let (batch, verified) = (Arc::clone(&batch), Arc::clone(&verified));
+            let done = self.dataplane.run(move |engine| {
                 let pipeline = engine.pipeline().ok_or_else(no_config)?;
-                Ok::<_, Rejection>(verified.apply(pipeline, &updates[first..last]))
+                let part = first..count.min(first + turn);
+                Ok::<_, Rejection>(verified.apply(pipeline, &batch, part))
             });
-            results.extend(turn.await??);
+            results.extend(done.await??);
         }
         Ok(results)
     }
@@ -278,6 +280,7 @@ fn everything() -> Vec<Entity> {
         of(entity::Entity::CounterEntry(CounterEntry::default())),
         of(entity::Entity::RegisterEntry(RegisterEntry::default())),
         of(entity::Entity::MeterEntry(MeterEntry::default())),
+        of(entity::Entity::DigestEntry(DigestEntry::default())),
     ]
 }
 
@@ -289,6 +292,7 @@ fn replay(entity: Entity) -> Option<Update> {
         entity::Entity::TableEntry(_)
         | entity::Entity::ActionProfileMember(_)
         | entity::Entity::ActionProfileGroup(_)
+        | entity::Entity::DigestEntry(_)
         | entity::Entity::PacketReplicationEngineEntry(_) => update::Type::Insert,
         _ => update::Type::Modify,
     };

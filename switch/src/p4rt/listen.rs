@@ -14,8 +14,8 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server as Transport;
 use tonic::transport::server::TcpIncoming;
 
+use super::devices::Devices;
 use super::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
-use super::server::Server;
 use crate::metrics::RequestCountLayer;
 
 /// Longest message of a client: a program and its P4Info.
@@ -103,13 +103,14 @@ impl Listener {
     /// Answers until `stop` is ready.
     pub async fn serve(
         self,
-        server: Server,
+        devices: impl Into<Devices>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), tonic::transport::Error> {
-        let service = P4RuntimeServer::new(server.clone())
+        let devices = devices.into();
+        let requests = RequestCountLayer::new(devices.requests());
+        let service = P4RuntimeServer::new(devices)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        let requests = RequestCountLayer::new(server.requests());
         let router = Transport::builder()
             .layer(requests)
             .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))

@@ -3,29 +3,40 @@
 //! It holds no P4 state. Tables, groups, counters and registers are the pipeline's; here
 //! is only who is primary, the config as it was set, and the cookies of entries.
 //!
-//! Sections named § in this module are those of the P4Runtime specification 1.4.
+//! Sections named § in this module are those of the P4Runtime specification 1.5.
 
 mod arbitration;
+mod batch;
 mod binding;
 mod bytestring;
+mod configs;
 mod cookies;
+mod device_config;
+mod devices;
+mod digests;
 mod entry;
 mod forwarding;
 mod listen;
 mod meters;
+mod notifications;
 mod packet_io;
 mod profiles;
 mod read;
 mod rejection;
 mod replication;
+mod roles;
 mod schema;
 mod server;
 mod streams;
 mod write;
 
 pub use binding::SchemaError;
+pub use configs::Configs;
+pub use devices::Devices;
+pub use digests::DigestCounts;
 pub use listen::{Address, Listener, MESSAGE_BYTES_MAX};
 pub use rejection::Rejection;
+pub use roles::{P4RoleConfig, PacketFilter, ROLE_CONFIG_TYPE};
 pub use schema::Schema;
 pub use server::{Server, ServerSettings};
 

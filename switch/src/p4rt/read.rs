@@ -1,7 +1,9 @@
 //! One entity of a `Read`: a filter, and what it finds.
 
 use super::cookies::{CookieKey, Cookies};
+use super::digests::Digests;
 use super::entry::{parse_key, write_action, write_key};
+use super::proto::p4::v1::table_entry::IdleTimeout as IdleTime;
 use super::proto::p4::v1::{
     CounterData, CounterEntry, DirectCounterEntry, Entity, Index, P4Data,
     PacketReplicationEngineEntry, RegisterEntry, TableEntry, entity, p4_data,
@@ -10,7 +12,7 @@ use super::proto::p4::v1::{
 use super::rejection::Rejection;
 use super::replication::{write_group, write_session};
 use super::schema::{CounterUnit, Schema, TableSchema};
-use super::write::{entity_name, find_table, no_direct_counter, parse_index};
+use super::write::{entity_name, find_table, no_ages, no_direct_counter, parse_index};
 use super::{meters, profiles};
 use crate::pipeline::{self, CounterValue, EntryAction, Pipeline};
 
@@ -22,6 +24,8 @@ pub struct Source<'a> {
     pub pipeline: &'a mut Pipeline,
     /// What controllers attached.
     pub cookies: &'a Cookies,
+    /// Digests that controllers want.
+    pub digests: &'a Digests,
 }
 
 /// Everything that a filter matches.
@@ -40,7 +44,7 @@ pub fn find(source: &mut Source<'_>, filter: &Entity) -> Result<Vec<Entity>, Rej
         entity::Entity::ActionProfileGroup(filter) => profiles::read_groups(source, filter),
         // Of these there are none here, so a read of all of them finds none.
         entity::Entity::ValueSetEntry(filter) if filter.value_set_id == 0 => Ok(Vec::new()),
-        entity::Entity::DigestEntry(filter) if filter.digest_id == 0 => Ok(Vec::new()),
+        entity::Entity::DigestEntry(filter) => source.digests.read(source.schema, filter),
         entity::Entity::ExternEntry(filter) if filter.extern_type_id == 0 => Ok(Vec::new()),
         entity::Entity::PacketReplicationEngineEntry(filter) => match &filter.r#type {
             Some(pre::Type::MulticastGroupEntry(group)) => {
@@ -133,6 +137,16 @@ fn read_table(
                     .read_direct_counter(table.table, &entry.key, entry.priority)?;
             message.counter_data = Some(write_counter(value, unit));
         }
+        if table.ages {
+            let idle = source
+                .pipeline
+                .idle(table.table, &entry.key, entry.priority)?;
+            message.idle_timeout_ns = i64::try_from(idle.timeout_ns).unwrap_or(i64::MAX);
+            let elapsed_ns = idle.since_hit_us.saturating_mul(1_000);
+            message.time_since_last_hit = filter.time_since_last_hit.map(|_| IdleTime {
+                elapsed_ns: i64::try_from(elapsed_ns).unwrap_or(i64::MAX),
+            });
+        }
         if table.has_direct_meter && filter.meter_config.is_some() {
             let rates = source
                 .pipeline
@@ -158,7 +172,8 @@ fn describe(source: &Source<'_>, table: &TableSchema, entry: &pipeline::TableEnt
     message
 }
 
-fn attach(cookies: &Cookies, key: &CookieKey, entry: &mut TableEntry) {
+/// Adds what a controller attached to an entry.
+pub fn attach(cookies: &Cookies, key: &CookieKey, entry: &mut TableEntry) {
     let cookie = cookies.get(key);
     #[allow(deprecated, reason = "controllers still read it")]
     {
@@ -191,6 +206,11 @@ impl<'a> Wanted<'a> {
         };
         if filter.counter_data.is_some() && filter.table_id != 0 && table.direct_counter.is_none() {
             return Err(no_direct_counter(table));
+        }
+        if filter.time_since_last_hit.is_some()
+            && (filter.is_default_action || filter.table_id != 0 && !table.ages)
+        {
+            return Err(no_ages(table));
         }
         Ok(Self {
             key,

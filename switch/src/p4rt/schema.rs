@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::digests::Shape;
 use crate::program::{
     ActionId, ActionProfileId, CounterId, DigestId, MatchKind, MeterId, RegisterId, TableId,
 };
@@ -45,6 +46,8 @@ pub struct TableSchema {
     pub const_default: bool,
     /// Unit of the counter that each entry has, if they have one.
     pub direct_counter: Option<CounterUnit>,
+    /// Entries can have an idle timeout.
+    pub ages: bool,
     /// Entries have meters.
     pub has_direct_meter: bool,
     /// Id of the action profile whose members and groups entries refer to.
@@ -170,8 +173,8 @@ pub struct DigestSchema {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// Width of each field in bits.
-    pub fields_bits: Vec<u32>,
+    /// Type of its data, or why messages of this type cannot be sent.
+    pub shape: Result<Shape, String>,
 }
 
 /// A field of the header of packet-ins or packet-outs.

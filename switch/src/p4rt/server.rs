@@ -3,32 +3,38 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prost::Message;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::arbitration::{Arbitration, StreamId};
+use super::arbitration::StreamId;
+use super::batch::{Atomicity, Batch};
+use super::configs::Configs;
+use super::digests::DigestCounts;
 use super::forwarding::{Forwarding, Verified, no_config};
-use super::packet_io::{frame_of_packet_out, packet_in_of_frame};
+use super::notifications::{deliver, watch_ages};
+use super::packet_io::frame_of_packet_out;
 use super::proto::p4::v1::{
-    CapabilitiesRequest, CapabilitiesResponse, Entity, ForwardingPipelineConfig,
-    GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, PacketOut,
-    PacketOutError, ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
+    CapabilitiesRequest, CapabilitiesResponse, DigestListAck, DigestListAckError, Entity,
+    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest,
+    GetForwardingPipelineConfigResponse, MasterArbitrationUpdate, PacketOut, PacketOutError,
+    ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
     SetForwardingPipelineConfigResponse, StreamError, StreamMessageRequest, StreamMessageResponse,
     StreamOtherError, WriteRequest, WriteResponse,
     get_forwarding_pipeline_config_request::ResponseType, p4_runtime_server::P4Runtime,
     set_forwarding_pipeline_config_request::Action, stream_error,
-    stream_message_request as incoming, stream_message_response as outgoing, write_request,
+    stream_message_request as incoming, stream_message_response as outgoing,
 };
 use super::rejection::{Rejection, code_name, write_status};
-use super::streams::{STREAM_MESSAGES_MAX, Streams};
+use super::roles::Access;
+use super::streams::{Outgoing, STREAM_MESSAGES_MAX, Streams};
 use crate::dataplane::{DataplaneHandle, ToController};
 use crate::log::{Level, Log};
 use crate::metrics::RequestCounts;
 use crate::pipeline::PipelineConfig;
 
 /// Version of the P4Runtime specification this follows.
-const API_VERSION: &str = "1.4.1";
+const API_VERSION: &str = "1.5.0";
 
 /// Bytes of one `ReadResponse`, roughly; clients take 4 MiB.
 const READ_RESPONSE_BYTES: usize = 1 << 19;
@@ -51,54 +57,69 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
-struct Shared {
-    dataplane: DataplaneHandle,
-    log: Log,
+pub(super) struct Shared {
+    device_id: u64,
+    pub(super) dataplane: DataplaneHandle,
+    pub(super) log: Log,
     streams: Mutex<Streams>,
     /// Held by whoever reads, writes or changes the config, one after another.
     forwarding: tokio::sync::Mutex<Forwarding>,
     /// The config that packets see; a copy of what is in `forwarding`.
     running: Mutex<Option<Arc<Verified>>>,
     requests: RequestCounts,
+    /// Told when an entry may have got an idle timeout.
+    pub(super) ages: Notify,
 }
 
 impl Shared {
-    fn streams(&self) -> MutexGuard<'_, Streams> {
+    pub(super) fn streams(&self) -> MutexGuard<'_, Streams> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, Option<Arc<Verified>>> {
+    pub(super) fn running(&self) -> MutexGuard<'_, Option<Arc<Verified>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Server {
-    /// A server without a config. Spawns a task that sends `from_dataplane` to the
-    /// primary controller.
+    /// A server without a config. Spawns tasks that send `from_dataplane` and idle entries
+    /// to the primary controllers.
     pub fn new(
         settings: ServerSettings,
         dataplane: DataplaneHandle,
-        mut from_dataplane: mpsc::Receiver<ToController>,
+        from_dataplane: mpsc::Receiver<ToController>,
         log: Log,
     ) -> Self {
-        let forwarding = Forwarding::new(dataplane.clone(), settings.pipeline);
+        Self::sharing(settings, dataplane, from_dataplane, log, Arc::default())
+    }
+
+    /// The same, which shares configs with the other servers that were given `configs`.
+    pub fn sharing(
+        settings: ServerSettings,
+        dataplane: DataplaneHandle,
+        from_dataplane: mpsc::Receiver<ToController>,
+        log: Log,
+        configs: Arc<Configs>,
+    ) -> Self {
+        let forwarding = Forwarding::new(dataplane.clone(), settings.pipeline, configs);
         let shared = Arc::new(Shared {
+            device_id: settings.device_id,
             dataplane,
             log,
             streams: Mutex::new(Streams::new(settings.device_id)),
             forwarding: tokio::sync::Mutex::new(forwarding),
             running: Mutex::new(None),
             requests: RequestCounts::default(),
+            ages: Notify::new(),
         });
-        let server = Self {
-            shared: Arc::clone(&shared),
-        };
-        tokio::spawn(async move {
-            while let Some(message) = from_dataplane.recv().await {
-                shared.send_to_controller(message);
-            }
-        });
-        server
+        tokio::spawn(deliver(Arc::clone(&shared), from_dataplane));
+        tokio::spawn(watch_ages(Arc::clone(&shared)));
+        Self { shared }
+    }
+
+    /// The device that controllers must name.
+    pub fn device_id(&self) -> u64 {
+        self.shared.device_id
     }
 
     /// Where its calls are counted.
@@ -106,48 +127,76 @@ impl Server {
         self.shared.requests.clone()
     }
 
-    /// Packet-ins and digests that reached no controller: none was primary, or the
-    /// primary did not read them.
+    /// Digest messages that were not sent, for the config that runs.
+    pub fn digest_counts(&self) -> DigestCounts {
+        let running = self.shared.running().clone();
+        running.map_or_else(DigestCounts::default, |running| running.digests().counts())
+    }
+
+    /// Packet-ins, digests and idle entries that reached no controller: they were for no
+    /// primary, or a primary did not read them.
     pub fn undelivered(&self) -> (u64, u64) {
         let streams = self.shared.streams();
         (streams.no_primary, streams.queue_full)
     }
 }
 
-impl Shared {
-    fn send_to_controller(&self, message: ToController) {
-        let Some(running) = self.running().clone() else {
-            self.streams().no_primary += 1;
-            return;
-        };
-        match message {
-            ToController::PacketIn(frame) => {
-                match packet_in_of_frame(&frame, &running.schema.packet_in) {
-                    Some(packet) => {
-                        self.streams()
-                            .send_to_primary(outgoing::Update::Packet(packet));
-                    }
-                    None => self.log.write(
-                        Level::Debug,
-                        format_args!("a packet-in of {} bytes is too short", frame.len()),
-                    ),
-                }
+impl Server {
+    /// Serves one stream channel until it ends: a message that was taken from it already,
+    /// then the others.
+    pub(super) async fn serve_stream(
+        &self,
+        first: Option<StreamMessageRequest>,
+        mut messages: Streaming<StreamMessageRequest>,
+        outgoing: Outgoing,
+    ) {
+        let shared = &self.shared;
+        let opened = shared.streams().open(outgoing.clone());
+        let id = match opened {
+            Ok(id) => id,
+            Err(rejection) => {
+                // Nobody listens any more if it cannot be sent.
+                let _ = outgoing.try_send(Err(rejection.into()));
+                return;
             }
-            // No digest is configured: digest entries cannot be written.
-            ToController::Digest(_) => {}
+        };
+        let mut next = first;
+        loop {
+            let message = match next.take() {
+                Some(message) => message,
+                None => tokio::select! {
+                    message = messages.message() => match message {
+                        Ok(Some(message)) => message,
+                        Ok(None) | Err(_) => break,
+                    },
+                    () = outgoing.closed() => break,
+                },
+            };
+            if let Err(rejection) = shared.handle(id, message).await {
+                shared.streams().refuse(id, rejection);
+                break;
+            }
         }
+        let mut streams = shared.streams();
+        let notifications = streams.close(id);
+        streams.notify(notifications);
     }
+}
 
+impl Shared {
     async fn set_config(
         &self,
         request: SetForwardingPipelineConfigRequest,
     ) -> Result<(), Rejection> {
         let mut forwarding = self.forwarding.lock().await;
-        self.streams().arbitration.check_primary(
+        #[allow(deprecated, reason = "controllers of version 1.3 set the id")]
+        let role = (request.role.as_str(), request.role_id);
+        let access = self.streams().arbitration.check_primary(
             request.device_id,
-            &request.role,
+            role,
             request.election_id,
         )?;
+        access.check_push()?;
         let action = Action::try_from(request.action).unwrap_or(Action::Unspecified);
         let config = match (action, request.config) {
             (Action::Unspecified, _) => {
@@ -167,13 +216,14 @@ impl Shared {
             (_, None) => return Err(Rejection::invalid("the request has no config")),
         };
         let done = match (action, config) {
-            (Action::Verify, Some(config)) => Verified::new(config).map(|_| ()),
+            (Action::Verify, Some(config)) => forwarding.verify(config),
             (Action::VerifyAndSave, Some(config)) => forwarding.save(config),
             (Action::VerifyAndCommit, Some(config)) => forwarding.replace(config).await,
             (Action::ReconcileAndCommit, Some(config)) => forwarding.reconcile(config).await,
             _ => forwarding.commit().await,
         };
         self.running().clone_from(&forwarding.running().cloned());
+        self.ages.notify_one();
         let outcome = match &done {
             Ok(()) => "done".to_owned(),
             Err(rejection) => format!("{}: {rejection}", code_name(rejection.code)),
@@ -188,22 +238,23 @@ impl Shared {
 
     async fn write(&self, request: WriteRequest) -> Result<(), Status> {
         let mut forwarding = self.forwarding.lock().await;
-        self.streams().arbitration.check_primary(
+        #[allow(deprecated, reason = "controllers of version 1.3 set the id")]
+        let role = (request.role.as_str(), request.role_id);
+        let access = self.streams().arbitration.check_primary(
             request.device_id,
-            &request.role,
+            role,
             request.election_id,
         )?;
-        if request.atomicity != write_request::Atomicity::ContinueOnError as i32 {
-            return Err(Rejection::unimplemented(format!(
-                "atomicity {} is not supported: CONTINUE_ON_ERROR",
-                write_request::Atomicity::try_from(request.atomicity).map_or_else(
-                    |_| request.atomicity.to_string(),
-                    |known| { known.as_str_name().to_owned() }
-                )
-            ))
-            .into());
+        let batch = Batch {
+            updates: request.updates,
+            atomicity: Atomicity::parse(request.atomicity)?,
+            access,
+        };
+        let ages = forwarding.current().is_some_and(|config| config.has_ages());
+        let results = forwarding.write(batch).await?;
+        if ages {
+            self.ages.notify_one();
         }
-        let results = forwarding.write(request.updates).await?;
         if self.log.enabled(Level::Debug) {
             for rejection in results.iter().filter_map(|result| result.as_ref().err()) {
                 let code = code_name(rejection.code);
@@ -215,13 +266,18 @@ impl Shared {
     }
 
     async fn read(&self, request: ReadRequest) -> Result<Vec<Entity>, Rejection> {
-        self.streams().arbitration.check_device(request.device_id)?;
-        Arbitration::check_role(&request.role)?;
+        let access = {
+            let streams = self.streams();
+            streams.arbitration.check_device(request.device_id)?;
+            streams.arbitration.check_role(&request.role, 0)?.clone()
+        };
         let mut forwarding = self.forwarding.lock().await;
         if forwarding.current().is_none() {
             return Err(no_config());
         }
-        forwarding.read(request.entities).await
+        let mut found = forwarding.read(request.entities).await?;
+        found.retain(|entity| access.shows(entity));
+        Ok(found)
     }
 
     /// Handles one message of a stream; `Err` ends the stream.
@@ -232,11 +288,7 @@ impl Shared {
     ) -> Result<(), Rejection> {
         match message.update {
             Some(incoming::Update::Arbitration(update)) => {
-                let notifications = self.streams().arbitrate(stream, &update)?;
-                // Writes of the primary so far are finished before anyone hears of another.
-                let forwarding = self.forwarding.lock().await;
-                drop(forwarding);
-                self.streams().notify(notifications);
+                self.arbitrate(stream, &update).await?;
             }
             Some(incoming::Update::Packet(packet)) => {
                 if let Err(rejection) = self.send_packet(stream, &packet).await {
@@ -246,15 +298,75 @@ impl Shared {
                     self.report(stream, rejection, details);
                 }
             }
-            Some(incoming::Update::DigestAck(_) | incoming::Update::Other(_)) | None => {
+            Some(incoming::Update::DigestAck(ack)) => {
+                if let Err(rejection) = self.acknowledge(stream, &ack) {
+                    let details = stream_error::Details::DigestListAck(DigestListAckError {
+                        digest_list_ack: Some(ack),
+                    });
+                    self.report(stream, rejection, details);
+                }
+            }
+            Some(incoming::Update::Other(_)) | None => {
                 let rejection = Rejection::unimplemented(
-                    "this message is not supported: arbitration or packet",
+                    "this message is not supported: arbitration, packet or digest_ack",
                 );
                 let details = stream_error::Details::Other(StreamOtherError::default());
                 self.report(stream, rejection, details);
             }
         }
         Ok(())
+    }
+
+    async fn arbitrate(
+        &self,
+        stream: StreamId,
+        update: &MasterArbitrationUpdate,
+    ) -> Result<(), Rejection> {
+        let mut notifications = self.streams().arbitrate(stream, update)?;
+        let own = notifications.pop();
+        self.streams().notify(notifications);
+        // Writes of the primary so far are finished before the new one hears that it is.
+        drop(self.forwarding.lock().await);
+        let is_primary = self.streams().arbitration.access_of(stream).is_some();
+        if let Some(running) = self.running().clone().filter(|_| is_primary) {
+            running.digests().forget_sent();
+        }
+        self.streams().notify(own.into_iter().collect());
+        Ok(())
+    }
+
+    fn acknowledge(&self, stream: StreamId, ack: &DigestListAck) -> Result<(), Rejection> {
+        let access = self.primary_access(stream, "acknowledge digests")?;
+        let running = self.running().clone().ok_or_else(no_config)?;
+        let Some(digest) = running.schema.digest(ack.digest_id) else {
+            return Err(Rejection::invalid(format!(
+                "there is no digest with the id {}",
+                ack.digest_id
+            )));
+        };
+        if !access.includes(digest.id) {
+            return Err(Rejection::new(
+                Code::PermissionDenied,
+                format!("digest `{}` is not among the ids of the role", digest.name),
+            ));
+        }
+        running.digests().acknowledge(ack.digest_id, ack.list_id);
+        Ok(())
+    }
+
+    /// What a stream may do, if it is the primary of its role.
+    fn primary_access(&self, stream: StreamId, what: &str) -> Result<Access, Rejection> {
+        let streams = self.streams();
+        streams
+            .arbitration
+            .access_of(stream)
+            .cloned()
+            .ok_or_else(|| {
+                Rejection::new(
+                    Code::PermissionDenied,
+                    format!("only the primary controller may {what}"),
+                )
+            })
     }
 
     fn report(&self, stream: StreamId, rejection: Rejection, details: stream_error::Details) {
@@ -268,12 +380,7 @@ impl Shared {
     }
 
     async fn send_packet(&self, stream: StreamId, packet: &PacketOut) -> Result<(), Rejection> {
-        if self.streams().arbitration.primary() != Some(stream) {
-            return Err(Rejection::new(
-                Code::PermissionDenied,
-                "only the primary controller may send packets",
-            ));
-        }
+        self.primary_access(stream, "send packets")?;
         let running = self.running().clone().ok_or_else(no_config)?;
         let frame = frame_of_packet_out(packet, &running.schema.packet_out)?;
         let injected = self.dataplane.run(move |engine| {
@@ -380,26 +487,10 @@ impl P4Runtime for Server {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let mut messages = request.into_inner();
         let (outgoing, stream) = mpsc::channel(STREAM_MESSAGES_MAX);
-        let shared = Arc::clone(&self.shared);
-        let id = shared.streams().open(outgoing.clone());
-        tokio::spawn(async move {
-            loop {
-                let message = tokio::select! {
-                    message = messages.message() => message,
-                    () = outgoing.closed() => break,
-                };
-                let Ok(Some(message)) = message else { break };
-                if let Err(rejection) = shared.handle(id, message).await {
-                    shared.streams().refuse(id, rejection);
-                    break;
-                }
-            }
-            let mut streams = shared.streams();
-            let notifications = streams.close(id);
-            streams.notify(notifications);
-        });
+        let server = self.clone();
+        let messages = request.into_inner();
+        tokio::spawn(async move { server.serve_stream(None, messages, outgoing).await });
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use tokio::sync::mpsc;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::arbitration::{Arbitration, Notification, StreamId};
 use super::proto::p4::v1::{
     MasterArbitrationUpdate, StreamMessageResponse, stream_message_response as response,
 };
 use super::rejection::Rejection;
+use super::roles::Access;
 
 /// Messages that may wait for one controller.
 pub const STREAM_MESSAGES_MAX: usize = 4_096;
@@ -17,19 +18,22 @@ pub const STREAM_MESSAGES_MAX: usize = 4_096;
 /// Of these, kept free for what is not a packet-in or a digest.
 const STREAM_MESSAGES_RESERVED: usize = 256;
 
+/// Streams that may be open, whether they have introduced themselves or not.
+pub const STREAMS_OPEN_MAX: usize = 1_024;
+
 /// Where messages for one controller go.
 pub type Outgoing = mpsc::Sender<Result<StreamMessageResponse, Status>>;
 
 /// All streams.
 #[derive(Debug)]
 pub struct Streams {
-    /// Who is primary.
+    /// Who is primary of which role.
     pub arbitration: Arbitration,
     outgoing: BTreeMap<StreamId, Outgoing>,
     next: u64,
-    /// Packet-ins and digests for which no controller was primary.
+    /// Packet-ins, digests and idle entries that were for no primary.
     pub no_primary: u64,
-    /// Packet-ins and digests that found the primary's queue full.
+    /// Packet-ins, digests and idle entries that found a primary's queue full.
     pub queue_full: u64,
 }
 
@@ -46,11 +50,17 @@ impl Streams {
     }
 
     /// A new stream, which has not introduced itself yet.
-    pub fn open(&mut self, outgoing: Outgoing) -> StreamId {
+    pub fn open(&mut self, outgoing: Outgoing) -> Result<StreamId, Rejection> {
+        if self.outgoing.len() >= STREAMS_OPEN_MAX {
+            return Err(Rejection::new(
+                Code::ResourceExhausted,
+                format!("{STREAMS_OPEN_MAX} streams are open, which is the most"),
+            ));
+        }
         self.next += 1;
         let stream = StreamId(self.next);
         self.outgoing.insert(stream, outgoing);
-        stream
+        Ok(stream)
     }
 
     /// Takes an arbitration message; gives whom to tell what.
@@ -90,20 +100,30 @@ impl Streams {
         }
     }
 
-    /// Sends a packet-in or digest to the primary, if it has room for it.
-    pub fn send_to_primary(&mut self, update: response::Update) {
-        let primary = self.arbitration.primary();
-        let Some(outgoing) = primary.and_then(|stream| self.outgoing.get(&stream)) else {
+    /// Sends a packet-in, digests or idle entries to the primary of each role that takes
+    /// them, if it has room for them.
+    pub fn send_to_primaries(
+        &mut self,
+        takes: impl Fn(&Access) -> bool,
+        update: &response::Update,
+    ) {
+        let mut is_for_none = true;
+        for (stream, access) in self.arbitration.primaries() {
+            let Some(outgoing) = self.outgoing.get(&stream).filter(|_| takes(access)) else {
+                continue;
+            };
+            is_for_none = false;
+            let message = StreamMessageResponse {
+                update: Some(update.clone()),
+            };
+            if outgoing.capacity() <= STREAM_MESSAGES_RESERVED
+                || outgoing.try_send(Ok(message)).is_err()
+            {
+                self.queue_full += 1;
+            }
+        }
+        if is_for_none {
             self.no_primary += 1;
-            return;
-        };
-        let message = StreamMessageResponse {
-            update: Some(update),
-        };
-        if outgoing.capacity() <= STREAM_MESSAGES_RESERVED
-            || outgoing.try_send(Ok(message)).is_err()
-        {
-            self.queue_full += 1;
         }
     }
 

@@ -4,6 +4,7 @@ use tonic::Code;
 
 use super::bytestring;
 use super::cookies::{Cookie, CookieKey, Cookies};
+use super::digests::Digests;
 use super::entry::{ActionUse, parse_action, parse_key};
 use super::proto::p4::v1::{
     CounterData, CounterEntry, DirectCounterEntry, Entity, Index, RegisterEntry, TableEntry,
@@ -23,6 +24,31 @@ pub struct Target<'a> {
     pub pipeline: &'a mut Pipeline,
     /// What controllers attached.
     pub cookies: &'a mut Cookies,
+    /// Digests that controllers want.
+    pub digests: &'a mut Digests,
+}
+
+impl Target<'_> {
+    /// From now on, [`rollback`](Self::rollback) brings back the present state.
+    pub fn begin(&mut self) {
+        self.pipeline.begin();
+        self.cookies.begin();
+        self.digests.begin();
+    }
+
+    /// Keeps what was changed since [`begin`](Self::begin).
+    pub fn commit(&mut self) {
+        self.pipeline.commit();
+        self.cookies.commit();
+        self.digests.commit();
+    }
+
+    /// Takes back what was changed since [`begin`](Self::begin).
+    pub fn rollback(&mut self) {
+        self.pipeline.rollback();
+        self.cookies.rollback();
+        self.digests.rollback();
+    }
 }
 
 /// What to do with an entity.
@@ -110,6 +136,7 @@ pub fn apply(target: &mut Target<'_>, update: &Update) -> Result<(), Rejection> 
                 "the packet replication entry has no type",
             )),
         },
+        entity::Entity::DigestEntry(entry) => target.digests.write(target.schema, kind, entry),
         other => Err(Rejection::unimplemented(format!(
             "writing {} is not supported",
             entity_name(other)
@@ -204,6 +231,12 @@ fn write_entry(target: &mut Target<'_>, kind: Kind, entry: &TableEntry) -> Resul
             // The action stays as it is; the entry must be there all the same.
             target.pipeline.entry(table.table, &key, priority)?;
         }
+    }
+    if table.ages {
+        let timeout_ns = u64::try_from(entry.idle_timeout_ns).unwrap_or(0);
+        target
+            .pipeline
+            .set_idle_timeout(table.table, &key, priority, timeout_ns)?;
     }
     if table.has_direct_meter {
         target
@@ -310,8 +343,11 @@ fn check_extras(table: &TableSchema, entry: &TableEntry) -> Result<(), Rejection
             "time_since_last_hit cannot be written",
         );
     }
-    if entry.idle_timeout_ns != 0 {
-        return refuse(Code::InvalidArgument, "entries do not time out here");
+    if entry.idle_timeout_ns != 0 && (!table.ages || entry.is_default_action) {
+        return Err(no_ages(table));
+    }
+    if entry.idle_timeout_ns < 0 {
+        return refuse(Code::InvalidArgument, "idle_timeout_ns is below 0");
     }
     if entry.meter_config.is_some() && (!table.has_direct_meter || entry.is_default_action) {
         return refuse(Code::InvalidArgument, "the entry has no meter");
@@ -331,6 +367,15 @@ fn parse_entry_counter(
         (Some(data), Some(unit)) => parse_counter(data, unit).map(Some),
         (Some(_), None) => Err(no_direct_counter(table)),
     }
+}
+
+/// The rejection for an idle timeout of entries that have none.
+pub fn no_ages(table: &TableSchema) -> Rejection {
+    Rejection::invalid(format!(
+        "table `{}`: there are idle timeouts only for entries, and only where the P4Info has \
+         them",
+        table.name
+    ))
 }
 
 /// The rejection for a counter of entries that have none.

@@ -8,6 +8,7 @@ use crate::program::{InputPart, Program, Slot};
 impl Machine {
     /// The result of a calculation over the current headers and payload.
     pub(super) fn calculate(&mut self, program: &Program, packet: &[u8], calculation: u32) -> u64 {
+        let custom = self.custom_crcs[calculation as usize].as_deref();
         let calculation = &program.calculations[calculation as usize];
         self.input.clear();
         let words = &self.words;
@@ -46,7 +47,10 @@ impl Machine {
                 }
             }
         }
-        hash::compute(calculation.algorithm, &self.input)
+        match custom {
+            Some(crc) => crc.compute(&self.input),
+            None => hash::compute(calculation.algorithm, &self.input),
+        }
     }
 }
 

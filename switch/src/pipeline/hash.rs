@@ -49,10 +49,12 @@ const fn table_ccitt() -> [u16; 256] {
 pub(super) fn compute(algorithm: Algorithm, bytes: &[u8]) -> u64 {
     match algorithm {
         Algorithm::Checksum16 => u64::from(checksum16(bytes)),
-        Algorithm::Crc32 => u64::from(crc32fast::hash(bytes)),
-        Algorithm::Crc16 => u64::from(bytes.iter().fold(0u16, |crc, &byte| {
-            crc >> 8 ^ CRC16_TABLE[usize::from(crc as u8 ^ byte)]
-        })),
+        Algorithm::Crc32 | Algorithm::Crc32Custom => u64::from(crc32fast::hash(bytes)),
+        Algorithm::Crc16 | Algorithm::Crc16Custom => {
+            u64::from(bytes.iter().fold(0u16, |crc, &byte| {
+                crc >> 8 ^ CRC16_TABLE[usize::from(crc as u8 ^ byte)]
+            }))
+        }
         Algorithm::CrcCcitt => u64::from(bytes.iter().fold(0xffffu16, |crc, &byte| {
             crc << 8 ^ CRC_CCITT_TABLE[usize::from((crc >> 8) as u8 ^ byte)]
         })),

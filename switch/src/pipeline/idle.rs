@@ -71,6 +71,11 @@ impl Pipeline {
         self.now_us = self.now_us.max(now_us);
     }
 
+    /// The time it was told last, microseconds.
+    pub fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
     fn check_ages(&self, table: TableId) -> Result<(), ControlError> {
         let info = self.table_info(table)?;
         if info.supports_timeout {

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
 use super::config::{PipelineConfig, limits};
+use super::crc::CustomCrc;
 use super::entry::CounterValue;
 use super::meter::Meter;
 use super::statistics::{DropCause, Event, Statistics};
@@ -69,6 +70,8 @@ pub(super) struct Machine {
     pub(super) meters: Vec<Vec<Meter>>,
     /// Values and masks of each parser value set, as words of the select key.
     pub(super) value_sets: Vec<Vec<(Vec<u64>, Vec<u64>)>>,
+    /// For each calculation the CRC that the control plane has put in its place.
+    pub(super) custom_crcs: Vec<Option<Box<CustomCrc>>>,
     pub(super) statistics: Statistics,
     generator: ChaCha8Rng,
     pub(super) input: Vec<u8>,
@@ -133,6 +136,7 @@ impl Machine {
                 })
                 .collect(),
             value_sets: vec![Vec::new(); program.value_sets().len()],
+            custom_crcs: vec![None; program.calculations.len()],
             statistics: Statistics::new(),
             generator: ChaCha8Rng::seed_from_u64(config.seed),
             input: Vec::with_capacity(512),

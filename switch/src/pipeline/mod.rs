@@ -16,11 +16,13 @@ mod cells;
 mod codec;
 mod config;
 mod copies;
+mod crc;
 mod entries;
 mod entry;
 mod error;
 mod extraction;
 mod forward;
+mod handles;
 mod hash;
 mod headers;
 mod identity;
@@ -43,12 +45,14 @@ use std::sync::Arc;
 
 pub use bits::Bits;
 pub use config::{PipelineConfig, PortId, limits};
+pub use crc::CrcParameters;
 pub use entry::{
     ActionCall, CloneSession, CounterValue, EntryAction, FieldMatch, MeterRates, Replica,
     TableEntry,
 };
 pub use error::ControlError;
 pub use forward::{EmitSink, TrafficSink};
+pub use handles::EntryHandle;
 pub use idle::{Expired, IDLE_TIMEOUT_MIN_US, Idle};
 pub use packet::{DequeueInfo, Queued};
 pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};

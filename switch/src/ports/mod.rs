@@ -23,7 +23,7 @@ pub use impairment::{
 };
 pub use interface::{Interface, InterfaceError};
 pub use memory::{LinkCounts, LinkReceiver, LinkSender};
-pub use pcap::PcapWriter;
+pub use pcap::{CapturedFrame, PcapError, PcapReader, PcapWriter};
 pub use queue::{EgressQueue, QueueCounts};
 pub use rate::TokenBucket;
 pub use readiness::{Waker, wait};

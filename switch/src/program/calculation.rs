@@ -13,6 +13,10 @@ pub(crate) enum Algorithm {
     Crc32,
     /// CRC-16/ARC.
     Crc16,
+    /// CRC-16 whose parameters a control plane may change; CRC-16/ARC until it does.
+    Crc16Custom,
+    /// CRC-32 whose parameters a control plane may change; that of IEEE 802.3 until it does.
+    Crc32Custom,
     /// CRC-16/CCITT-FALSE.
     CrcCcitt,
     /// The first eight bytes as an integer.
@@ -67,8 +71,10 @@ const CONSTANT_BITS_MAX: usize = 16_384;
 pub(super) fn read_algorithm(node: &Node<'_>) -> Result<Algorithm, ProgramError> {
     Ok(match node.string()? {
         "csum16" | "cksum16" => Algorithm::Checksum16,
-        "crc32" | "crc32_custom" => Algorithm::Crc32,
-        "crc16" | "crc16_custom" => Algorithm::Crc16,
+        "crc32" => Algorithm::Crc32,
+        "crc32_custom" => Algorithm::Crc32Custom,
+        "crc16" => Algorithm::Crc16,
+        "crc16_custom" => Algorithm::Crc16Custom,
         "crcCCITT" => Algorithm::CrcCcitt,
         "identity" => Algorithm::Identity,
         "xor16" => Algorithm::Xor16,

@@ -56,6 +56,7 @@ pub(crate) use table::Table;
 /// A validated program.
 #[derive(Debug)]
 pub struct Program {
+    text: String,
     name: String,
     header_types: Vec<HeaderTypeInfo>,
     tables: Vec<TableInfo>,
@@ -79,6 +80,8 @@ pub struct Program {
     /// First word and width of each action's arguments.
     pub(crate) action_arguments: Vec<Vec<(Slot, u32)>>,
     pub(crate) calculations: Vec<Calculation>,
+    /// Names of those of the program; the selectors' follow without.
+    pub(crate) calculation_names: Vec<String>,
     pub(crate) verified: Vec<Checksum>,
     pub(crate) updated: Vec<Checksum>,
     /// Headers in the order the deparser writes them.
@@ -102,6 +105,11 @@ impl Program {
     /// panics, whatever the text.
     pub fn from_json(text: &str) -> Result<Program, ProgramError> {
         objects::read(text)
+    }
+
+    /// The JSON it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The name of the P4 source, if the compiler wrote it.
@@ -147,6 +155,11 @@ impl Program {
     /// Digests.
     pub fn digests(&self) -> &[DigestInfo] {
         &self.digests
+    }
+
+    /// Whether a list of digests has this id in the JSON.
+    pub fn has_digest_list(&self, id: i64) -> bool {
+        u64::try_from(id).is_ok_and(|id| self.digest_lists.contains_key(&id))
     }
 
     /// Action profiles.

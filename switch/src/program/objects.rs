@@ -130,6 +130,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         None => String::new(),
     };
     let mut program = Program {
+        text: text.to_owned(),
         name,
         header_types,
         tables: controls.table_infos,
@@ -149,6 +150,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         action_code,
         action_arguments,
         calculations,
+        calculation_names,
         verified,
         updated,
         deparser,

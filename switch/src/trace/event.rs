@@ -29,6 +29,8 @@ impl Stage {
 pub struct TraceRecord {
     /// What the indices in the events mean.
     pub(crate) program: Arc<Program>,
+    /// Name of the switch, if it is one of several.
+    pub switch: Arc<str>,
     /// Number of the packet among those traced, from 1.
     pub packet: u64,
     /// Number of the copy that left its queue, 0 in ingress.

@@ -12,6 +12,7 @@ impl TraceRecord {
     pub fn json(&self) -> Value {
         let events = self.events.iter().map(|event| self.event_json(event));
         json!({
+            "switch": (!self.switch.is_empty()).then(|| self.switch.to_string()),
             "packet": self.packet,
             "copy": self.copy,
             "stage": self.stage.name(),

@@ -1,5 +1,6 @@
 //! Records as text. The words are those of BMv2's log, so what searches that log finds the
-//! same here; `[packet.copy]` begins each line.
+//! same here; `[packet.copy]` begins each line, the name of the switch
+//! before it where there are several.
 
 use std::fmt::Write;
 
@@ -11,7 +12,11 @@ impl TraceRecord {
     /// The record as lines without line feeds.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let prefix = format!("[{}.{}] ", self.packet, self.copy);
+        let switch = match &*self.switch {
+            "" => String::new(),
+            name => format!("{name} "),
+        };
+        let prefix = format!("[{switch}{}.{}] ", self.packet, self.copy);
         let mut say = |text: String| lines.push(format!("{prefix}{text}"));
         if self.stage == Stage::Ingress {
             let (port, bytes) = (self.ingress_port, &self.bytes);

@@ -75,6 +75,7 @@ impl Subscription {
 /// The traces of one switch. Survives the exchange of the program.
 #[derive(Debug, Default)]
 pub struct Tracing {
+    switch: Arc<str>,
     places: [Option<Subscription>; TRACES_MAX],
     /// Traces there are.
     running: usize,
@@ -89,6 +90,14 @@ pub struct Tracing {
 }
 
 impl Tracing {
+    /// No traces yet. `switch`: its name, empty if it is the only one.
+    pub fn of_switch(switch: &str) -> Self {
+        Self {
+            switch: switch.into(),
+            ..Self::default()
+        }
+    }
+
     /// Starts a trace.
     ///
     /// # Errors
@@ -207,6 +216,7 @@ impl Tracing {
         let (bytes, events, events_lost) = recorder.take();
         let record = Arc::new(TraceRecord {
             program: Arc::clone(program),
+            switch: Arc::clone(&self.switch),
             packet: mark.packet,
             copy: mark.copy,
             stage,

@@ -15,7 +15,7 @@ use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{
-    Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest,
+    Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest, Role,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Uint128,
     Update, WriteRequest, stream_message_request, stream_message_response,
 };
@@ -123,7 +123,10 @@ pub fn objects() -> ForwardingPipelineConfig {
 /// A client with its stream channel.
 pub struct Controller {
     pub client: P4RuntimeClient<Channel>,
+    pub device_id: u64,
     pub election_id: Uint128,
+    /// Set by arbitration; the default one has no name.
+    pub role: Option<Role>,
     outgoing: mpsc::Sender<StreamMessageRequest>,
     incoming: Streaming<StreamMessageResponse>,
 }
@@ -131,7 +134,15 @@ pub struct Controller {
 impl Controller {
     /// Opens a stream and says nothing yet.
     pub async fn open(rig: &Rig, election_id: u64) -> Self {
-        let mut client = rig.connect().await;
+        Self::open_to(rig.connect().await, DEVICE_ID, election_id).await
+    }
+
+    /// The same, to one device of many.
+    pub async fn open_to(
+        mut client: P4RuntimeClient<Channel>,
+        device_id: u64,
+        election_id: u64,
+    ) -> Self {
         let (outgoing, messages) = mpsc::channel(64);
         let stream = client
             .stream_channel(ReceiverStream::new(messages))
@@ -139,10 +150,12 @@ impl Controller {
             .unwrap();
         Self {
             client,
+            device_id,
             election_id: Uint128 {
                 high: 0,
                 low: election_id,
             },
+            role: None,
             outgoing,
             incoming: stream.into_inner(),
         }
@@ -168,8 +181,9 @@ impl Controller {
     pub async fn arbitrate(&mut self, election_id: u64) -> MasterArbitrationUpdate {
         self.election_id.low = election_id;
         let update = MasterArbitrationUpdate {
-            device_id: DEVICE_ID,
+            device_id: self.device_id,
             election_id: Some(self.election_id),
+            role: self.role.clone(),
             ..MasterArbitrationUpdate::default()
         };
         self.say(stream_message_request::Update::Arbitration(update))
@@ -190,8 +204,9 @@ impl Controller {
         config: impl Into<Option<ForwardingPipelineConfig>>,
     ) -> Result<(), Status> {
         let request = SetForwardingPipelineConfigRequest {
-            device_id: DEVICE_ID,
+            device_id: self.device_id,
             election_id: Some(self.election_id),
+            role: self.role_name(),
             action: action as i32,
             config: config.into(),
             ..SetForwardingPipelineConfigRequest::default()
@@ -202,10 +217,17 @@ impl Controller {
             .map(|_| ())
     }
 
+    fn role_name(&self) -> String {
+        self.role
+            .as_ref()
+            .map_or(String::new(), |role| role.name.clone())
+    }
+
     pub fn request(&self, updates: Vec<Update>) -> WriteRequest {
         WriteRequest {
-            device_id: DEVICE_ID,
+            device_id: self.device_id,
             election_id: Some(self.election_id),
+            role: self.role_name(),
             updates,
             ..WriteRequest::default()
         }
@@ -218,9 +240,9 @@ impl Controller {
 
     pub async fn read(&mut self, filters: Vec<Entity>) -> Result<Vec<Entity>, Status> {
         let request = ReadRequest {
-            device_id: DEVICE_ID,
+            device_id: self.device_id,
+            role: self.role_name(),
             entities: filters,
-            ..ReadRequest::default()
         };
         let mut stream = self.client.read(request).await?.into_inner();
         let mut found = Vec::new();

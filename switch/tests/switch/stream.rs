@@ -4,6 +4,7 @@ use tonic::Code;
 
 use super::messages::{TO_CPU, action, address, insert, table};
 use super::rig::{CPU_PORT, Controller, DEVICE_ID, Rig};
+use wormcast_switch::p4rt::proto::google::protobuf::Any;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{
     MasterArbitrationUpdate, PacketMetadata, PacketOut, Role, stream_error, stream_message_request,
@@ -63,7 +64,7 @@ async fn a_stream_that_breaks_the_rules_is_ended() {
     };
     assert_eq!(say(elsewhere).await.code(), Code::NotFound);
     let role = Role {
-        name: "half".to_owned(),
+        config: Some(Any::default()),
         ..Role::default()
     };
     let status = say(MasterArbitrationUpdate {
@@ -71,10 +72,10 @@ async fn a_stream_that_breaks_the_rules_is_ended() {
         ..update
     })
     .await;
-    assert_eq!(status.code(), Code::NotFound);
+    assert_eq!(status.code(), Code::InvalidArgument);
     assert_eq!(
         status.message(),
-        "there is no role `half` here; only the default role, which has no name"
+        "role.config must be unset: the default role, which has no name, has full access"
     );
 }
 

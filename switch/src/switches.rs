@@ -1,0 +1,257 @@
+//! The switches of this process: one, or those of `--fabric`.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::command_line::Settings;
+use crate::traces::Traces;
+use wormcast_switch::dataplane::{
+    Attachment, Dataplane, DataplaneHandle, DataplaneSettings, Snapshot, SwitchSettings,
+    ToController,
+};
+use wormcast_switch::fabric::Fabric;
+use wormcast_switch::log::{Level, Log};
+use wormcast_switch::metrics::Device;
+use wormcast_switch::p4rt::{Configs, Devices, Server, ServerSettings};
+use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
+use wormcast_switch::program::Program;
+
+/// Spreads the seeds of switches: 2^64 divided by the golden ratio.
+const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What is to be run.
+pub struct Plan {
+    dataplane: DataplaneSettings,
+    /// Program to start with, of each switch.
+    programs: Vec<Option<Arc<Program>>>,
+    is_fabric: bool,
+}
+
+impl Plan {
+    /// Reads the files that the command line names.
+    pub fn new(settings: &Settings) -> Result<Self, Box<dyn Error>> {
+        let common = SwitchSettings {
+            device_id: settings.device_id,
+            name: String::new(),
+            ports: settings.ports.clone(),
+            cpu_port: settings.cpu_port,
+            priorities: settings.priority_queues,
+            queue_frames: settings.queue_frames,
+            queueing: settings.queueing.clone(),
+            ring_frames: settings.ring_frames,
+            port_rate: settings.port_rate,
+            impairments: settings.impairments.clone(),
+            capture_directory: settings.capture_directory.clone(),
+        };
+        let mut loaded = Loaded::default();
+        let Some(path) = &settings.fabric else {
+            return Ok(Self {
+                programs: vec![loaded.load(settings.json.as_deref())?],
+                dataplane: DataplaneSettings {
+                    workers: settings.workers,
+                    ..DataplaneSettings::single(common, settings.seed)
+                },
+                is_fabric: false,
+            });
+        };
+        let fail = |error: &dyn Error| format!("--fabric {}: {error}", path.display());
+        let text = fs::read_to_string(path).map_err(|error| fail(&error))?;
+        let fabric = Fabric::parse(&text, settings.drop_port.0).map_err(|error| fail(&error))?;
+        let (switches, links) = fabric.settings(&common);
+        // What the file names is beside it.
+        let directory = path.parent().unwrap_or(Path::new("."));
+        let mut programs = Vec::with_capacity(switches.len());
+        for switch in &fabric.switches {
+            let path = match &switch.program {
+                Some(program) => Some(directory.join(program)),
+                None => settings.json.clone(),
+            };
+            programs.push(loaded.load(path.as_deref())?);
+        }
+        Ok(Self {
+            dataplane: DataplaneSettings {
+                switches,
+                links,
+                workers: settings.workers,
+                seed: settings.seed,
+            },
+            programs,
+            is_fabric: true,
+        })
+    }
+
+    /// Opens the ports and starts the threads.
+    pub fn start(self, log: Log) -> Result<Started, Box<dyn Error>> {
+        let (dataplane, from_dataplane) = Dataplane::start(&self.dataplane, log.clone())?;
+        for switch in &self.dataplane.switches {
+            for port in &switch.ports {
+                let name = port.attachment.name();
+                let files = match port.attachment {
+                    Attachment::Files(_) => " (files)",
+                    Attachment::Interface(_) => "",
+                };
+                let of = match switch.name.as_str() {
+                    "" => String::new(),
+                    name => format!(" of {name}"),
+                };
+                println!(
+                    "Adding interface {name} as port {}{of}{files}",
+                    port.number.0
+                );
+            }
+        }
+        Ok(Started {
+            plan: self,
+            dataplane,
+            from_dataplane,
+            log,
+        })
+    }
+}
+
+/// Programs by their files: switches with the same file share it.
+#[derive(Default)]
+struct Loaded(BTreeMap<PathBuf, Arc<Program>>);
+
+impl Loaded {
+    fn load(&mut self, path: Option<&Path>) -> Result<Option<Arc<Program>>, Box<dyn Error>> {
+        let Some(path) = path else { return Ok(None) };
+        if let Some(program) = self.0.get(path) {
+            return Ok(Some(Arc::clone(program)));
+        }
+        let fail = |error: &dyn Error| format!("{}: {error}", path.display());
+        let json = fs::read_to_string(path).map_err(|error| fail(&error))?;
+        let program = Program::from_json(&json).map_err(|error| fail(&error))?;
+        let program = Arc::new(program);
+        self.0.insert(path.to_owned(), Arc::clone(&program));
+        Ok(Some(program))
+    }
+}
+
+/// A data plane that runs, whose switches have no program yet and nobody to control them.
+pub struct Started {
+    plan: Plan,
+    dataplane: Dataplane,
+    from_dataplane: Vec<(u64, mpsc::Receiver<ToController>)>,
+    log: Log,
+}
+
+impl Started {
+    /// Installs the programs to start with and makes the servers, on the present runtime.
+    pub async fn control(
+        self,
+        config: PipelineConfig,
+        traces: &Traces<'_>,
+    ) -> Result<Switches, Box<dyn Error>> {
+        let configs = Arc::new(Configs::default());
+        let mut servers = Vec::with_capacity(self.from_dataplane.len());
+        let switches = self.from_dataplane.into_iter().zip(self.plan.programs);
+        for ((device_id, from_dataplane), program) in switches {
+            let Some(handle) = self.dataplane.handle(device_id) else {
+                return Err(format!("the data plane has no device {device_id}").into());
+            };
+            for (filter, sink) in traces.of_switch()? {
+                let added = handle.run(|engine| engine.tracing().add(filter, sink));
+                added.await??;
+            }
+            let mut pipeline_config = config;
+            if self.plan.is_fabric {
+                let step = device_id.wrapping_mul(SEED_STEP);
+                pipeline_config.seed = config.seed.wrapping_add(step);
+            }
+            if let Some(program) = program {
+                let pipeline = Pipeline::new(program, pipeline_config);
+                handle.run(move |engine| engine.install(pipeline)).await?;
+            }
+            let settings = ServerSettings {
+                device_id,
+                pipeline: pipeline_config,
+            };
+            let (log, configs) = (self.log.clone(), Arc::clone(&configs));
+            let server = Server::sharing(settings, handle, from_dataplane, log, configs);
+            servers.push((device_id, server));
+        }
+        Ok(Switches {
+            dataplane: self.dataplane,
+            devices: Devices::new(servers),
+            is_fabric: self.plan.is_fabric,
+            log: self.log,
+        })
+    }
+}
+
+/// Switches that run, with their servers.
+pub struct Switches {
+    /// Their data plane.
+    pub dataplane: Dataplane,
+    /// Their servers.
+    pub devices: Devices,
+    /// They are those of `--fabric`.
+    pub is_fabric: bool,
+    /// Where they write their log.
+    pub log: Log,
+}
+
+impl Switches {
+    /// Their handles and servers, by device id.
+    pub fn each(&self) -> impl Iterator<Item = (u64, DataplaneHandle, &Server)> {
+        let handle = |id| self.dataplane.handle(id);
+        let servers = self.devices.servers();
+        servers.filter_map(move |(id, server)| Some((id, handle(id)?, server)))
+    }
+
+    /// What the metrics server asks.
+    pub fn metrics_devices(&self) -> Vec<Device> {
+        let device = |(id, dataplane, server): (u64, DataplaneHandle, &Server)| {
+            let server = server.clone();
+            Device {
+                id,
+                dataplane,
+                undelivered: Arc::new(move || server.undelivered()),
+            }
+        };
+        self.each().map(device).collect()
+    }
+
+    /// Writes the statistics to the log and to `file`: those of the switch, or those of
+    /// each switch of a fabric under its device id.
+    pub async fn report(&self, file: Option<&Path>) {
+        let mut snapshots = BTreeMap::new();
+        for (id, handle, server) in self.each() {
+            let Ok(counts) = handle.run(|engine| engine.counts()).await else {
+                return;
+            };
+            let mut snapshot = Snapshot::from(counts);
+            (
+                snapshot.packet_ins_no_primary,
+                snapshot.packet_ins_stream_full,
+            ) = server.undelivered();
+            snapshots.insert(id, snapshot);
+        }
+        let json = match snapshots.values().next() {
+            Some(only) if !self.is_fabric => serde_json::to_string(only),
+            _ => serde_json::to_string(&snapshots),
+        };
+        let json = match json {
+            Ok(json) => json,
+            Err(error) => {
+                let text = format_args!("statistics: {error}");
+                return self.log.write(Level::Error, text);
+            }
+        };
+        self.log
+            .write(Level::Info, format_args!("statistics: {json}"));
+        if let Some(path) = file
+            && let Err(error) = fs::write(path, json + "\n")
+        {
+            let text = format_args!("{}: {error}", path.display());
+            self.log.write(Level::Error, text);
+            eprintln!("wormcast-switch: {}: {error}", path.display());
+        }
+    }
+}

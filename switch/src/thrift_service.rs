@@ -1,0 +1,64 @@
+//! The Thrift servers of the process.
+
+use std::io;
+
+use crate::command_line::Settings;
+use crate::switches::Switches;
+use wormcast_switch::log::Level;
+use wormcast_switch::pipeline::PipelineConfig;
+use wormcast_switch::thrift::{Identity, ThriftServer};
+
+/// Port of BMv2's Thrift server unless it is told another.
+const PORT: u16 = 9090;
+
+/// Starts the servers, on tasks of the present runtime. Where no port was asked for and the
+/// usual one is taken, there is none, and a note says so: one process of many on a machine
+/// shall start without it. The switches of a fabric have one each only if a port was asked
+/// for: that port, the next one, and so on, in the order of their device ids.
+///
+/// # Errors
+/// A port that was asked for and cannot be had.
+pub fn start(
+    settings: &Settings,
+    pipeline: PipelineConfig,
+    switches: &Switches,
+) -> Result<(), String> {
+    let wanted = settings.drop_in.thrift_port;
+    if switches.is_fabric && wanted.is_none() {
+        return Ok(());
+    }
+    for (position, (device_id, dataplane, _)) in switches.each().enumerate() {
+        let first = usize::from(wanted.unwrap_or(PORT));
+        let port = u16::try_from(first + position)
+            .map_err(|_| format!("--thrift-port {first}: there are not enough ports from there"))?;
+        let server = match ThriftServer::bind(port) {
+            Ok(server) => server,
+            Err(error) if wanted.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
+                eprintln!(
+                    "wormcast-switch: note: port {PORT} is taken, so there is no Thrift server; \
+                     --thrift-port gives it another"
+                );
+                return Ok(());
+            }
+            Err(error) => return Err(format!("--thrift-port {port}: {error}")),
+        };
+        let port = server.port();
+        println!("Thrift server listening on port {port}");
+        // The lines of BMv2's log that scripts wait for.
+        let log = &switches.log;
+        log.write(
+            Level::Info,
+            format_args!("Starting Thrift server on port {port}"),
+        );
+        log.write(Level::Info, format_args!("Thrift server was started"));
+        let identity = Identity {
+            device_id,
+            thrift_port: port,
+            pipeline,
+            swap: settings.swap,
+            ..Identity::default()
+        };
+        tokio::spawn(server.serve(identity, dataplane, log.clone()));
+    }
+    Ok(())
+}
