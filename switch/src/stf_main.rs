@@ -9,7 +9,9 @@ use std::thread;
 use clap::Parser;
 
 use wormcast_switch::pipeline::{PipelineConfig, PortId};
-use wormcast_switch::stf::{Compiler, Outcome, discover, junit, run_cases, summary_json};
+use wormcast_switch::stf::{
+    Compiler, Outcome, RunOptions, discover, junit, run_cases, summary_json,
+};
 
 const AFTER_HELP: &str = "\
 Exit status: 0 if every script passed, 1 if one did not, 2 if there is nothing to run.
@@ -57,6 +59,10 @@ struct Arguments {
     #[arg(long)]
     json: bool,
 
+    /// Print what happened to the packets of scripts that did not pass
+    #[arg(long)]
+    trace: bool,
+
     /// Print only scripts that did not pass, and the summary
     #[arg(short, long)]
     quiet: bool,
@@ -99,7 +105,13 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         options: arguments.p4c_option.clone(),
     };
     let mut ended = 0;
-    let outcomes = run_cases(&cases, jobs, config, &compiler, |outcome| {
+    let options = RunOptions {
+        jobs,
+        config,
+        compiler,
+        trace: arguments.trace,
+    };
+    let outcomes = run_cases(&cases, &options, |outcome| {
         ended += 1;
         if !arguments.json {
             show(outcome, ended, cases.len(), arguments.quiet);
@@ -123,5 +135,8 @@ fn show(outcome: &Outcome, ended: usize, all: usize, quiet: bool) {
         None if quiet => {}
         None => println!("[{ended}/{all}] ok   {}", outcome.case.name),
         Some(problem) => println!("[{ended}/{all}] FAIL {}\n  {problem}", outcome.case.name),
+    }
+    if !outcome.passed() {
+        print!("{}", outcome.trace);
     }
 }

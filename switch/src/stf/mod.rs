@@ -17,4 +17,4 @@ mod wire;
 pub use discover::{Case, Compiler, discover};
 pub use report::{junit, summary_json};
 pub use runner::{Failure, Passed, run_script};
-pub use suite::{Outcome, Verdict, run_cases};
+pub use suite::{Outcome, RunOptions, Verdict, run_cases};

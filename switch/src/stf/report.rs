@@ -111,6 +111,7 @@ mod tests {
             },
             verdict,
             time: Duration::from_millis(1500),
+            trace: String::new(),
         };
         let passed = Passed {
             packets: 2,

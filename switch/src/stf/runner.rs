@@ -14,6 +14,7 @@ use crate::pipeline::{
     PipelineConfig, TableEntry,
 };
 use crate::program::{ActionId, DigestId, Program, TableId};
+use crate::trace::{Filter, TraceSink};
 
 /// Time between two packets, microseconds.
 const PACKET_INTERVAL_US: u64 = 1_000;
@@ -45,7 +46,7 @@ pub struct Passed {
     pub checks: usize,
 }
 
-/// Runs a script on a program.
+/// Runs a script on a program. `trace` is shown every packet.
 ///
 /// # Errors
 /// The first statement that cannot be carried out or does not hold, or the first packet
@@ -54,6 +55,7 @@ pub fn run_script(
     program: Arc<Program>,
     config: PipelineConfig,
     script: &str,
+    trace: Option<Box<dyn TraceSink>>,
 ) -> Result<Passed, Failure> {
     let lines = parse(script).map_err(|(line, message)| Failure {
         line: Some(line),
@@ -71,6 +73,13 @@ pub fn run_script(
         now_us: PACKET_INTERVAL_US,
         passed: Passed::default(),
     };
+    if let Some(sink) = trace {
+        let added = runner.pipeline.tracing().add(Filter::default(), sink);
+        added.map_err(|full| Failure {
+            line: None,
+            message: full.to_string(),
+        })?;
+    }
     for Line { number, statement } in &lines {
         runner
             .execute(*number, statement)

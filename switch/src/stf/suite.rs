@@ -11,6 +11,10 @@ use super::discover::{Case, Compiler};
 use super::runner::{Failure, Passed, run_script};
 use crate::pipeline::PipelineConfig;
 use crate::program::Program;
+use crate::trace::{Format, trace_channel, write_record};
+
+/// Records of a trace that are kept for one script; the rest is lost, and said to be.
+const TRACE_RECORDS_MAX: usize = 4_096;
 
 /// How a case ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +36,21 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// How long it took, with reading and compiling.
     pub time: Duration,
+    /// What happened to its packets, if it was asked for.
+    pub trace: String,
+}
+
+/// How scripts are run.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Scripts that run at a time, at least 1.
+    pub jobs: usize,
+    /// Settings of the pipeline of each.
+    pub config: PipelineConfig,
+    /// What compiles P4 sources.
+    pub compiler: Compiler,
+    /// Packets are traced.
+    pub trace: bool,
 }
 
 impl Outcome {
@@ -56,20 +75,18 @@ impl Outcome {
     }
 }
 
-/// Runs cases, `jobs` at a time, and shows each that has ended to `progress`. The outcomes
+/// Runs cases, several at a time, and shows each that has ended to `progress`. The outcomes
 /// have the order of the cases.
 pub fn run_cases(
     cases: &[Case],
-    jobs: usize,
-    config: PipelineConfig,
-    compiler: &Compiler,
+    options: &RunOptions,
     mut progress: impl FnMut(&Outcome),
 ) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(vec![None; cases.len()]);
     let (ended, ends) = mpsc::channel();
     thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, cases.len().max(1)) {
+        for _ in 0..options.jobs.clamp(1, cases.len().max(1)) {
             let ended = ended.clone();
             let next = &next;
             scope.spawn(move || {
@@ -78,7 +95,7 @@ pub fn run_cases(
                     cases.get(index).map(|case| (index, case))
                 } {
                     // Whoever waits for the ends outlives this thread.
-                    let _ = ended.send((index, run_case(case, config, compiler)));
+                    let _ = ended.send((index, run_case(case, options)));
                 }
             });
         }
@@ -95,19 +112,21 @@ pub fn run_cases(
     outcomes.into_iter().flatten().collect()
 }
 
-fn run_case(case: &Case, config: PipelineConfig, compiler: &Compiler) -> Outcome {
+fn run_case(case: &Case, options: &RunOptions) -> Outcome {
     let start = Instant::now();
+    let mut trace = String::new();
     // A panic is a bug of the switch; the other cases run all the same.
-    let verdict = catch_unwind(AssertUnwindSafe(|| verdict(case, config, compiler)));
+    let verdict = catch_unwind(AssertUnwindSafe(|| verdict(case, options, &mut trace)));
     Outcome {
         case: case.clone(),
         verdict: verdict.unwrap_or_else(|_| Verdict::Broken("the switch panicked".to_owned())),
         time: start.elapsed(),
+        trace,
     }
 }
 
-fn verdict(case: &Case, config: PipelineConfig, compiler: &Compiler) -> Verdict {
-    let json = match compiler.json(&case.program) {
+fn verdict(case: &Case, options: &RunOptions, trace: &mut String) -> Verdict {
+    let json = match options.compiler.json(&case.program) {
         Ok(json) => json,
         Err(problem) => return Verdict::Broken(problem),
     };
@@ -119,7 +138,13 @@ fn verdict(case: &Case, config: PipelineConfig, compiler: &Compiler) -> Verdict 
         Ok(program) => Arc::new(program),
         Err(error) => return Verdict::Broken(format!("{}: {error}", case.program.display())),
     };
-    match run_script(program, config, &script) {
+    let (sink, mut reader) = trace_channel(TRACE_RECORDS_MAX);
+    let sink = options.trace.then_some(sink);
+    let ended = run_script(program, options.config, &script, sink);
+    while let Some((record, lost)) = reader.blocking_read() {
+        trace.push_str(&write_record(&record, lost, Format::Text));
+    }
+    match ended {
         Ok(passed) => Verdict::Passed(passed),
         Err(failure) => Verdict::Failed(failure),
     }
