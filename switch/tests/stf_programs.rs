@@ -56,7 +56,7 @@ fn committed_programs_traced() {
             "Wrote register 'ingress.words' at index 3: 0x1234",
         ),
         ("/selectors", "Choosing member 2 from group 7"),
-        ("/checksums", "Verified checksum 'cksum': failed"),
+        ("/checksums", "Verified checksum 'cksum_1': failed"),
         ("/varbits", "* first.data: 0x0102030405060708"),
         ("/entries", "Entry is 0x10 &&& 0xf0, 0x5..0x9 with priority"),
     ] {

@@ -66,13 +66,11 @@ impl Pipeline {
         sink: &mut S,
     ) -> u64 {
         if pass.clone_depth >= limits::CLONE_DEPTH_MAX {
-            let statistics = &mut self.machine.statistics;
-            statistics.count_event(Event::CloneDepthLimit);
+            self.machine.note_event(Event::CloneDepthLimit);
             return 0;
         }
         let Some(session) = self.replication.session(number as u16 & 0x7fff) else {
-            let statistics = &mut self.machine.statistics;
-            statistics.count_event(Event::CloneSessionUnknown);
+            self.machine.note_event(Event::CloneSessionUnknown);
             return 0;
         };
         let mut replicas = std::mem::take(&mut self.replicas);

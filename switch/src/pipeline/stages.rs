@@ -227,7 +227,7 @@ fn apply(
                     });
                     return run_member(program, table, member, profiles, machine, packet);
                 }
-                machine.statistics.count_event(Event::EmptyGroup);
+                machine.note_event(Event::EmptyGroup);
             }
         }
     }

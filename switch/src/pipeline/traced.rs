@@ -6,7 +6,7 @@ use super::config::PortId;
 use super::forward::EmitSink;
 use super::machine::{Flow, Machine};
 use super::packet::{DequeueInfo, Queued};
-use super::statistics::DropCause;
+use super::statistics::{DropCause, Event};
 use crate::program::Program;
 use crate::program::code::Op;
 use crate::trace::{Stage, TraceEvent, Tracing};
@@ -81,6 +81,13 @@ impl Machine {
     pub(super) fn end_packet(&mut self, cause: DropCause) {
         self.statistics.count_drop(cause);
         self.record(|| TraceEvent::Dropped { cause });
+    }
+
+    /// Counts an event outside of code; what happens in code is recorded when it ends.
+    #[inline]
+    pub(super) fn note_event(&mut self, event: Event) {
+        self.statistics.count_event(event);
+        self.record(|| TraceEvent::Happened { event });
     }
 
     #[cold]
