@@ -133,7 +133,7 @@ fn set_up(pipeline: &mut Pipeline) {
             })
             .collect();
         pipeline
-            .insert_multicast_group(0x100 + set, &replicas)
+            .insert_multicast_group(0x100 + u32::from(set), &replicas)
             .expect("a valid group");
         let group = u64::from(0x100 + set);
         insert(

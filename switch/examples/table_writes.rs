@@ -20,8 +20,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 
-use wormcast_switch::dataplane::{Dataplane, DataplaneSettings};
+use wormcast_switch::dataplane::{Dataplane, DataplaneSettings, SwitchSettings};
 use wormcast_switch::log::Log;
+use wormcast_switch::lossless::QueueSettings;
 use wormcast_switch::p4rt::proto::p4::config::v1::{P4Info, Table};
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action as Set;
@@ -33,6 +34,7 @@ use wormcast_switch::p4rt::proto::p4::v1::{
 };
 use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings};
 use wormcast_switch::pipeline::PipelineConfig;
+use wormcast_switch::ports::ImpairmentTable;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -164,28 +166,38 @@ fn read_config(arguments: &Arguments) -> Outcome<ForwardingPipelineConfig> {
 
 /// A switch without interfaces in this process; gives its address.
 fn start(runtime: &Runtime, device_id: u64) -> Outcome<String> {
-    let settings = DataplaneSettings {
-        ports: Vec::new(),
-        cpu_port: None,
-        priorities: 1,
-        queue_frames: 64,
-        ring_frames: 64,
-        port_rate: None,
-        impairments: Default::default(),
-        seed: 1,
-        capture_directory: None,
-    };
+    let settings = DataplaneSettings::single(
+        SwitchSettings {
+            device_id,
+            name: String::new(),
+            ports: Vec::new(),
+            cpu_port: None,
+            priorities: 1,
+            queue_frames: 64,
+            queueing: QueueSettings::default(),
+            ring_frames: 64,
+            port_rate: None,
+            impairments: ImpairmentTable::default(),
+            capture_directory: None,
+        },
+        1,
+    );
     let (dataplane, from_dataplane) = Dataplane::start(&settings, Log::off())?;
+    let handle = dataplane.handle(device_id).ok_or("no such device")?;
+    let (_, from_dataplane) = from_dataplane.into_iter().next().ok_or("no switch")?;
     runtime.block_on(async {
         let settings = ServerSettings {
             device_id,
             pipeline: PipelineConfig::default(),
         };
-        let server = Server::new(settings, dataplane.handle(), from_dataplane, Log::off());
+        let server = Server::new(settings, handle, from_dataplane, Log::off());
         let address: Address = "127.0.0.1:0".parse()?;
         let listener = Listener::bind(&address).await?;
         let address = listener.local_address().ok_or("no address")?.to_string();
-        tokio::spawn(listener.serve(server, std::future::pending()));
+        tokio::spawn(async move {
+            let _dataplane = dataplane; // for as long as it is served
+            listener.serve(server, std::future::pending()).await
+        });
         Ok(address)
     })
 }

@@ -10,7 +10,7 @@ use crate::compatibility::{DropIn, Personality, Unsupported, WithoutEffect};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
-use wormcast_switch::p4rt::Address;
+use wormcast_switch::p4rt::{Address, TlsArguments};
 use wormcast_switch::pipeline::PortId;
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch::ports::{BitRate, ImpairmentTable};
@@ -155,6 +155,9 @@ struct Arguments {
     #[arg(long)]
     json_version: bool,
 
+    #[command(flatten, next_help_heading = "TLS")]
+    tls: TlsArguments,
+
     #[command(flatten)]
     lossless: LosslessArguments,
 
@@ -183,6 +186,8 @@ pub struct Settings {
     pub workers: usize,
     /// Where the P4Runtime server listens.
     pub address: Address,
+    /// Whether it speaks TLS, and with which files.
+    pub tls: TlsArguments,
     /// Whether there has to be one.
     pub p4runtime: P4Runtime,
     /// Port that leads to the controller.
@@ -416,6 +421,7 @@ impl Arguments {
             address: self
                 .grpc_server_addr
                 .unwrap_or_else(|| Address::Tcp(DEFAULT_ADDRESS.to_owned())),
+            tls: self.tls,
             cpu_port: self.cpu_port.map(PortId),
             drop_port: PortId(self.drop_port),
             priority_queues: self
@@ -605,8 +611,8 @@ mod tests {
                 "cannot be used with",
             ),
             (
-                "--no-p4 --grpc-server-ssl",
-                "--grpc-server-ssl is not supported: TLS",
+                "--no-p4 --grpc-server-cert",
+                "a value is required for '--grpc-server-cert",
             ),
             (
                 "--no-p4 --grpc-server-addr 9559",
@@ -629,6 +635,22 @@ mod tests {
             let text = error(arguments);
             assert!(text.contains(expected), "{arguments}: {text}");
         }
+    }
+
+    #[test]
+    fn options_of_tls() {
+        let settings = run(
+            "--no-p4 --grpc-server-ssl --grpc-server-cert c --grpc-server-key k \
+             --grpc-server-cacert a --grpc-server-with-client-auth",
+        );
+        let expected = TlsArguments {
+            ssl: true,
+            authority: Some("a".into()),
+            certificate: Some("c".into()),
+            key: Some("k".into()),
+            client_auth: true,
+        };
+        assert_eq!(settings.tls, expected);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use traces::Traces;
 use wormcast_switch::dataplane::Dataplane;
 use wormcast_switch::log::Log;
 use wormcast_switch::metrics::{Devices, MetricsServer};
-use wormcast_switch::p4rt::Listener;
+use wormcast_switch::p4rt::{Listener, TlsSettings};
 use wormcast_switch::pipeline::PipelineConfig;
 
 /// How long connected clients have to notice that the switch ends.
@@ -69,13 +69,14 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         seed: settings.seed,
     };
     let traces = Traces::new(&settings, log.clone())?;
+    let tls = settings.tls.settings()?;
     let started = Plan::new(&settings)?.start(log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
     let (dataplane, ended) =
-        runtime.block_on(serve(started, pipeline_config, &settings, &traces))?;
+        runtime.block_on(serve(started, pipeline_config, tls, &settings, &traces))?;
     dataplane.stop();
     runtime.shutdown_timeout(GRACE);
     let ended_well = dataplane.join();
@@ -92,6 +93,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
 async fn serve(
     started: Started,
     pipeline_config: PipelineConfig,
+    tls: Option<TlsSettings>,
     settings: &Settings,
     traces: &Traces<'_>,
 ) -> Result<(Dataplane, Result<(), Box<dyn Error>>), Box<dyn Error>> {
@@ -102,7 +104,7 @@ async fn serve(
     let metrics = serve_metrics(settings, &switches).await?;
     let ended = tokio::select! {
         () = metrics => Err("the metrics server has ended".into()),
-        served = serve_p4runtime(listener, switches.devices.clone()) => served,
+        served = serve_p4runtime(listener, tls, switches.devices.clone()) => served,
         ended = wait_for_end(&switches, settings) => ended,
     };
     switches.report(settings.statistics.as_deref()).await;
@@ -145,10 +147,14 @@ async fn listen(settings: &Settings) -> Result<Option<Listener>, Box<dyn Error>>
 /// Serves P4Runtime; without a listener, never ends.
 async fn serve_p4runtime(
     listener: Option<Listener>,
+    tls: Option<TlsSettings>,
     devices: wormcast_switch::p4rt::Devices,
 ) -> Result<(), Box<dyn Error>> {
     match listener {
-        Some(listener) => Ok(listener.serve(devices, std::future::pending()).await?),
+        Some(listener) => {
+            let served = listener.serve_with(tls.as_ref(), devices, std::future::pending());
+            Ok(served.await?)
+        }
         None => std::future::pending().await,
     }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use wire::{Wire, forward};
 use wormcast_switch::pipeline::{
     ActionCall, Bits, CloneSession, ControlError, CounterValue, DropCause, EntryAction, Event,
-    FieldMatch, MeterRates, Pipeline, PipelineConfig, PortId, Replica, TableEntry, limits,
+    FieldMatch, GroupMember, MeterRates, Pipeline, PipelineConfig, PortId, Replica, TableEntry,
+    limits,
 };
 use wormcast_switch::program::Program;
 
@@ -291,6 +292,7 @@ fn meters_colour_packets() {
         committed_burst: 1,
         peak_rate: 1,
         peak_burst: 2,
+        excess_burst: None,
     };
     assert_eq!(send(&mut pipeline, &command(5, 1), 0)[COLOUR], 0);
     pipeline
@@ -314,6 +316,7 @@ fn meters_colour_packets() {
         committed_burst: 33,
         peak_rate: 33,
         peak_burst: 33,
+        excess_burst: None,
     };
     pipeline
         .set_direct_meter(table, &key, 0, Some(rates))
@@ -385,7 +388,7 @@ fn selectors_choose_among_members_by_hash() {
             .expect("a member");
     }
     pipeline
-        .insert_group(profile, 1, &[1, 2, 3])
+        .insert_group(profile, 1, &[1, 2, 3].map(GroupMember::new), 0)
         .expect("a group");
     let grouped = TableEntry {
         key: vec![exact(1)],
@@ -414,7 +417,7 @@ fn selectors_choose_among_members_by_hash() {
     assert_eq!(chosen, [41, 42, 43]);
     assert!(pipeline.delete_member(profile, 2).is_err());
     assert!(pipeline.delete_group(profile, 1).is_err());
-    pipeline.modify_group(profile, 1, &[]).expect("a group");
+    pipeline.modify_group(profile, 1, &[], 0).expect("a group");
     assert_eq!(send(&mut pipeline, &command(10, 1), 0)[MEMBER], 0);
     assert_eq!(pipeline.statistics().event(Event::EmptyGroup), 1);
 }
@@ -428,10 +431,16 @@ fn value_sets_steer_the_parser() {
     packet.extend_from_slice(&[1, 2]);
     assert_eq!(send(&mut pipeline, &packet, 0)[MEMBER], 0);
     pipeline
-        .set_value_set(set, &[(0x70.into(), 0xf0.into())])
+        .set_value_set(
+            set,
+            &[vec![FieldMatch::Ternary {
+                value: 0x70.into(),
+                mask: 0xf0.into(),
+            }]],
+        )
         .expect("a member");
     assert_eq!(send(&mut pipeline, &packet, 0)[MEMBER], 0xff);
-    let too_wide = [(Bits::from_u64(0x100), Bits::ones(8))];
+    let too_wide = [vec![FieldMatch::Exact(Bits::from_u64(0x100))]];
     assert!(pipeline.set_value_set(set, &too_wide).is_err());
 }
 
@@ -443,7 +452,7 @@ fn groups_and_sessions_are_checked() {
         instance,
     };
     assert!(pipeline.insert_multicast_group(0, &[]).is_err());
-    assert!(pipeline.insert_multicast_group(0x8000, &[]).is_err());
+    assert!(pipeline.insert_multicast_group(0x1_0000, &[]).is_err());
     let twice = [replica(1, 1), replica(1, 1)];
     assert!(pipeline.insert_multicast_group(1, &twice).is_err());
     let many: Vec<Replica> = (0..=limits::REPLICAS_MAX as u16)
@@ -469,6 +478,7 @@ fn groups_and_sessions_are_checked() {
     let session = CloneSession {
         replicas: vec![replica(3, 1)],
         packet_length_bytes: 20,
+        ..CloneSession::default()
     };
     pipeline
         .insert_clone_session(9, &session)
@@ -489,6 +499,7 @@ fn a_session_cuts_its_clones() {
             instance: 2,
         }],
         packet_length_bytes: 20,
+        ..CloneSession::default()
     };
     pipeline
         .insert_clone_session(5, &session)

@@ -50,6 +50,7 @@ fn pipelines() -> Vec<Pipeline> {
             let session = CloneSession {
                 replicas: replicas[..2].to_vec(),
                 packet_length_bytes: 9,
+                ..CloneSession::default()
             };
             for id in [5, 6] {
                 pipeline

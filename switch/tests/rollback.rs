@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use wormcast_switch::pipeline::{
-    ActionCall, Bits, CloneSession, ControlError, CounterValue, EntryAction, Expired, FieldMatch,
-    Idle, MeterRates, Pipeline, PipelineConfig, PortId, Replica, TableEntry,
+    ActionCall, ActionSet, Backups, Bits, CloneSession, ColourCounts, ControlError, CounterValue,
+    EntryAction, Expired, FieldMatch, GroupMember, Idle, MeterRates, Pipeline, PipelineConfig,
+    PortId, Replica, TableEntry, WeightedCall,
 };
 use wormcast_switch::program::Program;
 
@@ -37,14 +38,26 @@ fn dump(pipeline: &Pipeline) -> String {
     let mut text = String::new();
     for info in program.tables() {
         let table = program.table(&info.name).expect("a table");
-        writeln!(text, "{} {:?}", info.name, pipeline.default_action(table)).unwrap();
+        writeln!(
+            text,
+            "{} {:?} {:?} {:?} {:?}",
+            info.name,
+            pipeline.default_action(table),
+            pipeline.read_default_counter(table).ok(),
+            pipeline.default_meter(table).ok(),
+            pipeline.direct_meter_counts(table, None).ok(),
+        )
+        .unwrap();
         for entry in pipeline.entries(table) {
             let (key, priority) = (&entry.key, entry.priority);
             writeln!(
                 text,
-                "  {entry:?} {:?} {:?} {:?}",
+                "  {entry:?} {:?} {:?} {:?} {:?}",
                 pipeline.read_direct_counter(table, key, priority).ok(),
                 pipeline.direct_meter(table, key, priority).ok(),
+                pipeline
+                    .direct_meter_counts(table, Some((key, priority)))
+                    .ok(),
                 pipeline.idle(table, key, priority).ok(),
             )
             .unwrap();
@@ -61,6 +74,13 @@ fn dump(pipeline: &Pipeline) -> String {
         pipeline.multicast_groups().collect::<Vec<_>>()
     )
     .unwrap();
+    for (id, _) in pipeline.multicast_groups() {
+        writeln!(text, "{:?}", pipeline.multicast_group(id)).unwrap();
+    }
+    for info in program.value_sets() {
+        let set = program.value_set(&info.name).expect("a value set");
+        writeln!(text, "{:?}", pipeline.value_set(set)).unwrap();
+    }
     writeln!(text, "{:?}", pipeline.clone_sessions().collect::<Vec<_>>()).unwrap();
     let seen = program.counter("ingress.seen").expect("a counter");
     let memory = program.register("ingress.memory").expect("a register");
@@ -69,6 +89,7 @@ fn dump(pipeline: &Pipeline) -> String {
     for index in 0..4 {
         writeln!(text, "{:?}", pipeline.read_register(memory, index)).unwrap();
         writeln!(text, "{:?}", pipeline.meter(limiter, index).ok()).unwrap();
+        writeln!(text, "{:?}", pipeline.meter_counts(limiter, index).ok()).unwrap();
     }
     text
 }
@@ -119,6 +140,19 @@ fn operate(pipeline: &mut Pipeline, kind: u8, id: u32, value: u64) -> Result<(),
         packets: value,
         bytes: value * 64,
     };
+    let counts = ColourCounts {
+        red: count,
+        ..ColourCounts::default()
+    };
+    let one = WeightedCall {
+        call: choose.clone(),
+        weight: 1,
+        watch_port: None,
+    };
+    let set = ActionSet {
+        actions: vec![one; value as usize],
+        ..ActionSet::default()
+    };
     match kind {
         0 => pipeline.insert_entry(table, entry(plain)),
         1 => pipeline.modify_entry(table, entry(plain)),
@@ -134,8 +168,8 @@ fn operate(pipeline: &mut Pipeline, kind: u8, id: u32, value: u64) -> Result<(),
         6 => pipeline.insert_member(profile, id, &choose),
         7 => pipeline.modify_member(profile, id, &choose),
         8 => pipeline.delete_member(profile, id),
-        9 => pipeline.insert_group(profile, id, &[value as u32, id]),
-        10 => pipeline.modify_group(profile, id, &[value as u32]),
+        9 => pipeline.insert_group(profile, id, &[value as u32, id].map(GroupMember::new), 9),
+        10 => pipeline.modify_group(profile, id, &[GroupMember::new(value as u32)], 9),
         11 => pipeline.delete_group(profile, id),
         12 => pipeline.insert_multicast_group(id as _, &replicas),
         13 => pipeline.modify_multicast_group(id as _, &replicas),
@@ -157,11 +191,35 @@ fn operate(pipeline: &mut Pipeline, kind: u8, id: u32, value: u64) -> Result<(),
         }
         21 => pipeline.write_direct_counter(table, &key, 0, count),
         22 => pipeline.set_direct_meter(table, &key, 0, rates),
-        _ => pipeline.set_idle_timeout(table, &key, 0, value * 1_000_000),
+        23 => pipeline.set_idle_timeout(table, &key, 0, value * 1_000_000),
+        24 => pipeline.insert_entry(chosen, entry(EntryAction::Set(set))),
+        25 => pipeline.modify_entry(chosen, entry(EntryAction::Set(set))),
+        26 => {
+            let backups = replicas.first().map(|&first| {
+                let instance = first.instance;
+                let port = PortId(100);
+                (first, vec![Replica { port, instance }])
+            });
+            let backups: Backups = backups.into_iter().collect();
+            pipeline.modify_multicast_group_with(id, &replicas, &backups)
+        }
+        27 => {
+            let of_parser = program.value_set(&program.value_sets()[0].name);
+            let member = vec![FieldMatch::Exact(value.into())];
+            pipeline.set_value_set(of_parser.expect("a value set"), &[member])
+        }
+        28 => pipeline.write_default_counter(table, count),
+        29 => pipeline.set_default_meter(table, rates),
+        30 => {
+            let limiter = program.meter("ingress.limiter").expect("a meter");
+            pipeline.set_meter_counts(limiter, id as usize, counts)
+        }
+        31 => pipeline.set_direct_meter_counts(table, None, counts),
+        _ => pipeline.set_direct_meter_counts(table, Some((&key, 0)), counts),
     }
 }
 
-const KINDS: u8 = 24;
+const KINDS: u8 = 33;
 
 fn rates_of_two() -> MeterRates {
     MeterRates {
@@ -169,6 +227,7 @@ fn rates_of_two() -> MeterRates {
         committed_burst: 0,
         peak_rate: 0,
         peak_burst: 0,
+        excess_burst: None,
     }
 }
 
@@ -176,6 +235,7 @@ fn session_of_none() -> CloneSession {
     CloneSession {
         replicas: Vec::new(),
         packet_length_bytes: 0,
+        ..CloneSession::default()
     }
 }
 

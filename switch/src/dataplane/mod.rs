@@ -32,6 +32,7 @@ mod traffic;
 mod virtual_fabric;
 mod worker;
 
+pub use changes::{PortStatus, Queues};
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
 pub use detached::{DetachedSwitch, FarEnd};

@@ -68,7 +68,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Both ends of what leads out of the process.
-    fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
+    pub(super) fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
         match &port.attachment {
             Attachment::Interface(name) => {
                 let interface = Interface::find(name)?;
@@ -144,7 +144,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Both halves of a port, with what stands between them and the link.
-    fn join(
+    pub(super) fn join(
         &self,
         number: PortId,
         name: String,

@@ -8,7 +8,9 @@ use super::mailbox::Mailbox;
 use crate::lossless::{FrameHold, PrioritySet};
 use crate::pipeline::{PortId, Queued};
 use crate::ports::transmit::Flushed;
-use crate::ports::{EgressQueue, Impairment, LinkSender, PcapWriter, TokenBucket, TransmitQueue};
+use crate::ports::{
+    EgressQueue, Impairment, LinkSender, Pace, PcapWriter, TokenBucket, TransmitQueue,
+};
 
 /// A capture of one direction of a port.
 pub(super) type Capture = PcapWriter<BufWriter<File>>;
@@ -66,6 +68,8 @@ pub(super) struct Port {
     pub(super) queue: EgressQueue<HeldPacket>,
     pub(super) bucket: Option<TokenBucket>,
     pub(super) impairment: Option<Impairment>,
+    /// Packet rates of its queues, if they have some.
+    pub(super) pace: Option<Box<Pace>>,
     pub(super) capture: Option<Capture>,
     /// Frames for which there was no interface.
     pub(super) no_link: u64,
@@ -86,6 +90,7 @@ impl Port {
             queue,
             bucket: None,
             impairment: None,
+            pace: None,
             capture: None,
             no_link: 0,
             ecn_marked: 0,
@@ -127,6 +132,7 @@ impl Port {
     pub(super) fn passes(&mut self, now_us: u64) -> bool {
         self.queue.is_empty()
             && self.bucket.is_none()
+            && self.pace.is_none()
             && self.impairment.is_none()
             && self.may_send(now_us)
     }
@@ -155,7 +161,7 @@ impl Port {
 
     /// Whether there is, or was, somebody at the other end who could be stopped.
     pub(super) fn has_neighbour(&self) -> bool {
-        !matches!(self.link, Link::Cpu | Link::Unattached)
+        !matches!(self.link, Link::Cpu | Link::File(_) | Link::Unattached)
     }
 
     /// Whether a pause frame finds room.
@@ -210,7 +216,9 @@ impl Port {
             _ => None,
         };
         let impaired = self.impairment.as_ref().and_then(Impairment::next_us);
-        [retry, rate, impaired].into_iter().flatten().min()
+        let pace = self.pace.as_ref();
+        let pace = pace.and_then(|pace| pace.next_us(self.queue.filled()));
+        [retry, rate, impaired, pace].into_iter().flatten().min()
     }
 
     /// The socket to wait for until it is writable.

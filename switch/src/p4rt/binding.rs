@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::digests::Shape;
+use super::objects::{
+    bind_counter, bind_meter, bind_profile, bind_register, bind_value_set, counter_unit, meter_kind,
+};
 use super::proto::p4::config::v1::{
-    self as info, P4Info, Preamble, action_ref::Scope, counter_spec::Unit, match_field,
+    self as info, P4Info, Preamble, action_ref::Scope, match_field, table::IdleTimeoutBehavior,
 };
 use super::schema::{
-    ActionSchema, CounterSchema, CounterUnit, DigestSchema, FieldSchema, MeterSchema, PacketField,
-    ParameterSchema, ProfileSchema, RegisterSchema, Schema, TableSchema,
+    ActionSchema, DigestSchema, FieldSchema, PacketField, ParameterSchema, Schema, TableSchema,
 };
+use super::translation::TranslationTables;
+use super::types::Types;
 use crate::program::{DigestId, KeyField, MatchKind, Program, TableId};
 
 /// Why a P4Info does not fit a program.
@@ -25,37 +29,53 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-type Bound<T> = Result<T, SchemaError>;
+/// What fits, or why it does not.
+pub type Bound<T> = Result<T, SchemaError>;
 
-fn misfit<T>(message: String) -> Bound<T> {
+/// The error for something that does not fit.
+pub fn misfit<T>(message: String) -> Bound<T> {
     Err(SchemaError(message))
 }
 
 impl Schema {
     /// Finds every object of the P4Info in the program.
     pub fn bind(p4info: &P4Info, program: &Program) -> Bound<Self> {
+        Self::bind_translated(p4info, program, &TranslationTables::default())
+    }
+
+    /// The same, with what a file says of translated types.
+    pub fn bind_translated(
+        p4info: &P4Info,
+        program: &Program,
+        tables: &TranslationTables,
+    ) -> Bound<Self> {
         let mut schema = Self::default();
+        let types = Types::new(p4info, tables);
         let actions = bind_actions(p4info)?;
         for table in &p4info.tables {
-            let bound = bind_table(table, &actions, p4info, program)?;
+            let bound = bind_table(table, &actions, &types, p4info, program)?;
             schema.table_ids.insert(bound.table, bound.id);
             insert(&mut schema.tables, bound.id, bound, "table")?;
         }
         for counter in &p4info.counters {
-            let bound = bind_counter(counter, program)?;
+            let bound = bind_counter(counter, &types, program)?;
             insert(&mut schema.counters, bound.id, bound, "counter")?;
         }
         for register in &p4info.registers {
-            let bound = bind_register(register, program)?;
+            let bound = bind_register(register, &types, program)?;
             insert(&mut schema.registers, bound.id, bound, "register")?;
         }
         for meter in &p4info.meters {
-            let bound = bind_meter(meter, program)?;
+            let bound = bind_meter(meter, &types, program)?;
             insert(&mut schema.meters, bound.id, bound, "meter")?;
         }
         for profile in &p4info.action_profiles {
             let bound = bind_profile(profile, &schema.tables, program)?;
             insert(&mut schema.profiles, bound.id, bound, "action profile")?;
+        }
+        for set in &p4info.value_sets {
+            let bound = bind_value_set(set, &types, program)?;
+            insert(&mut schema.value_sets, bound.id, bound, "value set")?;
         }
         for digest in &p4info.digests {
             let (bound, of_program) = bind_digest(digest, p4info, program)?;
@@ -65,8 +85,10 @@ impl Schema {
         for meta in &p4info.controller_packet_metadata {
             let (_, name) = identity(meta.preamble.as_ref(), "packet metadata")?;
             match name {
-                "packet_in" => schema.packet_in = bind_packet_fields(meta, name)?,
-                "packet_out" => schema.packet_out = bind_packet_fields(meta, name)?,
+                "packet_in" => schema.packet_in = bind_packet_fields(meta, name, &types, program)?,
+                "packet_out" => {
+                    schema.packet_out = bind_packet_fields(meta, name, &types, program)?
+                }
                 _ => {
                     return misfit(format!(
                         "packet metadata `{name}` is not known: packet_in or packet_out"
@@ -74,6 +96,9 @@ impl Schema {
                 }
             }
         }
+        schema.port_type = types.ports(program)?;
+        let ports = crate::program::ones(program.intrinsics.egress_spec.width);
+        schema.port_max = u16::try_from(ports).unwrap_or(u16::MAX);
         Ok(schema)
     }
 }
@@ -86,20 +111,11 @@ fn insert<T>(into: &mut BTreeMap<u32, T>, id: u32, value: T, what: &str) -> Boun
 }
 
 /// Id and name.
-fn identity<'a>(preamble: Option<&'a Preamble>, what: &str) -> Bound<(u32, &'a str)> {
+pub fn identity<'a>(preamble: Option<&'a Preamble>, what: &str) -> Bound<(u32, &'a str)> {
     match preamble {
         Some(preamble) if preamble.id != 0 => Ok((preamble.id, &preamble.name)),
         Some(preamble) => misfit(format!("{what} `{}` has the id 0", preamble.name)),
         None => misfit(format!("a {what} has no preamble")),
-    }
-}
-
-fn width(bits: i32, what: impl fmt::Display) -> Bound<u32> {
-    match u32::try_from(bits) {
-        Ok(bits) if bits > 0 => Ok(bits),
-        _ => misfit(format!(
-            "{what} has a width of {bits} bits; translated types are not supported"
-        )),
     }
 }
 
@@ -115,6 +131,7 @@ fn bind_actions(p4info: &P4Info) -> Bound<BTreeMap<u32, &info::Action>> {
 fn bind_table(
     table: &info::Table,
     actions: &BTreeMap<u32, &info::Action>,
+    types: &Types<'_>,
     p4info: &P4Info,
     program: &Program,
 ) -> Bound<TableSchema> {
@@ -132,7 +149,7 @@ fn bind_table(
     }
     let mut fields = Vec::new();
     for (field, key) in table.match_fields.iter().zip(&described.key) {
-        fields.push(bind_field(field, key, name)?);
+        fields.push(bind_field(field, key, name, types)?);
     }
     let mut of_table = BTreeMap::new();
     for reference in &table.action_refs {
@@ -142,7 +159,7 @@ fn bind_table(
                 reference.id
             ));
         };
-        let bound = bind_action(action, reference, of_program, name, program)?;
+        let bound = bind_action(action, reference, (of_program, name), types, program)?;
         insert(&mut of_table, bound.id, bound, "table's action")?;
     }
     let mut schema = TableSchema {
@@ -152,14 +169,17 @@ fn bind_table(
         fields,
         actions: of_table,
         has_priority: described.has_priority,
-        const_entries: described.const_entries,
+        // BMv2's JSON does not tell entries that can be changed from constant ones.
+        const_entries: described.const_entries
+            && (table.is_const_table || !table.has_initial_entries),
+        size: usize::try_from(table.size).unwrap_or(0),
         const_default: described.const_default,
         direct_counter: None,
-        ages: table.idle_timeout_behavior == info::table::IdleTimeoutBehavior::NotifyControl as i32,
-        has_direct_meter: false,
+        direct_meter: None,
+        has_idle_timeout: table.idle_timeout_behavior == IdleTimeoutBehavior::NotifyControl as i32,
         profile_id: (table.implementation_id != 0).then_some(table.implementation_id),
     };
-    if schema.ages && !described.supports_timeout {
+    if schema.has_idle_timeout && !described.supports_timeout {
         return misfit(format!(
             "table `{name}` has idle timeouts, in the program not"
         ));
@@ -188,35 +208,42 @@ fn bind_table(
                     "direct meter `{meter_name}` of table `{name}` is not in the program"
                 ));
             }
-            schema.has_direct_meter = true;
+            schema.direct_meter = Some(meter_kind(meter.spec.as_ref(), meter.preamble.as_ref()));
         }
     }
     Ok(schema)
 }
 
-fn bind_field(field: &info::MatchField, key: &KeyField, table: &str) -> Bound<FieldSchema> {
-    let what = || format!("table `{table}`: match field `{}`", field.name);
-    let width_bits = width(field.bitwidth, what())?;
-    if width_bits != key.width_bits {
-        return misfit(format!(
-            "{} has {width_bits} bits, in the program {}",
-            what(),
-            key.width_bits
-        ));
-    }
-    let kind = match &field.r#match {
-        Some(match_field::Match::MatchType(kind)) => {
-            match match_field::MatchType::try_from(*kind) {
-                Ok(match_field::MatchType::Exact) => Some(MatchKind::Exact),
-                Ok(match_field::MatchType::Lpm) => Some(MatchKind::Lpm),
-                Ok(match_field::MatchType::Ternary) => Some(MatchKind::Ternary),
-                Ok(match_field::MatchType::Range) => Some(MatchKind::Range),
-                Ok(match_field::MatchType::Optional) => Some(MatchKind::Optional),
-                Ok(match_field::MatchType::Unspecified) | Err(_) => None,
-            }
-        }
-        Some(match_field::Match::OtherMatchType(_)) | None => None,
+/// How a match field is compared; `None` for what only some architecture knows.
+pub fn bind_match_kind(field: &info::MatchField) -> Option<MatchKind> {
+    use match_field::MatchType;
+    let Some(match_field::Match::MatchType(kind)) = &field.r#match else {
+        return None;
     };
+    match MatchType::try_from(*kind) {
+        Ok(MatchType::Exact) => Some(MatchKind::Exact),
+        Ok(MatchType::Lpm) => Some(MatchKind::Lpm),
+        Ok(MatchType::Ternary) => Some(MatchKind::Ternary),
+        Ok(MatchType::Range) => Some(MatchKind::Range),
+        Ok(MatchType::Optional) => Some(MatchKind::Optional),
+        Ok(MatchType::Unspecified) | Err(_) => None,
+    }
+}
+
+fn bind_field(
+    field: &info::MatchField,
+    key: &KeyField,
+    table: &str,
+    types: &Types<'_>,
+) -> Bound<FieldSchema> {
+    let what = || format!("table `{table}`: match field `{}`", field.name);
+    let value = types.value(
+        field.type_name.as_ref(),
+        field.bitwidth,
+        key.width_bits,
+        what(),
+    )?;
+    let kind = bind_match_kind(field);
     let fits = match kind {
         // p4c compiles a match on validity to an exact match of one bit, and `optional`
         // to a ternary match.
@@ -236,15 +263,15 @@ fn bind_field(field: &info::MatchField, key: &KeyField, table: &str) -> Bound<Fi
         name: field.name.clone(),
         kind,
         is_ternary_in_program: key.kind == MatchKind::Ternary,
-        width_bits,
+        value,
     })
 }
 
 fn bind_action(
     action: &info::Action,
     reference: &info::ActionRef,
-    table: TableId,
-    table_name: &str,
+    (table, table_name): (TableId, &str),
+    types: &Types<'_>,
     program: &Program,
 ) -> Bound<ActionSchema> {
     let (id, name) = identity(action.preamble.as_ref(), "action")?;
@@ -264,18 +291,11 @@ fn bind_action(
     let mut parameters = Vec::new();
     for (parameter, described) in action.params.iter().zip(described) {
         let what = || format!("action `{name}`: parameter `{}`", parameter.name);
-        let width_bits = width(parameter.bitwidth, what())?;
-        if width_bits != described.width_bits {
-            return misfit(format!(
-                "{} has {width_bits} bits, in the program {}",
-                what(),
-                described.width_bits
-            ));
-        }
+        let named = parameter.type_name.as_ref();
         parameters.push(ParameterSchema {
             id: parameter.id,
             name: parameter.name.clone(),
-            width_bits,
+            value: types.value(named, parameter.bitwidth, described.width_bits, what())?,
         });
     }
     let scope = Scope::try_from(reference.scope).unwrap_or(Scope::TableAndDefault);
@@ -286,101 +306,6 @@ fn bind_action(
         parameters,
         for_entries: scope != Scope::DefaultOnly,
         for_default: scope != Scope::TableOnly,
-    })
-}
-
-fn counter_unit(spec: Option<&info::CounterSpec>) -> CounterUnit {
-    let unit = spec.and_then(|spec| Unit::try_from(spec.unit).ok());
-    CounterUnit {
-        packets: unit != Some(Unit::Bytes),
-        bytes: unit != Some(Unit::Packets),
-    }
-}
-
-fn same_size(what: &str, name: &str, size: i64, of_program: usize) -> Bound<()> {
-    if usize::try_from(size) != Ok(of_program) {
-        return misfit(format!(
-            "{what} `{name}` has {size} cells, in the program {of_program}"
-        ));
-    }
-    Ok(())
-}
-
-fn bind_counter(counter: &info::Counter, program: &Program) -> Bound<CounterSchema> {
-    let (id, name) = identity(counter.preamble.as_ref(), "counter")?;
-    let Some(of_program) = program.counter(name) else {
-        return misfit(format!("counter `{name}` is not in the program"));
-    };
-    let size = program.counters()[of_program.index()].size;
-    same_size("counter", name, counter.size, size)?;
-    Ok(CounterSchema {
-        id,
-        name: name.to_owned(),
-        counter: of_program,
-        size,
-        unit: counter_unit(counter.spec.as_ref()),
-    })
-}
-
-fn bind_register(register: &info::Register, program: &Program) -> Bound<RegisterSchema> {
-    let (id, name) = identity(register.preamble.as_ref(), "register")?;
-    let Some(of_program) = program.register(name) else {
-        return misfit(format!("register `{name}` is not in the program"));
-    };
-    let described = &program.registers()[of_program.index()];
-    same_size("register", name, i64::from(register.size), described.size)?;
-    Ok(RegisterSchema {
-        id,
-        name: name.to_owned(),
-        register: of_program,
-        size: described.size,
-        width_bits: described.width_bits,
-    })
-}
-
-fn bind_meter(meter: &info::Meter, program: &Program) -> Bound<MeterSchema> {
-    let (id, name) = identity(meter.preamble.as_ref(), "meter")?;
-    let Some(of_program) = program.meter(name) else {
-        return misfit(format!("meter `{name}` is not in the program"));
-    };
-    let size = program.meters()[of_program.index()].size;
-    same_size("meter", name, meter.size, size)?;
-    Ok(MeterSchema {
-        id,
-        name: name.to_owned(),
-        meter: of_program,
-        size,
-    })
-}
-
-fn bind_profile(
-    profile: &info::ActionProfile,
-    tables: &BTreeMap<u32, TableSchema>,
-    program: &Program,
-) -> Bound<ProfileSchema> {
-    let (id, name) = identity(profile.preamble.as_ref(), "action profile")?;
-    let Some(of_program) = program.action_profile(name) else {
-        return misfit(format!("action profile `{name}` is not in the program"));
-    };
-    let described = &program.action_profiles()[of_program.index()];
-    if profile.with_selector != described.has_selector {
-        return misfit(format!(
-            "action profile `{name}` has a selector on one side only"
-        ));
-    }
-    let mut actions = BTreeMap::new();
-    for table in tables.values().filter(|table| table.profile_id == Some(id)) {
-        for (action_id, action) in &table.actions {
-            actions.insert(*action_id, action.clone());
-        }
-    }
-    Ok(ProfileSchema {
-        id,
-        name: name.to_owned(),
-        profile: of_program,
-        has_selector: described.has_selector,
-        group_size_max: usize::try_from(profile.max_group_size).unwrap_or(0),
-        actions,
     })
 }
 
@@ -416,9 +341,18 @@ fn bind_digest(
 fn bind_packet_fields(
     metadata: &info::ControllerPacketMetadata,
     header: &str,
+    types: &Types<'_>,
+    program: &Program,
 ) -> Bound<Vec<PacketField>> {
     let mut fields = Vec::new();
-    for field in &metadata.metadata {
+    // The header type of the program is the one with these very fields.
+    let names = || metadata.metadata.iter().map(|field| field.name.as_str());
+    let header_type = program.header_types().iter().find(|candidate| {
+        let fields = candidate.fields.iter().map(|field| field.name.as_str());
+        fields.eq(names())
+    });
+    for (place, field) in metadata.metadata.iter().enumerate() {
+        let of_program = header_type.map(|header| header.fields[place].width_bits);
         let what = format!("packet metadata `{header}`: field `{}`", field.name);
         let is_padding = matches!(field.name.as_str(), "pad" | "_pad" | "padding" | "_padding")
             || field
@@ -428,11 +362,16 @@ fn bind_packet_fields(
         fields.push(PacketField {
             id: field.id,
             name: field.name.clone(),
-            width_bits: width(field.bitwidth, what)?,
+            value: types.packet_field(
+                field.type_name.as_ref(),
+                field.bitwidth,
+                of_program,
+                what,
+            )?,
             is_padding,
         });
     }
-    let bits: u32 = fields.iter().map(|field| field.width_bits).sum();
+    let bits: u32 = fields.iter().map(|field| field.value.width_bits).sum();
     if !bits.is_multiple_of(8) {
         return misfit(format!(
             "packet metadata `{header}` has {bits} bits, which are not whole bytes"

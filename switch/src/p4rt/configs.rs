@@ -7,6 +7,7 @@ use super::device_config;
 use super::proto::p4::v1::ForwardingPipelineConfig;
 use super::rejection::Rejection;
 use super::schema::Schema;
+use super::translation::TranslationTables;
 use crate::program::Program;
 
 /// Different configs that are remembered while some switch has them; more are not shared.
@@ -23,7 +24,10 @@ pub struct Checked {
 }
 
 impl Checked {
-    fn new(config: ForwardingPipelineConfig) -> Result<Self, Rejection> {
+    fn new(
+        config: ForwardingPipelineConfig,
+        translations: &TranslationTables,
+    ) -> Result<Self, Rejection> {
         let p4info = config
             .p4info
             .as_ref()
@@ -31,7 +35,7 @@ impl Checked {
         let json = device_config::json_of(&config.p4_device_config)?;
         let program = Program::from_json(&json)
             .map_err(|error| Rejection::invalid(format!("p4_device_config: {error}")))?;
-        let schema = Schema::bind(p4info, &program)
+        let schema = Schema::bind_translated(p4info, &program, translations)
             .map_err(|error| Rejection::invalid(error.to_string()))?;
         Ok(Self {
             schema,
@@ -49,8 +53,15 @@ pub struct Configs {
 
 impl Configs {
     /// Reads the program and binds the P4Info to it, unless some switch has the very same
-    /// config.
-    pub fn check(&self, config: ForwardingPipelineConfig) -> Result<Arc<Checked>, Rejection> {
+    /// config. One whose translated types stand for what a file says is not shared.
+    pub fn check(
+        &self,
+        config: ForwardingPipelineConfig,
+        translations: &TranslationTables,
+    ) -> Result<Arc<Checked>, Rejection> {
+        if *translations != TranslationTables::default() {
+            return Checked::new(config, translations).map(Arc::new);
+        }
         // Held meanwhile: whoever else sets the same config waits and shares it.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|checked| checked.strong_count() > 0);
@@ -58,7 +69,7 @@ impl Configs {
         if let Some(checked) = known.iter().filter_map(Weak::upgrade).find(same) {
             return Ok(checked);
         }
-        let checked = Arc::new(Checked::new(config)?);
+        let checked = Arc::new(Checked::new(config, translations)?);
         if known.len() < CONFIGS_MAX {
             known.push(Arc::downgrade(&checked));
         }
@@ -92,13 +103,18 @@ mod tests {
     #[test]
     fn only_the_same_config_is_shared_and_only_while_it_is_used() {
         let configs = Configs::default();
-        let first = configs.check(objects(1)).ok().unwrap();
-        let second = configs.check(objects(1)).ok().unwrap();
+        let none = TranslationTables::default();
+        let first = configs.check(objects(1), &none).ok().unwrap();
+        let second = configs.check(objects(1), &none).ok().unwrap();
         assert!(Arc::ptr_eq(&first, &second));
-        let other = configs.check(objects(2)).ok().unwrap();
+        let other = configs.check(objects(2), &none).ok().unwrap();
         assert!(!Arc::ptr_eq(&first, &other));
         drop((first, second, other));
-        assert!(configs.check(ForwardingPipelineConfig::default()).is_err());
+        assert!(
+            configs
+                .check(ForwardingPipelineConfig::default(), &none)
+                .is_err()
+        );
         assert!(configs.known.lock().unwrap().is_empty());
     }
 }

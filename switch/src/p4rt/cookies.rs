@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::pipeline::FieldMatch;
-use crate::program::TableId;
+use crate::program::{ActionProfileId, TableId};
 
 /// What was attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Cookie {
     pub number: u64,
     /// `metadata`.
     pub bytes: Vec<u8>,
+    /// Ports were given in the deprecated fields that hold numbers, and are given back so.
+    pub ports_by_number: bool,
 }
 
 /// Which entry it is attached to.
@@ -25,7 +27,11 @@ pub enum CookieKey {
     /// The default entry of a table.
     Default(TableId),
     /// A multicast group.
-    Group(u16),
+    Group(u32),
+    /// A clone session.
+    Session(u32),
+    /// A group of an action profile.
+    ActionGroup(ActionProfileId, u32),
 }
 
 /// All that is attached; entries without any are not in it.

@@ -1,26 +1,39 @@
 //! Table entries: messages to entries of the pipeline, and back.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use super::bytestring;
+use super::profiles::{parse_set, write_set};
 use super::proto::p4::v1::{
     self as p4, FieldMatch, TableAction, action, field_match, table_action,
 };
 use super::rejection::Rejection;
-use super::schema::{ActionSchema, FieldSchema, TableSchema};
+use super::schema::{ActionSchema, FieldSchema, Schema, TableSchema};
 use crate::pipeline::{ActionCall, Bits, EntryAction, FieldMatch as KeyMatch};
 use crate::program::MatchKind;
 use tonic::Code;
 
 /// The key of an entry: one match for each field of the table, in order.
 pub fn parse_key(table: &TableSchema, matches: &[FieldMatch]) -> Result<Vec<KeyMatch>, Rejection> {
+    parse_matches(
+        format_args!("table `{}`", table.name),
+        &table.fields,
+        matches,
+    )
+}
+
+/// One match for each field, in order.
+pub fn parse_matches(
+    what: impl fmt::Display,
+    fields: &[FieldSchema],
+    matches: &[FieldMatch],
+) -> Result<Vec<KeyMatch>, Rejection> {
     for given in matches {
-        if !table.fields.iter().any(|field| field.id == given.field_id) {
+        if !fields.iter().any(|field| field.id == given.field_id) {
             return Err(Rejection::invalid(format!(
-                "table `{}` has no match field with the id {}; it has {}",
-                table.name,
+                "{what} has no match field with the id {}; it has {}",
                 given.field_id,
-                list(table.fields.iter().map(|field| (field.id, &field.name)))
+                list(fields.iter().map(|field| (field.id, &field.name)))
             )));
         }
     }
@@ -38,17 +51,21 @@ pub fn parse_key(table: &TableSchema, matches: &[FieldMatch]) -> Result<Vec<KeyM
         };
         parsed.map_err(|rejection| {
             rejection.within(format_args!(
-                "table `{}`: match field `{}`",
-                table.name, field.name
+                "{what}: match field `{}` (id {})",
+                field.name, field.id
             ))
         })
     };
-    table.fields.iter().map(parse_one).collect()
+    fields.iter().map(parse_one).collect()
 }
 
 fn parse_field(field: &FieldSchema, given: &FieldMatch) -> Result<KeyMatch, Rejection> {
     use field_match::FieldMatchType;
-    let parse = |bytes: &[u8]| bytestring::parse(bytes, field.width_bits);
+    let parse = |bytes: &[u8]| field.value.parse(bytes);
+    let width_bits = field.value.width_bits;
+    if !field.value.is_ordered() {
+        return parse_translated(field, given);
+    }
     let leave_out = |what: &str| {
         Err(Rejection::invalid(format!(
             "{what} matches anything; leave the field out instead"
@@ -65,19 +82,19 @@ fn parse_field(field: &FieldSchema, given: &FieldMatch) -> Result<KeyMatch, Reje
             let value = parse(&lpm.value)?;
             let prefix_len = match u32::try_from(lpm.prefix_len) {
                 Ok(0) => return leave_out("a prefix of length 0"),
-                Ok(length) if length <= field.width_bits => length,
+                Ok(length) if length <= width_bits => length,
                 Ok(_) | Err(_) => {
                     return Err(Rejection::invalid(format!(
                         "a prefix of length {} is not possible: 1 to {}",
-                        lpm.prefix_len, field.width_bits
+                        lpm.prefix_len, width_bits
                     )));
                 }
             };
-            let mask = Bits::prefix_mask(field.width_bits, prefix_len);
+            let mask = Bits::prefix_mask(width_bits, prefix_len);
             if value.and(&mask) != value {
                 return Err(Rejection::invalid(format!(
                     "value {value} has ones after its first {prefix_len} of {} bits",
-                    field.width_bits
+                    width_bits
                 )));
             }
             Ok(KeyMatch::Lpm { value, prefix_len })
@@ -103,25 +120,96 @@ fn parse_field(field: &FieldSchema, given: &FieldMatch) -> Result<KeyMatch, Reje
                     "the low bound {low} is above the high bound {high}"
                 )));
             }
-            if low == Bits::default() && high == Bits::ones(field.width_bits) {
+            if low == Bits::default() && high == Bits::ones(width_bits) {
                 return leave_out("the whole range");
             }
             Ok(KeyMatch::Range { low, high })
         }
-        (kind, Some(other)) => Err(Rejection::invalid(format!(
-            "it is matched by {kind}, not by {}",
-            match other {
-                FieldMatchType::Exact(_) => "exact",
-                FieldMatchType::Ternary(_) => "ternary",
-                FieldMatchType::Lpm(_) => "lpm",
-                FieldMatchType::Range(_) => "range",
-                FieldMatchType::Optional(_) => "optional",
-                FieldMatchType::Other(_) => "another kind",
+        (kind, other) => Err(wrong_kind(kind, other.as_ref())),
+    }
+}
+
+fn wrong_kind(kind: MatchKind, given: Option<&field_match::FieldMatchType>) -> Rejection {
+    use field_match::FieldMatchType;
+    let given = match given {
+        Some(FieldMatchType::Exact(_)) => "exact",
+        Some(FieldMatchType::Ternary(_)) => "ternary",
+        Some(FieldMatchType::Lpm(_)) => "lpm",
+        Some(FieldMatchType::Range(_)) => "range",
+        Some(FieldMatchType::Optional(_)) => "optional",
+        Some(FieldMatchType::Other(_)) => "another kind",
+        None => {
+            return Rejection::invalid(format!("its match is not set; it is matched by {kind}"));
+        }
+    };
+    Rejection::invalid(format!("it is matched by {kind}, not by {given}"))
+}
+
+/// A match on values that controllers know by others. Masks, prefixes and ranges of those
+/// mean nothing in the data plane, so only one value or any can be matched (§"Translation
+/// of Match Fields").
+fn parse_translated(field: &FieldSchema, given: &FieldMatch) -> Result<KeyMatch, Rejection> {
+    use field_match::FieldMatchType;
+    let width_bits = field.value.width_bits;
+    let parse = |bytes: &[u8]| field.value.parse(bytes);
+    let Some(sdn_bits) = field.value.sdn_bits() else {
+        return match (field.kind, &given.field_match_type) {
+            (MatchKind::Exact, Some(FieldMatchType::Exact(exact))) => {
+                Ok(KeyMatch::Exact(parse(&exact.value)?))
             }
-        ))),
-        (kind, None) => Err(Rejection::invalid(format!(
-            "its match is not set; it is matched by {kind}"
-        ))),
+            (MatchKind::Optional, Some(FieldMatchType::Optional(optional))) => {
+                Ok(KeyMatch::Exact(parse(&optional.value)?))
+            }
+            (MatchKind::Exact | MatchKind::Optional, other) => {
+                Err(wrong_kind(field.kind, other.as_ref()))
+            }
+            (kind, _) => Err(Rejection::invalid(format!(
+                "its values are names, which cannot be matched by {kind}; leave the field out"
+            ))),
+        };
+    };
+    let only_exact = |bound: String| {
+        Err(Rejection::invalid(format!(
+            "its values are translated, so only one of them can be matched: {bound}"
+        )))
+    };
+    match (field.kind, &given.field_match_type) {
+        (MatchKind::Exact | MatchKind::Valid, Some(FieldMatchType::Exact(exact))) => {
+            Ok(KeyMatch::Exact(parse(&exact.value)?))
+        }
+        (MatchKind::Optional, Some(FieldMatchType::Optional(optional))) => {
+            Ok(KeyMatch::Exact(parse(&optional.value)?))
+        }
+        (MatchKind::Lpm, Some(FieldMatchType::Lpm(lpm))) => {
+            if u32::try_from(lpm.prefix_len) != Ok(sdn_bits) {
+                return only_exact(format!(
+                    "a prefix of length {} is not {sdn_bits}",
+                    lpm.prefix_len
+                ));
+            }
+            Ok(KeyMatch::Lpm {
+                value: parse(&lpm.value)?,
+                prefix_len: width_bits,
+            })
+        }
+        (MatchKind::Ternary, Some(FieldMatchType::Ternary(ternary))) => {
+            let mask = super::bytestring::parse(&ternary.mask, sdn_bits)?;
+            if mask != Bits::ones(sdn_bits) {
+                return only_exact(format!("mask {mask} is not {}", Bits::ones(sdn_bits)));
+            }
+            Ok(KeyMatch::Ternary {
+                value: parse(&ternary.value)?,
+                mask: Bits::ones(width_bits),
+            })
+        }
+        (MatchKind::Range, Some(FieldMatchType::Range(range))) => {
+            let (low, high) = (parse(&range.low)?, parse(&range.high)?);
+            if low != high {
+                return only_exact("the low bound is not the high bound".to_owned());
+            }
+            Ok(KeyMatch::Range { low, high })
+        }
+        (kind, other) => Err(wrong_kind(kind, other.as_ref())),
     }
 }
 
@@ -133,11 +221,11 @@ fn for_program(field: &FieldSchema, of_key: KeyMatch) -> KeyMatch {
     match of_key {
         KeyMatch::Exact(value) => KeyMatch::Ternary {
             value,
-            mask: Bits::ones(field.width_bits),
+            mask: Bits::ones(field.value.width_bits),
         },
         KeyMatch::Lpm { value, prefix_len } => KeyMatch::Ternary {
             value,
-            mask: Bits::prefix_mask(field.width_bits, prefix_len),
+            mask: Bits::prefix_mask(field.value.width_bits, prefix_len),
         },
         KeyMatch::Any | KeyMatch::Ternary { .. } | KeyMatch::Range { .. } => of_key,
     }
@@ -145,50 +233,65 @@ fn for_program(field: &FieldSchema, of_key: KeyMatch) -> KeyMatch {
 
 /// The matches of a key, with what matches anything left out.
 pub fn write_key(table: &TableSchema, key: &[KeyMatch]) -> Vec<FieldMatch> {
+    write_matches(&table.fields, key)
+}
+
+/// The matches of fields, with what matches anything left out.
+pub fn write_matches(fields: &[FieldSchema], key: &[KeyMatch]) -> Vec<FieldMatch> {
     let write_one = |(field, of_key): (&FieldSchema, &KeyMatch)| {
-        let bytes = Bits::to_canonical_bytes;
-        use field_match::FieldMatchType as Kind;
-        let kind = match of_key {
-            KeyMatch::Any => return None,
-            KeyMatch::Exact(value) if field.kind == MatchKind::Optional => {
-                Kind::Optional(field_match::Optional {
-                    value: bytes(value),
-                })
-            }
-            KeyMatch::Exact(value) => Kind::Exact(field_match::Exact {
-                value: bytes(value),
-            }),
-            KeyMatch::Lpm { value, prefix_len } => Kind::Lpm(field_match::Lpm {
-                value: bytes(value),
-                prefix_len: i32::try_from(*prefix_len).unwrap_or(i32::MAX),
-            }),
-            KeyMatch::Ternary { value, .. } if field.kind == MatchKind::Optional => {
-                Kind::Optional(field_match::Optional {
-                    value: bytes(value),
-                })
-            }
-            KeyMatch::Ternary { value, mask } if field.kind == MatchKind::Lpm => {
-                let ones = mask.as_bytes().iter().map(|byte| byte.count_ones());
-                Kind::Lpm(field_match::Lpm {
-                    value: bytes(value),
-                    prefix_len: i32::try_from(ones.sum::<u32>()).unwrap_or(i32::MAX),
-                })
-            }
-            KeyMatch::Ternary { value, mask } => Kind::Ternary(field_match::Ternary {
-                value: bytes(value),
-                mask: bytes(mask),
-            }),
-            KeyMatch::Range { low, high } => Kind::Range(field_match::Range {
-                low: bytes(low),
-                high: bytes(high),
-            }),
-        };
         Some(FieldMatch {
             field_id: field.id,
-            field_match_type: Some(kind),
+            field_match_type: Some(write_match(field, of_key)?),
         })
     };
-    table.fields.iter().zip(key).filter_map(write_one).collect()
+    fields.iter().zip(key).filter_map(write_one).collect()
+}
+
+fn write_match(field: &FieldSchema, of_key: &KeyMatch) -> Option<field_match::FieldMatchType> {
+    use field_match::FieldMatchType as Kind;
+    let bytes = |value: &Bits| field.value.write(value);
+    // All of a translated value is matched, in the width that controllers know.
+    let translated = if field.value.is_ordered() {
+        None
+    } else {
+        field.value.sdn_bits()
+    };
+    let length = |bits: u32| i32::try_from(translated.unwrap_or(bits)).unwrap_or(i32::MAX);
+    Some(match of_key {
+        KeyMatch::Any => return None,
+        KeyMatch::Exact(value) | KeyMatch::Ternary { value, .. }
+            if field.kind == MatchKind::Optional =>
+        {
+            Kind::Optional(field_match::Optional {
+                value: bytes(value),
+            })
+        }
+        KeyMatch::Exact(value) => Kind::Exact(field_match::Exact {
+            value: bytes(value),
+        }),
+        KeyMatch::Lpm { value, prefix_len } => Kind::Lpm(field_match::Lpm {
+            value: bytes(value),
+            prefix_len: length(*prefix_len),
+        }),
+        KeyMatch::Ternary { value, mask } if field.kind == MatchKind::Lpm => {
+            let ones = mask.as_bytes().iter().map(|byte| byte.count_ones());
+            Kind::Lpm(field_match::Lpm {
+                value: bytes(value),
+                prefix_len: length(ones.sum()),
+            })
+        }
+        KeyMatch::Ternary { value, mask } => Kind::Ternary(field_match::Ternary {
+            value: bytes(value),
+            mask: translated.map_or_else(
+                || mask.to_canonical_bytes(),
+                |bits| Bits::ones(bits).to_canonical_bytes(),
+            ),
+        }),
+        KeyMatch::Range { low, high } => Kind::Range(field_match::Range {
+            low: bytes(low),
+            high: bytes(high),
+        }),
+    })
 }
 
 /// Whether an action is wanted for an entry or for the default.
@@ -202,22 +305,32 @@ pub enum ActionUse {
 
 /// What an entry or the default of a table does.
 pub fn parse_action(
+    schema: &Schema,
     table: &TableSchema,
     given: &TableAction,
     wanted: ActionUse,
 ) -> Result<EntryAction, Rejection> {
     use table_action::Type;
-    let what = format!("table `{}`", table.name);
+    let what = format_args!("table `{}`", table.name);
     let by_profile = table.profile_id.is_some() && wanted == ActionUse::Entry;
     match &given.r#type {
         Some(Type::Action(action)) if !by_profile => {
-            parse_call(&what, &table.actions, action, wanted).map(EntryAction::Call)
+            parse_call(what, &table.actions, action, wanted).map(EntryAction::Call)
         }
         Some(Type::ActionProfileMemberId(member)) if by_profile => Ok(EntryAction::Member(*member)),
         Some(Type::ActionProfileGroupId(group)) if by_profile => Ok(EntryAction::Group(*group)),
-        Some(Type::ActionProfileActionSet(_)) if by_profile => Err(Rejection::unimplemented(
-            format!("{what}: sets of actions are not supported; use members and groups"),
-        )),
+        Some(Type::ActionProfileActionSet(set)) if by_profile => {
+            let profile = table.profile_id.and_then(|id| schema.profile(id));
+            let Some(profile) = profile.filter(|profile| profile.has_selector) else {
+                return Err(Rejection::invalid(format!(
+                    "{what}: its action profile has no selector, so it takes members, not sets \
+                     of actions"
+                )));
+            };
+            parse_set(schema, profile, set)
+                .map(EntryAction::Set)
+                .map_err(|rejection| rejection.within(what))
+        }
         Some(_) if by_profile => Err(Rejection::invalid(format!(
             "{what}: its entries refer to members or groups of an action profile, not to actions"
         ))),
@@ -232,7 +345,7 @@ pub fn parse_action(
 
 /// An action with its arguments, out of those that `what` has.
 pub fn parse_call(
-    what: &str,
+    what: impl fmt::Display,
     actions: &BTreeMap<u32, ActionSchema>,
     given: &p4::Action,
     wanted: ActionUse,
@@ -288,24 +401,36 @@ fn parse_arguments(action: &ActionSchema, given: &[action::Param]) -> Result<Vec
             .iter()
             .filter(|argument| argument.param_id == parameter.id);
         let parsed = match (of_parameter.next(), of_parameter.next()) {
-            (Some(argument), None) => bytestring::parse(&argument.value, parameter.width_bits),
+            (Some(argument), None) => parameter.value.parse(&argument.value),
             (None, _) => Err(Rejection::invalid("it is missing")),
             (Some(_), Some(_)) => Err(Rejection::invalid("it is there twice")),
         };
         arguments.push(parsed.map_err(|rejection| {
-            rejection.within(format_args!("parameter `{}`", parameter.name))
+            rejection.within(format_args!(
+                "parameter `{}` (id {})",
+                parameter.name, parameter.id
+            ))
         })?);
     }
     Ok(arguments)
 }
 
-/// The message for what an entry or the default does. `None` for an action that the
-/// P4Info does not have.
-pub fn write_action(table: &TableSchema, action: &EntryAction) -> Option<TableAction> {
+/// The message for what an entry or the default does; `by_number`: ports to watch go into
+/// the deprecated fields. `None` for an action that the P4Info does not have.
+pub fn write_action(
+    schema: &Schema,
+    table: &TableSchema,
+    action: &EntryAction,
+    by_number: bool,
+) -> Option<TableAction> {
     let kind = match action {
         EntryAction::Call(call) => table_action::Type::Action(write_call(&table.actions, call)?),
         EntryAction::Member(member) => table_action::Type::ActionProfileMemberId(*member),
         EntryAction::Group(group) => table_action::Type::ActionProfileGroupId(*group),
+        EntryAction::Set(set) => {
+            let profile = table.profile_id.and_then(|id| schema.profile(id))?;
+            table_action::Type::ActionProfileActionSet(write_set(schema, profile, set, by_number)?)
+        }
     };
     Some(TableAction { r#type: Some(kind) })
 }
@@ -320,7 +445,7 @@ pub fn write_call(actions: &BTreeMap<u32, ActionSchema>, call: &ActionCall) -> O
         .zip(&call.arguments)
         .map(|(parameter, value)| action::Param {
             param_id: parameter.id,
-            value: value.to_canonical_bytes(),
+            value: parameter.value.write(value),
         });
     Some(p4::Action {
         action_id: action.id,
@@ -329,7 +454,7 @@ pub fn write_call(actions: &BTreeMap<u32, ActionSchema>, call: &ActionCall) -> O
 }
 
 /// `1 (port), 2 (pad)`, or `none`.
-fn list<'a>(items: impl Iterator<Item = (u32, &'a String)>) -> String {
+pub fn list<'a>(items: impl Iterator<Item = (u32, &'a String)>) -> String {
     let items: Vec<String> = items.map(|(id, name)| format!("{id} ({name})")).collect();
     if items.is_empty() {
         "none".to_owned()

@@ -10,11 +10,12 @@ use super::digests::Digests;
 use super::proto::p4::v1::{
     ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, CounterEntry,
     DigestEntry, Entity, ForwardingPipelineConfig, MeterConfig, MeterEntry, MulticastGroupEntry,
-    PacketReplicationEngineEntry, RegisterEntry, TableEntry, Update, entity,
+    PacketReplicationEngineEntry, RegisterEntry, TableEntry, Update, ValueSetEntry, entity,
     packet_replication_engine_entry as pre, update,
 };
 use super::read::{self, Source};
 use super::rejection::Rejection;
+use super::translation::TranslationTables;
 use super::write::Target;
 use crate::dataplane::DataplaneHandle;
 use crate::pipeline::{Pipeline, PipelineConfig};
@@ -41,12 +42,16 @@ impl Verified {
 
     /// A pipeline with empty tables.
     pub fn pipeline(&self, settings: PipelineConfig) -> Pipeline {
-        Pipeline::new(Arc::clone(&self.program), settings)
+        let mut pipeline = Pipeline::new(Arc::clone(&self.program), settings);
+        for table in self.schema.tables().filter(|table| !table.const_entries) {
+            pipeline.open_table(table.table, table.size);
+        }
+        pipeline
     }
 
     /// Whether entries of some table can have an idle timeout.
     pub fn has_ages(&self) -> bool {
-        self.schema.tables().any(|table| table.ages)
+        self.schema.tables().any(|table| table.has_idle_timeout)
     }
 
     /// Whether the pipeline runs this config's program.
@@ -80,6 +85,7 @@ pub struct Forwarding {
     dataplane: DataplaneHandle,
     settings: PipelineConfig,
     configs: Arc<Configs>,
+    translations: Arc<TranslationTables>,
     running: Option<Arc<Verified>>,
     saved: Option<(Arc<Verified>, Pipeline)>,
 }
@@ -95,9 +101,20 @@ impl Forwarding {
             dataplane,
             settings,
             configs,
+            translations: Arc::default(),
             running: None,
             saved: None,
         }
+    }
+
+    /// What translated types of the configs that are set from now on stand for.
+    pub fn translate_with(&mut self, translations: Arc<TranslationTables>) {
+        self.translations = translations;
+    }
+
+    fn check(&self, config: ForwardingPipelineConfig) -> Result<Verified, Rejection> {
+        let checked = self.configs.check(config, &self.translations)?;
+        Ok(Verified::new(checked))
     }
 
     /// What reads and writes refer to: the saved config, else the one that runs.
@@ -115,12 +132,12 @@ impl Forwarding {
 
     /// VERIFY: changes nothing.
     pub fn verify(&self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
-        self.configs.check(config).map(|_| ())
+        self.check(config).map(|_| ())
     }
 
     /// VERIFY_AND_SAVE: reads and writes refer to it from now on, packets do not.
     pub fn save(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
-        let verified = Arc::new(Verified::new(self.configs.check(config)?));
+        let verified = Arc::new(self.check(config)?);
         let pipeline = verified.pipeline(self.settings);
         self.saved = Some((verified, pipeline));
         Ok(())
@@ -138,7 +155,7 @@ impl Forwarding {
 
     /// VERIFY_AND_COMMIT: the config runs, with empty tables.
     pub async fn replace(&mut self, config: ForwardingPipelineConfig) -> Result<(), Rejection> {
-        let verified = Arc::new(Verified::new(self.configs.check(config)?));
+        let verified = Arc::new(self.check(config)?);
         let pipeline = verified.pipeline(self.settings);
         self.saved = None;
         self.install(verified, pipeline).await
@@ -162,7 +179,7 @@ impl Forwarding {
         let Some(old) = self.running.clone() else {
             return self.replace(config).await;
         };
-        let new = Arc::new(Verified::new(self.configs.check(config)?));
+        let new = Arc::new(self.check(config)?);
         let mut pipeline = new.pipeline(self.settings);
         let replayed = Arc::clone(&new);
         self.dataplane
@@ -262,7 +279,7 @@ fn everything() -> Vec<Entity> {
     };
     let defaults = TableEntry {
         is_default_action: true,
-        ..TableEntry::default()
+        ..entries.clone()
     };
     vec![
         replication(pre::Type::MulticastGroupEntry(
@@ -277,6 +294,7 @@ fn everything() -> Vec<Entity> {
         )),
         of(entity::Entity::TableEntry(entries)),
         of(entity::Entity::TableEntry(defaults)),
+        of(entity::Entity::ValueSetEntry(ValueSetEntry::default())),
         of(entity::Entity::CounterEntry(CounterEntry::default())),
         of(entity::Entity::RegisterEntry(RegisterEntry::default())),
         of(entity::Entity::MeterEntry(MeterEntry::default())),

@@ -16,6 +16,7 @@ use tonic::transport::server::TcpIncoming;
 
 use super::devices::Devices;
 use super::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
+use super::tls::TlsSettings;
 use crate::metrics::RequestCountLayer;
 
 /// Longest message of a client: a program and its P4Info.
@@ -106,12 +107,26 @@ impl Listener {
         devices: impl Into<Devices>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), tonic::transport::Error> {
+        self.serve_with(None, devices, stop).await
+    }
+
+    /// Answers until `stop` is ready, with TLS if there are settings for it.
+    pub async fn serve_with(
+        self,
+        tls: Option<&TlsSettings>,
+        devices: impl Into<Devices>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), tonic::transport::Error> {
         let devices = devices.into();
         let requests = RequestCountLayer::new(devices.requests());
         let service = P4RuntimeServer::new(devices)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        let router = Transport::builder()
+        let mut transport = Transport::builder();
+        if let Some(tls) = tls {
+            transport = transport.tls_config(tls.config())?;
+        }
+        let router = transport
             .layer(requests)
             .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))

@@ -9,6 +9,7 @@ mod arbitration;
 mod batch;
 mod binding;
 mod bytestring;
+mod cells;
 mod configs;
 mod cookies;
 mod device_config;
@@ -19,6 +20,7 @@ mod forwarding;
 mod listen;
 mod meters;
 mod notifications;
+mod objects;
 mod packet_io;
 mod profiles;
 mod read;
@@ -27,7 +29,13 @@ mod replication;
 mod roles;
 mod schema;
 mod server;
+mod service;
 mod streams;
+mod tls;
+mod translation;
+mod types;
+mod value_sets;
+mod values;
 mod write;
 
 pub use binding::SchemaError;
@@ -39,6 +47,8 @@ pub use rejection::Rejection;
 pub use roles::{P4RoleConfig, PacketFilter, ROLE_CONFIG_TYPE};
 pub use schema::Schema;
 pub use server::{Server, ServerSettings};
+pub use tls::{TlsArguments, TlsError, TlsSettings};
+pub use translation::{TranslationError, TranslationTables};
 
 /// Messages and services generated from the P4Runtime protocol files.
 #[allow(missing_docs, rustdoc::all, clippy::all)]

@@ -1,6 +1,5 @@
 //! Packet-in and packet-out: metadata to the header in front of the frame, and back.
 
-use super::bytestring;
 use super::proto::p4::v1::{PacketIn, PacketMetadata, PacketOut};
 use super::rejection::Rejection;
 use super::schema::PacketField;
@@ -30,10 +29,9 @@ pub fn frame_of_packet_out(
             .iter()
             .filter(|given| given.metadata_id == field.id);
         let value = match (given.next(), given.next()) {
-            (Some(metadata), None) => bytestring::parse(&metadata.value, field.width_bits)
-                .map_err(|rejection| {
-                    rejection.within(format_args!("packet-out metadata `{}`", field.name))
-                })?,
+            (Some(metadata), None) => field.value.parse(&metadata.value).map_err(|rejection| {
+                rejection.within(format_args!("packet-out metadata `{}`", field.name))
+            })?,
             (None, _) if field.is_padding => Bits::default(),
             (None, _) => {
                 return Err(Rejection::invalid(format!(
@@ -48,7 +46,7 @@ pub fn frame_of_packet_out(
                 )));
             }
         };
-        header.write(&value, field.width_bits);
+        header.write(&value, field.value.width_bits);
     }
     let mut frame = header.bytes;
     frame.extend_from_slice(&packet.payload);
@@ -64,17 +62,18 @@ pub fn frame_of_packet_out(
 /// The message for a frame that left by the CPU port; `None` if it is too short for the
 /// header.
 pub fn packet_in_of_frame(frame: &[u8], fields: &[PacketField]) -> Option<PacketIn> {
-    let bits: u32 = fields.iter().map(|field| field.width_bits).sum();
+    let bits: u32 = fields.iter().map(|field| field.value.width_bits).sum();
     let header_bytes = bits as usize / 8;
     let (header, payload) = frame.split_at_checked(header_bytes)?;
     let mut position = 0;
     let mut metadata = Vec::new();
     for field in fields {
+        let value = read_bits(header, position, field.value.width_bits);
         metadata.push(PacketMetadata {
             metadata_id: field.id,
-            value: read_bits(header, position, field.width_bits).to_canonical_bytes(),
+            value: field.value.write(&value),
         });
-        position += field.width_bits as usize;
+        position += field.value.width_bits as usize;
     }
     Some(PacketIn {
         payload: payload.to_vec(),
@@ -127,13 +126,14 @@ fn read_bits(bytes: &[u8], position: usize, width_bits: u32) -> Bits {
 
 #[cfg(test)]
 mod tests {
+    use super::super::values::ValueType;
     use super::*;
 
     fn fields() -> Vec<PacketField> {
         let field = |id, name: &str, width_bits, is_padding| PacketField {
             id,
             name: name.to_owned(),
-            width_bits,
+            value: ValueType::plain(width_bits),
             is_padding,
         };
         vec![field(1, "port", 9, false), field(2, "pad", 7, true)]

@@ -1,20 +1,16 @@
 //! One entity of a `Read`: a filter, and what it finds.
 
+use super::cells::{self, no_direct_counter, write_counter_data};
 use super::cookies::{CookieKey, Cookies};
 use super::digests::Digests;
 use super::entry::{parse_key, write_action, write_key};
 use super::proto::p4::v1::table_entry::IdleTimeout as IdleTime;
-use super::proto::p4::v1::{
-    CounterData, CounterEntry, DirectCounterEntry, Entity, Index, P4Data,
-    PacketReplicationEngineEntry, RegisterEntry, TableEntry, entity, p4_data,
-    packet_replication_engine_entry as pre, table_action,
-};
+use super::proto::p4::v1::{Entity, TableEntry, entity, table_action};
 use super::rejection::Rejection;
-use super::replication::{write_group, write_session};
-use super::schema::{CounterUnit, Schema, TableSchema};
-use super::write::{entity_name, find_table, no_ages, no_direct_counter, parse_index};
-use super::{meters, profiles};
-use crate::pipeline::{self, CounterValue, EntryAction, Pipeline};
+use super::schema::{Schema, TableSchema};
+use super::write::{find_table, no_ages, no_extern};
+use super::{meters, profiles, replication, value_sets};
+use crate::pipeline::{self, EntryAction, Pipeline};
 
 /// What a read looks at.
 pub struct Source<'a> {
@@ -35,32 +31,21 @@ pub fn find(source: &mut Source<'_>, filter: &Entity) -> Result<Vec<Entity>, Rej
     };
     match filter {
         entity::Entity::TableEntry(filter) => read_tables(source, filter),
-        entity::Entity::CounterEntry(filter) => read_counters(source, filter),
-        entity::Entity::DirectCounterEntry(filter) => read_direct_counters(source, filter),
-        entity::Entity::RegisterEntry(filter) => read_registers(source, filter),
+        entity::Entity::CounterEntry(filter) => cells::read_counters(source, filter),
+        entity::Entity::DirectCounterEntry(filter) => cells::read_direct_counters(source, filter),
+        entity::Entity::RegisterEntry(filter) => cells::read_registers(source, filter),
         entity::Entity::MeterEntry(filter) => meters::read_meters(source, filter),
         entity::Entity::DirectMeterEntry(filter) => meters::read_direct_meters(source, filter),
         entity::Entity::ActionProfileMember(filter) => profiles::read_members(source, filter),
         entity::Entity::ActionProfileGroup(filter) => profiles::read_groups(source, filter),
+        entity::Entity::PacketReplicationEngineEntry(filter) => {
+            replication::read_replication(source, filter)
+        }
+        entity::Entity::ValueSetEntry(filter) => value_sets::read_value_sets(source, filter),
         // Of these there are none here, so a read of all of them finds none.
-        entity::Entity::ValueSetEntry(filter) if filter.value_set_id == 0 => Ok(Vec::new()),
         entity::Entity::DigestEntry(filter) => source.digests.read(source.schema, filter),
         entity::Entity::ExternEntry(filter) if filter.extern_type_id == 0 => Ok(Vec::new()),
-        entity::Entity::PacketReplicationEngineEntry(filter) => match &filter.r#type {
-            Some(pre::Type::MulticastGroupEntry(group)) => {
-                read_groups(source, group.multicast_group_id)
-            }
-            Some(pre::Type::CloneSessionEntry(session)) => {
-                read_sessions(source, session.session_id)
-            }
-            None => Err(Rejection::invalid(
-                "the packet replication entry has no type",
-            )),
-        },
-        other => Err(Rejection::unimplemented(format!(
-            "reading {} is not supported",
-            entity_name(other)
-        ))),
+        entity::Entity::ExternEntry(filter) => Err(no_extern(filter.extern_type_id)),
     }
 }
 
@@ -71,26 +56,28 @@ pub fn of(entity: entity::Entity) -> Entity {
     }
 }
 
-fn read_tables(source: &mut Source<'_>, filter: &TableEntry) -> Result<Vec<Entity>, Rejection> {
+fn read_tables(source: &Source<'_>, filter: &TableEntry) -> Result<Vec<Entity>, Rejection> {
     let schema = source.schema;
     let mut found = Vec::new();
     if filter.table_id == 0 {
+        // Ids of fields and actions mean something in one table only.
+        if !filter.r#match.is_empty() || filter.action.is_some() {
+            return Err(Rejection::invalid(
+                "a read of all tables cannot have a match or an action; name a table",
+            ));
+        }
         for table in schema.tables() {
             read_table(source, table, filter, &mut found)?;
         }
     } else {
-        read_table(
-            source,
-            find_table(schema, filter.table_id)?,
-            filter,
-            &mut found,
-        )?;
+        let table = find_table(schema, filter.table_id)?;
+        read_table(source, table, filter, &mut found)?;
     }
     Ok(found)
 }
 
 fn read_table(
-    source: &mut Source<'_>,
+    source: &Source<'_>,
     table: &TableSchema,
     filter: &TableEntry,
     found: &mut Vec<Entity>,
@@ -100,74 +87,82 @@ fn read_table(
         if let Some(call) = source.pipeline.default_action(table.table) {
             let mut entry = TableEntry {
                 table_id: table.id,
-                action: write_action(table, &EntryAction::Call(call)),
+                action: write_action(source.schema, table, &EntryAction::Call(call), false),
                 is_default_action: true,
                 is_const: table.const_default,
                 ..TableEntry::default()
             };
             attach(source.cookies, &CookieKey::Default(table.table), &mut entry);
             if wanted.accepts(&entry) {
+                attach_resources(source, table, filter, None, &mut entry)?;
                 found.push(of(entity::Entity::TableEntry(entry)));
             }
         }
         return Ok(());
     }
-    let entries = match &wanted.key {
-        // A key and, where there are priorities, a priority name one entry.
-        Some(key) if !table.has_priority || filter.priority != 0 => {
-            let entry = source.pipeline.entry(table.table, key, filter.priority);
-            entry.into_iter().collect()
-        }
-        _ => source.pipeline.entries(table.table),
-    };
-    for entry in entries {
-        if wanted.key.as_ref().is_some_and(|key| *key != entry.key) {
-            continue;
-        }
+    for entry in wanted.candidates(source) {
         let mut message = describe(source, table, &entry);
-        if !wanted.accepts(&message) {
-            continue;
+        if wanted.accepts(&message) {
+            let key = Some((entry.key.as_slice(), entry.priority));
+            attach_resources(source, table, filter, key, &mut message)?;
+            found.push(of(entity::Entity::TableEntry(message)));
         }
-        if let Some(unit) = table.direct_counter
-            && filter.counter_data.is_some()
-        {
-            let value =
-                source
-                    .pipeline
-                    .read_direct_counter(table.table, &entry.key, entry.priority)?;
-            message.counter_data = Some(write_counter(value, unit));
-        }
-        if table.ages {
-            let idle = source
-                .pipeline
-                .idle(table.table, &entry.key, entry.priority)?;
-            message.idle_timeout_ns = i64::try_from(idle.timeout_ns).unwrap_or(i64::MAX);
-            let elapsed_ns = idle.since_hit_us.saturating_mul(1_000);
-            message.time_since_last_hit = filter.time_since_last_hit.map(|_| IdleTime {
-                elapsed_ns: i64::try_from(elapsed_ns).unwrap_or(i64::MAX),
-            });
-        }
-        if table.has_direct_meter && filter.meter_config.is_some() {
-            let rates = source
-                .pipeline
-                .direct_meter(table.table, &entry.key, entry.priority)?;
-            message.meter_config = meters::write_rates(rates);
-        }
-        found.push(of(entity::Entity::TableEntry(message)));
+    }
+    Ok(())
+}
+
+/// Timeout, counter, meter and counts of an entry, without a key of the default entry, as far as
+/// the filter asks for them.
+fn attach_resources(
+    source: &Source<'_>,
+    table: &TableSchema,
+    filter: &TableEntry,
+    key: Option<(&[pipeline::FieldMatch], i32)>,
+    message: &mut TableEntry,
+) -> Result<(), Rejection> {
+    let (pipeline, id) = (&source.pipeline, table.table);
+    if let Some(unit) = table.direct_counter
+        && filter.counter_data.is_some()
+    {
+        let value = match key {
+            Some((key, priority)) => pipeline.read_direct_counter(id, key, priority)?,
+            None => pipeline.read_default_counter(id)?,
+        };
+        message.counter_data = Some(write_counter_data(value, unit));
+    }
+    if let Some((key, priority)) = key.filter(|_| table.has_idle_timeout) {
+        let idle = pipeline.idle(id, key, priority)?;
+        message.idle_timeout_ns = i64::try_from(idle.timeout_ns).unwrap_or(i64::MAX);
+        let elapsed_ns = idle.since_hit_us.saturating_mul(1_000);
+        message.time_since_last_hit = filter.time_since_last_hit.map(|_| IdleTime {
+            elapsed_ns: i64::try_from(elapsed_ns).unwrap_or(i64::MAX),
+        });
+    }
+    if table.direct_meter.is_some() && filter.meter_config.is_some() {
+        let rates = match key {
+            Some((key, priority)) => pipeline.direct_meter(id, key, priority)?,
+            None => pipeline.default_meter(id)?,
+        };
+        message.meter_config = meters::write_rates(rates);
+    }
+    if table.direct_meter.is_some() && filter.meter_counter_data.is_some() {
+        let counts = pipeline.direct_meter_counts(id, key)?;
+        message.meter_counter_data = Some(meters::write_counts(counts));
     }
     Ok(())
 }
 
 fn describe(source: &Source<'_>, table: &TableSchema, entry: &pipeline::TableEntry) -> TableEntry {
+    let key = CookieKey::Entry(table.table, entry.key.clone(), entry.priority);
+    let by_number = source.cookies.get(&key).ports_by_number;
     let mut message = TableEntry {
         table_id: table.id,
         r#match: write_key(table, &entry.key),
-        action: write_action(table, &entry.action),
+        action: write_action(source.schema, table, &entry.action, by_number),
         priority: entry.priority,
         is_const: table.const_entries,
         ..TableEntry::default()
     };
-    let key = CookieKey::Entry(table.table, entry.key.clone(), entry.priority);
     attach(source.cookies, &key, &mut message);
     message
 }
@@ -182,15 +177,17 @@ pub fn attach(cookies: &Cookies, key: &CookieKey, entry: &mut TableEntry) {
     entry.metadata = cookie.bytes;
 }
 
-/// What a filter asks for, beyond the table; what is not set takes anything.
-struct Wanted<'a> {
+/// What a filter asks for; what is not set takes anything.
+pub struct Wanted<'a> {
+    table: &'a TableSchema,
     key: Option<Vec<pipeline::FieldMatch>>,
     action_id: Option<u32>,
     filter: &'a TableEntry,
 }
 
 impl<'a> Wanted<'a> {
-    fn parse(table: &TableSchema, filter: &'a TableEntry) -> Result<Self, Rejection> {
+    /// Checks a filter against its table.
+    pub fn parse(table: &'a TableSchema, filter: &'a TableEntry) -> Result<Self, Rejection> {
         let key = if filter.r#match.is_empty() {
             None
         } else {
@@ -208,15 +205,52 @@ impl<'a> Wanted<'a> {
             return Err(no_direct_counter(table));
         }
         if filter.time_since_last_hit.is_some()
-            && (filter.is_default_action || filter.table_id != 0 && !table.ages)
+            && (filter.is_default_action || filter.table_id != 0 && !table.has_idle_timeout)
         {
             return Err(no_ages(table));
         }
         Ok(Self {
+            table,
             key,
             action_id,
             filter,
         })
+    }
+
+    /// Entries with the key of the filter.
+    fn candidates(&self, source: &Source<'_>) -> Vec<pipeline::TableEntry> {
+        let priority = self.filter.priority;
+        let table = self.table.table;
+        match &self.key {
+            // A key and, where there are priorities, a priority name one entry.
+            Some(key) if !self.table.has_priority || priority != 0 => {
+                let entry = source.pipeline.entry(table, key, priority);
+                entry.into_iter().collect()
+            }
+            Some(key) => {
+                let mut entries = source.pipeline.entries(table);
+                entries.retain(|entry| entry.key == *key);
+                entries
+            }
+            None => source.pipeline.entries(table),
+        }
+    }
+
+    /// Entries that the filter names by key and priority.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if it names a key that no entry has.
+    pub fn entries(&self, source: &Source<'_>) -> Result<Vec<pipeline::TableEntry>, Rejection> {
+        let priority = self.filter.priority;
+        let mut entries = self.candidates(source);
+        entries.retain(|entry| priority == 0 || entry.priority == priority);
+        if entries.is_empty() && self.key.is_some() {
+            return Err(Rejection::not_found(format!(
+                "table `{}` has no such entry",
+                self.table.name
+            )));
+        }
+        Ok(entries)
     }
 
     #[allow(deprecated, reason = "controllers still filter by controller_metadata")]
@@ -236,166 +270,4 @@ impl<'a> Wanted<'a> {
             && (filter.metadata.is_empty() || filter.metadata == entry.metadata)
             && (self.action_id.is_none() || self.action_id == action_id)
     }
-}
-
-/// Counts of more than 2^63 − 1 cannot be told; the message says 2^63 − 1.
-fn write_counter(value: CounterValue, unit: CounterUnit) -> CounterData {
-    let tell = |counted: bool, value: u64| {
-        if counted {
-            i64::try_from(value).unwrap_or(i64::MAX)
-        } else {
-            0
-        }
-    };
-    CounterData {
-        byte_count: tell(unit.bytes, value.bytes),
-        packet_count: tell(unit.packets, value.packets),
-    }
-}
-
-/// An index into an array.
-pub fn index(index: usize) -> Option<Index> {
-    Some(Index {
-        index: index as i64,
-    })
-}
-
-fn read_counters(source: &mut Source<'_>, filter: &CounterEntry) -> Result<Vec<Entity>, Rejection> {
-    let wanted: Vec<_> = match filter.counter_id {
-        0 => source.schema.counters().collect(),
-        id => vec![source.schema.counter(id).ok_or_else(|| {
-            Rejection::not_found(format!("there is no counter with the id {id}"))
-        })?],
-    };
-    let mut found = Vec::new();
-    for counter in wanted {
-        let what = format!("counter `{}`", counter.name);
-        let index_wanted = if filter.counter_id == 0 {
-            None
-        } else {
-            filter.index
-        };
-        for cell in parse_index(&what, index_wanted, counter.size)? {
-            let value = source.pipeline.read_counter(counter.counter, cell)?;
-            found.push(of(entity::Entity::CounterEntry(CounterEntry {
-                counter_id: counter.id,
-                index: index(cell),
-                data: Some(write_counter(value, counter.unit)),
-            })));
-        }
-    }
-    Ok(found)
-}
-
-fn read_direct_counters(
-    source: &mut Source<'_>,
-    filter: &DirectCounterEntry,
-) -> Result<Vec<Entity>, Rejection> {
-    let everything = TableEntry::default();
-    let of_entry = filter.table_entry.as_ref().unwrap_or(&everything);
-    let schema = source.schema;
-    let tables: Vec<_> = match of_entry.table_id {
-        0 => schema
-            .tables()
-            .filter(|table| table.direct_counter.is_some())
-            .collect(),
-        id => vec![find_table(schema, id)?],
-    };
-    let mut found = Vec::new();
-    for table in tables {
-        let unit = table
-            .direct_counter
-            .ok_or_else(|| no_direct_counter(table))?;
-        let wanted = Wanted::parse(table, of_entry)?;
-        for entry in source.pipeline.entries(table.table) {
-            if wanted.key.as_ref().is_some_and(|key| *key != entry.key)
-                || (of_entry.priority != 0 && of_entry.priority != entry.priority)
-            {
-                continue;
-            }
-            let value =
-                source
-                    .pipeline
-                    .read_direct_counter(table.table, &entry.key, entry.priority)?;
-            let named = TableEntry {
-                table_id: table.id,
-                r#match: write_key(table, &entry.key),
-                priority: entry.priority,
-                ..TableEntry::default()
-            };
-            found.push(of(entity::Entity::DirectCounterEntry(DirectCounterEntry {
-                table_entry: Some(named),
-                data: Some(write_counter(value, unit)),
-            })));
-        }
-    }
-    Ok(found)
-}
-
-fn read_registers(
-    source: &mut Source<'_>,
-    filter: &RegisterEntry,
-) -> Result<Vec<Entity>, Rejection> {
-    let wanted: Vec<_> = match filter.register_id {
-        0 => source.schema.registers().collect(),
-        id => vec![source.schema.register(id).ok_or_else(|| {
-            Rejection::not_found(format!("there is no register with the id {id}"))
-        })?],
-    };
-    let mut found = Vec::new();
-    for register in wanted {
-        let what = format!("register `{}`", register.name);
-        let index_wanted = if filter.register_id == 0 {
-            None
-        } else {
-            filter.index
-        };
-        for cell in parse_index(&what, index_wanted, register.size)? {
-            let value = source.pipeline.read_register(register.register, cell)?;
-            let data = p4_data::Data::Bitstring(value.to_canonical_bytes());
-            found.push(of(entity::Entity::RegisterEntry(RegisterEntry {
-                register_id: register.id,
-                index: index(cell),
-                data: Some(P4Data { data: Some(data) }),
-            })));
-        }
-    }
-    Ok(found)
-}
-
-fn replication(entry: pre::Type) -> Entity {
-    let entry = PacketReplicationEngineEntry {
-        r#type: Some(entry),
-    };
-    of(entity::Entity::PacketReplicationEngineEntry(entry))
-}
-
-fn read_groups(source: &Source<'_>, id: u32) -> Result<Vec<Entity>, Rejection> {
-    let mut found = Vec::new();
-    for (group, replicas) in source.pipeline.multicast_groups() {
-        if id == 0 || id == u32::from(group) {
-            let metadata = source.cookies.get(&CookieKey::Group(group)).bytes;
-            let entry = write_group(group, replicas, metadata);
-            found.push(replication(pre::Type::MulticastGroupEntry(entry)));
-        }
-    }
-    existing("multicast group", id, found)
-}
-
-fn read_sessions(source: &Source<'_>, id: u32) -> Result<Vec<Entity>, Rejection> {
-    let mut found = Vec::new();
-    for (session, described) in source.pipeline.clone_sessions() {
-        if id == 0 || id == u32::from(session) {
-            let entry = write_session(session, described);
-            found.push(replication(pre::Type::CloneSessionEntry(entry)));
-        }
-    }
-    existing("clone session", id, found)
-}
-
-fn existing(what: &str, id: u32, found: Vec<Entity>) -> Result<Vec<Entity>, Rejection> {
-    if id != 0 && found.is_empty() {
-        return Err(Rejection::not_found(format!("{what} {id} does not exist")));
-    }
-    Ok(found)
 }

@@ -74,6 +74,7 @@ impl From<ControlError> for Rejection {
             ControlError::NotFound { .. } => Code::NotFound,
             ControlError::InvalidArgument { .. } => Code::InvalidArgument,
             ControlError::ResourceExhausted { .. } => Code::ResourceExhausted,
+            ControlError::InUse { .. } => Code::FailedPrecondition,
             ControlError::Immutable { .. } => Code::PermissionDenied,
         };
         Self::new(code, error.to_string())

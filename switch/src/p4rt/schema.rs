@@ -2,10 +2,15 @@
 //! pipeline on the other.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::digests::Shape;
+use super::translation::Translation;
+use super::values::ValueType;
+use crate::pipeline::SizeSemantics;
 use crate::program::{
     ActionId, ActionProfileId, CounterId, DigestId, MatchKind, MeterId, RegisterId, TableId,
+    ValueSetId,
 };
 
 /// Everything a controller can name.
@@ -17,8 +22,13 @@ pub struct Schema {
     pub(super) registers: BTreeMap<u32, RegisterSchema>,
     pub(super) meters: BTreeMap<u32, MeterSchema>,
     pub(super) profiles: BTreeMap<u32, ProfileSchema>,
+    pub(super) value_sets: BTreeMap<u32, ValueSetSchema>,
     pub(super) digests: BTreeMap<u32, DigestSchema>,
     pub(super) digest_ids: BTreeMap<DigestId, u32>,
+    /// What controllers have for ports, if it is not their number.
+    pub port_type: Option<Arc<Translation>>,
+    /// Highest port: what `standard_metadata.egress_spec` can hold.
+    pub port_max: u16,
     /// Fields of the header in front of a packet-in.
     pub packet_in: Vec<PacketField>,
     /// Fields of the header in front of a packet-out.
@@ -42,14 +52,16 @@ pub struct TableSchema {
     pub has_priority: bool,
     /// Entries cannot be changed.
     pub const_entries: bool,
+    /// Most entries, as the P4Info says.
+    pub size: usize,
     /// The default action cannot be changed.
     pub const_default: bool,
     /// Unit of the counter that each entry has, if they have one.
     pub direct_counter: Option<CounterUnit>,
-    /// Entries can have an idle timeout.
-    pub ages: bool,
-    /// Entries have meters.
-    pub has_direct_meter: bool,
+    /// Kind of the meter that each entry has, if they have one.
+    pub direct_meter: Option<MeterKind>,
+    /// Entries may time out.
+    pub has_idle_timeout: bool,
     /// Id of the action profile whose members and groups entries refer to.
     pub profile_id: Option<u32>,
 }
@@ -65,8 +77,8 @@ pub struct FieldSchema {
     pub kind: MatchKind,
     /// The program compares it by value and mask: what p4c makes of `optional`.
     pub is_ternary_in_program: bool,
-    /// Width in bits.
-    pub width_bits: u32,
+    /// Its values.
+    pub value: ValueType,
 }
 
 /// An action of a table.
@@ -93,8 +105,8 @@ pub struct ParameterSchema {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// Width in bits.
-    pub width_bits: u32,
+    /// Its values.
+    pub value: ValueType,
 }
 
 /// What of a counter the control plane sees.
@@ -104,6 +116,17 @@ pub struct CounterUnit {
     pub packets: bool,
     /// Bytes.
     pub bytes: bool,
+}
+
+/// Which configs a meter takes (`MeterSpec.Type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterKind {
+    /// RFC 2698.
+    TwoRateThreeColour,
+    /// RFC 2697.
+    SingleRateThreeColour,
+    /// RFC 2697 without an excess burst.
+    SingleRateTwoColour,
 }
 
 /// An indirect counter.
@@ -117,6 +140,8 @@ pub struct CounterSchema {
     pub counter: CounterId,
     /// Cells.
     pub size: usize,
+    /// What controllers have for indexes, if it is not their number.
+    pub index: Option<Arc<Translation>>,
     /// What it counts.
     pub unit: CounterUnit,
 }
@@ -132,6 +157,10 @@ pub struct MeterSchema {
     pub meter: MeterId,
     /// Cells.
     pub size: usize,
+    /// What controllers have for indexes, if it is not their number.
+    pub index: Option<Arc<Translation>>,
+    /// Which configs it takes.
+    pub kind: MeterKind,
 }
 
 /// An action profile.
@@ -145,8 +174,14 @@ pub struct ProfileSchema {
     pub profile: ActionProfileId,
     /// Groups choose among members.
     pub has_selector: bool,
-    /// Most members of a group, counted with their weights; 0: any number.
-    pub group_size_max: usize,
+    /// Greatest size of a group; 0: any.
+    pub group_size_max: u32,
+    /// What the size of a group is.
+    pub size_semantics: SizeSemantics,
+    /// Greatest weight of a member; 0: any.
+    pub member_weight_max: u32,
+    /// Members have no weights.
+    pub weights_disallowed: bool,
     /// Actions of members by their id in the P4Info.
     pub actions: BTreeMap<u32, ActionSchema>,
 }
@@ -162,8 +197,40 @@ pub struct RegisterSchema {
     pub register: RegisterId,
     /// Cells.
     pub size: usize,
-    /// Width of a cell in bits.
-    pub width_bits: u32,
+    /// What controllers have for indexes, if it is not their number.
+    pub index: Option<Arc<Translation>>,
+    /// Which form of `P4Data` a cell has.
+    pub form: DataForm,
+    /// Its values.
+    pub value: ValueType,
+}
+
+/// The form of a `P4Data` message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataForm {
+    /// `bitstring`, without a sign.
+    Unsigned,
+    /// `bitstring` in two's complement.
+    Signed,
+    /// `bool`.
+    Bool,
+    /// `enum_value`.
+    Enum,
+}
+
+/// A parser value set.
+#[derive(Debug)]
+pub struct ValueSetSchema {
+    /// Id in the P4Info.
+    pub id: u32,
+    /// Name in the P4Info.
+    pub name: String,
+    /// The value set of the pipeline.
+    pub set: ValueSetId,
+    /// Fields of a member, in the order of the select key.
+    pub fields: Vec<FieldSchema>,
+    /// Most members.
+    pub size: usize,
 }
 
 /// A digest.
@@ -178,14 +245,14 @@ pub struct DigestSchema {
 }
 
 /// A field of the header of packet-ins or packet-outs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PacketField {
     /// Id of the metadata.
     pub id: u32,
     /// Name.
     pub name: String,
-    /// Width in bits.
-    pub width_bits: u32,
+    /// Its values.
+    pub value: ValueType,
     /// Only fills up the last byte: may be left out.
     pub is_padding: bool,
 }
@@ -239,6 +306,16 @@ impl Schema {
     /// Action profiles in order of their id.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileSchema> {
         self.profiles.values()
+    }
+
+    /// A parser value set by its id in the P4Info.
+    pub fn value_set(&self, id: u32) -> Option<&ValueSetSchema> {
+        self.value_sets.get(&id)
+    }
+
+    /// Parser value sets in order of their id.
+    pub fn value_sets(&self) -> impl Iterator<Item = &ValueSetSchema> {
+        self.value_sets.values()
     }
 
     /// A digest by its id in the P4Info.

@@ -2,19 +2,15 @@
 
 use tonic::Code;
 
-use super::bytestring;
+use super::cells::{no_direct_counter, parse_counter};
 use super::cookies::{Cookie, CookieKey, Cookies};
 use super::digests::Digests;
 use super::entry::{ActionUse, parse_action, parse_key};
-use super::proto::p4::v1::{
-    CounterData, CounterEntry, DirectCounterEntry, Entity, Index, RegisterEntry, TableEntry,
-    Update, entity, p4_data, packet_replication_engine_entry as pre, update,
-};
+use super::proto::p4::v1::{Entity, TableEntry, Update, entity, update};
 use super::rejection::Rejection;
-use super::replication::{parse_id, parse_replicas, parse_session};
-use super::schema::{CounterUnit, Schema, TableSchema};
-use super::{meters, profiles};
-use crate::pipeline::{self, CounterValue, EntryAction, Pipeline};
+use super::schema::{Schema, TableSchema};
+use super::{cells, meters, profiles, replication, value_sets};
+use crate::pipeline::{self, ColourCounts, CounterValue, EntryAction, MeterRates, Pipeline};
 
 /// What an update is made on.
 pub struct Target<'a> {
@@ -83,83 +79,29 @@ pub fn apply(target: &mut Target<'_>, update: &Update) -> Result<(), Rejection> 
     };
     match entity {
         entity::Entity::TableEntry(entry) => write_entry(target, kind, entry),
-        entity::Entity::CounterEntry(entry) => write_counter(target, kind, entry),
-        entity::Entity::DirectCounterEntry(entry) => write_direct_counter(target, kind, entry),
-        entity::Entity::RegisterEntry(entry) => write_register(target, kind, entry),
+        entity::Entity::CounterEntry(entry) => cells::write_counter(target, kind, entry),
+        entity::Entity::DirectCounterEntry(entry) => {
+            cells::write_direct_counter(target, kind, entry)
+        }
+        entity::Entity::RegisterEntry(entry) => cells::write_register(target, kind, entry),
         entity::Entity::MeterEntry(entry) => meters::write_meter(target, kind, entry),
         entity::Entity::DirectMeterEntry(entry) => meters::write_direct_meter(target, kind, entry),
         entity::Entity::ActionProfileMember(member) => profiles::write_member(target, kind, member),
         entity::Entity::ActionProfileGroup(group) => profiles::write_group(target, kind, group),
-        entity::Entity::PacketReplicationEngineEntry(entry) => match &entry.r#type {
-            Some(pre::Type::MulticastGroupEntry(group)) => {
-                let id = parse_id("multicast group", group.multicast_group_id)?;
-                let what = format!("multicast group {id}");
-                match kind {
-                    Kind::Delete => target.pipeline.delete_multicast_group(id)?,
-                    Kind::Insert | Kind::Modify => {
-                        let replicas = parse_replicas(&what, &group.replicas)?;
-                        if kind == Kind::Insert {
-                            target.pipeline.insert_multicast_group(id, &replicas)?;
-                        } else {
-                            target.pipeline.modify_multicast_group(id, &replicas)?;
-                        }
-                    }
-                }
-                let bytes = if kind == Kind::Delete {
-                    Vec::new()
-                } else {
-                    group.metadata.clone()
-                };
-                target
-                    .cookies
-                    .set(CookieKey::Group(id), Cookie { number: 0, bytes });
-                Ok(())
-            }
-            Some(pre::Type::CloneSessionEntry(session)) => {
-                let id = parse_id("clone session", session.session_id)?;
-                match kind {
-                    Kind::Delete => target.pipeline.delete_clone_session(id)?,
-                    Kind::Insert => {
-                        target
-                            .pipeline
-                            .insert_clone_session(id, &parse_session(session)?)?;
-                    }
-                    Kind::Modify => {
-                        target
-                            .pipeline
-                            .modify_clone_session(id, &parse_session(session)?)?;
-                    }
-                }
-                Ok(())
-            }
-            None => Err(Rejection::invalid(
-                "the packet replication entry has no type",
-            )),
-        },
+        entity::Entity::PacketReplicationEngineEntry(entry) => {
+            replication::write_replication(target, kind, entry)
+        }
+        entity::Entity::ValueSetEntry(entry) => value_sets::write_value_set(target, kind, entry),
         entity::Entity::DigestEntry(entry) => target.digests.write(target.schema, kind, entry),
-        other => Err(Rejection::unimplemented(format!(
-            "writing {} is not supported",
-            entity_name(other)
-        ))),
+        entity::Entity::ExternEntry(entry) => Err(no_extern(entry.extern_type_id)),
     }
 }
 
-/// Name of an entity, for messages.
-pub fn entity_name(entity: &entity::Entity) -> &'static str {
-    match entity {
-        entity::Entity::ExternEntry(_) => "extern entries",
-        entity::Entity::TableEntry(_) => "table entries",
-        entity::Entity::ActionProfileMember(_) => "action profile members",
-        entity::Entity::ActionProfileGroup(_) => "action profile groups",
-        entity::Entity::MeterEntry(_) => "meters",
-        entity::Entity::DirectMeterEntry(_) => "direct meters",
-        entity::Entity::CounterEntry(_) => "counters",
-        entity::Entity::DirectCounterEntry(_) => "direct counters",
-        entity::Entity::PacketReplicationEngineEntry(_) => "packet replication entries",
-        entity::Entity::ValueSetEntry(_) => "value sets",
-        entity::Entity::RegisterEntry(_) => "registers",
-        entity::Entity::DigestEntry(_) => "digests",
-    }
+/// The rejection for an extern: v1model has none with entries of its own.
+pub fn no_extern(type_id: u32) -> Rejection {
+    Rejection::unimplemented(format!(
+        "extern type {type_id} is not known: v1model has no externs with entries of their own"
+    ))
 }
 
 /// The table a message names.
@@ -183,21 +125,47 @@ fn write_entry(target: &mut Target<'_>, kind: Kind, entry: &TableEntry) -> Resul
     }
     let key = parse_key(table, &entry.r#match)?;
     let priority = parse_priority(table, entry.priority)?;
-    let cookie_key = CookieKey::Entry(table.table, key.clone(), priority);
+    if entry.is_const {
+        return Err(const_written(table));
+    }
     if kind == Kind::Delete {
         target.pipeline.delete_entry(table.table, &key, priority)?;
-        target.cookies.set(cookie_key, Cookie::default());
+        if !target.cookies.is_empty() {
+            let of_entry = CookieKey::Entry(table.table, key, priority);
+            target.cookies.set(of_entry, Cookie::default());
+        }
         return Ok(());
     }
+    if table.const_entries && (kind == Kind::Insert || entry.action.is_some()) {
+        return Err(Rejection::new(
+            Code::PermissionDenied,
+            format!(
+                "table `{}`: its entries are constant; only their counters and meters can be \
+                 modified, without an action",
+                table.name
+            ),
+        ));
+    }
     check_extras(table, entry)?;
-    let counter = parse_entry_counter(table, entry)?;
-    let rates = meters::parse_rates(entry.meter_config.as_ref())
-        .map_err(|rejection| rejection.within(format_args!("table `{}`", table.name)))?;
+    let resources = Resources::parse(table, entry)?;
     let action = entry
         .action
         .as_ref()
-        .map(|action| parse_action(table, action, ActionUse::Entry))
+        .map(|action| parse_action(schema, table, action, ActionUse::Entry))
         .transpose()?;
+    let cookie = cookie_of(entry);
+    // Most entries are but a key and an action; for them the key need not be kept.
+    let is_plain = kind == Kind::Insert
+        && entry.idle_timeout_ns == 0
+        && resources.is_empty()
+        && cookie == Cookie::default()
+        && target.cookies.is_empty();
+    let kept_key = if is_plain { Vec::new() } else { key.clone() };
+    let of_pipeline = |action| pipeline::TableEntry {
+        key,
+        priority,
+        action,
+    };
     match (kind, action) {
         (Kind::Insert, None) => {
             return Err(Rejection::invalid(format!(
@@ -206,53 +174,97 @@ fn write_entry(target: &mut Target<'_>, kind: Kind, entry: &TableEntry) -> Resul
             )));
         }
         (Kind::Insert, Some(action)) => {
-            let key = key.clone();
-            target.pipeline.insert_entry(
-                table.table,
-                &pipeline::TableEntry {
-                    key,
-                    priority,
-                    action,
-                },
-            )?;
+            let entry = of_pipeline(action);
+            target.pipeline.insert_entry(table.table, entry)?;
         }
         (_, Some(action)) => {
-            let key = key.clone();
-            target.pipeline.modify_entry(
-                table.table,
-                &pipeline::TableEntry {
-                    key,
-                    priority,
-                    action,
-                },
-            )?;
+            let entry = of_pipeline(action);
+            target.pipeline.modify_entry(table.table, entry)?;
         }
         (_, None) => {
             // The action stays as it is; the entry must be there all the same.
-            target.pipeline.entry(table.table, &key, priority)?;
+            target.pipeline.entry(table.table, &kept_key, priority)?;
         }
     }
-    if table.ages {
+    if is_plain {
+        return Ok(());
+    }
+    let key = kept_key;
+    let pipeline = &mut target.pipeline;
+    if table.has_idle_timeout {
         let timeout_ns = u64::try_from(entry.idle_timeout_ns).unwrap_or(0);
-        target
-            .pipeline
-            .set_idle_timeout(table.table, &key, priority, timeout_ns)?;
+        pipeline.set_idle_timeout(table.table, &key, priority, timeout_ns)?;
     }
-    if table.has_direct_meter {
-        target
-            .pipeline
-            .set_direct_meter(table.table, &key, priority, rates)?;
+    if table.direct_meter.is_some() {
+        pipeline.set_direct_meter(table.table, &key, priority, resources.rates)?;
+        if resources.clear_counts {
+            let of_entry = Some((key.as_slice(), priority));
+            pipeline.set_direct_meter_counts(table.table, of_entry, ColourCounts::default())?;
+        }
     }
-    if let Some(counter) = counter {
-        target
-            .pipeline
-            .write_direct_counter(table.table, &key, priority, counter)?;
+    if let Some(counter) = resources.counter {
+        pipeline.write_direct_counter(table.table, &key, priority, counter)?;
     }
+    let of_entry = CookieKey::Entry(table.table, key, priority);
+    target.cookies.set(of_entry, cookie);
+    Ok(())
+}
+
+fn cookie_of(entry: &TableEntry) -> Cookie {
     #[allow(deprecated, reason = "controllers still set it")]
     let number = entry.controller_metadata;
-    let bytes = entry.metadata.clone();
-    target.cookies.set(cookie_key, Cookie { number, bytes });
-    Ok(())
+    Cookie {
+        number,
+        bytes: entry.metadata.clone(),
+        ports_by_number: profiles::watches_by_number(entry.action.as_ref()),
+    }
+}
+
+fn const_written(table: &TableSchema) -> Rejection {
+    Rejection::invalid(format!(
+        "table `{}`: is_const cannot be written",
+        table.name
+    ))
+}
+
+/// What an entry says of its counter and meter (§"Direct Resources").
+struct Resources {
+    counter: Option<CounterValue>,
+    rates: Option<MeterRates>,
+    clear_counts: bool,
+}
+
+impl Resources {
+    fn is_empty(&self) -> bool {
+        self.counter.is_none() && self.rates.is_none() && !self.clear_counts
+    }
+
+    fn parse(table: &TableSchema, entry: &TableEntry) -> Result<Self, Rejection> {
+        let within =
+            |rejection: Rejection| rejection.within(format_args!("table `{}`", table.name));
+        let counter = match (&entry.counter_data, table.direct_counter) {
+            (None, _) => None,
+            (Some(data), Some(unit)) => Some(parse_counter(data, unit).map_err(within)?),
+            (Some(_), None) => return Err(no_direct_counter(table)),
+        };
+        let Some(kind) = table.direct_meter else {
+            if entry.meter_config.is_some() || entry.meter_counter_data.is_some() {
+                return Err(within(Rejection::invalid("the entry has no meter")));
+            }
+            return Ok(Self {
+                counter,
+                rates: None,
+                clear_counts: false,
+            });
+        };
+        let rates = meters::parse_rates(kind, entry.meter_config.as_ref());
+        let clear = meters::parse_clear(entry.meter_counter_data.as_ref());
+        Ok(Self {
+            counter,
+            rates: rates.map_err(within)?,
+            clear_counts: clear.map_err(within)?,
+        })
+    }
 }
 
 fn write_default(
@@ -276,30 +288,45 @@ fn write_default(
     if entry.priority != 0 {
         return refuse("has no priority");
     }
-    check_extras(table, entry)?;
-    if entry.counter_data.is_some() {
-        return Err(Rejection::unimplemented(format!(
-            "table `{}`: the counter of the default entry is not supported",
-            table.name
-        )));
+    if entry.is_const {
+        return Err(const_written(table));
     }
+    check_extras(table, entry)?;
+    let resources = Resources::parse(table, entry)?;
     let call = match &entry.action {
         None => None,
-        Some(action) => match parse_action(table, action, ActionUse::Default)? {
+        Some(action) => match parse_action(target.schema, table, action, ActionUse::Default)? {
             EntryAction::Call(call) => Some(call),
-            EntryAction::Member(_) | EntryAction::Group(_) => {
+            EntryAction::Member(_) | EntryAction::Group(_) | EntryAction::Set(_) => {
                 return refuse("calls an action, not a member or group");
             }
         },
     };
-    target.pipeline.set_default(table.table, call.as_ref())?;
-    let cookie = match call {
-        None => Cookie::default(),
-        #[allow(deprecated, reason = "controllers still set it")]
-        Some(_) => Cookie {
-            number: entry.controller_metadata,
-            bytes: entry.metadata.clone(),
-        },
+    let pipeline = &mut target.pipeline;
+    pipeline.set_default(table.table, call.as_ref())?;
+    // Without an action the default entry is what the program makes it, with nothing
+    // attached (§"Default Entry").
+    let reset = call.is_none();
+    if table.direct_meter.is_some() {
+        pipeline.set_default_meter(table.table, resources.rates.filter(|_| !reset))?;
+        if resources.clear_counts || reset {
+            pipeline.set_direct_meter_counts(table.table, None, ColourCounts::default())?;
+        }
+    }
+    if table.direct_counter.is_some() {
+        let counter = if reset {
+            Some(CounterValue::default())
+        } else {
+            resources.counter
+        };
+        if let Some(counter) = counter {
+            pipeline.write_default_counter(table.table, counter)?;
+        }
+    }
+    let cookie = if reset {
+        Cookie::default()
+    } else {
+        cookie_of(entry)
     };
     target.cookies.set(CookieKey::Default(table.table), cookie);
     Ok(())
@@ -326,47 +353,24 @@ pub fn parse_priority(table: &TableSchema, priority: i32) -> Result<i32, Rejecti
     )))
 }
 
-/// Fields of a written entry that this switch has no use for.
+/// Fields of a written entry that say something only when they are read.
 fn check_extras(table: &TableSchema, entry: &TableEntry) -> Result<(), Rejection> {
-    let refuse = |code, what: &str| {
-        Err(Rejection::new(
-            code,
-            format!("table `{}`: {what}", table.name),
-        ))
+    let refuse = |what: &str| {
+        Err(Rejection::invalid(format!(
+            "table `{}`: {what}",
+            table.name
+        )))
     };
-    if entry.is_const {
-        return refuse(Code::InvalidArgument, "is_const cannot be written");
-    }
     if entry.time_since_last_hit.is_some() {
-        return refuse(
-            Code::InvalidArgument,
-            "time_since_last_hit cannot be written",
-        );
+        return refuse("time_since_last_hit cannot be written");
     }
-    if entry.idle_timeout_ns != 0 && (!table.ages || entry.is_default_action) {
+    if entry.idle_timeout_ns != 0 && (!table.has_idle_timeout || entry.is_default_action) {
         return Err(no_ages(table));
     }
     if entry.idle_timeout_ns < 0 {
-        return refuse(Code::InvalidArgument, "idle_timeout_ns is below 0");
-    }
-    if entry.meter_config.is_some() && (!table.has_direct_meter || entry.is_default_action) {
-        return refuse(Code::InvalidArgument, "the entry has no meter");
-    }
-    if entry.meter_counter_data.is_some() {
-        return refuse(Code::Unimplemented, "counts of colours are not supported");
+        return refuse("idle_timeout_ns is below 0");
     }
     Ok(())
-}
-
-fn parse_entry_counter(
-    table: &TableSchema,
-    entry: &TableEntry,
-) -> Result<Option<CounterValue>, Rejection> {
-    match (&entry.counter_data, table.direct_counter) {
-        (None, _) => Ok(None),
-        (Some(data), Some(unit)) => parse_counter(data, unit).map(Some),
-        (Some(_), None) => Err(no_direct_counter(table)),
-    }
 }
 
 /// The rejection for an idle timeout of entries that have none.
@@ -378,150 +382,10 @@ pub fn no_ages(table: &TableSchema) -> Rejection {
     ))
 }
 
-/// The rejection for a counter of entries that have none.
-pub fn no_direct_counter(table: &TableSchema) -> Rejection {
-    Rejection::invalid(format!("table `{}`: entries have no counter", table.name))
-}
-
-fn parse_counter(data: &CounterData, unit: CounterUnit) -> Result<CounterValue, Rejection> {
-    let parse = |counted: bool, value: i64, what: &str| {
-        if !counted && value != 0 {
-            return Err(Rejection::invalid(format!(
-                "this counter does not count {what}"
-            )));
-        }
-        u64::try_from(value)
-            .map_err(|_| Rejection::invalid(format!("a count of {value} {what} is below 0")))
-    };
-    Ok(CounterValue {
-        packets: parse(unit.packets, data.packet_count, "packets")?,
-        bytes: parse(unit.bytes, data.byte_count, "bytes")?,
-    })
-}
-
-/// An index into an array; `None` stands for all of it.
-pub fn parse_index(
-    what: &str,
-    index: Option<Index>,
-    size: usize,
-) -> Result<std::ops::Range<usize>, Rejection> {
-    let Some(Index { index }) = index else {
-        return Ok(0..size);
-    };
-    if index < 0 {
-        return Err(Rejection::invalid(format!(
-            "{what}: index {index} is below 0"
-        )));
-    }
-    match usize::try_from(index) {
-        Ok(index) if index < size => Ok(index..index + 1),
-        Ok(_) | Err(_) => Err(Rejection::out_of_range(format!(
-            "{what}: index {index} is not valid: 0 to {}",
-            size as i64 - 1
-        ))),
-    }
-}
-
 /// Refuses to insert or delete what is always there.
 pub fn only_modify(what: &str, kind: Kind) -> Result<(), Rejection> {
     if kind == Kind::Modify {
         return Ok(());
     }
     Err(Rejection::invalid(format!("{what} can only be modified")))
-}
-
-fn write_counter(
-    target: &mut Target<'_>,
-    kind: Kind,
-    entry: &CounterEntry,
-) -> Result<(), Rejection> {
-    let Some(counter) = target.schema.counter(entry.counter_id) else {
-        return Err(Rejection::not_found(format!(
-            "there is no counter with the id {}",
-            entry.counter_id
-        )));
-    };
-    let what = format!("counter `{}`", counter.name);
-    only_modify(&what, kind)?;
-    let cells = parse_index(&what, entry.index, counter.size)?;
-    let Some(data) = &entry.data else {
-        return Ok(());
-    };
-    let value = parse_counter(data, counter.unit).map_err(|rejection| rejection.within(&what))?;
-    for index in cells {
-        target
-            .pipeline
-            .write_counter(counter.counter, index, value)?;
-    }
-    Ok(())
-}
-
-fn write_direct_counter(
-    target: &mut Target<'_>,
-    kind: Kind,
-    entry: &DirectCounterEntry,
-) -> Result<(), Rejection> {
-    let Some(of_entry) = &entry.table_entry else {
-        return Err(Rejection::invalid(
-            "the direct counter names no table entry",
-        ));
-    };
-    let table = find_table(target.schema, of_entry.table_id)?;
-    let what = format!("the counter of an entry of table `{}`", table.name);
-    only_modify(&what, kind)?;
-    let unit = table
-        .direct_counter
-        .ok_or_else(|| no_direct_counter(table))?;
-    if of_entry.is_default_action {
-        return Err(Rejection::unimplemented(format!(
-            "table `{}`: the counter of the default entry is not supported",
-            table.name
-        )));
-    }
-    let key = parse_key(table, &of_entry.r#match)?;
-    let priority = parse_priority(table, of_entry.priority)?;
-    match &entry.data {
-        None => {
-            target.pipeline.entry(table.table, &key, priority)?;
-        }
-        Some(data) => {
-            let value = parse_counter(data, unit).map_err(|rejection| rejection.within(&what))?;
-            target
-                .pipeline
-                .write_direct_counter(table.table, &key, priority, value)?;
-        }
-    }
-    Ok(())
-}
-
-fn write_register(
-    target: &mut Target<'_>,
-    kind: Kind,
-    entry: &RegisterEntry,
-) -> Result<(), Rejection> {
-    let Some(register) = target.schema.register(entry.register_id) else {
-        return Err(Rejection::not_found(format!(
-            "there is no register with the id {}",
-            entry.register_id
-        )));
-    };
-    let what = format!("register `{}`", register.name);
-    only_modify(&what, kind)?;
-    let cells = parse_index(&what, entry.index, register.size)?;
-    let value = match entry.data.as_ref().and_then(|data| data.data.as_ref()) {
-        Some(p4_data::Data::Bitstring(bytes)) => bytestring::parse(bytes, register.width_bits)
-            .map_err(|rejection| rejection.within(&what))?,
-        Some(_) | None => {
-            return Err(Rejection::invalid(format!(
-                "{what}: its data must be a bit string of {} bits",
-                register.width_bits
-            )));
-        }
-    };
-    for index in cells {
-        target
-            .pipeline
-            .write_register(register.register, index, &value)?;
-    }
-    Ok(())
 }

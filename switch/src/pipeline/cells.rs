@@ -1,13 +1,10 @@
-//! The control path: counters, registers, meters, parser value sets.
+//! The control path: counters, registers, meters.
 
 use super::Pipeline;
 use super::bits::Bits;
-use super::entry::{CounterValue, FieldMatch, MeterRates};
+use super::entry::{ColourCounts, CounterValue, FieldMatch, MeterRates};
 use super::error::ControlError;
-use crate::program::{CounterId, KeyField, MeterId, RegisterId, TableId, ValueSetId};
-
-/// Most members of a parser value set.
-const VALUE_SET_MEMBERS_MAX: usize = 1 << 16;
+use crate::program::{CounterId, KeyField, MeterId, RegisterId, TableId};
 
 impl Pipeline {
     /// One cell of an indirect counter.
@@ -99,6 +96,31 @@ impl Pipeline {
                 }
             });
         }
+        Ok(())
+    }
+
+    /// The counter of the default entry: packets that hit no entry.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` for a table without a direct counter.
+    pub fn read_default_counter(&self, table: TableId) -> Result<CounterValue, ControlError> {
+        self.check_direct_counter(table)?;
+        Ok(self.tables[table.index()].default_counter)
+    }
+
+    /// Sets the counter of the default entry.
+    ///
+    /// # Errors
+    /// Those of [`read_default_counter`](Self::read_default_counter).
+    pub fn write_default_counter(
+        &mut self,
+        table: TableId,
+        value: CounterValue,
+    ) -> Result<(), ControlError> {
+        self.check_direct_counter(table)?;
+        let counter = &mut self.tables[table.index()].default_counter;
+        let before = std::mem::replace(counter, value);
+        self.undo(move |pipeline| pipeline.tables[table.index()].default_counter = before);
         Ok(())
     }
 
@@ -255,6 +277,117 @@ impl Pipeline {
         Ok(())
     }
 
+    /// The rates of the meter of the default entry.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` for a table without a direct meter.
+    pub fn default_meter(&self, table: TableId) -> Result<Option<MeterRates>, ControlError> {
+        self.check_direct_meter(table)?;
+        Ok(self.tables[table.index()].default_meter.rates())
+    }
+
+    /// Sets the rates of the meter of the default entry.
+    ///
+    /// # Errors
+    /// Those of [`default_meter`](Self::default_meter) and [`set_meter`](Self::set_meter).
+    pub fn set_default_meter(
+        &mut self,
+        table: TableId,
+        rates: Option<MeterRates>,
+    ) -> Result<(), ControlError> {
+        self.check_direct_meter(table)?;
+        check_rates(rates)?;
+        let meter = &mut self.tables[table.index()].default_meter;
+        let before = meter.clone();
+        meter.set_rates(rates);
+        self.undo(move |pipeline| pipeline.tables[table.index()].default_meter = before);
+        Ok(())
+    }
+
+    /// Packets by the colour that one cell of an indirect meter gave them.
+    ///
+    /// # Errors
+    /// Those of [`meter`](Self::meter).
+    pub fn meter_counts(&self, meter: MeterId, index: usize) -> Result<ColourCounts, ControlError> {
+        self.check_meter(meter, index)?;
+        Ok(self.machine.meters[meter.index()][index].counts())
+    }
+
+    /// Sets the counts of one cell of an indirect meter.
+    ///
+    /// # Errors
+    /// Those of [`meter`](Self::meter).
+    pub fn set_meter_counts(
+        &mut self,
+        meter: MeterId,
+        index: usize,
+        counts: ColourCounts,
+    ) -> Result<(), ControlError> {
+        self.check_meter(meter, index)?;
+        let cell = &mut self.machine.meters[meter.index()][index];
+        let before = cell.counts();
+        cell.set_counts(counts);
+        self.undo(move |pipeline| {
+            pipeline.machine.meters[meter.index()][index].set_counts(before);
+        });
+        Ok(())
+    }
+
+    /// Packets by the colour that the direct meter of an entry gave them; without a key,
+    /// that of the default entry.
+    ///
+    /// # Errors
+    /// Those of [`direct_meter`](Self::direct_meter).
+    pub fn direct_meter_counts(
+        &self,
+        table: TableId,
+        entry: Option<(&[FieldMatch], i32)>,
+    ) -> Result<ColourCounts, ControlError> {
+        self.check_direct_meter(table)?;
+        let state = &self.tables[table.index()];
+        let Some((key, priority)) = entry else {
+            return Ok(state.default_meter.counts());
+        };
+        let number = self.find_entry(table, key, priority)?;
+        let stored = state.entries[number as usize].as_ref();
+        Ok(stored.map_or(ColourCounts::default(), |stored| stored.meter.counts()))
+    }
+
+    /// Sets the counts of the direct meter of an entry; without a key, of the default entry.
+    ///
+    /// # Errors
+    /// Those of [`direct_meter`](Self::direct_meter).
+    pub fn set_direct_meter_counts(
+        &mut self,
+        table: TableId,
+        entry: Option<(&[FieldMatch], i32)>,
+        counts: ColourCounts,
+    ) -> Result<(), ControlError> {
+        self.check_direct_meter(table)?;
+        let Some((key, priority)) = entry else {
+            let meter = &mut self.tables[table.index()].default_meter;
+            let before = meter.counts();
+            meter.set_counts(counts);
+            self.undo(move |pipeline| {
+                pipeline.tables[table.index()]
+                    .default_meter
+                    .set_counts(before);
+            });
+            return Ok(());
+        };
+        let number = self.find_entry(table, key, priority)?;
+        if let Some(stored) = self.tables[table.index()].entry_mut(number) {
+            let before = stored.meter.counts();
+            stored.meter.set_counts(counts);
+            self.undo(move |pipeline| {
+                if let Some(stored) = pipeline.tables[table.index()].entry_mut(number) {
+                    stored.meter.set_counts(before);
+                }
+            });
+        }
+        Ok(())
+    }
+
     fn check_direct_meter(&self, table: TableId) -> Result<(), ControlError> {
         let info = self.table_info(table)?;
         if info.direct_meter.is_none() {
@@ -267,60 +400,6 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Replaces the members of a parser value set: values and masks over the whole select
-    /// key, its fields one after another without padding.
-    ///
-    /// # Errors
-    /// `NotFound`, `InvalidArgument` for a member that is too wide, `ResourceExhausted`.
-    pub fn set_value_set(
-        &mut self,
-        set: ValueSetId,
-        members: &[(Bits, Bits)],
-    ) -> Result<(), ControlError> {
-        let sets = self.program.value_sets();
-        let Some(info) = sets.get(set.index()) else {
-            return Err(ControlError::NotFound {
-                what: format!("parser value set {}", set.index()),
-            });
-        };
-        if members.len() > VALUE_SET_MEMBERS_MAX {
-            return Err(ControlError::ResourceExhausted {
-                what: format!("parser value set {}", info.name),
-                limit: VALUE_SET_MEMBERS_MAX,
-            });
-        }
-        for bits in members.iter().flat_map(|(value, mask)| [value, mask]) {
-            if bits.width_bits() > info.width_bits {
-                return Err(ControlError::InvalidArgument {
-                    what: format!("member of parser value set {}", info.name),
-                    value: bits.to_string(),
-                    bound: format!("values of at most {} bits", info.width_bits),
-                });
-            }
-        }
-        let widths = self.value_set_widths(set);
-        let members = members.iter();
-        let members = members.map(|(value, mask)| (split(value, &widths), split(mask, &widths)));
-        let set = set.index();
-        let before = std::mem::replace(&mut self.machine.value_sets[set], members.collect());
-        self.undo(move |pipeline| pipeline.machine.value_sets[set] = before);
-        Ok(())
-    }
-
-    /// Widths of the fields of the select key a value set is compared with.
-    fn value_set_widths(&self, set: ValueSetId) -> Vec<u32> {
-        use crate::program::Case;
-        let states = self.program.parser.states.iter();
-        let state = states.into_iter().find(|state| {
-            state.cases.iter().any(|(case, _)| {
-                matches!(case, Case::Set { set: number, .. } if *number as usize == set.index())
-            })
-        });
-        state.map_or_else(Vec::new, |state| {
-            state.key.iter().map(|part| part.width).collect()
-        })
-    }
-
     /// The key fields of a table.
     pub fn key_fields(&self, table: TableId) -> &[KeyField] {
         let tables = self.program.tables();
@@ -328,21 +407,6 @@ impl Pipeline {
             .get(table.index())
             .map_or(&[], |info| info.key.as_slice())
     }
-}
-
-/// Cuts a value into the fields of a select key, each in words of its own.
-fn split(value: &Bits, widths: &[u32]) -> Vec<u64> {
-    let total: u32 = widths.iter().sum();
-    let bytes = value.to_padded_bytes(total);
-    let mut bit = bytes.len() * 8 - total as usize;
-    let mut words = Vec::new();
-    for &width in widths {
-        let at = words.len();
-        words.resize(at + width.div_ceil(64).max(1) as usize, 0);
-        super::codec::load_bits(&bytes, bit, width, &mut words[at..]);
-        bit += width as usize;
-    }
-    words
 }
 
 fn check_index(what: &str, name: &str, index: usize, size: usize) -> Result<(), ControlError> {

@@ -39,10 +39,8 @@ pub mod limits {
     pub const ACTION_LOOPS_MAX: u32 = 1 << 16;
     /// Parser states one packet may visit in a pass.
     pub const PARSER_STATES_MAX: u32 = 4096;
-    /// Multicast groups and clone sessions have ids below this, as in BMv2.
-    pub const SESSION_ID_END: u32 = 1 << 15;
     /// Most multicast groups at a time.
-    pub const MULTICAST_GROUPS_MAX: usize = 1 << 15;
+    pub const MULTICAST_GROUPS_MAX: usize = 1 << 16;
     /// Most replicas of a multicast group or clone session.
     pub const REPLICAS_MAX: usize = 4096;
     /// Most clone sessions at a time.

@@ -69,19 +69,30 @@ impl Pipeline {
             self.machine.note_event(Event::CloneDepthLimit);
             return 0;
         }
-        let Some(session) = self.replication.session(number as u16 & 0x7fff) else {
+        let session = u32::try_from(number).ok();
+        let Some(session) = session.and_then(|id| self.replication.session(id)) else {
             self.machine.note_event(Event::CloneSessionUnknown);
             return 0;
         };
         let mut replicas = std::mem::take(&mut self.replicas);
         replicas.clear();
-        replicas.extend_from_slice(&session.replicas);
+        replicas.extend_from_slice(session.live());
+        let session = &session.described;
+        if let Some(group) = session.group {
+            replicas.extend_from_slice(self.replication.group(u64::from(group)));
+        }
         let cut = session.packet_length_bytes;
         self.machine.record(|| TraceEvent::Cloned {
             session: number,
             from,
             replicas: replicas.as_slice().into(),
         });
+        let class = u64::from(session.class_of_service);
+        let priority = self.program.intrinsics.priority;
+        let before = priority.map(|field| self.machine.get(field));
+        if class != 0 {
+            self.machine.set_optional(priority, class);
+        }
         let truncate = std::mem::replace(
             &mut self.machine.truncate,
             (cut != 0).then_some(u64::from(cut)),
@@ -94,6 +105,9 @@ impl Pipeline {
         };
         self.copy_to(packet, &replicas, pass, sink);
         self.machine.truncate = truncate;
+        if let Some(before) = before {
+            self.machine.set_optional(priority, before);
+        }
         let count = replicas.len() as u64;
         self.replicas = replicas;
         count

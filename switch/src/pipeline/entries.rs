@@ -1,11 +1,17 @@
-//! The control path: table entries, default actions, action profiles, groups, sessions.
+//! The control path: table entries and default actions.
 
 use super::Pipeline;
-use super::entry::{ActionCall, CloneSession, EntryAction, FieldMatch, Replica, TableEntry};
+use super::entry::{ActionCall, EntryAction, FieldMatch, TableEntry};
 use super::error::ControlError;
-use super::profile::in_use;
 use super::table::{Outcome, canonical_key, check_call};
-use crate::program::{ActionProfileId, TableId, TableInfo};
+use crate::program::{TableId, TableInfo};
+
+/// What an entry that was checked will lead to.
+enum Checked {
+    Ready(Outcome),
+    /// A set of actions, which is still to be made into a group.
+    Set,
+}
 
 impl Pipeline {
     pub(super) fn table_info(&self, table: TableId) -> Result<&TableInfo, ControlError> {
@@ -17,9 +23,21 @@ impl Pipeline {
             })
     }
 
+    /// Lets the entries that the program brings be changed, and the table hold `size` of
+    /// them if that is more; for a table without such entries it changes nothing. The JSON of
+    /// p4c does not tell `entries` from `const entries`; the P4Info does.
+    pub fn open_table(&mut self, table: TableId, size: usize) {
+        if let Some(state) = self.tables.get_mut(table.index())
+            && state.const_entries
+        {
+            state.const_entries = false;
+            state.size = state.size.max(size);
+        }
+    }
+
     fn mutable(&self, table: TableId) -> Result<&TableInfo, ControlError> {
         let info = self.table_info(table)?;
-        if info.const_entries {
+        if self.tables[table.index()].const_entries {
             return Err(ControlError::Immutable {
                 what: format!("the entries of table {}", info.name),
             });
@@ -34,51 +52,92 @@ impl Pipeline {
         Ok(info)
     }
 
-    /// The entry as it is kept, and what it leads to.
+    /// The entry as it is kept, and what it will lead to; `replaced` is what it leads to now.
     fn check_entry(
         &self,
         table: TableId,
         entry: TableEntry,
-    ) -> Result<(TableEntry, Outcome), ControlError> {
+        replaced: Option<&EntryAction>,
+    ) -> Result<(TableEntry, Checked), ControlError> {
         let info = self.table_info(table)?;
-        let key = canonical_key(&info.name, &info.key, entry.key)?;
+        let key = canonical_key(&info.name, &info.key, entry.key)?.into_owned();
         check_priority(info, entry.priority)?;
-        let outcome = match (&entry.action, info.action_profile) {
+        let checked = match (&entry.action, info.action_profile) {
             (EntryAction::Call(call), None) => {
                 check_call(&self.program, table.index(), call)?;
-                Outcome::Call(self.tables[table.index()].bind(&self.program, call, true))
+                let bound = self.tables[table.index()].bind(&self.program, call, true);
+                Checked::Ready(Outcome::Call(bound))
             }
             (EntryAction::Member(member), Some(profile)) => {
                 let profile = &self.profiles[profile.index()];
-                if profile.member(*member).is_none() {
+                if profile.has_sets() || profile.member(*member).is_none() {
                     return Err(ControlError::NotFound {
                         what: format!("member {member} of the action profile of {}", info.name),
                     });
                 }
-                Outcome::Member(*member)
+                Checked::Ready(Outcome::Member(*member))
             }
             (EntryAction::Group(group), Some(profile)) => {
                 let profile = &self.profiles[profile.index()];
-                if profile.group(*group).is_none() {
+                if profile.has_sets() || profile.group(*group).is_none() {
                     return Err(ControlError::NotFound {
                         what: format!("group {group} of the action profile of {}", info.name),
                     });
                 }
-                Outcome::Group(*group)
+                Checked::Ready(Outcome::Group(*group))
+            }
+            (EntryAction::Set(set), Some(profile)) => {
+                let freed = match replaced {
+                    Some(EntryAction::Set(old)) => old.actions.len(),
+                    _ => 0,
+                };
+                let state = &self.profiles[profile.index()];
+                state.check_set(&self.program, profile.index(), set, freed)?;
+                Checked::Set
             }
             (action, _) => {
                 return Err(ControlError::InvalidArgument {
                     what: format!("action of table {}", info.name),
                     value: format!("{action:?}"),
                     bound: if info.action_profile.is_some() {
-                        "a member or a group of its action profile".to_string()
+                        "a member, a group or a set of its action profile".to_string()
                     } else {
                         "an action: the table has no action profile".to_string()
                     },
                 });
             }
         };
-        Ok((TableEntry { key, ..entry }, outcome))
+        Ok((TableEntry { key, ..entry }, checked))
+    }
+
+    /// What an entry leads to; makes its set, if it has one, into a group.
+    fn settle(&mut self, table: TableId, action: &EntryAction, checked: Checked) -> Outcome {
+        let profile = self.program.tables()[table.index()].action_profile;
+        match (checked, action, profile) {
+            (Checked::Ready(outcome), _, _) => outcome,
+            (Checked::Set, EntryAction::Set(set), Some(profile)) => {
+                let place = profile.index();
+                let group = self.profiles[place].add_set(&self.program, set, &self.ports_down);
+                self.undo(move |pipeline| {
+                    pipeline.profiles[place].remove_set(group);
+                });
+                Outcome::Group(group)
+            }
+            (Checked::Set, action, _) => unreachable!("{action:?} was checked to be a set"),
+        }
+    }
+
+    /// Gives back the set of an entry that goes or changes, if it has one.
+    fn release(&mut self, table: TableId, action: &EntryAction, outcome: &Outcome) {
+        let profile = self.program.tables()[table.index()].action_profile;
+        if let (EntryAction::Set(_), Outcome::Group(group), Some(profile)) =
+            (action, outcome, profile)
+        {
+            let (place, group) = (profile.index(), *group);
+            if let Some(removed) = self.profiles[place].remove_set(group) {
+                self.undo(move |pipeline| pipeline.profiles[place].put_back_set(group, removed));
+            }
+        }
     }
 
     /// The number of the entry with a key.
@@ -89,7 +148,7 @@ impl Pipeline {
         priority: i32,
     ) -> Result<u32, ControlError> {
         let info = self.table_info(table)?;
-        let key = canonical_key(&info.name, &info.key, key.to_vec())?;
+        let key = canonical_key(&info.name, &info.key, key)?;
         let number = self.tables[table.index()].find(priority, &key);
         number.ok_or_else(|| ControlError::NotFound {
             what: format!("this entry of table {}", info.name),
@@ -107,21 +166,32 @@ impl Pipeline {
         entry: impl Into<TableEntry>,
     ) -> Result<(), ControlError> {
         self.mutable(table)?;
-        let (entry, outcome) = self.check_entry(table, entry.into())?;
+        let (entry, checked) = self.check_entry(table, entry.into(), None)?;
+        let info = &self.program.tables()[table.index()];
+        let exists = || ControlError::AlreadyExists {
+            what: format!("this entry of table {}", info.name),
+        };
+        // A set is made only for an entry that can be added; its members are looked up
+        // here, before there is anything to take back.
+        let is_set = matches!(checked, Checked::Set);
+        let state = &self.tables[table.index()];
+        if is_set || state.len() >= state.size {
+            if state.find(entry.priority, &entry.key).is_some() {
+                return Err(exists());
+            }
+            if state.len() >= state.size {
+                return Err(ControlError::ResourceExhausted {
+                    what: format!("table {}", info.name),
+                    limit: state.size,
+                });
+            }
+        }
+        let outcome = self.settle(table, &entry.action, checked);
         let info = &self.program.tables()[table.index()];
         let exists = || ControlError::AlreadyExists {
             what: format!("this entry of table {}", info.name),
         };
         let state = &mut self.tables[table.index()];
-        if state.len() >= info.size {
-            return Err(match state.find(entry.priority, &entry.key) {
-                Some(_) => exists(),
-                None => ControlError::ResourceExhausted {
-                    what: format!("table {}", info.name),
-                    limit: info.size,
-                },
-            });
-        }
         let added = state.add(&self.program, entry, outcome, self.now_us);
         let number = added.ok_or_else(exists)?;
         if self.journaling() {
@@ -144,8 +214,12 @@ impl Pipeline {
         self.mutable(table)?;
         let entry = entry.into();
         let number = self.find_entry(table, &entry.key, entry.priority)?;
-        let (entry, outcome) = self.check_entry(table, entry)?;
+        let replaced = self.tables[table.index()].entries[number as usize].as_ref();
+        let replaced = replaced.map(|stored| &stored.entry.action);
+        let (entry, checked) = self.check_entry(table, entry, replaced)?;
+        let outcome = self.settle(table, &entry.action, checked);
         if let Some(before) = self.put_action(table, number, entry.action, outcome) {
+            self.release(table, &before.0, &before.1);
             self.undo(move |pipeline| {
                 pipeline.put_action(table, number, before.0, before.1);
             });
@@ -180,6 +254,9 @@ impl Pipeline {
         self.mutable(table)?;
         let number = self.find_entry(table, key, priority)?;
         let removed = self.tables[table.index()].remove(number);
+        if let Some(stored) = &removed {
+            self.release(table, &stored.entry.action, &stored.outcome);
+        }
         if let Some(stored) = removed.filter(|_| self.journaling()) {
             self.undo(move |pipeline| pipeline.tables[table.index()].put_back(number, stored));
         }
@@ -224,6 +301,11 @@ impl Pipeline {
     ) -> Result<(), ControlError> {
         let info = self.table_info(table)?;
         let call = match call {
+            None if info.const_default => {
+                return Err(ControlError::Immutable {
+                    what: format!("the default action of table {}", info.name),
+                });
+            }
             None => self.program.table_plans[table.index()].default.clone(),
             Some(call) => {
                 if info.const_default {
@@ -247,243 +329,6 @@ impl Pipeline {
     /// The default action of a table; `None` where a miss does nothing.
     pub fn default_action(&self, table: TableId) -> Option<ActionCall> {
         self.tables.get(table.index())?.default_call.clone()
-    }
-
-    // Action profiles.
-
-    fn profile_name(&self, profile: ActionProfileId) -> Result<String, ControlError> {
-        let profiles = self.program.action_profiles();
-        match profiles.get(profile.index()) {
-            Some(info) => Ok(info.name.clone()),
-            None => Err(ControlError::NotFound {
-                what: format!("action profile {}", profile.index()),
-            }),
-        }
-    }
-
-    /// Adds a member to an action profile.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, `AlreadyExists`, `NotFound`, `ResourceExhausted`.
-    pub fn insert_member(
-        &mut self,
-        profile: ActionProfileId,
-        id: u32,
-        call: &ActionCall,
-    ) -> Result<(), ControlError> {
-        self.profile_name(profile)?;
-        let place = profile.index();
-        let before = self.profiles[place].member(id).cloned();
-        self.profiles[place].put_member(&self.program, place, id, call, false)?;
-        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
-        Ok(())
-    }
-
-    /// Changes the action of a member; all entries and groups that refer to it follow.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, `NotFound`.
-    pub fn modify_member(
-        &mut self,
-        profile: ActionProfileId,
-        id: u32,
-        call: &ActionCall,
-    ) -> Result<(), ControlError> {
-        self.profile_name(profile)?;
-        let place = profile.index();
-        let before = self.profiles[place].member(id).cloned();
-        self.profiles[place].put_member(&self.program, place, id, call, true)?;
-        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
-        Ok(())
-    }
-
-    /// Removes a member that nothing refers to.
-    ///
-    /// # Errors
-    /// `NotFound`, `InvalidArgument` while an entry or group refers to it.
-    pub fn delete_member(&mut self, profile: ActionProfileId, id: u32) -> Result<(), ControlError> {
-        let name = self.profile_name(profile)?;
-        if let Some(table) = self.user(profile, &EntryAction::Member(id)) {
-            return Err(in_use(format!("member {id}"), format!("table {table}")));
-        }
-        let place = profile.index();
-        let before = self.profiles[place].member(id).cloned();
-        self.profiles[place].delete_member(&name, id)?;
-        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
-        Ok(())
-    }
-
-    /// A table with an entry that refers to a member or group.
-    fn user(&self, profile: ActionProfileId, action: &EntryAction) -> Option<&str> {
-        let tables = self.program.tables().iter().zip(&self.tables);
-        tables
-            .filter(|(info, _)| info.action_profile == Some(profile))
-            .find(|(_, state)| {
-                state
-                    .unordered()
-                    .any(|stored| stored.entry.action == *action)
-            })
-            .map(|(info, _)| info.name.as_str())
-    }
-
-    /// Members of an action profile by ascending id.
-    pub fn members(&self, profile: ActionProfileId) -> impl Iterator<Item = (u32, &ActionCall)> {
-        let profile = self.profiles.get(profile.index());
-        profile.into_iter().flat_map(|profile| profile.members())
-    }
-
-    /// Adds a group of members. A member named twice is chosen twice as often.
-    ///
-    /// # Errors
-    /// `AlreadyExists`, `NotFound` when a member does not exist.
-    pub fn insert_group(
-        &mut self,
-        profile: ActionProfileId,
-        id: u32,
-        members: &[u32],
-    ) -> Result<(), ControlError> {
-        let name = self.profile_name(profile)?;
-        let place = profile.index();
-        let before = self.profiles[place].group(id).map(<[u32]>::to_vec);
-        self.profiles[place].put_group(&name, id, members, false)?;
-        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
-        Ok(())
-    }
-
-    /// Changes the members of a group.
-    ///
-    /// # Errors
-    /// `NotFound` when the group or a member does not exist.
-    pub fn modify_group(
-        &mut self,
-        profile: ActionProfileId,
-        id: u32,
-        members: &[u32],
-    ) -> Result<(), ControlError> {
-        let name = self.profile_name(profile)?;
-        let place = profile.index();
-        let before = self.profiles[place].group(id).map(<[u32]>::to_vec);
-        self.profiles[place].put_group(&name, id, members, true)?;
-        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
-        Ok(())
-    }
-
-    /// Removes a group that no entry refers to.
-    ///
-    /// # Errors
-    /// `NotFound`, `InvalidArgument` while an entry refers to it.
-    pub fn delete_group(&mut self, profile: ActionProfileId, id: u32) -> Result<(), ControlError> {
-        let name = self.profile_name(profile)?;
-        if let Some(table) = self.user(profile, &EntryAction::Group(id)) {
-            return Err(in_use(format!("group {id}"), format!("table {table}")));
-        }
-        let place = profile.index();
-        let before = self.profiles[place].group(id).map(<[u32]>::to_vec);
-        self.profiles[place].delete_group(&name, id)?;
-        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
-        Ok(())
-    }
-
-    /// Groups of an action profile by ascending id.
-    pub fn groups(&self, profile: ActionProfileId) -> impl Iterator<Item = (u32, &[u32])> {
-        let profile = self.profiles.get(profile.index());
-        profile.into_iter().flat_map(|profile| profile.groups())
-    }
-
-    // Packet replication.
-
-    /// Adds a multicast group.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for an id that is 0 or not below
-    /// [`SESSION_ID_END`](super::limits::SESSION_ID_END) or a replica twice,
-    /// `AlreadyExists`, `ResourceExhausted`.
-    pub fn insert_multicast_group(
-        &mut self,
-        id: u16,
-        replicas: &[Replica],
-    ) -> Result<(), ControlError> {
-        let before = self.replication.copy_of_group(id);
-        self.replication.insert_group(id, replicas)?;
-        self.undo(move |pipeline| pipeline.replication.put_back_group(id, before));
-        Ok(())
-    }
-
-    /// Changes the replicas of a multicast group.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, `NotFound`, `ResourceExhausted`.
-    pub fn modify_multicast_group(
-        &mut self,
-        id: u16,
-        replicas: &[Replica],
-    ) -> Result<(), ControlError> {
-        let before = self.replication.copy_of_group(id);
-        self.replication.modify_group(id, replicas)?;
-        self.undo(move |pipeline| pipeline.replication.put_back_group(id, before));
-        Ok(())
-    }
-
-    /// Removes a multicast group.
-    ///
-    /// # Errors
-    /// `NotFound`.
-    pub fn delete_multicast_group(&mut self, id: u16) -> Result<(), ControlError> {
-        let before = self.replication.copy_of_group(id);
-        self.replication.delete_group(id)?;
-        self.undo(move |pipeline| pipeline.replication.put_back_group(id, before));
-        Ok(())
-    }
-
-    /// Multicast groups by ascending id.
-    pub fn multicast_groups(&self) -> impl Iterator<Item = (u16, &[Replica])> {
-        self.replication.groups()
-    }
-
-    /// Adds a clone session.
-    ///
-    /// # Errors
-    /// Those of [`insert_multicast_group`](Self::insert_multicast_group).
-    pub fn insert_clone_session(
-        &mut self,
-        id: u16,
-        session: &CloneSession,
-    ) -> Result<(), ControlError> {
-        let before = self.replication.session(id).cloned();
-        self.replication.insert_session(id, session)?;
-        self.undo(move |pipeline| pipeline.replication.put_back_session(id, before));
-        Ok(())
-    }
-
-    /// Changes a clone session.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, `NotFound`, `ResourceExhausted`.
-    pub fn modify_clone_session(
-        &mut self,
-        id: u16,
-        session: &CloneSession,
-    ) -> Result<(), ControlError> {
-        let before = self.replication.session(id).cloned();
-        self.replication.modify_session(id, session)?;
-        self.undo(move |pipeline| pipeline.replication.put_back_session(id, before));
-        Ok(())
-    }
-
-    /// Removes a clone session.
-    ///
-    /// # Errors
-    /// `NotFound`.
-    pub fn delete_clone_session(&mut self, id: u16) -> Result<(), ControlError> {
-        let before = self.replication.session(id).cloned();
-        self.replication.delete_session(id)?;
-        self.undo(move |pipeline| pipeline.replication.put_back_session(id, before));
-        Ok(())
-    }
-
-    /// Clone sessions by ascending id.
-    pub fn clone_sessions(&self) -> impl Iterator<Item = (u16, &CloneSession)> {
-        self.replication.sessions()
     }
 }
 

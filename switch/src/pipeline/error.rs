@@ -31,6 +31,13 @@ pub enum ControlError {
         /// How much it holds.
         limit: usize,
     },
+    /// A deletion of what something else refers to.
+    InUse {
+        /// What is to be deleted, in words.
+        what: String,
+        /// What refers to it, in words.
+        user: String,
+    },
     /// The program fixes this: constant entries, a constant default action.
     Immutable {
         /// What is fixed.
@@ -48,6 +55,9 @@ impl fmt::Display for ControlError {
             }
             ControlError::ResourceExhausted { what, limit } => {
                 write!(f, "{what} is full: it holds at most {limit}")
+            }
+            ControlError::InUse { what, user } => {
+                write!(f, "{what} cannot be deleted: {user} refers to it")
             }
             ControlError::Immutable { what } => write!(f, "fixed by the program: {what}"),
         }

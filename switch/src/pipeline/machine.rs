@@ -392,7 +392,7 @@ impl Machine {
     }
 
     /// A uniform value from `low` to `high`; `low` is not above `high`.
-    fn random(&mut self, low: u64, high: u64) -> u64 {
+    pub(super) fn random(&mut self, low: u64, high: u64) -> u64 {
         let span = high.wrapping_sub(low).wrapping_add(1);
         if span == 0 {
             return self.generator.next_u64();

@@ -1,6 +1,6 @@
-//! Two rate three colour meters (RFC 2698, colour-blind mode).
+//! Three colour meters in colour-blind mode: two rates (RFC 2698) or one (RFC 2697).
 
-use super::entry::MeterRates;
+use super::entry::{ColourCounts, MeterRates};
 use crate::program::MeterUnit;
 
 /// Tokens are counted in millionths, so that a microsecond at one token a second counts.
@@ -19,7 +19,9 @@ pub(super) enum Colour {
 pub(super) struct Meter {
     rates: Option<MeterRates>,
     committed: u128,
+    /// The bucket of the peak rate, or of the excess burst where there is one rate.
     peak: u128,
+    counts: ColourCounts,
     /// Time of the last packet; the buckets are full before the first.
     updated_us: Option<u64>,
 }
@@ -29,38 +31,72 @@ impl Meter {
         self.rates
     }
 
+    /// Sets the rates and fills the buckets; the counts go on.
     pub(super) fn set_rates(&mut self, rates: Option<MeterRates>) {
         *self = Self {
             rates,
+            counts: self.counts,
             ..Self::default()
         };
     }
 
-    /// The colour of a packet that arrives now.
+    /// Packets so far, by colour.
+    pub(super) fn counts(&self) -> ColourCounts {
+        self.counts
+    }
+
+    pub(super) fn set_counts(&mut self, counts: ColourCounts) {
+        self.counts = counts;
+    }
+
+    /// The colour of a packet that arrives now, which is counted.
     pub(super) fn execute(&mut self, unit: MeterUnit, bytes: u64, now_us: u64) -> Colour {
-        let Some(rates) = self.rates else {
-            return Colour::Green;
+        let colour = match self.rates {
+            None => Colour::Green,
+            Some(rates) => {
+                self.refill(rates, now_us);
+                let tokens = match unit {
+                    MeterUnit::Packets => TOKEN,
+                    MeterUnit::Bytes => u128::from(bytes) * TOKEN,
+                };
+                match rates.excess_burst {
+                    None => self.take_two_rates(tokens),
+                    Some(_) => self.take_one_rate(tokens),
+                }
+            }
         };
-        let committed_limit = u128::from(rates.committed_burst) * TOKEN;
-        let peak_limit = u128::from(rates.peak_burst) * TOKEN;
-        match self.updated_us {
-            None => {
-                self.committed = committed_limit;
-                self.peak = peak_limit;
-            }
-            Some(updated_us) => {
-                let elapsed = u128::from(now_us.saturating_sub(updated_us));
-                let committed = self.committed + elapsed * u128::from(rates.committed_rate);
-                self.committed = committed.min(committed_limit);
-                let peak = self.peak + elapsed * u128::from(rates.peak_rate);
-                self.peak = peak.min(peak_limit);
-            }
+        match colour {
+            Colour::Green => self.counts.green.add(bytes),
+            Colour::Yellow => self.counts.yellow.add(bytes),
+            Colour::Red => self.counts.red.add(bytes),
         }
-        self.updated_us = Some(now_us.max(self.updated_us.unwrap_or(0)));
-        let tokens = match unit {
-            MeterUnit::Packets => TOKEN,
-            MeterUnit::Bytes => u128::from(bytes) * TOKEN,
+        colour
+    }
+
+    fn refill(&mut self, rates: MeterRates, now_us: u64) {
+        let committed_limit = u128::from(rates.committed_burst) * TOKEN;
+        let peak_burst = rates.excess_burst.unwrap_or(rates.peak_burst);
+        let peak_limit = u128::from(peak_burst) * TOKEN;
+        let Some(updated_us) = self.updated_us else {
+            self.committed = committed_limit;
+            self.peak = peak_limit;
+            self.updated_us = Some(now_us);
+            return;
         };
+        let elapsed = u128::from(now_us.saturating_sub(updated_us));
+        let committed = self.committed + elapsed * u128::from(rates.committed_rate);
+        self.committed = committed.min(committed_limit);
+        // With one rate, what the first bucket cannot hold goes into the second.
+        let peak = match rates.excess_burst {
+            None => elapsed * u128::from(rates.peak_rate),
+            Some(_) => committed - self.committed,
+        };
+        self.peak = (self.peak + peak).min(peak_limit);
+        self.updated_us = Some(now_us.max(updated_us));
+    }
+
+    /// RFC 2698 §3.
+    fn take_two_rates(&mut self, tokens: u128) -> Colour {
         if self.peak < tokens {
             return Colour::Red;
         }
@@ -70,6 +106,19 @@ impl Meter {
         }
         self.committed -= tokens;
         Colour::Green
+    }
+
+    /// RFC 2697 §3.
+    fn take_one_rate(&mut self, tokens: u128) -> Colour {
+        if self.committed >= tokens {
+            self.committed -= tokens;
+            Colour::Green
+        } else if self.peak >= tokens {
+            self.peak -= tokens;
+            Colour::Yellow
+        } else {
+            Colour::Red
+        }
     }
 }
 
@@ -84,6 +133,7 @@ mod tests {
             committed_burst: 2,
             peak_rate: 2000,
             peak_burst: 4,
+            excess_burst: None,
         }));
         meter
     }
@@ -116,6 +166,34 @@ mod tests {
         assert_eq!(meter.execute(MeterUnit::Packets, 100, 499), Colour::Red);
         assert_eq!(meter.execute(MeterUnit::Packets, 100, 500), Colour::Yellow);
         assert_eq!(meter.execute(MeterUnit::Packets, 100, 1000), Colour::Green);
+    }
+
+    #[test]
+    fn one_rate_fills_the_excess_bucket_last() {
+        let mut meter = Meter::default();
+        meter.set_rates(Some(MeterRates {
+            committed_rate: 1000,
+            committed_burst: 2,
+            peak_rate: 1000,
+            peak_burst: 2,
+            excess_burst: Some(1),
+        }));
+        let mut burst = |now_us| {
+            let mut colours = [Colour::Green; 4];
+            colours.fill_with(|| meter.execute(MeterUnit::Packets, 100, now_us));
+            colours
+        };
+        use Colour::{Green, Red, Yellow};
+        assert_eq!(burst(0), [Green, Green, Yellow, Red]);
+        // Two tokens fill the first bucket, one more the second.
+        assert_eq!(burst(2000), [Green, Green, Red, Red]);
+        assert_eq!(burst(5000), [Green, Green, Yellow, Red]);
+        // No more than the buckets hold.
+        assert_eq!(burst(50_000), [Green, Green, Yellow, Red]);
+        let counts = meter.counts();
+        let packets = [counts.green, counts.yellow, counts.red].map(|count| count.packets);
+        assert_eq!(packets, [8, 3, 5]);
+        assert_eq!(counts.red.bytes, 500);
     }
 
     #[test]

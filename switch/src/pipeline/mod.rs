@@ -13,6 +13,7 @@
 mod bits;
 mod calculation;
 mod cells;
+mod choices;
 mod codec;
 mod config;
 mod copies;
@@ -38,17 +39,19 @@ mod stages;
 mod statistics;
 mod table;
 mod traced;
+mod value_set;
 mod wide;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use bits::Bits;
 pub use config::{PipelineConfig, PortId, limits};
 pub use crc::CrcParameters;
 pub use entry::{
-    ActionCall, CloneSession, CounterValue, EntryAction, FieldMatch, MeterRates, Replica,
-    TableEntry,
+    ActionCall, ActionSet, Backups, CloneSession, ColourCounts, CounterValue, EntryAction,
+    FieldMatch, GroupMember, MeterRates, Replica, SelectionMode, SizeSemantics, TableEntry,
+    WeightedCall,
 };
 pub use error::ControlError;
 pub use forward::{EmitSink, TrafficSink};
@@ -75,6 +78,9 @@ pub struct Pipeline {
     tables: Vec<TableState>,
     profiles: Vec<Profile>,
     replication: Replication,
+    ports_down: BTreeSet<PortId>,
+    /// Members of the parser value sets as they were written.
+    value_sets: Vec<Vec<Vec<FieldMatch>>>,
     pool: Pool,
     tracing: Tracing,
     /// The drop port as `egress_spec` shows it.
@@ -111,6 +117,7 @@ impl Pipeline {
         let profiles = program.action_profiles().iter();
         let profiles = profiles.map(|_| Profile::default()).collect();
         let width = program.intrinsics.egress_spec.width;
+        let value_sets = vec![Vec::new(); program.value_sets().len()];
         Self {
             drop_spec: u64::from(config.drop_port.0) & ones(width),
             program,
@@ -119,6 +126,8 @@ impl Pipeline {
             tables,
             profiles,
             replication: Replication::default(),
+            ports_down: BTreeSet::new(),
+            value_sets,
             pool: Pool::default(),
             tracing: Tracing::default(),
             journal: Journal::default(),

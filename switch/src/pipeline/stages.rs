@@ -81,7 +81,9 @@ fn choose(cases: &[(Case, Next)], key: &[u64], default: Next, machine: &Machine)
                 Case::Set { set, mask } => machine.value_sets[*set as usize].iter().any(
                     |(value, member_mask)| match mask {
                         None => equal(value, member_mask),
-                        Some(mask) => equal(value, mask),
+                        Some(mask) => key.iter().zip(value).zip(member_mask.iter().zip(mask)).all(
+                            |((key, value), (member, mask))| (key ^ value) & member & mask == 0,
+                        ),
                     },
                 ),
             };
@@ -233,6 +235,18 @@ fn apply(
     }
     if hit.is_none() {
         state.misses = state.misses.wrapping_add(1);
+        if program.tables()[table].direct_counter.is_some() {
+            state.default_counter.add(machine.ingress_bytes);
+        }
+        if let (Some((slot, width)), Some(meter)) =
+            (plan.meter_target, program.tables()[table].direct_meter)
+        {
+            let unit = program.meters()[meter.index()].unit;
+            let colour = state
+                .default_meter
+                .execute(unit, machine.ingress_bytes, machine.now_us);
+            machine.words[slot as usize] = colour as u64 & ones(width);
+        }
     }
     match &state.default {
         Some(bound) => {
@@ -283,11 +297,12 @@ fn choose_member(
     packet: &[u8],
 ) -> Option<u32> {
     let profile = program.tables()[table].action_profile?;
-    let members = profiles[profile.index()].group(group)?;
-    let selector = program.selectors[profile.index()].as_ref()?;
-    if members.is_empty() {
-        return None;
-    }
-    let hash = machine.calculate(program, packet, selector.calculation);
-    members.get((hash % members.len() as u64) as usize).copied()
+    let group = profiles[profile.index()].group(group)?;
+    let hash = if group.is_random() {
+        machine.random(0, u64::MAX)
+    } else {
+        let selector = program.selectors[profile.index()].as_ref()?;
+        machine.calculate(program, packet, selector.calculation)
+    };
+    group.choose(hash)
 }

@@ -1,5 +1,6 @@
 //! Tables: entries, default actions, and what the data plane needs of them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use hashbrown::HashTable;
@@ -63,6 +64,13 @@ pub(super) struct TableState {
     pub(super) deadlines: BTreeSet<(u64, u32)>,
     pub(super) default: Option<Bound>,
     pub(super) default_call: Option<ActionCall>,
+    /// Its entries are fixed.
+    pub(super) const_entries: bool,
+    /// Most entries.
+    pub(super) size: usize,
+    /// Packets that hit no entry.
+    pub(super) default_counter: CounterValue,
+    pub(super) default_meter: Meter,
     /// Packets that matched an entry, modulo 2^64.
     pub(super) hits: u64,
     /// Packets that matched none, modulo 2^64.
@@ -84,6 +92,10 @@ impl TableState {
             deadlines: BTreeSet::new(),
             default: None,
             default_call: None,
+            const_entries: info.const_entries,
+            size: info.size,
+            default_counter: CounterValue::default(),
+            default_meter: Meter::default(),
             hits: 0,
             misses: 0,
             id,
@@ -313,11 +325,12 @@ fn check_width(
 }
 
 /// Checks a key against the table and brings it to the one form that equal keys share.
-pub(super) fn canonical_key(
+pub(super) fn canonical_key<'a>(
     table: &str,
     fields: &[KeyField],
-    mut key: Vec<FieldMatch>,
-) -> Result<Vec<FieldMatch>, ControlError> {
+    key: impl Into<Cow<'a, [FieldMatch]>>,
+) -> Result<Cow<'a, [FieldMatch]>, ControlError> {
+    let mut key = key.into();
     if fields.len() != key.len() {
         return Err(ControlError::InvalidArgument {
             what: format!("number of match fields of table {table}"),
@@ -325,9 +338,9 @@ pub(super) fn canonical_key(
             bound: fields.len().to_string(),
         });
     }
-    for (field, matched) in fields.iter().zip(&mut key) {
-        if let Some(canonical) = canonical_field(table, field, matched)? {
-            *matched = canonical;
+    for (position, field) in fields.iter().enumerate() {
+        if let Some(canonical) = canonical_field(table, field, &key[position])? {
+            key.to_mut()[position] = canonical;
         }
     }
     Ok(key)

@@ -8,6 +8,7 @@ pub mod checksum;
 pub mod impairment;
 pub mod interface;
 pub mod memory;
+pub mod pace;
 pub mod pcap;
 pub mod queue;
 pub mod rate;
@@ -23,6 +24,7 @@ pub use impairment::{
 };
 pub use interface::{Interface, InterfaceError};
 pub use memory::{LinkCounts, LinkReceiver, LinkSender};
+pub use pace::Pace;
 pub use pcap::{CapturedFrame, PcapError, PcapReader, PcapWriter};
 pub use queue::{EgressQueue, QueueCounts};
 pub use rate::TokenBucket;

@@ -200,6 +200,9 @@ pub struct ValueSetInfo {
     pub name: String,
     /// Width of a member in bits: the fields of the select key, one after another.
     pub width_bits: u32,
+    /// Width of each field of the select key it is compared with; one field of the whole
+    /// width where no state of the parser uses it.
+    pub fields_bits: Vec<u32>,
 }
 
 /// A digest the data plane can send to the control plane.

@@ -29,7 +29,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         return Err(instance.unsupported("an extern instance", "the externs of v1model"));
     }
     let arrays = arrays::read(&root, &layout)?;
-    let value_sets = read_value_sets(&root)?;
+    let mut value_sets = read_value_sets(&root)?;
     let errors = metadata::read_errors(&root)?;
     let field_lists = metadata::read_field_lists(&root, &layout)?;
     let (digests, digest_lists) = metadata::read_digests(&root, &layout)?;
@@ -57,6 +57,14 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
     let objects = arrays.objects(&layout, &calculation_names, &[]);
     let parser_node = named(&root, "parsers", "parser")?;
     let parser = parser::read(&parser_node, &objects, &mut assembler, &value_sets)?;
+    for state in &parser.states {
+        for (case, _) in &state.cases {
+            if let parser::Case::Set { set, .. } = case {
+                let widths = state.key.iter().map(|part| part.width);
+                value_sets[*set as usize].fields_bits = widths.collect();
+            }
+        }
+    }
 
     let mut action_by_id = BTreeMap::new();
     for (index, node) in action_nodes.iter().enumerate() {
@@ -250,9 +258,11 @@ fn read_value_sets(root: &Node<'_>) -> Result<Vec<ValueSetInfo>, ProgramError> {
     for node in root.list("parse_vsets")? {
         let name = unique_name(&node, "parser value set", &names)?;
         names.push(name.clone());
+        let width_bits = node.member("compressed_bitwidth")?.count(FIELD_BITS_MAX)? as u32;
         sets.push(ValueSetInfo {
             name,
-            width_bits: node.member("compressed_bitwidth")?.count(FIELD_BITS_MAX)? as u32,
+            width_bits,
+            fields_bits: vec![width_bits],
         });
     }
     Ok(sets)

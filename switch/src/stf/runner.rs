@@ -10,8 +10,8 @@ use super::script::{Call, Comparison, CountKind, Line, Statement, parse};
 use super::state::Replication;
 use super::wire::Wire;
 use crate::pipeline::{
-    ActionCall, Bits, CounterValue, DropCause, EntryAction, FieldMatch, MeterRates, Pipeline,
-    PipelineConfig, TableEntry,
+    ActionCall, Bits, CounterValue, DropCause, EntryAction, FieldMatch, GroupMember, MeterRates,
+    Pipeline, PipelineConfig, TableEntry,
 };
 use crate::program::{ActionId, DigestId, Program, TableId};
 use crate::trace::{Filter, TraceSink};
@@ -309,8 +309,12 @@ impl Runner {
                 members,
             } => {
                 let profile = names::profile(&self.program, profile)?;
+                let members: Vec<GroupMember> = members
+                    .iter()
+                    .map(|&member| GroupMember::new(member))
+                    .collect();
                 self.pipeline
-                    .insert_group(profile, *group, members)
+                    .insert_group(profile, *group, &members, 0)
                     .map_err(text)
             }
             _ => Ok(()),
@@ -404,6 +408,7 @@ impl Runner {
                     committed_burst: committed.1,
                     peak_rate: peak.0,
                     peak_burst: peak.1,
+                    ..MeterRates::default()
                 };
                 let cells = match index {
                     Some(index) => *index..*index + 1,

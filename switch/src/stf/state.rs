@@ -99,7 +99,7 @@ impl Replication {
                 }],
                 Target::Group(group) => self.replicas(*group),
             },
-            packet_length_bytes: 0,
+            ..CloneSession::default()
         }
     }
 

@@ -245,6 +245,7 @@ impl From<ControlError> for Failure {
             ControlError::NotFound { .. } => TableError::InvalidHandle,
             ControlError::InvalidArgument { .. } => TableError::Error,
             ControlError::ResourceExhausted { .. } => TableError::Full,
+            ControlError::InUse { .. } => TableError::Error,
             ControlError::Immutable { .. } => TableError::ImmutableTableEntries,
         };
         code.because(error.to_string())

@@ -34,7 +34,7 @@ struct Node {
     instance: u16,
     ports: Numbers,
     lags: Numbers,
-    group: Option<u16>,
+    group: Option<u32>,
 }
 
 /// Nodes and link aggregation groups.
@@ -42,13 +42,13 @@ struct Node {
 pub struct Multicast {
     nodes: BTreeMap<u32, Node>,
     /// Nodes of each group, in the order in which they joined.
-    members: BTreeMap<u16, Vec<u32>>,
+    members: BTreeMap<u32, Vec<u32>>,
     lags: BTreeMap<u16, Numbers>,
 }
 
 impl Multicast {
     /// The replicas that the nodes of a group make.
-    fn replicas(&self, group: u16) -> Vec<Replica> {
+    fn replicas(&self, group: u32) -> Vec<Replica> {
         let mut replicas = Vec::new();
         for node in self.members.get(&group).into_iter().flatten() {
             let Some(node) = self.nodes.get(node) else {
@@ -69,11 +69,11 @@ impl Multicast {
 
     /// Takes over what has changed in the pipeline since the last call.
     fn reconcile(&mut self, pipeline: &Pipeline) {
-        let there: BTreeMap<u16, Vec<Replica>> = pipeline
+        let there: BTreeMap<u32, Vec<Replica>> = pipeline
             .multicast_groups()
             .map(|(id, replicas)| (id, replicas.to_vec()))
             .collect();
-        let gone: Vec<u16> = self
+        let gone: Vec<u32> = self
             .members
             .keys()
             .copied()
@@ -112,7 +112,7 @@ impl Multicast {
     }
 
     /// Forgets a group and its nodes.
-    fn forget(&mut self, group: u16) {
+    fn forget(&mut self, group: u32) {
         for node in self.members.remove(&group).into_iter().flatten() {
             self.nodes.remove(&node);
         }
@@ -137,8 +137,8 @@ impl Multicast {
         })
     }
 
-    fn group(&self, handle: i64) -> Result<u16, Failure> {
-        let known = u16::try_from(handle).ok();
+    fn group(&self, handle: i64) -> Result<u32, Failure> {
+        let known = u32::try_from(handle).ok();
         let known = known.filter(|handle| self.members.contains_key(handle));
         known.ok_or_else(|| {
             MulticastError::InvalidGroupHandle.because(format!("there is no group {handle}"))
@@ -148,7 +148,7 @@ impl Multicast {
     /// Gives the groups of the pipeline the replicas that their nodes make. On an error
     /// nothing has changed in the pipeline.
     fn apply(&self, pipeline: &mut Pipeline) -> Result<(), Failure> {
-        let before: Vec<(u16, Vec<Replica>)> = pipeline
+        let before: Vec<(u32, Vec<Replica>)> = pipeline
             .multicast_groups()
             .map(|(id, replicas)| (id, replicas.to_vec()))
             .collect();
@@ -225,7 +225,7 @@ fn read_map(map: &[u8], most: usize) -> Result<Numbers, Failure> {
 /// `bm_mc_mgrp_create`.
 pub fn create_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let id = call.integer(1);
-    let group = u16::try_from(id);
+    let group = u32::try_from(id);
     let group = group.map_err(|_| {
         MulticastError::InvalidGroup.because(format!("group {id}; valid: 1 to 65535"))
     })?;
@@ -246,7 +246,7 @@ pub fn create_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
         multicast.members.insert(group, Vec::new());
         Ok(())
     })?;
-    Ok(Some(Value::I32(i32::from(group))))
+    Ok(Some(Value::I32(group as i32)))
 }
 
 /// `bm_mc_mgrp_destroy`; its nodes are free again. A group that is not there is gone.
@@ -335,7 +335,7 @@ pub fn dissociate(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     Ok(None)
 }
 
-fn leave(multicast: &mut Multicast, group: u16, node: u32) {
+fn leave(multicast: &mut Multicast, group: u32, node: u32) {
     if let Some(members) = multicast.members.get_mut(&group) {
         members.retain(|member| *member != node);
     }

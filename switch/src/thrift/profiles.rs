@@ -7,7 +7,7 @@ use super::context::Context;
 use super::failure::{Failure, Outcome, TableError};
 use super::keys::{read_call, write_call};
 use super::wire::{Type, Value};
-use crate::pipeline::{ActionCall, EntryAction, Pipeline};
+use crate::pipeline::{ActionCall, EntryAction, GroupMember, Pipeline};
 use crate::program::{ActionProfileId, Program};
 
 /// The id of a member: ids of P4Runtime begin with 1, handles of BMv2 with 0.
@@ -80,11 +80,12 @@ impl Profile<'_> {
         })
     }
 
-    fn group(&self, handle: i64) -> Result<(u32, Vec<u32>), Failure> {
+    /// A group: its id, its members and the greatest size it was given.
+    fn group(&self, handle: i64) -> Result<(u32, Vec<GroupMember>, u32), Failure> {
         let id = group_id(handle);
         let mut groups = self.pipeline.groups(self.id);
-        let group = groups.find(|(candidate, _)| *candidate == id);
-        let group = group.map(|(id, members)| (id, members.to_vec()));
+        let group = groups.find(|(candidate, ..)| *candidate == id);
+        let group = group.map(|(id, members, max_size)| (id, members.to_vec(), max_size));
         group.ok_or_else(|| {
             TableError::InvalidGroupHandle.because(format!("there is no group {handle}"))
         })
@@ -130,7 +131,7 @@ pub fn delete_member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = profile(context, call)?;
     let (id, _) = profile.member(call.integer(2))?;
     let mut groups = profile.pipeline.groups(profile.id);
-    let grouped = groups.any(|(_, members)| members.contains(&id));
+    let grouped = groups.any(|(_, members, _)| has_member(members, id));
     drop(groups);
     if grouped || profile.is_used(&EntryAction::Member(id)) {
         let why = format!("member {} is in use", call.integer(2));
@@ -152,15 +153,15 @@ pub fn modify_member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_act_prof_create_group`.
 pub fn create_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
-    let id = unused(profile.pipeline.groups(profile.id).map(|(id, _)| id));
-    profile.pipeline.insert_group(profile.id, id, &[])?;
+    let id = unused(profile.pipeline.groups(profile.id).map(|(id, ..)| id));
+    profile.pipeline.insert_group(profile.id, id, &[], 0)?;
     Ok(Some(handle_of(id)))
 }
 
 /// `bm_mt_act_prof_delete_group`.
 pub fn delete_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
-    let (id, _) = profile.group(call.integer(2))?;
+    let (id, ..) = profile.group(call.integer(2))?;
     if profile.is_used(&EntryAction::Group(id)) {
         let why = format!("group {} is in use", call.integer(2));
         return Err(TableError::GroupStillUsed.because(why));
@@ -173,13 +174,15 @@ pub fn delete_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 pub fn join_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
     let (member, _) = profile.member(call.integer(2))?;
-    let (group, mut members) = profile.group(call.integer(3))?;
-    if members.contains(&member) {
+    let (group, mut members, max_size) = profile.group(call.integer(3))?;
+    if has_member(&members, member) {
         let why = format!("member {} is in the group", call.integer(2));
         return Err(TableError::MemberAlreadyInGroup.because(why));
     }
-    members.push(member);
-    profile.pipeline.modify_group(profile.id, group, &members)?;
+    members.push(GroupMember::new(member));
+    profile
+        .pipeline
+        .modify_group(profile.id, group, &members, max_size)?;
     Ok(None)
 }
 
@@ -187,13 +190,15 @@ pub fn join_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 pub fn leave_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
     let (member, _) = profile.member(call.integer(2))?;
-    let (group, mut members) = profile.group(call.integer(3))?;
-    if !members.contains(&member) {
+    let (group, mut members, max_size) = profile.group(call.integer(3))?;
+    if !has_member(&members, member) {
         let why = format!("member {} is not in the group", call.integer(2));
         return Err(TableError::MemberNotInGroup.because(why));
     }
-    members.retain(|candidate| *candidate != member);
-    profile.pipeline.modify_group(profile.id, group, &members)?;
+    members.retain(|candidate| candidate.member != member);
+    profile
+        .pipeline
+        .modify_group(profile.id, group, &members, max_size)?;
     Ok(None)
 }
 
@@ -202,8 +207,13 @@ fn write_member(program: &Program, id: u32, action: &ActionCall) -> Value {
     Value::Struct(vec![(1, handle_of(id)), (2, name), (3, data)])
 }
 
-fn write_group(id: u32, members: &[u32]) -> Value {
-    let members = members.iter().map(|member| handle_of(*member)).collect();
+fn has_member(members: &[GroupMember], id: u32) -> bool {
+    members.iter().any(|member| member.member == id)
+}
+
+fn write_group(id: u32, members: &[GroupMember]) -> Value {
+    let members = members.iter();
+    let members = members.map(|member| handle_of(member.member)).collect();
     Value::Struct(vec![
         (1, handle_of(id)),
         (2, Value::List(Type::I32, members)),
@@ -229,14 +239,14 @@ pub fn member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 pub fn groups(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
     let groups = profile.pipeline.groups(profile.id);
-    let groups = groups.map(|(id, members)| write_group(id, members));
+    let groups = groups.map(|(id, members, _)| write_group(id, members));
     Ok(Some(Value::List(Type::Struct, groups.collect())))
 }
 
 /// `bm_mt_act_prof_get_group`.
 pub fn group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
-    let (id, members) = profile.group(call.integer(2))?;
+    let (id, members, _) = profile.group(call.integer(2))?;
     Ok(Some(write_group(id, &members)))
 }
 

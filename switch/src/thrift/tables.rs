@@ -213,7 +213,7 @@ fn existing_group(table: &Table<'_>, handle: i64) -> Result<u32, Failure> {
     let id = group_id(handle);
     let found = profile.is_some_and(|profile| {
         let mut groups = table.pipeline.groups(profile);
-        groups.any(|(candidate, _)| candidate == id)
+        groups.any(|(candidate, ..)| candidate == id)
     });
     if found {
         return Ok(id);
@@ -308,6 +308,8 @@ fn action_entry(table: &Table<'_>, action: &EntryAction) -> Value {
         }
         EntryAction::Member(id) => vec![(1, Value::I32(2)), (4, handle_of(*id))],
         EntryAction::Group(id) => vec![(1, Value::I32(3)), (5, handle_of(*id))],
+        // A set of actions that came with its entry over P4Runtime; it has no handle.
+        EntryAction::Set(_) => vec![(1, Value::I32(3)), (5, Value::I32(-1))],
     };
     Value::Struct(fields)
 }

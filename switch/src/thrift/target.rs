@@ -1,9 +1,10 @@
 //! Methods of `simple_switch`: mirroring sessions, egress queues, time; and ports.
 
 use super::arguments::{Arguments, integer};
-use super::context::{Context, Queues};
+use super::context::Context;
 use super::failure::{Failure, MirrorError, Outcome, PortError};
 use super::wire::{Type, Value};
+use crate::dataplane::Queues;
 use crate::pipeline::{CloneSession, PortId, Replica};
 
 /// Highest number of a port.
@@ -16,16 +17,16 @@ fn port(number: i64) -> Result<PortId, String> {
     }
 }
 
-fn session_id(call: &Arguments) -> Result<u16, Failure> {
+fn session_id(call: &Arguments) -> Result<u32, Failure> {
     let id = call.integer(0);
-    u16::try_from(id).map_err(|_| {
-        let why = format!("mirroring session {id}; valid: 0 to 65535");
+    u32::try_from(id).map_err(|_| {
+        let why = format!("mirroring session {id}; it cannot be below 0");
         MirrorError::NotFound.because(why)
     })
 }
 
 /// Adds or replaces a session, as BMv2 does.
-fn put_session(context: &mut Context<'_>, id: u16, session: &CloneSession) -> Result<(), Failure> {
+fn put_session(context: &mut Context<'_>, id: u32, session: &CloneSession) -> Result<(), Failure> {
     let pipeline = context.pipeline()?;
     let known = pipeline.clone_sessions().any(|(known, _)| known == id);
     let put = if known {
@@ -37,18 +38,17 @@ fn put_session(context: &mut Context<'_>, id: u16, session: &CloneSession) -> Re
 }
 
 fn session(egress: Option<i64>, group: Option<i64>) -> Result<CloneSession, Failure> {
-    let mut session = CloneSession {
-        replicas: Vec::new(),
-        packet_length_bytes: 0,
-    };
+    let mut session = CloneSession::default();
     if let Some(number) = egress {
         session.replicas.push(Replica {
             port: port(number).map_err(Failure::internal)?,
             instance: 0,
         });
     }
-    if group.is_some() {
-        return Err(Failure::internal("mirroring to a multicast group"));
+    if let Some(group) = group {
+        let valid = u32::try_from(group);
+        let valid = valid.map_err(|_| Failure::internal(format!("multicast group {group}")));
+        session.group = Some(valid?);
     }
     Ok(session)
 }
@@ -107,7 +107,9 @@ fn only_port(session: &CloneSession) -> Option<i32> {
 pub fn get_session(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let session = find(context, call)?;
     let port = only_port(&session).map(|port| (1, Value::I32(port)));
-    Ok(Some(Value::Struct(port.into_iter().collect())))
+    let group = session.group.map(|group| (2, Value::I32(group as i32)));
+    let fields = port.into_iter().chain(group).collect();
+    Ok(Some(Value::Struct(fields)))
 }
 
 /// `mirroring_mapping_get_egress_port`, the older form; −1 where there is none.

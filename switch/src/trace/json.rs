@@ -233,6 +233,16 @@ impl TraceRecord {
                 }),
                 EntryAction::Member(member) => json!({"member": member}),
                 EntryAction::Group(group) => json!({"group": group}),
+                EntryAction::Set(set) => {
+                    let actions = set.actions.iter().map(|one| {
+                        json!({
+                            "action": self.action_name(one.call.action.index() as u32),
+                            "arguments": object(self.call_arguments(&one.call)),
+                            "weight": one.weight,
+                        })
+                    });
+                    json!({"set": actions.collect::<Vec<Value>>()})
+                }
             };
             json!({
                 "handle": number,

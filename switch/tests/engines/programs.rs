@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 use wormcast_switch::pipeline::{
-    ActionCall, Bits, CloneSession, EntryAction, FieldMatch, MeterRates, Pipeline, PortId, Replica,
-    TableEntry,
+    ActionCall, Bits, CloneSession, EntryAction, FieldMatch, GroupMember, MeterRates, Pipeline,
+    PortId, Replica, TableEntry,
 };
 use wormcast_switch::program::{KeyField, MatchKind, Program, TableId};
 
@@ -223,7 +223,7 @@ pub fn fill(pipeline: &mut Pipeline, generator: &mut ChaCha8Rng) {
                 for id in 1..4 {
                     let call = random_call(&program, table, generator);
                     let _ = pipeline.insert_member(profile, id, &call);
-                    let _ = pipeline.insert_group(profile, id, &[1, 2]);
+                    let _ = pipeline.insert_group(profile, id, &[1, 2].map(GroupMember::new), 0);
                 }
             }
             let entry = TableEntry {
@@ -263,6 +263,7 @@ pub fn fill(pipeline: &mut Pipeline, generator: &mut ChaCha8Rng) {
         let session_value = CloneSession {
             replicas: replicas(&[2, 5]),
             packet_length_bytes: [0, 9, 40][below(generator, 3)],
+            ..CloneSession::default()
         };
         let _ = pipeline.insert_clone_session(session, &session_value);
     }
@@ -271,6 +272,7 @@ pub fn fill(pipeline: &mut Pipeline, generator: &mut ChaCha8Rng) {
         committed_burst: 100,
         peak_rate: 10_000,
         peak_burst: 300,
+        excess_burst: None,
     };
     for meter in program.meters() {
         let id = program.meter(&meter.name).expect("a meter");

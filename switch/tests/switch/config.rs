@@ -224,7 +224,7 @@ async fn devices_and_capabilities() {
         .capabilities(CapabilitiesRequest::default())
         .await
         .unwrap();
-    assert_eq!(response.into_inner().p4runtime_api_version, "1.4.1");
+    assert_eq!(response.into_inner().p4runtime_api_version, "1.5.0");
     let other = CapabilitiesRequest { device_id: 8 };
     assert_eq!(
         client.capabilities(other).await.unwrap_err().code(),

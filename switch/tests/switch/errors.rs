@@ -13,7 +13,6 @@ use wormcast_switch::p4rt::proto::google::rpc;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{
     self as p4, DigestEntry, Entity, MeterConfig, TableEntry, Update, WriteRequest, entity,
-    write_request,
 };
 
 /// Code and message of the only update of a write.
@@ -57,7 +56,7 @@ async fn keys() {
         (
             entry(ADDRESSES, vec![], 0),
             Code::InvalidArgument,
-            "table `ingress.addresses`: match field `hdr.ethernet.dst`: it is missing; an exact \
+            "table `ingress.addresses`: match field `hdr.ethernet.dst` (id 1): it is missing; an exact \
              match cannot be left out",
         ),
         (
@@ -69,24 +68,24 @@ async fn keys() {
         (
             entry(ADDRESSES, vec![exact(1, &[1]), exact(1, &[1])], 0),
             Code::InvalidArgument,
-            "table `ingress.addresses`: match field `hdr.ethernet.dst`: it is there twice",
+            "table `ingress.addresses`: match field `hdr.ethernet.dst` (id 1): it is there twice",
         ),
         (
             entry(ADDRESSES, vec![exact(1, &[1, 0, 0, 0, 0, 0, 0])], 0),
             Code::OutOfRange,
-            "table `ingress.addresses`: match field `hdr.ethernet.dst`: value 0x1000000000000 \
+            "table `ingress.addresses`: match field `hdr.ethernet.dst` (id 1): value 0x1000000000000 \
              does not fit into 48 bits (at most 0xffffffffffff)",
         ),
         (
             entry(ADDRESSES, vec![exact(1, &[])], 0),
             Code::OutOfRange,
-            "table `ingress.addresses`: match field `hdr.ethernet.dst`: the value is empty; at \
+            "table `ingress.addresses`: match field `hdr.ethernet.dst` (id 1): the value is empty; at \
              least one byte is needed for a value of 48 bits",
         ),
         (
             entry(ADDRESSES, vec![ternary(1, &[1], &[1])], 0),
             Code::InvalidArgument,
-            "table `ingress.addresses`: match field `hdr.ethernet.dst`: it is matched by exact, \
+            "table `ingress.addresses`: match field `hdr.ethernet.dst` (id 1): it is matched by exact, \
              not by ternary",
         ),
         (
@@ -104,37 +103,37 @@ async fn keys() {
         (
             entry(TYPES, vec![ternary(1, &[0], &[0])], 1),
             Code::InvalidArgument,
-            "table `ingress.types`: match field `hdr.ethernet.type`: a mask of zeros matches \
+            "table `ingress.types`: match field `hdr.ethernet.type` (id 1): a mask of zeros matches \
              anything; leave the field out instead",
         ),
         (
             entry(TYPES, vec![ternary(1, &[3], &[2])], 1),
             Code::InvalidArgument,
-            "table `ingress.types`: match field `hdr.ethernet.type`: value 0x3 has ones where \
+            "table `ingress.types`: match field `hdr.ethernet.type` (id 1): value 0x3 has ones where \
              its mask 0x2 has zeros",
         ),
         (
             entry(TYPES, vec![optional(2, &[2, 0])], 1),
             Code::OutOfRange,
-            "table `ingress.types`: match field `standard_metadata.ingress_port`: value 0x200 \
+            "table `ingress.types`: match field `standard_metadata.ingress_port` (id 2): value 0x200 \
              does not fit into 9 bits (at most 0x1ff)",
         ),
         (
             entry(TYPES, vec![lpm(3, &[1], 49)], 1),
             Code::InvalidArgument,
-            "table `ingress.types`: match field `hdr.ethernet.src`: a prefix of length 49 is not \
+            "table `ingress.types`: match field `hdr.ethernet.src` (id 3): a prefix of length 49 is not \
              possible: 1 to 48",
         ),
         (
             entry(TYPES, vec![lpm(3, &[1], 8)], 1),
             Code::InvalidArgument,
-            "table `ingress.types`: match field `hdr.ethernet.src`: value 0x1 has ones after its \
+            "table `ingress.types`: match field `hdr.ethernet.src` (id 3): value 0x1 has ones after its \
              first 8 of 48 bits",
         ),
         (
             entry(SIZES, vec![range(1, &[9], &[8])], 1),
             Code::InvalidArgument,
-            "table `ingress.sizes`: match field `standard_metadata.packet_length`: the low bound \
+            "table `ingress.sizes`: match field `standard_metadata.packet_length` (id 1): the low bound \
              0x9 is above the high bound 0x8",
         ),
     ];
@@ -173,7 +172,7 @@ async fn actions_and_other_fields_of_entries() {
         (
             insert(table(address(&[1], action(FORWARD, &[])))),
             Code::InvalidArgument,
-            "table `ingress.addresses`: action `ingress.forward`: parameter `port`: it is missing",
+            "table `ingress.addresses`: action `ingress.forward`: parameter `port` (id 1): it is missing",
         ),
         (
             insert(table(address(&[1], action(FORWARD, &[&[1], &[2]])))),
@@ -184,7 +183,7 @@ async fn actions_and_other_fields_of_entries() {
         (
             insert(table(address(&[1], action(FORWARD, &[&[2, 0]])))),
             Code::OutOfRange,
-            "table `ingress.addresses`: action `ingress.forward`: parameter `port`: value 0x200 \
+            "table `ingress.addresses`: action `ingress.forward`: parameter `port` (id 1): value 0x200 \
              does not fit into 9 bits (at most 0x1ff)",
         ),
         (
@@ -201,7 +200,8 @@ async fn actions_and_other_fields_of_entries() {
                 ..address(&[1], action(TO_CPU, &[]))
             })),
             Code::InvalidArgument,
-            "table `ingress.addresses`: entries do not time out here",
+            "table `ingress.addresses`: there are idle timeouts only for entries, and only where the \
+             P4Info has them",
         ),
         (
             modify(table(TableEntry {
@@ -304,9 +304,14 @@ async fn everything_else() {
             "multicast group 1 does not exist",
         ),
         (
-            insert(session(70_000, &[], 0)),
+            insert(group(65_536, &[])),
             Code::InvalidArgument,
-            "clone session 70000 is not valid: 1 to 32767",
+            "multicast group 65536 is not valid: 1 to 65535",
+        ),
+        (
+            insert(session(0, &[], 0)),
+            Code::InvalidArgument,
+            "clone session 0 is not valid: 0 stands for all of them in a read",
         ),
         (
             insert(session(1, &[], -1)),
@@ -352,8 +357,8 @@ async fn everything_else() {
         ),
         (
             insert(digest),
-            Code::Unimplemented,
-            "writing digests is not supported",
+            Code::NotFound,
+            "there is no digest with the id 4",
         ),
     ];
     for (update, code, message) in cases {
@@ -420,17 +425,12 @@ async fn requests_as_a_whole() {
     assert_eq!(status.code(), Code::NotFound);
     let status = refuse(|request| request.election_id = None).await;
     assert_eq!(status.code(), Code::PermissionDenied);
-    let status = refuse(|request| request.atomicity = 2).await;
-    assert_eq!(status.code(), Code::Unimplemented);
+    let status = refuse(|request| request.atomicity = 3).await;
+    assert_eq!(status.code(), Code::InvalidArgument);
     assert_eq!(
         status.message(),
-        "atomicity DATAPLANE_ATOMIC is not supported: CONTINUE_ON_ERROR"
+        "atomicity 3 is not valid: CONTINUE_ON_ERROR, ROLLBACK_ON_ERROR or DATAPLANE_ATOMIC"
     );
-    let status = refuse(|request| {
-        request.atomicity = write_request::Atomicity::RollbackOnError as i32;
-    })
-    .await;
-    assert_eq!(status.code(), Code::Unimplemented);
     let status = controller
         .read(vec![Entity { entity: None }])
         .await

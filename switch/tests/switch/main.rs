@@ -17,4 +17,5 @@ mod network;
 mod rig;
 mod roles;
 mod stream;
+mod tls;
 mod trace;

@@ -78,7 +78,7 @@ pub fn pipeline_in_state(program: &Arc<Program>, state: &Value) -> Pipeline {
             })
             .collect();
         pipeline
-            .insert_multicast_group(number(group, "id") as u16, &replicas)
+            .insert_multicast_group(number(group, "id") as u32, &replicas)
             .expect("a valid group");
     }
     for entry in state["tables"].as_array().expect("tables") {

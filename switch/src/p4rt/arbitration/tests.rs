@@ -105,7 +105,7 @@ fn an_unset_election_id_is_always_backup_and_shared_by_many() {
     }
     // Zero is an election id.
     assert_eq!(
-        codes(&arbitration.update(A, &message(Some(0))).unwrap())[0],
+        codes(&arbitration.update(A, &message(Some(0))).unwrap())[1],
         (1, 0, Some(0))
     );
 }
