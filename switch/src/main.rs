@@ -67,6 +67,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         drop_port: settings.drop_port,
         priorities: settings.priority_queues,
         seed: settings.seed,
+        engine: settings.engine,
     };
     let traces = Traces::new(&settings, log.clone())?;
     let tls = settings.tls.settings()?;

@@ -4,17 +4,14 @@
 //! `targets/simple_switch/simple_switch.cpp`): clone, digest, resubmit, multicast, drop,
 //! unicast after ingress; clone, drop, deparse, recirculate, send after egress.
 
-use super::codec::{self, BitWriter};
 use super::config::{PortId, limits};
 use super::copies::{Pass, instance};
 use super::entry::Replica;
-use super::machine::Flow;
 use super::packet::{DequeueInfo, Queued};
-use super::stages::{applies, run_control, run_parser};
-use super::statistics::{DropCause, Event};
+use super::statistics::DropCause;
 use super::{Bits, Pipeline};
-use crate::program::{DigestId, ones};
-use crate::trace::{Mark, Stage, TraceEvent, Verification};
+use crate::program::DigestId;
+use crate::trace::{Mark, Stage, TraceEvent};
 
 /// The traffic manager: takes packets that ingress is done with.
 pub trait TrafficSink {
@@ -134,17 +131,9 @@ impl Pipeline {
                 Err(cause) => return self.machine.end_packet(cause),
             }
             self.machine.record(|| TraceEvent::Entered(Stage::Ingress));
-            let flow = run_control(
-                &self.program,
-                &self.program.ingress,
-                &mut self.tables,
-                &self.profiles,
-                &mut self.machine,
-                packet,
-                &mut self.key,
-            );
+            let ended = self.run_ingress_control(packet);
             self.machine.record(|| TraceEvent::Left(Stage::Ingress));
-            if let Flow::Drop(cause) = flow {
+            if let Err(cause) = ended {
                 return self.machine.end_packet(cause);
             }
             let marks = self.machine.marks;
@@ -400,21 +389,13 @@ impl Pipeline {
         sink: &mut S,
     ) {
         self.machine.marks = Default::default();
+        self.machine.loops = 0;
         self.set_egress_metadata(port, priority, dequeue);
         self.machine.record(|| TraceEvent::Entered(Stage::Egress));
-        let flow = run_control(
-            &self.program,
-            &self.program.egress,
-            &mut self.tables,
-            &self.profiles,
-            &mut self.machine,
-            packet,
-            &mut self.key,
-        );
+        let ended = self.run_egress_control(packet);
         self.machine.record(|| TraceEvent::Left(Stage::Egress));
-        match flow {
-            Flow::Done | Flow::Error(_) => {}
-            Flow::Drop(cause) => return self.machine.end_packet(cause),
+        if let Err(cause) = ended {
+            return self.machine.end_packet(cause);
         }
         self.clone_egress(packet, pass, sink);
         let egress_spec = self.machine.get(self.program.intrinsics.egress_spec);
@@ -437,54 +418,6 @@ impl Pipeline {
         sink.transmit(port, &self.frame);
     }
 
-    /// Runs the parser, then verifies checksums.
-    fn parse(&mut self, packet: &[u8]) -> Result<(), DropCause> {
-        let program = &*self.program;
-        self.machine.record(|| TraceEvent::ParserStarted);
-        let error = run_parser(program, &mut self.machine, packet, &mut self.key)?;
-        let bytes = self.machine.cursor;
-        self.machine
-            .record(|| TraceEvent::ParserEnded { error, bytes });
-        if error.is_some() {
-            self.machine.statistics.count_event(Event::ParserError);
-        }
-        let wrong = self.verify_checksums(packet)?;
-        if wrong {
-            self.machine.statistics.count_event(Event::ChecksumError);
-        }
-        let intrinsics = &self.program.intrinsics;
-        let error = error.unwrap_or(self.program.errors.no_error);
-        self.machine.set_optional(intrinsics.parser_error, error);
-        self.machine
-            .set_optional(intrinsics.checksum_error, u64::from(wrong));
-        Ok(())
-    }
-
-    fn verify_checksums(&mut self, packet: &[u8]) -> Result<bool, DropCause> {
-        let program = &*self.program;
-        let mut wrong = false;
-        for (number, checksum) in (0..).zip(&program.verified) {
-            let valid = self.machine.words[checksum.target_valid as usize] != 0;
-            let verification = if !valid {
-                Verification::TargetInvalid
-            } else if applies(program, &mut self.machine, packet, checksum)? {
-                let computed = self
-                    .machine
-                    .calculate(program, packet, checksum.calculation);
-                let found = self.machine.words[checksum.target as usize];
-                wrong |= computed != found;
-                Verification::Computed { computed, found }
-            } else {
-                Verification::ConditionFalse
-            };
-            self.machine.record(|| TraceEvent::Verified {
-                checksum: number,
-                verification,
-            });
-        }
-        Ok(wrong)
-    }
-
     fn set_egress_metadata(&mut self, port: PortId, priority: u8, dequeue: &DequeueInfo) {
         let intrinsics = &self.program.intrinsics;
         let machine = &mut self.machine;
@@ -505,52 +438,6 @@ impl Pipeline {
         );
         let length = machine.length;
         machine.set(intrinsics.packet_length, length);
-    }
-
-    /// Updates checksums and writes the frame: valid headers in order, then the payload.
-    fn deparse(&mut self, packet: &[u8]) {
-        let program = &*self.program;
-        let machine = &mut self.machine;
-        for (number, checksum) in (0..).zip(&program.updated) {
-            let applied = applies(program, machine, packet, checksum).unwrap_or(false);
-            if applied {
-                let value = machine.calculate(program, packet, checksum.calculation);
-                machine.words[checksum.target as usize] = value & ones(checksum.target_width);
-            }
-            let value = applied.then(|| machine.words[checksum.target as usize]);
-            machine.record(|| TraceEvent::Updated {
-                checksum: number,
-                value,
-            });
-        }
-        if let Some(code) = program.deparser_code {
-            machine.run(program, packet, code);
-        }
-        self.frame.clear();
-        let mut out = BitWriter::new(&mut self.frame);
-        for &number in &program.deparser {
-            let header = &program.layout.headers[number as usize];
-            let base = header.base as usize;
-            if machine.words[base] == 0 {
-                continue;
-            }
-            machine.record(|| TraceEvent::Deparsed { header: number });
-            let kind = &program.layout.types[header.kind as usize];
-            codec::deparse(
-                &kind.pieces,
-                &machine.words,
-                base,
-                header.varbit,
-                packet,
-                &mut out,
-            );
-            out.align();
-        }
-        out.put_bytes(&packet[machine.cursor..]);
-        if let Some(bytes) = machine.truncate {
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            self.frame.truncate(bytes);
-        }
     }
 
     /// Sends the frame that was just made through ingress again.

@@ -33,6 +33,7 @@ mod scope;
 mod table;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 pub use description::{
     ActionId, ActionInfo, ActionProfileId, ActionProfileInfo, CounterId, CounterInfo, DigestId,
@@ -45,8 +46,9 @@ use crate::trace::Stage;
 pub(crate) use calculation::{Algorithm, Calculation, Checksum, InputPart};
 pub(crate) use code::Code;
 pub(crate) use control::{Control, ControlNode, Next, Selector};
+pub(crate) use effects::effects;
 pub(crate) use footprint::Footprint;
-pub(crate) use header_type::Piece;
+pub(crate) use header_type::{HeaderType, Piece};
 pub(crate) use layout::{FieldRef, Layout, Slot, ones};
 pub(crate) use metadata::{CoreErrors, FieldList, Intrinsics};
 pub(crate) use names::{Names, NodeName};
@@ -95,6 +97,8 @@ pub struct Program {
     pub(crate) errors: CoreErrors,
     pub(crate) names: Names,
     pub(crate) footprint: Footprint,
+    /// Machine code, once a pipeline has asked for it.
+    pub(crate) compiled: OnceLock<Result<crate::jit::Compiled, crate::jit::Refusal>>,
 }
 
 impl Program {

@@ -170,6 +170,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         names: names::read(&root)?,
         layout,
         footprint: Footprint::default(),
+        compiled: std::sync::OnceLock::new(),
     };
     program.footprint = Footprint::of(&program);
     Ok(program)
