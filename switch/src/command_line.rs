@@ -14,6 +14,7 @@ use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
+use wormcast_switch::trace::{Filter, Format};
 
 /// Highest port number: v1model has nine bits for it.
 const PORT_MAX: u16 = 511;
@@ -123,6 +124,23 @@ struct Arguments {
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_host_port)]
     metrics_addr: Option<String>,
 
+    /// Trace packets: `all`, or conditions like port=1,ethertype=0x0800,match=14:45/f0,every=10,count=5
+    #[arg(long, value_name = "FILTER")]
+    trace: Option<Filter>,
+
+    /// Where the trace goes; the standard output unless given
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    trace_file: Option<PathBuf>,
+
+    /// How the trace is written: text or json
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        requires = "trace",
+        default_value = "text"
+    )]
+    trace_format: Format,
+
     /// Log to the standard output
     #[arg(long)]
     log_console: bool,
@@ -215,6 +233,8 @@ pub struct Settings {
     pub statistics: Option<PathBuf>,
     /// Where counts are answered over HTTP.
     pub metrics_address: Option<String>,
+    /// Packets to trace from the start on.
+    pub trace: Option<TraceSettings>,
     /// Where the log goes.
     pub log: LogTo,
     /// Least level that is logged.
@@ -225,6 +245,17 @@ pub struct Settings {
     pub drop_in: DropIn,
     /// Options that were given and have no effect, for a note.
     pub notes: Vec<String>,
+}
+
+/// A trace that runs from the start on.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// Which packets.
+    pub filter: Filter,
+    /// Where to; `None`: the standard output.
+    pub file: Option<PathBuf>,
+    /// How it is written.
+    pub format: Format,
 }
 
 /// Whether there has to be a P4Runtime server.
@@ -439,6 +470,11 @@ impl Arguments {
             capture_directory: self.pcap,
             statistics: self.statistics,
             metrics_address: self.metrics_addr,
+            trace: self.trace.map(|filter| TraceSettings {
+                filter,
+                file: self.trace_file,
+                format: self.trace_format,
+            }),
             log: match (self.log_console, self.log_file) {
                 (true, _) => LogTo::Console,
                 (false, Some(path)) => LogTo::File(path),

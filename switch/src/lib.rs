@@ -10,4 +10,6 @@ pub mod p4rt;
 pub mod pipeline;
 pub mod ports;
 pub mod program;
+pub mod stf;
 pub mod thrift;
+pub mod trace;

@@ -1,4 +1,4 @@
-//! The log: what happens to the switch, never what happens to a packet.
+//! The log: what happens to the switch; at level `trace` what happens to each packet too.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Every request of a controller.
+    /// Every request of a controller, every step of every packet.
     Trace,
     /// Every change a controller makes.
     Debug,

@@ -5,6 +5,7 @@ mod compatibility;
 mod replay_service;
 mod switches;
 mod thrift_service;
+mod traces;
 
 use std::error::Error;
 use std::fs;
@@ -18,6 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use command_line::{LogTo, P4Runtime, Settings, Task};
 use switches::{Plan, Started, Switches};
+use traces::Traces;
 use wormcast_switch::dataplane::Dataplane;
 use wormcast_switch::log::Log;
 use wormcast_switch::lossless::cycle::RingText;
@@ -71,13 +73,15 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         seed: settings.seed,
         engine: settings.engine,
     };
+    let traces = Traces::new(&settings, log.clone())?;
     let tls = settings.tls.settings()?;
     let started = Plan::new(&settings)?.start(log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let (dataplane, ended) = runtime.block_on(serve(started, pipeline_config, tls, &settings))?;
+    let (dataplane, ended) =
+        runtime.block_on(serve(started, pipeline_config, tls, &settings, &traces))?;
     dataplane.stop();
     runtime.shutdown_timeout(GRACE);
     let ended_well = dataplane.join();
@@ -96,8 +100,9 @@ async fn serve(
     pipeline_config: PipelineConfig,
     tls: Option<TlsSettings>,
     settings: &Settings,
+    traces: &Traces<'_>,
 ) -> Result<(Dataplane, Result<(), Box<dyn Error>>), Box<dyn Error>> {
-    let switches = started.control(pipeline_config).await?;
+    let switches = started.control(pipeline_config, traces).await?;
     let listener = listen(settings).await?;
     thrift_service::start(settings, pipeline_config, &switches)?;
     replay_service::start(settings, &switches)?;

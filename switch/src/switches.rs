@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::command_line::Settings;
+use crate::traces::Traces;
 use wormcast_switch::dataplane::{
     Attachment, Dataplane, DataplaneHandle, DataplaneSettings, Snapshot, SwitchSettings,
     ToController,
@@ -159,7 +160,11 @@ pub struct Started {
 
 impl Started {
     /// Installs the programs to start with and makes the servers, on the present runtime.
-    pub async fn control(self, config: PipelineConfig) -> Result<Switches, Box<dyn Error>> {
+    pub async fn control(
+        self,
+        config: PipelineConfig,
+        traces: &Traces<'_>,
+    ) -> Result<Switches, Box<dyn Error>> {
         let configs = Arc::new(Configs::default());
         let translations = self.plan.translations;
         let mut servers = Vec::with_capacity(self.from_dataplane.len());
@@ -168,6 +173,10 @@ impl Started {
             let Some(handle) = self.dataplane.handle(device_id) else {
                 return Err(format!("the data plane has no device {device_id}").into());
             };
+            for (filter, sink) in traces.of_switch()? {
+                let added = handle.run(|engine| engine.tracing().add(filter, sink));
+                added.await??;
+            }
             let mut pipeline_config = config;
             if self.plan.is_fabric {
                 let step = device_id.wrapping_mul(SEED_STEP);

@@ -9,6 +9,7 @@ use super::traffic::TrafficManager;
 use crate::log::{Level, Log};
 use crate::pipeline::{DequeueInfo, Pipeline, PortId};
 use crate::ports::{Interface, ReceiveRing, TransmitQueue};
+use crate::trace::Tracing;
 
 /// Frames taken from one input before the next one has its turn.
 const BATCH_FRAMES: usize = 64;
@@ -37,6 +38,8 @@ pub struct Engine {
     pub(super) no_program: u64,
     pub(super) program_replaced: u64,
     pub(super) packet_outs: u64,
+    /// Traces that were started before there was a program.
+    tracing: Tracing,
     /// Inputs were added or removed since the worker last looked.
     pub(super) inputs_changed: bool,
 }
@@ -74,6 +77,7 @@ impl Engine {
         Self {
             clock: traffic.clock(),
             log,
+            tracing: Tracing::of_switch(&settings.name),
             settings,
             pipeline: None,
             traffic,
@@ -96,7 +100,7 @@ impl Engine {
 
     /// Puts a pipeline in the place of the one before. Packets that wait between ingress
     /// and egress belong to the old program and are dropped.
-    pub fn install(&mut self, pipeline: Pipeline) {
+    pub fn install(&mut self, mut pipeline: Pipeline) {
         for position in 0..self.traffic.ports.len() {
             while let Some(waiting) = self.traffic.ports[position].queue.pop() {
                 self.traffic.release(waiting.item.hold);
@@ -107,6 +111,8 @@ impl Engine {
             let text = format_args!("packets are interpreted, not compiled: {why}");
             self.log.write(Level::Warn, text);
         }
+        let tracing = std::mem::take(self.tracing());
+        pipeline.set_tracing(tracing);
         self.pipeline = Some(pipeline);
         self.tell_ports();
     }
@@ -117,6 +123,14 @@ impl Engine {
             for port in &self.traffic.ports {
                 pipeline.set_port_up(port.number, port.up);
             }
+        }
+    }
+
+    /// The traces of this switch, with a program or without.
+    pub fn tracing(&mut self) -> &mut Tracing {
+        match &mut self.pipeline {
+            Some(pipeline) => pipeline.tracing(),
+            None => &mut self.tracing,
         }
     }
 

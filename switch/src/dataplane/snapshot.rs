@@ -37,6 +37,10 @@ pub struct Snapshot {
     pub to_controller_waiting: usize,
     /// Most of them that may wait.
     pub to_controller_waiting_max: usize,
+    /// Records of packet traces made.
+    pub trace_records: u64,
+    /// Records of packet traces that their readers were too slow for.
+    pub trace_records_lost: u64,
     /// Name of the program, as far as it has one.
     pub program: Option<String>,
     /// Counts of the pipeline, by name; causes of drops begin with `drop.`.
@@ -175,6 +179,8 @@ impl Engine {
                 lossless: self.lossless_snapshot(),
                 to_controller_waiting: self.traffic.to_controller_waiting(),
                 to_controller_waiting_max: TO_CONTROLLER_MAX,
+                trace_records: self.tracing().records(),
+                trace_records_lost: self.tracing().lost(),
                 ..Snapshot::default()
             },
             ..Counts::default()

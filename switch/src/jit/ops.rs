@@ -194,7 +194,7 @@ impl Lower<'_, '_> {
                 self.stop(exits, status::ERROR);
                 return false;
             }
-            Op::Log => self.count_event(self.numbers.log_message),
+            Op::Log { .. } => self.count_event(self.numbers.log_message),
             Op::Count { counter, index } => {
                 let index = self.read(index);
                 let counter = self.constant(u64::from(counter));

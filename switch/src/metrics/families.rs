@@ -89,6 +89,18 @@ fn switch_families(device: &str, snapshot: &Snapshot, families: &mut Vec<Family>
         "Packet-ins and digests that may wait for the server.",
         snapshot.to_controller_waiting_max as f64,
     );
+    one(
+        Kind::Counter,
+        "wormcast_switch_trace_records_total",
+        "Records of packet traces made.",
+        snapshot.trace_records as f64,
+    );
+    one(
+        Kind::Counter,
+        "wormcast_switch_trace_records_lost_total",
+        "Records of packet traces that their readers were too slow for.",
+        snapshot.trace_records_lost as f64,
+    );
     let mut lost = Family::new(
         Kind::Counter,
         "wormcast_switch_controller_messages_lost_total",

@@ -9,6 +9,7 @@ mod lossless;
 mod process;
 mod requests;
 mod server;
+mod trace;
 
 pub use exposition::{Exposition, Family, Kind, Sample};
 pub use families::{device_families, request_families};

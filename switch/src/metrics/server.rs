@@ -39,9 +39,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The media type of the text format.
 const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-const PLAIN_TYPE: &str = "text/plain; charset=utf-8";
+pub(super) const PLAIN_TYPE: &str = "text/plain; charset=utf-8";
 
-const PATHS: &str = "/metrics, /healthz";
+const PATHS: &str = "/metrics, /healthz, /trace";
 
 pub(super) type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
@@ -69,8 +69,8 @@ pub struct MetricsServer {
 }
 
 #[derive(Clone)]
-struct Shared {
-    devices: Devices,
+pub(super) struct Shared {
+    pub(super) devices: Devices,
     requests: RequestCounts,
 }
 
@@ -139,6 +139,7 @@ impl Shared {
         match request.uri().path() {
             "/metrics" => self.metrics().await,
             "/healthz" => self.health().await,
+            "/trace" => self.trace(request.uri().query().unwrap_or_default()).await,
             path => text(
                 StatusCode::NOT_FOUND,
                 PLAIN_TYPE,

@@ -1,10 +1,11 @@
 //! Packets that pass again, and clones.
 
-use super::Pipeline;
 use super::config::{PortId, limits};
-use super::forward::EmitSink;
+use super::forward::{EmitSink, TrafficSink};
 use super::stages::run_parser;
 use super::statistics::Event;
+use super::{Bits, Pipeline};
+use crate::trace::{Stage, TraceEvent};
 
 /// Values of `standard_metadata.instance_type`.
 pub(super) mod instance {
@@ -59,19 +60,18 @@ impl Pipeline {
     pub(super) fn send_clones<S: EmitSink>(
         &mut self,
         packet: &[u8],
-        session: u64,
+        number: u64,
+        from: Stage,
         pass: Pass,
         sink: &mut S,
     ) -> u64 {
         if pass.clone_depth >= limits::CLONE_DEPTH_MAX {
-            let statistics = &mut self.machine.statistics;
-            statistics.count_event(Event::CloneDepthLimit);
+            self.machine.note_event(Event::CloneDepthLimit);
             return 0;
         }
-        let session = u32::try_from(session).ok();
+        let session = u32::try_from(number).ok();
         let Some(session) = session.and_then(|id| self.replication.session(id)) else {
-            let statistics = &mut self.machine.statistics;
-            statistics.count_event(Event::CloneSessionUnknown);
+            self.machine.note_event(Event::CloneSessionUnknown);
             return 0;
         };
         let mut replicas = std::mem::take(&mut self.replicas);
@@ -82,6 +82,11 @@ impl Pipeline {
             replicas.extend_from_slice(self.replication.group(u64::from(group)));
         }
         let cut = session.packet_length_bytes;
+        self.machine.record(|| TraceEvent::Cloned {
+            session: number,
+            from,
+            replicas: replicas.as_slice().into(),
+        });
         let class = u64::from(session.class_of_service);
         let priority = self.program.intrinsics.priority;
         let before = priority.map(|field| self.machine.get(field));
@@ -130,14 +135,16 @@ impl Pipeline {
         let port = u64::from(pass.ingress_port.0);
         self.machine.set(intrinsics.ingress_port, port);
         let program = &*self.program;
-        // The same packet was parsed before; its error is counted already.
+        // The same packet was parsed before; its error is counted, its steps are recorded.
+        let recorder = self.machine.recorder.take();
         let _ = run_parser(program, &mut self.machine, packet, &mut self.key);
+        self.machine.recorder = recorder;
         self.machine.reset_metadata(program);
         self.return_fields();
         let field = self.program.intrinsics.instance_type;
         self.machine.set(field, instance::INGRESS_CLONE);
         self.machine.length = packet.len() as u64;
-        let count = self.send_clones(packet, session, pass, sink);
+        let count = self.send_clones(packet, session, Stage::Ingress, pass, sink);
         let statistics = &mut self.machine.statistics;
         statistics.cloned_ingress = statistics.cloned_ingress.wrapping_add(count);
 
@@ -162,10 +169,31 @@ impl Pipeline {
         self.return_fields();
         let field = self.program.intrinsics.instance_type;
         self.machine.set(field, instance::EGRESS_CLONE);
-        let count = self.send_clones(packet, session, pass, sink);
+        let count = self.send_clones(packet, session, Stage::Egress, pass, sink);
         let statistics = &mut self.machine.statistics;
         statistics.cloned_egress = statistics.cloned_egress.wrapping_add(count);
         self.machine.words[..vector_words].copy_from_slice(&saved);
         self.saved = saved;
+    }
+
+    /// Tells the sink the fields of a digest.
+    pub(super) fn send_digest<S: TrafficSink>(&mut self, list: u64, sink: &mut S) {
+        let Some((digest, fields)) = self.program.digest_lists.get(&list) else {
+            return;
+        };
+        let words = &self.machine.words;
+        let values: Vec<Bits> = fields
+            .iter()
+            .map(|field| {
+                let first = field.slot as usize;
+                Bits::from_limbs(&words[first..first + field.limbs as usize])
+            })
+            .collect();
+        self.machine.statistics.count_event(Event::Digest);
+        self.machine.record(|| TraceEvent::Digested {
+            digest: *digest,
+            fields: values.as_slice().into(),
+        });
+        sink.digest(*digest, &values);
     }
 }

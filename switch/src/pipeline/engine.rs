@@ -7,12 +7,16 @@ use super::stages::{applies, run_control, run_parser};
 use super::statistics::{DropCause, Event};
 use crate::jit::Entries;
 use crate::program::ones;
+use crate::trace::{TraceEvent, Verification};
 
 impl Pipeline {
     /// The code that runs the packet in the machine; none: the interpreter does.
     #[inline]
     fn code(&self) -> Option<Entries> {
-        self.entries
+        match self.machine.recorder {
+            None => self.entries,
+            Some(_) => None,
+        }
     }
 
     /// Runs the ingress control.
@@ -51,10 +55,14 @@ impl Pipeline {
 
     /// Runs the parser, then verifies checksums.
     pub(super) fn parse(&mut self, packet: &[u8]) -> Result<(), DropCause> {
+        self.machine.record(|| TraceEvent::ParserStarted);
         let error = match self.code() {
             Some(code) => self.run_code(code.parser, packet)?.error,
             None => run_parser(&self.program, &mut self.machine, packet, &mut self.key)?,
         };
+        let bytes = self.machine.cursor;
+        self.machine
+            .record(|| TraceEvent::ParserEnded { error, bytes });
         if error.is_some() {
             self.machine.statistics.count_event(Event::ParserError);
         }
@@ -79,14 +87,24 @@ impl Pipeline {
         }
         let program = &*self.program;
         let mut wrong = false;
-        for checksum in &program.verified {
+        for (number, checksum) in (0..).zip(&program.verified) {
             let valid = self.machine.words[checksum.target_valid as usize] != 0;
-            if valid && applies(program, &mut self.machine, packet, checksum)? {
-                let expected = self
+            let verification = if !valid {
+                Verification::TargetInvalid
+            } else if applies(program, &mut self.machine, packet, checksum)? {
+                let computed = self
                     .machine
                     .calculate(program, packet, checksum.calculation);
-                wrong |= expected != self.machine.words[checksum.target as usize];
-            }
+                let found = self.machine.words[checksum.target as usize];
+                wrong |= computed != found;
+                Verification::Computed { computed, found }
+            } else {
+                Verification::ConditionFalse
+            };
+            self.machine.record(|| TraceEvent::Verified {
+                checksum: number,
+                verification,
+            });
         }
         Ok(wrong)
     }
@@ -107,23 +125,30 @@ impl Pipeline {
     fn interpret_deparser(&mut self, packet: &[u8]) {
         let program = &*self.program;
         let machine = &mut self.machine;
-        for checksum in &program.updated {
-            if applies(program, machine, packet, checksum).unwrap_or(false) {
+        for (number, checksum) in (0..).zip(&program.updated) {
+            let applied = applies(program, machine, packet, checksum).unwrap_or(false);
+            if applied {
                 let value = machine.calculate(program, packet, checksum.calculation);
                 machine.words[checksum.target as usize] = value & ones(checksum.target_width);
             }
+            let value = applied.then(|| machine.words[checksum.target as usize]);
+            machine.record(|| TraceEvent::Updated {
+                checksum: number,
+                value,
+            });
         }
         if let Some(code) = program.deparser_code {
             machine.run(program, packet, code);
         }
         self.frame.clear();
         let mut out = BitWriter::new(&mut self.frame);
-        for &header in &program.deparser {
-            let header = &program.layout.headers[header as usize];
+        for &number in &program.deparser {
+            let header = &program.layout.headers[number as usize];
             let base = header.base as usize;
             if machine.words[base] == 0 {
                 continue;
             }
+            machine.record(|| TraceEvent::Deparsed { header: number });
             let kind = &program.layout.types[header.kind as usize];
             codec::deparse(
                 &kind.pieces,

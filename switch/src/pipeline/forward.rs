@@ -8,9 +8,10 @@ use super::config::{PortId, limits};
 use super::copies::{Pass, instance};
 use super::entry::Replica;
 use super::packet::{DequeueInfo, Queued};
-use super::statistics::{DropCause, Event};
+use super::statistics::DropCause;
 use super::{Bits, Pipeline};
 use crate::program::DigestId;
+use crate::trace::{Mark, Stage, TraceEvent};
 
 /// The traffic manager: takes packets that ingress is done with.
 pub trait TrafficSink {
@@ -45,12 +46,24 @@ impl Pipeline {
     ///
     /// `now_us`: time in µs since any start, the one `*_timestamp` metadata counts from.
     pub fn ingress<S: EmitSink>(&mut self, packet: &[u8], port: PortId, now_us: u64, sink: &mut S) {
+        if self.tracing.is_on() {
+            return self.ingress_traced(packet, port, now_us, sink);
+        }
+        self.ingress_packet(packet, port, now_us, sink);
+    }
+
+    pub(super) fn ingress_packet<S: EmitSink>(
+        &mut self,
+        packet: &[u8],
+        port: PortId,
+        now_us: u64,
+        sink: &mut S,
+    ) {
         let statistics = &mut self.machine.statistics;
         statistics.received = statistics.received.wrapping_add(1);
         statistics.begin(port.0);
         if packet.len() > limits::PACKET_BYTES_MAX {
-            statistics.count_drop(DropCause::TooLong);
-            return;
+            return self.machine.end_packet(DropCause::TooLong);
         }
         let machine = &mut self.machine;
         machine.reset();
@@ -66,7 +79,8 @@ impl Pipeline {
             ingress_port: port,
             passes: 1,
             clone_depth: 0,
-            direct: true,
+            // A record is of one half of the pipeline.
+            direct: self.machine.recorder.is_none(),
         };
         self.run_ingress(packet, pass, sink);
         self.hand_over_deferred(sink);
@@ -76,6 +90,18 @@ impl Pipeline {
     /// copies are handed to `sink`; a recirculated packet passes ingress before this
     /// returns.
     pub fn egress<S: EmitSink>(&mut self, packet: Queued, dequeue: &DequeueInfo, sink: &mut S) {
+        if packet.body.trace.traces != 0 {
+            return self.egress_traced(packet, dequeue, sink);
+        }
+        self.egress_packet(packet, dequeue, sink);
+    }
+
+    pub(super) fn egress_packet<S: EmitSink>(
+        &mut self,
+        packet: Queued,
+        dequeue: &DequeueInfo,
+        sink: &mut S,
+    ) {
         let body = packet.body;
         let pass = Pass {
             ingress_port: body.ingress_port,
@@ -92,6 +118,7 @@ impl Pipeline {
 
     /// Takes back a packet that was thrown away after it had been queued.
     pub fn recycle(&mut self, packet: Queued) {
+        self.tracing.copy_ended(packet.body.trace);
         self.pool.give(packet.body);
     }
 
@@ -101,10 +128,13 @@ impl Pipeline {
             self.machine.length = packet.len() as u64;
             match self.parse(packet) {
                 Ok(()) => {}
-                Err(cause) => return self.machine.statistics.count_drop(cause),
+                Err(cause) => return self.machine.end_packet(cause),
             }
-            if let Err(cause) = self.run_ingress_control(packet) {
-                return self.machine.statistics.count_drop(cause);
+            self.machine.record(|| TraceEvent::Entered(Stage::Ingress));
+            let ended = self.run_ingress_control(packet);
+            self.machine.record(|| TraceEvent::Left(Stage::Ingress));
+            if let Err(cause) = ended {
+                return self.machine.end_packet(cause);
             }
             let marks = self.machine.marks;
             if let Some((session, list)) = marks.clone {
@@ -117,7 +147,7 @@ impl Pipeline {
             }
             let Some(list) = marks.resubmit else { break };
             if pass.passes >= limits::PASSES_MAX {
-                return self.machine.statistics.count_drop(DropCause::PassLimit);
+                return self.machine.end_packet(DropCause::PassLimit);
             }
             pass.passes += 1;
             self.restart(list, instance::RESUBMITTED);
@@ -126,6 +156,7 @@ impl Pipeline {
                 .set(intrinsics.packet_length, packet.len() as u64);
             let statistics = &mut self.machine.statistics;
             statistics.resubmitted = statistics.resubmitted.wrapping_add(1);
+            self.machine.record(|| TraceEvent::Resubmitted);
         }
         self.leave_ingress(packet, pass, sink);
     }
@@ -140,16 +171,16 @@ impl Pipeline {
             self.machine
                 .set(intrinsics.instance_type, instance::REPLICATED);
             let count = self.replicate(packet, group, pass, sink);
-            let statistics = &mut self.machine.statistics;
             if count == 0 {
-                statistics.count_drop(DropCause::MulticastGroupEmpty);
+                self.machine.end_packet(DropCause::MulticastGroupEmpty);
             }
+            let statistics = &mut self.machine.statistics;
             statistics.replicated = statistics.replicated.wrapping_add(count);
             return;
         }
         let egress_spec = self.machine.get(intrinsics.egress_spec);
         if egress_spec == self.drop_spec {
-            return self.machine.statistics.count_drop(DropCause::IngressMarked);
+            return self.machine.end_packet(DropCause::IngressMarked);
         }
         self.machine.set(intrinsics.instance_type, instance::NORMAL);
         let port = PortId(egress_spec as u16);
@@ -174,6 +205,10 @@ impl Pipeline {
         let mut replicas = std::mem::take(&mut self.replicas);
         replicas.clear();
         replicas.extend_from_slice(self.replication.group(group));
+        self.machine.record(|| TraceEvent::Replicated {
+            group,
+            replicas: replicas.as_slice().into(),
+        });
         // BMv2 copies without the length to cut to.
         let truncate = self.machine.truncate.take();
         self.copy_to(packet, &replicas, pass, sink);
@@ -273,8 +308,7 @@ impl Pipeline {
         if priority < u64::from(self.config.priorities) {
             return Some(priority as u8);
         }
-        let statistics = &mut self.machine.statistics;
-        statistics.count_drop(DropCause::PriorityOutOfRange);
+        self.machine.end_packet(DropCause::PriorityOutOfRange);
         None
     }
 
@@ -303,6 +337,16 @@ impl Pipeline {
         body.ingress_port = pass.ingress_port;
         body.passes = pass.passes;
         body.clone_depth = pass.clone_depth;
+        body.trace = match &self.machine.recorder {
+            None => Mark::default(),
+            Some(recorder) => self.tracing.copy_waits(recorder.mark()),
+        };
+        self.machine.record(|| TraceEvent::Enqueued {
+            copy: body.trace.copy,
+            port: port.0,
+            priority,
+            instance,
+        });
         if self.running_direct {
             if self.deferred.len() >= limits::DEFERRED_PACKETS_MAX {
                 self.hand_over_deferred(sink);
@@ -314,11 +358,14 @@ impl Pipeline {
     }
 
     fn hand_over<S: EmitSink>(&mut self, packet: Queued, sink: &mut S) {
-        let statistics = &mut self.machine.statistics;
         match sink.enqueue(packet) {
-            Ok(()) => statistics.enqueued = statistics.enqueued.wrapping_add(1),
+            Ok(()) => {
+                let statistics = &mut self.machine.statistics;
+                statistics.enqueued = statistics.enqueued.wrapping_add(1);
+            }
             Err(packet) => {
-                statistics.count_drop(DropCause::QueueFull);
+                self.machine.end_packet(DropCause::QueueFull);
+                self.tracing.copy_ended(packet.body.trace);
                 self.pool.give(packet.body);
             }
         }
@@ -344,40 +391,31 @@ impl Pipeline {
         self.machine.marks = Default::default();
         self.machine.loops = 0;
         self.set_egress_metadata(port, priority, dequeue);
-        if let Err(cause) = self.run_egress_control(packet) {
-            return self.machine.statistics.count_drop(cause);
+        self.machine.record(|| TraceEvent::Entered(Stage::Egress));
+        let ended = self.run_egress_control(packet);
+        self.machine.record(|| TraceEvent::Left(Stage::Egress));
+        if let Err(cause) = ended {
+            return self.machine.end_packet(cause);
         }
         self.clone_egress(packet, pass, sink);
         let egress_spec = self.machine.get(self.program.intrinsics.egress_spec);
         if egress_spec == self.drop_spec {
-            return self.machine.statistics.count_drop(DropCause::EgressMarked);
+            return self.machine.end_packet(DropCause::EgressMarked);
         }
         self.deparse(packet);
         if self.frame.len() > limits::PACKET_BYTES_MAX {
-            return self.machine.statistics.count_drop(DropCause::TooLong);
+            return self.machine.end_packet(DropCause::TooLong);
         }
         if let Some(list) = self.machine.marks.recirculate {
             return self.recirculate(list, pass, sink);
         }
         let statistics = &mut self.machine.statistics;
         statistics.transmitted = statistics.transmitted.wrapping_add(1);
+        self.machine.record(|| TraceEvent::Transmitted {
+            port: port.0,
+            frame: self.frame.as_slice().into(),
+        });
         sink.transmit(port, &self.frame);
-    }
-
-    fn send_digest<S: TrafficSink>(&mut self, list: u64, sink: &mut S) {
-        let Some((digest, fields)) = self.program.digest_lists.get(&list) else {
-            return;
-        };
-        let words = &self.machine.words;
-        let values: Vec<Bits> = fields
-            .iter()
-            .map(|field| {
-                let first = field.slot as usize;
-                Bits::from_limbs(&words[first..first + field.limbs as usize])
-            })
-            .collect();
-        self.machine.statistics.count_event(Event::Digest);
-        sink.digest(*digest, &values);
     }
 
     fn set_egress_metadata(&mut self, port: PortId, priority: u8, dequeue: &DequeueInfo) {
@@ -405,7 +443,7 @@ impl Pipeline {
     /// Sends the frame that was just made through ingress again.
     fn recirculate<S: EmitSink>(&mut self, list: u64, mut pass: Pass, sink: &mut S) {
         if pass.passes >= limits::PASSES_MAX {
-            return self.machine.statistics.count_drop(DropCause::PassLimit);
+            return self.machine.end_packet(DropCause::PassLimit);
         }
         pass.passes += 1;
         let spare = std::mem::take(&mut self.spare_frame);
@@ -424,6 +462,9 @@ impl Pipeline {
         self.machine.set(field, length);
         let statistics = &mut self.machine.statistics;
         statistics.recirculated = statistics.recirculated.wrapping_add(1);
+        self.machine.record(|| TraceEvent::Recirculated {
+            bytes: length as usize,
+        });
         self.run_ingress(&packet, pass, sink);
         if self.running_direct {
             self.machine.words[..saved.len()].copy_from_slice(&saved);

@@ -14,6 +14,7 @@ use super::statistics::{DropCause, Event, Statistics};
 use super::wide::{self, WideScratch};
 use crate::program::code::Op;
 use crate::program::{FieldRef, Program, Slot, ones};
+use crate::trace::Recorder;
 
 /// Requests a packet's code has made, acted on when its control ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,6 +76,8 @@ pub(super) struct Machine {
     generator: ChaCha8Rng,
     pub(super) input: Vec<u8>,
     wide: WideScratch,
+    /// Records the packet in work, if it is traced.
+    pub(super) recorder: Option<Box<Recorder>>,
 }
 
 impl Machine {
@@ -138,6 +141,7 @@ impl Machine {
             generator: ChaCha8Rng::seed_from_u64(config.seed),
             input: Vec::with_capacity(512),
             wide: WideScratch::default(),
+            recorder: None,
         }
     }
 
@@ -200,12 +204,29 @@ impl Machine {
     }
 
     /// Runs code from an instruction to its end.
+    #[inline]
     pub(super) fn run(&mut self, program: &Program, packet: &[u8], start: u32) -> Flow {
+        if self.recorder.is_some() {
+            return self.run_recorded(program, packet, start);
+        }
+        self.run_ops::<false>(program, packet, start)
+    }
+
+    /// The same; with `RECORDED` each instruction is shown to the recorder first.
+    pub(super) fn run_ops<const RECORDED: bool>(
+        &mut self,
+        program: &Program,
+        packet: &[u8],
+        start: u32,
+    ) -> Flow {
         let ops = program.code.ops.as_slice();
         let mut at = start as usize;
         loop {
             let op = ops[at];
             at += 1;
+            if RECORDED {
+                self.observe(program, packet, op);
+            }
             match op {
                 Op::End => return Flow::Done,
                 Op::Jump { target } => at = target as usize,
@@ -301,7 +322,7 @@ impl Machine {
                     return Flow::Drop(DropCause::AssertionFailed);
                 }
             }
-            Op::Log => self.statistics.count_event(Event::LogMessage),
+            Op::Log { .. } => self.statistics.count_event(Event::LogMessage),
             Op::Hash { to, calculation } => {
                 let value = self.calculate(program, packet, calculation);
                 self.write(to, value);

@@ -40,6 +40,7 @@ mod replication;
 mod stages;
 mod statistics;
 mod table;
+mod traced;
 mod value_set;
 mod wide;
 
@@ -63,6 +64,7 @@ pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
 
 use crate::jit::Entries;
 use crate::program::{Program, Slot, ones};
+use crate::trace::Tracing;
 use journal::Journal;
 use machine::Machine;
 use packet::Pool;
@@ -83,6 +85,7 @@ pub struct Pipeline {
     /// Members of the parser value sets as they were written.
     value_sets: Vec<Vec<Vec<FieldMatch>>>,
     pool: Pool,
+    tracing: Tracing,
     /// The drop port as `egress_spec` shows it.
     drop_spec: u64,
     journal: Journal,
@@ -142,6 +145,7 @@ impl Pipeline {
             ports_down: BTreeSet::new(),
             value_sets,
             pool: Pool::default(),
+            tracing: Tracing::default(),
             journal: Journal::default(),
             now_us: 0,
             idle_table: 0,

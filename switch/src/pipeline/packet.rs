@@ -2,6 +2,7 @@
 
 use super::config::{PortId, limits};
 use super::machine::Machine;
+use crate::trace::Mark;
 
 /// A packet on its way from ingress to egress, in the hands of the traffic manager.
 ///
@@ -29,6 +30,8 @@ pub(super) struct Body {
     pub(super) ingress_bytes: u64,
     pub(super) length: u64,
     pub(super) truncate: Option<u64>,
+    /// Which traces want to see it.
+    pub(super) trace: Mark,
 }
 
 impl Queued {

@@ -6,6 +6,7 @@ use super::profile::Profile;
 use super::statistics::{DropCause, Event};
 use super::table::{Bound, Outcome, TableState, action_position, next_after};
 use crate::program::{Case, Checksum, Control, ControlNode, Next, Program, Slot, ones};
+use crate::trace::{TableLookup, TraceEvent};
 
 /// Whether the condition of a checksum holds.
 pub(super) fn applies(
@@ -232,6 +233,17 @@ pub(super) fn look_up<'t>(
     let plan = &program.table_plans[table];
     let state = &mut tables[table];
     let hit = state.index.get(key);
+    if let Some(recorder) = &mut machine.recorder {
+        let entry = hit.and_then(|number| {
+            let entry = state.entries[number as usize].as_ref()?;
+            Some((number, entry.entry.clone()))
+        });
+        recorder.push(TraceEvent::Table(Box::new(TableLookup {
+            table: table as u32,
+            key: key.into(),
+            entry,
+        })));
+    }
     let entry = hit.and_then(|number| state.entries[number as usize].as_mut());
     if let Some(entry) = entry {
         state.hits = state.hits.wrapping_add(1);
@@ -256,14 +268,24 @@ pub(super) fn look_up<'t>(
                     next: bound.next,
                 };
             }
-            Outcome::Member(member) => return find_member(program, table, *member, profiles),
+            Outcome::Member(member) => {
+                machine.record(|| TraceEvent::Member {
+                    member: *member,
+                    group: None,
+                });
+                return find_member(program, table, *member, profiles);
+            }
             Outcome::Group(group) => {
                 if let Some(member) =
                     choose_member(program, table, *group, profiles, machine, packet)
                 {
+                    machine.record(|| TraceEvent::Member {
+                        member,
+                        group: Some(*group),
+                    });
                     return find_member(program, table, member, profiles);
                 }
-                machine.statistics.count_event(Event::EmptyGroup);
+                machine.note_event(Event::EmptyGroup);
             }
         }
     }

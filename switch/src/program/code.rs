@@ -69,6 +69,23 @@ pub(crate) struct Lookahead {
     pub(crate) width: u32,
 }
 
+/// A `log_msg` of the program.
+#[derive(Clone, Debug)]
+pub(crate) struct LogMessage {
+    /// Text with `{}` for each argument.
+    pub(crate) format: String,
+    pub(crate) arguments: Vec<LogArgument>,
+}
+
+/// Words that hold an argument of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogArgument {
+    pub(crate) slot: Slot,
+    pub(crate) limbs: u32,
+    /// In two's complement.
+    pub(crate) signed: bool,
+}
+
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
@@ -342,7 +359,10 @@ pub(crate) enum Op {
     Assert {
         condition: Slot,
     },
-    Log,
+    /// Says a message of the side table; for whoever traces the packet.
+    Log {
+        message: u32,
+    },
 
     Extract {
         header: u32,
@@ -383,6 +403,7 @@ pub(crate) struct Code {
     pub(crate) wide: Vec<WideOp>,
     pub(crate) stack_fields: Vec<StackField>,
     pub(crate) lookaheads: Vec<Lookahead>,
+    pub(crate) log_messages: Vec<LogMessage>,
     /// Initial content of the constants.
     pub(crate) constants: Vec<u64>,
     /// First constant.

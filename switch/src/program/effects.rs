@@ -95,7 +95,7 @@ impl Effects {
 pub(crate) fn effects(layout: &Layout, code: &Code, register_limbs: &[u32], op: Op) -> Effects {
     let mut effects = Effects::default();
     match op {
-        Op::End | Op::Jump { .. } | Op::Loop { .. } | Op::Exit | Op::Log => {}
+        Op::End | Op::Jump { .. } | Op::Loop { .. } | Op::Exit | Op::Log { .. } => {}
         Op::JumpIfZero { condition, .. }
         | Op::JumpIfNonZero { condition, .. }
         | Op::Assert { condition } => effects.read(condition),

@@ -24,6 +24,7 @@ mod json;
 mod layout;
 mod logic;
 mod metadata;
+mod names;
 mod objects;
 mod parser;
 mod primitive;
@@ -41,6 +42,7 @@ pub use description::{
 };
 pub use error::{Problem, ProgramError};
 
+use crate::trace::Stage;
 pub(crate) use calculation::{Algorithm, Calculation, Checksum, InputPart};
 pub(crate) use code::Code;
 pub(crate) use control::{Control, ControlNode, Next, Selector};
@@ -49,6 +51,7 @@ pub(crate) use footprint::Footprint;
 pub(crate) use header_type::{HeaderType, Piece};
 pub(crate) use layout::{FieldRef, Layout, Slot, ones};
 pub(crate) use metadata::{CoreErrors, FieldList, Intrinsics};
+pub(crate) use names::{Names, NodeName};
 pub(crate) use parser::{Case, Parser};
 pub(crate) use table::Table;
 
@@ -92,6 +95,7 @@ pub struct Program {
     pub(crate) digest_lists: BTreeMap<u64, (DigestId, Vec<FieldRef>)>,
     pub(crate) intrinsics: Intrinsics,
     pub(crate) errors: CoreErrors,
+    pub(crate) names: Names,
     pub(crate) footprint: Footprint,
     /// Machine code, once a pipeline has asked for it.
     pub(crate) compiled: OnceLock<Result<crate::jit::Compiled, crate::jit::Refusal>>,
@@ -204,6 +208,22 @@ impl Program {
     /// The digest with a name.
     pub fn digest(&self, name: &str) -> Option<DigestId> {
         position(&self.digests, |digest| digest.name == name).map(DigestId::from_index)
+    }
+
+    /// The condition whose code begins there: its node and the word with its result.
+    pub(crate) fn condition_at(&self, stage: Stage, start: u32) -> Option<(u32, Slot)> {
+        let control = match stage {
+            Stage::Ingress => &self.ingress,
+            Stage::Egress => &self.egress,
+        };
+        (0..)
+            .zip(&control.nodes)
+            .find_map(|(index, node)| match node {
+                ControlNode::Condition { code, result, .. } if *code == start => {
+                    Some((index, *result))
+                }
+                _ => None,
+            })
     }
 
     /// The action profile with a name.

@@ -11,7 +11,7 @@ use super::footprint::Footprint;
 use super::json::Node;
 use super::layout::{FIELD_BITS_MAX, Layout};
 use super::primitive::Objects;
-use super::{Program, arrays, metadata, parser};
+use super::{Program, arrays, metadata, names, parser};
 
 pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
     let document: serde_json::Value = serde_json::from_str(text).map_err(|error| ProgramError {
@@ -167,6 +167,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         digest_lists,
         intrinsics,
         errors,
+        names: names::read(&root)?,
         layout,
         footprint: Footprint::default(),
         compiled: std::sync::OnceLock::new(),

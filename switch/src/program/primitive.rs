@@ -1,7 +1,7 @@
 //! Compiles the primitives of actions.
 
 use super::assemble::{Assembler, Operand};
-use super::code::Op;
+use super::code::{LogArgument, LogMessage, Op};
 use super::error::{Problem, ProgramError};
 use super::expression::{Data, HeaderRef, Value};
 use super::json::Node;
@@ -214,16 +214,46 @@ impl Objects<'_> {
                 assembler.emit(Op::Assert { condition });
                 Ok(())
             }
-            ("log_msg", [_, _]) => {
-                assembler.emit(Op::Log);
-                Ok(())
-            }
+            ("log_msg", [format, arguments]) => self.log_message(assembler, format, arguments),
             ("no_op", []) => Ok(()),
             _ => Err(node.unsupported(
                 format!("primitive \"{name}\" with {} parameters", parameters.len()),
                 SUPPORTED,
             )),
         }
+    }
+
+    fn log_message(
+        &self,
+        assembler: &mut Assembler<'_>,
+        format: &Node<'_>,
+        values: &Node<'_>,
+    ) -> Result<(), ProgramError> {
+        let mut arguments = Vec::new();
+        for node in values.list("value")? {
+            arguments.push(match self.scope.value(&node)? {
+                Value::Logic(logic) => LogArgument {
+                    slot: assembler.logic(&logic, &node)?,
+                    limbs: 1,
+                    signed: false,
+                },
+                _ => {
+                    let operand = assembler.data(&self.scope.data(&node)?, None, &node)?;
+                    LogArgument {
+                        slot: operand.slot,
+                        limbs: operand.limbs,
+                        signed: operand.range.may_be_negative(),
+                    }
+                }
+            });
+        }
+        let message = assembler.code.log_messages.len() as u32;
+        assembler.code.log_messages.push(LogMessage {
+            format: format.member("value")?.string()?.to_owned(),
+            arguments,
+        });
+        assembler.emit(Op::Log { message });
+        Ok(())
     }
 
     fn register(&self, node: &Node<'_>) -> Result<(u32, u32), ProgramError> {

@@ -32,5 +32,6 @@ mod thrift;
 mod thrift_calls;
 mod thrift_client;
 mod tls;
+mod trace;
 #[path = "../wire/mod.rs"]
 mod wire;

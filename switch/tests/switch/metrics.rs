@@ -12,7 +12,7 @@ use super::rig::{DEVICE_ID, PATIENCE, Rig};
 use wormcast_switch::metrics::{CONNECTIONS_MAX, Device, Devices, MetricsServer};
 
 /// Starts a server beside a rig; gives its address.
-async fn serve(rig: &Rig) -> String {
+pub async fn serve(rig: &Rig) -> String {
     let server = rig.server.clone();
     let device = Device {
         id: DEVICE_ID,
@@ -56,7 +56,7 @@ fn number(value: &Value) -> f64 {
 }
 
 /// A frame as a controller sends it: the `packet_out` header with its port, then zeros.
-fn packet_out(port: u16) -> Vec<u8> {
+pub fn packet_out(port: u16) -> Vec<u8> {
     let mut frame = (port << 7).to_be_bytes().to_vec();
     frame.extend([0; 60]);
     frame
@@ -252,7 +252,7 @@ async fn other_requests_are_refused_and_health_is_told() {
     let (head, body) = ask(&address, "GET /secrets").await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
     assert!(
-        body.starts_with("there is no /secrets; there are /metrics, /healthz"),
+        body.starts_with("there is no /secrets; there are /metrics, /healthz, /trace"),
         "{body}"
     );
     let (head, _) = ask(&address, "nonsense").await;

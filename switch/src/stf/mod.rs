@@ -1,0 +1,20 @@
+//! Runs STF scripts, the packet test format of p4c, against the pure pipeline: entries are
+//! added, packets sent in, and what comes out is compared.
+//!
+//! The language is that of `tools/stf` and `backends/bmv2/bmv2stf.py` of p4c, with some
+//! commands more; `switch/docs/stf.md` lists them all.
+
+mod discover;
+mod keys;
+mod names;
+mod report;
+mod runner;
+mod script;
+mod state;
+mod suite;
+mod wire;
+
+pub use discover::{Case, Compiler, discover};
+pub use report::{junit, summary_json};
+pub use runner::{Failure, Passed, run_script};
+pub use suite::{Outcome, RunOptions, Verdict, run_cases};

@@ -1,0 +1,65 @@
+//! The traces that run from the start on: that of `--trace`, and the log's.
+
+use std::error::Error;
+use std::fs::File;
+use std::io;
+
+use crate::command_line::Settings;
+use wormcast_switch::log::{Level, Log};
+use wormcast_switch::trace::{Filter, TraceSink, write_messages_to_log, write_to, write_to_log};
+
+/// Where `--trace` goes.
+enum Output {
+    Console,
+    File(File),
+}
+
+/// The traces of every switch. All of them write to one file.
+pub struct Traces<'s> {
+    settings: &'s Settings,
+    log: Log,
+    output: Output,
+}
+
+impl<'s> Traces<'s> {
+    /// Creates the file, if one is asked for.
+    pub fn new(settings: &'s Settings, log: Log) -> Result<Self, Box<dyn Error>> {
+        let file = settings
+            .trace
+            .as_ref()
+            .and_then(|trace| trace.file.as_ref());
+        let output = match file {
+            None => Output::Console,
+            Some(path) => {
+                let file = File::create(path);
+                let file =
+                    file.map_err(|error| format!("--trace-file {}: {error}", path.display()))?;
+                Output::File(file)
+            }
+        };
+        Ok(Self {
+            settings,
+            log,
+            output,
+        })
+    }
+
+    /// Those of one more switch.
+    pub fn of_switch(&self) -> io::Result<Vec<(Filter, Box<dyn TraceSink>)>> {
+        let mut traces = Vec::new();
+        if let Some(trace) = &self.settings.trace {
+            let sink = match &self.output {
+                Output::Console => write_to(io::stdout(), trace.format)?,
+                Output::File(file) => write_to(file.try_clone()?, trace.format)?,
+            };
+            traces.push((trace.filter.clone(), sink));
+        }
+        if self.log.enabled(Level::Trace) {
+            traces.push((Filter::default(), write_to_log(self.log.clone())?));
+        } else if self.log.enabled(Level::Info) {
+            let sink = write_messages_to_log(self.log.clone())?;
+            traces.push((Filter::messages(), sink));
+        }
+        Ok(traces)
+    }
+}

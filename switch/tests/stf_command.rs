@@ -1,0 +1,104 @@
+//! `wormcast-stf` as a user and a CI run it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_wormcast-stf"))
+        .args(arguments)
+        .output()
+        .expect("it runs")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn programs() -> String {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    programs.display().to_string()
+}
+
+#[test]
+fn all_pass() {
+    let output = run(&["-q", "--jobs", "2", &programs()]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.ends_with(" passed\n") && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
+#[test]
+fn one_that_fails_is_named_with_its_line_and_traced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["good", "wrong", "odd"] {
+        let json = Path::new(&programs()).join("multicast.json");
+        fs::copy(json, at(&format!("{name}.json"))).unwrap();
+    }
+    let packet = "packet 0 0000 0000 00 00\n";
+    fs::write(
+        at("good.stf"),
+        format!("{packet}expect 1 0000 0000 01 00 $\n"),
+    )
+    .unwrap();
+    fs::write(
+        at("wrong.stf"),
+        format!("{packet}expect 1 0000 0000 01 01 $\n"),
+    )
+    .unwrap();
+    fs::write(at("odd.stf"), format!("{packet}\nfly\n")).unwrap();
+    let path = folder.path().display().to_string();
+    let junit = at("report.xml").display().to_string();
+    let output = run(&["--trace", "--junit", &junit, &path]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let wrong = at("wrong.stf").display().to_string();
+    let expected = format!("{wrong}:2: port 1: 000000000100 instead of 000000000101$");
+    assert!(text.contains(&expected), "{text}");
+    assert!(
+        text.contains("[1.1] Transmitting packet of size 6 out of port 1"),
+        "{text}"
+    );
+    let odd = at("odd.stf").display().to_string();
+    assert!(
+        text.contains(&format!("{odd}:3: there is no command `fly`")),
+        "{text}"
+    );
+    assert!(text.ends_with("1 of 3 passed\n"), "{text}");
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(
+        xml.contains("tests=\"3\" failures=\"2\" errors=\"0\""),
+        "{xml}"
+    );
+
+    let output = run(&["--json", "--only", "wrong", &path]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["cases"][0]["line"], 2);
+    assert_eq!(json["cases"][0]["verdict"], "failed");
+}
+
+#[test]
+fn nothing_to_run_is_an_error_of_its_own() {
+    for (arguments, expected) in [
+        (vec!["/no/such/place"], "is no folder and no .stf"),
+        (vec!["-k", "no such name", "tests"], "no script is chosen"),
+    ] {
+        let mut arguments = arguments;
+        let programs = programs();
+        if arguments.last() == Some(&"tests") {
+            arguments.pop();
+            arguments.push(&programs);
+        }
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(expected), "{said}");
+    }
+}
