@@ -65,6 +65,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         drop_port: settings.drop_port,
         priorities: settings.priority_queues,
         seed: settings.seed,
+        engine: settings.engine,
     };
     let tls = settings.tls.settings()?;
     let started = Plan::new(&settings)?.start(log)?;

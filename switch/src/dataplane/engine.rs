@@ -23,16 +23,18 @@ const REPLAY_TURNS_MAX: usize = 1 << 16;
 pub struct Engine {
     pub(super) clock: Clock,
     pub(super) log: Log,
-    settings: SwitchSettings,
+    pub(super) settings: SwitchSettings,
     pub(super) pipeline: Option<Pipeline>,
     pub(super) traffic: TrafficManager,
     /// In the order of `traffic.ports`, which has more.
     pub(super) inputs: Vec<Input>,
     /// Inputs that have, or may have, frames.
-    ready: PortSet,
+    pub(super) ready: PortSet,
     pub(super) no_program: u64,
     pub(super) program_replaced: u64,
     pub(super) packet_outs: u64,
+    /// Inputs were added or removed since the worker last looked.
+    pub(super) inputs_changed: bool,
 }
 
 /// What a turn has done, and what is left.
@@ -76,6 +78,7 @@ impl Engine {
             no_program: 0,
             program_replaced: 0,
             packet_outs: 0,
+            inputs_changed: false,
         }
     }
 
@@ -137,9 +140,12 @@ impl Engine {
             return;
         };
         self.inputs[position].record(self.traffic.unix_us(), frame);
-        match &mut self.pipeline {
-            Some(pipeline) => pipeline.ingress(frame, number, now_us, &mut self.traffic),
-            None => self.no_program += 1,
+        if self.traffic.arrive(position, frame) {
+            match &mut self.pipeline {
+                Some(pipeline) => pipeline.ingress(frame, number, now_us, &mut self.traffic),
+                None => self.no_program += 1,
+            }
+            self.traffic.done();
         }
         for _ in 0..REPLAY_TURNS_MAX {
             if !self.turn(now_us).more {
@@ -251,7 +257,7 @@ impl Engine {
         let Some(pipeline) = &mut self.pipeline else {
             return 0;
         };
-        let allowed = self.traffic.allowed(position);
+        let mut allowed = self.traffic.allowed(position);
         for sent in 0..DRAIN_PACKETS {
             let port = &mut self.traffic.ports[position];
             if !port.has_packet(allowed) || !port.may_send(now_us) {
@@ -266,6 +272,10 @@ impl Engine {
                 enqueue_depth: packet.enqueue_depth,
                 dequeue_depth: packet.dequeue_depth,
             };
+            if let Some(pace) = &mut port.pace {
+                pace.sent(packet.priority, now_us);
+                allowed = self.traffic.allowed(position);
+            }
             self.traffic.left_behind = packet.dequeue_depth;
             self.traffic.resume(packet.item.hold);
             pipeline.egress(packet.item.packet, &dequeue, &mut self.traffic);
@@ -305,7 +315,7 @@ impl Engine {
                     let text = format_args!("port {number}: interface {name} has gone");
                     self.log.write(Level::Warn, text);
                     *ring = None;
-                    self.traffic.ports[position].link = Link::Missing;
+                    self.traffic.ports[position].lose_link();
                 }
                 None => {}
             }
@@ -320,7 +330,8 @@ impl Engine {
         let Source::Interface { index, ring } = &mut input.source else {
             return;
         };
-        let opened = ReceiveRing::open(interface, self.settings.ring_frames)
+        let (frames, mode) = (self.settings.ring_frames, self.settings.receive);
+        let opened = ReceiveRing::open_as(interface, frames, mode)
             .and_then(|ring| Ok((ring, TransmitQueue::open(interface)?)));
         match opened {
             Ok((mut opened, transmit)) => {
@@ -329,7 +340,7 @@ impl Engine {
                 }
                 *index = interface.index();
                 *ring = Some(opened);
-                self.traffic.ports[position].link = Link::Interface(transmit);
+                self.traffic.ports[position].renew_link(transmit);
                 self.traffic.forget_neighbour(position);
                 let text = format_args!(
                     "port {number}: interface {} is open again",
@@ -339,7 +350,7 @@ impl Engine {
             }
             Err(error) => {
                 *ring = None;
-                self.traffic.ports[position].link = Link::Missing;
+                self.traffic.ports[position].lose_link();
                 self.log
                     .write(Level::Warn, format_args!("port {number}: {error}"));
             }

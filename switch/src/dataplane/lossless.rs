@@ -221,9 +221,13 @@ impl TrafficManager {
     /// Queues of a port that may send.
     #[inline]
     pub(super) fn allowed(&self, position: usize) -> PrioritySet {
-        match &self.lossless {
+        let allowed = match &self.lossless {
             None => PrioritySet::ALL,
             Some(lossless) => lossless.flow.allowed(position, self.now_us),
+        };
+        match &self.ports[position].pace {
+            None => allowed,
+            Some(pace) => allowed.without(pace.held(self.now_us)),
         }
     }
 

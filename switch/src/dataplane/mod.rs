@@ -25,6 +25,7 @@ mod plan;
 mod port;
 mod port_set;
 mod replay;
+mod sender;
 mod settings;
 mod snapshot;
 mod start;
@@ -32,6 +33,7 @@ mod traffic;
 mod virtual_fabric;
 mod worker;
 
+pub use changes::{PortStatus, Queues};
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
 pub use detached::{DetachedSwitch, FarEnd};

@@ -68,7 +68,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Both ends of what leads out of the process.
-    fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
+    pub(super) fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
         match &port.attachment {
             Attachment::Interface(name) => {
                 let interface = Interface::find(name)?;
@@ -123,7 +123,10 @@ impl<'a> Opening<'a> {
                 plan.map_err(|error| StartError::Settings(error.to_string()))?
                     .ports[&number.0]
             }
-            None => return Ok(ReceiveRing::open(interface, self.switch.ring_frames)?),
+            None => {
+                let (frames, mode) = (self.switch.ring_frames, self.switch.receive);
+                return Ok(ReceiveRing::open_as(interface, frames, mode)?);
+            }
         };
         let frames = usize::try_from(needed.ring_frames).unwrap_or(usize::MAX);
         let ring = ReceiveRing::open(interface, frames.max(self.switch.ring_frames))?;
@@ -144,7 +147,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Both halves of a port, with what stands between them and the link.
-    fn join(
+    pub(super) fn join(
         &self,
         number: PortId,
         name: String,

@@ -5,10 +5,13 @@ use std::io::BufWriter;
 use std::sync::Arc;
 
 use super::mailbox::Mailbox;
+use super::sender::RemoteOutput;
 use crate::lossless::{FrameHold, PrioritySet};
 use crate::pipeline::{PortId, Queued};
 use crate::ports::transmit::Flushed;
-use crate::ports::{EgressQueue, Impairment, LinkSender, PcapWriter, TokenBucket, TransmitQueue};
+use crate::ports::{
+    EgressQueue, Impairment, LinkSender, Pace, PcapWriter, TokenBucket, TransmitQueue,
+};
 
 /// A capture of one direction of a port.
 pub(super) type Capture = PcapWriter<BufWriter<File>>;
@@ -24,6 +27,8 @@ pub(super) enum Link {
     Memory(LinkOutput),
     /// A capture that frames are written to.
     File(Capture),
+    /// A network interface that another thread sends by.
+    Remote(RemoteOutput),
     /// An interface that is not there at the moment.
     Missing,
     /// The controller.
@@ -47,7 +52,7 @@ impl Link {
     fn has_room(&mut self) -> bool {
         match self {
             Self::Interface(transmit) => !transmit.is_full(),
-            Self::Memory(link) => link.sender.has_room(),
+            Self::Memory(link) | Self::Remote(RemoteOutput { link, .. }) => link.sender.has_room(),
             Self::File(_) | Self::Missing | Self::Cpu | Self::Unattached => true,
         }
     }
@@ -66,6 +71,8 @@ pub(super) struct Port {
     pub(super) queue: EgressQueue<HeldPacket>,
     pub(super) bucket: Option<TokenBucket>,
     pub(super) impairment: Option<Impairment>,
+    /// Packet rates of its queues, if they have some.
+    pub(super) pace: Option<Box<Pace>>,
     pub(super) capture: Option<Capture>,
     /// Its interface was there, up and had a carrier when it was last looked at.
     pub(super) up: bool,
@@ -88,6 +95,7 @@ impl Port {
             queue,
             bucket: None,
             impairment: None,
+            pace: None,
             capture: None,
             up: true,
             no_link: 0,
@@ -130,6 +138,7 @@ impl Port {
     pub(super) fn passes(&mut self, now_us: u64) -> bool {
         self.queue.is_empty()
             && self.bucket.is_none()
+            && self.pace.is_none()
             && self.impairment.is_none()
             && self.may_send(now_us)
     }
@@ -139,7 +148,7 @@ impl Port {
     pub(super) fn send_first(&mut self, frame: &[u8], now_us: u64, unix_us: u64) -> bool {
         let pushed = match &mut self.link {
             Link::Interface(transmit) => transmit.push_first(frame),
-            Link::Memory(link) => {
+            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) => {
                 let pushed = link.sender.has_room() && link.sender.push(frame);
                 link.unannounced |= pushed;
                 pushed
@@ -158,7 +167,7 @@ impl Port {
 
     /// Whether there is, or was, somebody at the other end who could be stopped.
     pub(super) fn has_neighbour(&self) -> bool {
-        !matches!(self.link, Link::Cpu | Link::Unattached)
+        !matches!(self.link, Link::Cpu | Link::File(_) | Link::Unattached)
     }
 
     /// Whether a pause frame finds room.
@@ -194,6 +203,21 @@ impl Port {
         }
     }
 
+    /// The interface has gone. Another thread that sends by it counts that itself.
+    pub(super) fn lose_link(&mut self) {
+        if !matches!(self.link, Link::Remote(_)) {
+            self.link = Link::Missing;
+        }
+    }
+
+    /// The interface was opened again.
+    pub(super) fn renew_link(&mut self, transmit: TransmitQueue) {
+        match &mut self.link {
+            Link::Remote(remote) => remote.renew(transmit),
+            link => *link = Link::Interface(transmit),
+        }
+    }
+
     /// Nothing is here that will be sent without another packet.
     pub(super) fn is_idle(&self) -> bool {
         let holds = |impairment: &Impairment| impairment.next_us().is_some();
@@ -213,7 +237,9 @@ impl Port {
             _ => None,
         };
         let impaired = self.impairment.as_ref().and_then(Impairment::next_us);
-        [retry, rate, impaired].into_iter().flatten().min()
+        let pace = self.pace.as_ref();
+        let pace = pace.and_then(|pace| pace.next_us(self.queue.filled()));
+        [retry, rate, impaired, pace].into_iter().flatten().min()
     }
 
     /// The socket to wait for until it is writable.
@@ -248,7 +274,7 @@ impl Port {
     fn put_on_wire(&mut self, frame: &[u8], unix_us: u64) {
         let pushed = match &mut self.link {
             Link::Interface(transmit) => transmit.push(frame),
-            Link::Memory(link) => {
+            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) => {
                 link.unannounced = true;
                 link.sender.push(frame)
             }
@@ -281,7 +307,7 @@ impl Port {
                     self.retry_at_us = now_us + RETRY_US;
                 }
             }
-            Link::Memory(link) if link.unannounced => {
+            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) if link.unannounced => {
                 link.unannounced = false;
                 link.receiver_mailbox.post(link.receiver_letter);
             }

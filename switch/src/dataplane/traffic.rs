@@ -62,18 +62,12 @@ impl TrafficManager {
         ports: Vec<Port>,
         to_controller: mpsc::Sender<ToController>,
     ) -> Self {
-        let unattached = ports.len() - 1;
-        let highest = ports.iter().map(|port| port.number.0).max().unwrap_or(0);
-        let mut positions = vec![unattached as u16; usize::from(highest) + 1];
-        for (position, port) in ports[..unattached].iter().enumerate() {
-            positions[usize::from(port.number.0)] = position as u16;
-        }
         Self {
+            positions: positions(&ports),
             clock,
             now_us: 0,
             active: PortSet::new(ports.len()),
             ports,
-            positions,
             to_controller,
             packet_ins: 0,
             to_controller_full: 0,
@@ -82,6 +76,13 @@ impl TrafficManager {
             left_behind: 0,
             marked: Vec::new(),
         }
+    }
+
+    /// The ports are others than before, or lead elsewhere. All of them are looked at once.
+    pub(super) fn ports_changed(&mut self) {
+        self.positions = positions(&self.ports);
+        self.active = PortSet::new(self.ports.len());
+        (0..self.ports.len()).for_each(|position| self.active.insert(position));
     }
 
     /// Time begins anew, for the ports' rates too.
@@ -131,6 +132,20 @@ impl TrafficManager {
             Err(_) => self.to_controller_full += 1,
         }
     }
+}
+
+/// The position of each port number that leads somewhere; the last port is that of all
+/// others.
+fn positions(ports: &[Port]) -> Vec<u16> {
+    let unattached = ports.len() - 1;
+    let highest = ports.iter().map(|port| port.number.0).max().unwrap_or(0);
+    let mut positions = vec![unattached as u16; usize::from(highest) + 1];
+    for (position, port) in ports[..unattached].iter().enumerate() {
+        if !matches!(port.link, Link::Unattached) {
+            positions[usize::from(port.number.0)] = position as u16;
+        }
+    }
+    positions
 }
 
 impl TrafficManager {

@@ -61,6 +61,16 @@ struct Member {
 /// No time: nothing is due.
 const NEVER: u64 = u64::MAX;
 
+/// Inputs that are interfaces, as (member, input).
+fn watched<'a>(engines: impl Iterator<Item = &'a Engine>) -> Vec<(usize, usize)> {
+    let of = |(member, engine): (usize, &'a Engine)| {
+        let inputs = engine.inputs.iter().enumerate();
+        let inputs = inputs.filter(|(_, input)| input.is_interface());
+        inputs.map(move |(input, _)| (member, input))
+    };
+    engines.enumerate().flat_map(of).collect()
+}
+
 impl Worker {
     /// `letters` tells what each letter of the mailbox means.
     pub(super) fn new(
@@ -70,13 +80,7 @@ impl Worker {
         mailbox: Arc<Mailbox>,
         commands: mpsc::Receiver<Command>,
     ) -> Self {
-        let watched_of = |(member, engine): (usize, &Engine)| {
-            let is_watched = |input: &super::input::Input| input.is_interface();
-            let inputs = engine.inputs.iter().enumerate();
-            let inputs = inputs.filter(|(_, input)| is_watched(input));
-            inputs.map(|(input, _)| (member, input)).collect::<Vec<_>>()
-        };
-        let watched = engines.iter().enumerate().flat_map(watched_of).collect();
+        let watched = watched(engines.iter());
         let member = |engine| Member {
             engine,
             is_ready: false,
@@ -130,6 +134,10 @@ impl Worker {
                     let engine = &mut self.members[command.engine].engine;
                     engine.traffic.now_us = self.clock.now_us();
                     (command.run)(engine);
+                    if std::mem::take(&mut engine.inputs_changed) {
+                        let engines = self.members.iter().map(|member| &member.engine);
+                        self.watched = watched(engines);
+                    }
                     self.make_ready(command.engine);
                 }
                 Err(mpsc::error::TryRecvError::Empty) => return (ran, true),

@@ -14,7 +14,6 @@ use crate::lossless::{PRIORITIES, PrioritySet, Scheduler, SchedulerKind};
 pub struct EgressQueue<T> {
     queues: Vec<Queue<T>>,
     scheduler: Scheduler,
-    frames_max: usize,
     lossless: PrioritySet,
     frames: usize,
     filled: PrioritySet,
@@ -23,6 +22,7 @@ pub struct EgressQueue<T> {
 #[derive(Debug)]
 struct Queue<T> {
     waiting: VecDeque<Waiting<T>>,
+    frames_max: usize,
     counts: QueueCounts,
 }
 
@@ -78,6 +78,7 @@ impl<T> EgressQueue<T> {
     pub fn new(priorities: u8, frames_max: usize) -> Self {
         let queue = |priority| Queue {
             waiting: VecDeque::new(),
+            frames_max,
             counts: QueueCounts {
                 priority,
                 ..QueueCounts::default()
@@ -88,7 +89,6 @@ impl<T> EgressQueue<T> {
                 .map(queue)
                 .collect(),
             scheduler: Scheduler::new(SchedulerKind::Strict),
-            frames_max,
             lossless: PrioritySet::NONE,
             frames: 0,
             filled: PrioritySet::NONE,
@@ -107,13 +107,27 @@ impl<T> EgressQueue<T> {
         self
     }
 
+    /// How many queues there are.
+    pub fn priorities(&self) -> u8 {
+        self.queues.len() as u8
+    }
+
+    /// Bounds one queue, or all, anew. What is in them stays.
+    pub fn set_frames_max(&mut self, priority: Option<u8>, frames_max: usize) {
+        for queue in &mut self.queues {
+            if priority.is_none_or(|priority| priority == queue.counts.priority) {
+                queue.frames_max = frames_max;
+            }
+        }
+    }
+
     /// Adds a packet of so many bytes; `Err` gives it back if its queue is full. A priority
     /// above the highest counts as the highest.
     pub fn push(&mut self, priority: u8, item: T, bytes: u32, now_us: u64) -> Result<(), T> {
         let priority = usize::from(priority).min(self.queues.len() - 1);
         let queue = &mut self.queues[priority];
         let depth = queue.waiting.len();
-        if depth >= self.frames_max && !self.lossless.contains(priority as u8) {
+        if depth >= queue.frames_max && !self.lossless.contains(priority as u8) {
             queue.counts.tail_drops += 1;
             return Err(item);
         }
@@ -225,6 +239,20 @@ impl<T> EgressQueue<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queues_are_bounded_anew() {
+        let mut queue = EgressQueue::new(2, 1);
+        queue.set_frames_max(Some(1), 3);
+        let pushed = |queue: &mut EgressQueue<u8>, priority| {
+            let tries = std::iter::repeat_with(|| queue.push(priority, 0, 60, 0));
+            tries.take_while(Result::is_ok).count()
+        };
+        assert_eq!((pushed(&mut queue, 0), pushed(&mut queue, 1)), (1, 3));
+        queue.set_frames_max(None, 2);
+        assert_eq!((pushed(&mut queue, 0), pushed(&mut queue, 1)), (1, 0));
+        assert_eq!((queue.len(), queue.priorities()), (5, 2));
+    }
 
     #[test]
     fn serves_in_order_and_tells_depths() {

@@ -1,4 +1,4 @@
-//! Methods for counters, meters, registers and parser value sets.
+//! Methods for counters, meters and registers.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub fn read_rates(rates: &[Value]) -> Result<MeterRates, (MeterError, String)> {
         committed_burst,
         peak_rate,
         peak_burst,
-        excess_burst: None,
+        ..MeterRates::default()
     })
 }
 
@@ -256,11 +256,3 @@ pub fn write_registers(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 pub fn reset_register(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     fill(context, call, |size| Ok(0..size), 0)
 }
-
-/// Value sets.
-pub fn add_to_value_set(_: &mut Context<'_>, _: &Arguments) -> Outcome {
-    Err(Failure::internal("not yet"))
-}
-pub use add_to_value_set as remove_from_value_set;
-pub use add_to_value_set as value_set_members;
-pub use add_to_value_set as clear_value_set;

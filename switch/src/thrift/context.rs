@@ -5,19 +5,9 @@ use std::sync::Arc;
 
 use super::failure::{Failure, TableError};
 use super::multicast::Multicast;
+use crate::dataplane::{PortStatus, Queues};
 use crate::pipeline::{Pipeline, PipelineConfig, PortId};
 use crate::program::{Program, TableId, TableInfo};
-
-/// A port as `show_ports` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortStatus {
-    /// Number.
-    pub number: PortId,
-    /// Name of the interface.
-    pub interface: String,
-    /// Whether frames can pass.
-    pub up: bool,
-}
 
 /// What the interface needs of a switch.
 pub trait Switch {
@@ -52,15 +42,6 @@ pub trait Switch {
     /// # Errors
     /// Why not, in words.
     fn set_queue_rate(&mut self, which: Queues, frames_a_second: u64) -> Result<(), String>;
-}
-
-/// Egress queues that an operation is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queues {
-    /// One port, or all there are.
-    pub port: Option<PortId>,
-    /// One priority, or all.
-    pub priority: Option<u8>,
 }
 
 /// What the switch says of itself.

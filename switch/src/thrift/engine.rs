@@ -1,7 +1,7 @@
 //! The data plane as the Thrift interface sees it.
 
-use super::context::{PortStatus, Queues, Switch};
-use crate::dataplane::Engine;
+use super::context::Switch;
+use crate::dataplane::{Engine, PortStatus, Queues};
 use crate::pipeline::{Pipeline, PortId};
 
 impl Switch for Engine {

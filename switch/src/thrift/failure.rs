@@ -245,8 +245,8 @@ impl From<ControlError> for Failure {
             ControlError::NotFound { .. } => TableError::InvalidHandle,
             ControlError::InvalidArgument { .. } => TableError::Error,
             ControlError::ResourceExhausted { .. } => TableError::Full,
+            ControlError::InUse { .. } => TableError::Error,
             ControlError::Immutable { .. } => TableError::ImmutableTableEntries,
-            ControlError::InUse { .. } => TableError::MemberStillUsed,
         };
         code.because(error.to_string())
     }

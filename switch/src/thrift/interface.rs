@@ -8,7 +8,7 @@ use super::arguments::Arguments;
 use super::context::Context;
 use super::failure::{Application, Failure, Outcome};
 use super::wire::{Message, MessageKind, Type, Value};
-use super::{arrays, config, multicast, profiles, saved_state, tables, target};
+use super::{arrays, config, multicast, profiles, saved_state, tables, target, value_sets};
 
 /// A method of a service.
 pub struct Method {
@@ -121,10 +121,10 @@ pub const METHODS: &[Method] = &[
     standard("bm_register_write", &[I4, S, I4, I8], arrays::write_register),
     standard("bm_register_write_range", &[I4, S, I4, I4, I8], arrays::write_registers),
     standard("bm_register_reset", &[I4, S], arrays::reset_register),
-    standard("bm_parse_vset_add", &[I4, S, S], arrays::add_to_value_set),
-    standard("bm_parse_vset_remove", &[I4, S, S], arrays::remove_from_value_set),
-    standard("bm_parse_vset_get", &[I4, S], arrays::value_set_members),
-    standard("bm_parse_vset_clear", &[I4, S], arrays::clear_value_set),
+    standard("bm_parse_vset_add", &[I4, S, S], value_sets::add),
+    standard("bm_parse_vset_remove", &[I4, S, S], value_sets::remove),
+    standard("bm_parse_vset_get", &[I4, S], value_sets::members),
+    standard("bm_parse_vset_clear", &[I4, S], value_sets::clear),
     standard("bm_dev_mgr_add_port", &[S, I4, S], target::add_port),
     standard("bm_dev_mgr_remove_port", &[I4], target::remove_port),
     standard("bm_dev_mgr_show_ports", &[], target::ports),

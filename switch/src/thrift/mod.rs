@@ -21,9 +21,10 @@ mod saved_state;
 mod server;
 mod tables;
 mod target;
+mod value_sets;
 mod wire;
 
-pub use context::{Context, Identity, PortStatus, Queues, State, Switch};
+pub use context::{Context, Identity, State, Switch};
 pub use interface::{METHODS, Method, answer};
 pub use server::{CONNECTIONS_MAX, ThriftServer};
 pub use wire::{Message, MessageKind, Type, Value, WireError};

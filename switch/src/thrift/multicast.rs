@@ -225,7 +225,7 @@ fn read_map(map: &[u8], most: usize) -> Result<Numbers, Failure> {
 /// `bm_mc_mgrp_create`.
 pub fn create_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let id = call.integer(1);
-    let group = u16::try_from(id).map(u32::from);
+    let group = u32::try_from(id);
     let group = group.map_err(|_| {
         MulticastError::InvalidGroup.because(format!("group {id}; valid: 1 to 65535"))
     })?;

@@ -80,15 +80,12 @@ impl Profile<'_> {
         })
     }
 
-    fn group(&self, handle: i64) -> Result<Group, Failure> {
+    /// A group: its id, its members and the greatest size it was given.
+    fn group(&self, handle: i64) -> Result<(u32, Vec<GroupMember>, u32), Failure> {
         let id = group_id(handle);
         let mut groups = self.pipeline.groups(self.id);
         let group = groups.find(|(candidate, ..)| *candidate == id);
-        let group = group.map(|(id, members, max_size)| Group {
-            id,
-            members: members.to_vec(),
-            max_size,
-        });
+        let group = group.map(|(id, members, max_size)| (id, members.to_vec(), max_size));
         group.ok_or_else(|| {
             TableError::InvalidGroupHandle.because(format!("there is no group {handle}"))
         })
@@ -105,17 +102,6 @@ impl Profile<'_> {
                 entries.any(|(_, entry)| entry.action == *action)
             })
     }
-}
-
-/// A group as it is kept.
-struct Group {
-    id: u32,
-    members: Vec<GroupMember>,
-    max_size: u32,
-}
-
-fn is_member(members: &[GroupMember], id: u32) -> bool {
-    members.iter().any(|member| member.member == id)
 }
 
 /// The lowest id from 1 on that is not in an ascending list.
@@ -145,7 +131,7 @@ pub fn delete_member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = profile(context, call)?;
     let (id, _) = profile.member(call.integer(2))?;
     let mut groups = profile.pipeline.groups(profile.id);
-    let grouped = groups.any(|(_, members, _)| is_member(members, id));
+    let grouped = groups.any(|(_, members, _)| has_member(members, id));
     drop(groups);
     if grouped || profile.is_used(&EntryAction::Member(id)) {
         let why = format!("member {} is in use", call.integer(2));
@@ -175,7 +161,7 @@ pub fn create_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_act_prof_delete_group`.
 pub fn delete_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
-    let id = profile.group(call.integer(2))?.id;
+    let (id, ..) = profile.group(call.integer(2))?;
     if profile.is_used(&EntryAction::Group(id)) {
         let why = format!("group {} is in use", call.integer(2));
         return Err(TableError::GroupStillUsed.because(why));
@@ -188,15 +174,15 @@ pub fn delete_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 pub fn join_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
     let (member, _) = profile.member(call.integer(2))?;
-    let mut group = profile.group(call.integer(3))?;
-    if is_member(&group.members, member) {
+    let (group, mut members, max_size) = profile.group(call.integer(3))?;
+    if has_member(&members, member) {
         let why = format!("member {} is in the group", call.integer(2));
         return Err(TableError::MemberAlreadyInGroup.because(why));
     }
-    group.members.push(GroupMember::new(member));
-    let (id, members) = (group.id, &group.members);
-    let pipeline = profile.pipeline;
-    pipeline.modify_group(profile.id, id, members, group.max_size)?;
+    members.push(GroupMember::new(member));
+    profile
+        .pipeline
+        .modify_group(profile.id, group, &members, max_size)?;
     Ok(None)
 }
 
@@ -204,21 +190,25 @@ pub fn join_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 pub fn leave_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
     let (member, _) = profile.member(call.integer(2))?;
-    let mut group = profile.group(call.integer(3))?;
-    if !is_member(&group.members, member) {
+    let (group, mut members, max_size) = profile.group(call.integer(3))?;
+    if !has_member(&members, member) {
         let why = format!("member {} is not in the group", call.integer(2));
         return Err(TableError::MemberNotInGroup.because(why));
     }
-    group.members.retain(|candidate| candidate.member != member);
-    let (id, members) = (group.id, &group.members);
-    let pipeline = profile.pipeline;
-    pipeline.modify_group(profile.id, id, members, group.max_size)?;
+    members.retain(|candidate| candidate.member != member);
+    profile
+        .pipeline
+        .modify_group(profile.id, group, &members, max_size)?;
     Ok(None)
 }
 
 fn write_member(program: &Program, id: u32, action: &ActionCall) -> Value {
     let (name, data) = write_call(program, action);
     Value::Struct(vec![(1, handle_of(id)), (2, name), (3, data)])
+}
+
+fn has_member(members: &[GroupMember], id: u32) -> bool {
+    members.iter().any(|member| member.member == id)
 }
 
 fn write_group(id: u32, members: &[GroupMember]) -> Value {
@@ -256,8 +246,8 @@ pub fn groups(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_act_prof_get_group`.
 pub fn group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let profile = selecting(context, call)?;
-    let group = profile.group(call.integer(2))?;
-    Ok(Some(write_group(group.id, &group.members)))
+    let (id, members, _) = profile.group(call.integer(2))?;
+    Ok(Some(write_group(id, &members)))
 }
 
 #[cfg(test)]

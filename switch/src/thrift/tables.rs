@@ -308,8 +308,8 @@ fn action_entry(table: &Table<'_>, action: &EntryAction) -> Value {
         }
         EntryAction::Member(id) => vec![(1, Value::I32(2)), (4, handle_of(*id))],
         EntryAction::Group(id) => vec![(1, Value::I32(3)), (5, handle_of(*id))],
-        // The group that stands for a set of actions has no handle of its own.
-        EntryAction::Set(_) => vec![(1, Value::I32(3))],
+        // A set of actions that came with its entry over P4Runtime; it has no handle.
+        EntryAction::Set(_) => vec![(1, Value::I32(3)), (5, Value::I32(-1))],
     };
     Value::Struct(fields)
 }

@@ -1,9 +1,10 @@
 //! Methods of `simple_switch`: mirroring sessions, egress queues, time; and ports.
 
 use super::arguments::{Arguments, integer};
-use super::context::{Context, Queues};
+use super::context::Context;
 use super::failure::{Failure, MirrorError, Outcome, PortError};
 use super::wire::{Type, Value};
+use crate::dataplane::Queues;
 use crate::pipeline::{CloneSession, PortId, Replica};
 
 /// Highest number of a port.
@@ -18,8 +19,8 @@ fn port(number: i64) -> Result<PortId, String> {
 
 fn session_id(call: &Arguments) -> Result<u32, Failure> {
     let id = call.integer(0);
-    u16::try_from(id).map(u32::from).map_err(|_| {
-        let why = format!("mirroring session {id}; valid: 0 to 65535");
+    u32::try_from(id).map_err(|_| {
+        let why = format!("mirroring session {id}; it cannot be below 0");
         MirrorError::NotFound.because(why)
     })
 }
@@ -44,11 +45,11 @@ fn session(egress: Option<i64>, group: Option<i64>) -> Result<CloneSession, Fail
             instance: 0,
         });
     }
-    session.group = match group.map(u32::try_from) {
-        None => None,
-        Some(Ok(group)) => Some(group),
-        Some(Err(_)) => return Err(Failure::internal("a multicast group below 0")),
-    };
+    if let Some(group) = group {
+        let valid = u32::try_from(group);
+        let valid = valid.map_err(|_| Failure::internal(format!("multicast group {group}")));
+        session.group = Some(valid?);
+    }
     Ok(session)
 }
 
@@ -107,7 +108,8 @@ pub fn get_session(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let session = find(context, call)?;
     let port = only_port(&session).map(|port| (1, Value::I32(port)));
     let group = session.group.map(|group| (2, Value::I32(group as i32)));
-    Ok(Some(Value::Struct(port.into_iter().chain(group).collect())))
+    let fields = port.into_iter().chain(group).collect();
+    Ok(Some(Value::Struct(fields)))
 }
 
 /// `mirroring_mapping_get_egress_port`, the older form; −1 where there is none.

@@ -21,7 +21,7 @@ use wormcast_switch::p4rt::proto::p4::v1::{
 };
 use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings};
 use wormcast_switch::pipeline::{PipelineConfig, PortId};
-use wormcast_switch::ports::ImpairmentTable;
+use wormcast_switch::ports::{ImpairmentTable, ReceiveMode};
 
 pub const DEVICE_ID: u64 = 7;
 pub const CPU_PORT: u16 = 510;
@@ -40,6 +40,7 @@ pub fn settings() -> SwitchSettings {
         queue_frames: 1024,
         queueing: QueueSettings::default(),
         ring_frames: 64,
+        receive: ReceiveMode::default(),
         port_rate: None,
         impairments: ImpairmentTable::default(),
         capture_directory: None,
@@ -60,8 +61,12 @@ impl Rig {
     }
 
     pub async fn start_with(settings: &SwitchSettings) -> Self {
-        let settings = DataplaneSettings::single(settings.clone(), 1);
-        let (dataplane, from_dataplane) = Dataplane::start(&settings, Log::off()).unwrap();
+        Self::start_as(&DataplaneSettings::single(settings.clone(), 1)).await
+    }
+
+    /// The first of these switches, which has the device id of the tests.
+    pub async fn start_as(settings: &DataplaneSettings) -> Self {
+        let (dataplane, from_dataplane) = Dataplane::start(settings, Log::off()).unwrap();
         let handle = dataplane.handle(DEVICE_ID).unwrap();
         let (_, from_dataplane) = from_dataplane.into_iter().next().unwrap();
         let server_settings = ServerSettings {
