@@ -1,19 +1,26 @@
-//! Packets a second that the pure engine forwards on one core: the data plane of this
-//! repository, without ports or queues. Counted against the processor time of the thread,
+//! Packets a second that the pure engine forwards on one core, without ports or queues,
+//! compiled and interpreted. Counted against the processor time of the thread,
 //! so that other work on the machine does not count.
 //!
-//!     cargo run --release --example engine_rate [-- PROGRAM.json] [--seconds N]
+//!     cargo run --release --example engine_rate [-- --seconds N] [--case NAME] [--json]
+//!
+//! Cases: l2 is `bench/switch/programs/l2.json`; the others are worms of the data plane of
+//! this repository, `tree` one that leaves by seven ports. `--packets N` runs so many and
+//! ends, for counting instructions. `--queued` takes every packet through a queue.
+
+#[path = "../tests/worms/mod.rs"]
+mod worms;
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wormcast_switch::pipeline::{
-    ActionCall, Bits, DequeueInfo, EmitSink, EntryAction, FieldMatch, Pipeline, PipelineConfig,
-    PortId, Queued, Replica, TableEntry, TrafficSink,
+    Bits, DequeueInfo, EmitSink, Engine, Pipeline, PipelineConfig, PortId, Queued, TrafficSink,
 };
 use wormcast_switch::program::{DigestId, Program};
+use worms::{insert, set_up, worm};
 
 /// Rounds a measurement is cut into; the spread is that of the rounds.
 const ROUNDS: usize = 10;
@@ -57,98 +64,89 @@ fn processor_time() -> Duration {
     Duration::from_nanos(time_ns.expect("a kernel with scheduler statistics"))
 }
 
-/// Internet checksum (RFC 1071).
-fn checksum(bytes: &[u8]) -> u16 {
-    let mut sum: u32 = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
-        .sum();
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
+/// What is measured: a packet, and how many leave for each that comes in.
+struct Case {
+    name: &'static str,
+    program: &'static str,
+    packet: Vec<u8>,
+    copies: u64,
 }
 
-/// A worm frame (protocol/SPEC.md §1–2).
-fn worm(kind: u8, route: &[u8], frame_bytes: usize) -> Vec<u8> {
-    let mut header = vec![
-        0x10 | kind,
-        0x06,
-        route.len() as u8,
-        0,
-        0,
-        5,
-        0,
-        1,
-        0x88,
-        0xb6,
-        0,
-        0,
-    ];
-    header.extend_from_slice(route);
-    let sum = checksum(&header).to_be_bytes();
-    header[10..12].copy_from_slice(&sum);
-    let mut frame = vec![3, 0x57, 0x4f, 0x52, 0x4d, 0, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
-    frame.extend_from_slice(&header);
-    frame.resize(frame_bytes.max(frame.len()), 0xa5);
-    frame
-}
-
-fn insert(pipeline: &mut Pipeline, table: &str, action: &str, key: u64, arguments: &[u64]) {
-    let program = Arc::clone(pipeline.program());
-    let table = program.table(table).expect("a table of the data plane");
-    let action = program
-        .table_action(table, action)
-        .expect("an action of the table");
-    let entry = TableEntry {
-        key: vec![FieldMatch::Exact(Bits::from_u64(key))],
-        priority: 0,
-        action: EntryAction::Call(ActionCall {
-            action,
-            arguments: arguments
-                .iter()
-                .map(|&value| Bits::from_u64(value))
-                .collect(),
-        }),
+fn cases() -> Vec<Case> {
+    let of_worms = |name, packet, copies| Case {
+        name,
+        program: "p4src/compiled/wormcast.json",
+        packet,
+        copies,
     };
-    pipeline.insert_entry(table, &entry).expect("a valid entry");
+    let tree = [1, 2, 0, 0, 4, 0, 6, 2, 1, 0, 0xff];
+    let wide_tree: Vec<u8> = (1..8).flat_map(|port| [port, 0]).chain([0xff]).collect();
+    let mut long = vec![5];
+    long.extend_from_slice(&[7; 31]);
+    let mut frame = vec![2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
+    frame.resize(64, 0xa5);
+    vec![
+        Case {
+            name: "l2",
+            program: "bench/switch/programs/l2.json",
+            packet: frame,
+            copies: 1,
+        },
+        of_worms("unicast", worm(0, &[5, 3, 1], 64), 1),
+        of_worms("unicast-1500", worm(0, &[5, 3, 1], 1500), 1),
+        of_worms("unicast-32-hops", worm(0, &long, 256), 1),
+        of_worms("tree-3", worm(1, &tree, 256), 3),
+        of_worms("tree", worm(1, &wide_tree, 256), 7),
+    ]
 }
 
-fn set_up(pipeline: &mut Pipeline) {
-    for port in 0..8u16 {
-        insert(
-            pipeline,
-            "ingress.ports",
-            "ingress.port_known",
-            u64::from(port),
-            &[],
-        );
+fn load(path: &str, engine: Engine) -> (Pipeline, Duration) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let program = Arc::new(Program::from_json(&text).unwrap_or_else(|error| panic!("{error}")));
+    let start = processor_time();
+    let config = PipelineConfig {
+        engine,
+        ..PipelineConfig::default()
+    };
+    let mut pipeline = Pipeline::new(program, config);
+    let made = processor_time() - start;
+    assert_eq!(pipeline.engine(), engine, "{:?}", pipeline.engine_refusal());
+    if path.ends_with("l2.json") {
+        for address in 0..256 {
+            let key = 0x0200_0000_0000 + address;
+            insert(
+                &mut pipeline,
+                "ingress.addresses",
+                "ingress.forward",
+                key,
+                &[5],
+            );
+        }
+    } else {
+        set_up(&mut pipeline);
     }
-    for set in 1..256u16 {
-        let replicas: Vec<Replica> = (0..8)
-            .filter(|port| set >> port & 1 == 1)
-            .map(|port| Replica {
-                port: PortId(port),
-                instance: 1,
-            })
-            .collect();
-        pipeline
-            .insert_multicast_group(0x100 + u32::from(set), &replicas)
-            .expect("a valid group");
-        let group = u64::from(0x100 + set);
-        insert(
-            pipeline,
-            "ingress.tree_sets",
-            "ingress.replicate",
-            u64::from(set),
-            &[group],
-        );
+    (pipeline, made)
+}
+
+/// Sends one packet through, and what the sink has queued of it.
+fn forward(pipeline: &mut Pipeline, packet: &[u8], now_us: u64, sink: &mut Counting) {
+    pipeline.ingress(packet, PortId(0), now_us, sink);
+    while let Some(queued) = sink.queue.pop_front() {
+        let info = DequeueInfo {
+            enqueued_us: now_us,
+            dequeued_us: now_us,
+            ..DequeueInfo::default()
+        };
+        pipeline.egress(queued, &info, sink);
     }
 }
 
-fn measure(pipeline: &mut Pipeline, name: &str, packet: &[u8], copies: u64, length: Duration) {
+/// Packets a second of each round, in thousands, ascending.
+fn rates(pipeline: &mut Pipeline, case: &Case, settings: &Settings) -> Vec<f64> {
     let mut sink = Counting {
-        passes: true,
+        passes: !settings.queued,
         ..Counting::default()
     };
     let mut rates = Vec::new();
@@ -160,84 +158,101 @@ fn measure(pipeline: &mut Pipeline, name: &str, packet: &[u8], copies: u64, leng
         let elapsed = loop {
             for _ in 0..PACKETS_PER_ROUND_CHECK {
                 now_us += 1;
-                pipeline.ingress(packet, PortId(0), now_us, &mut sink);
-                while let Some(queued) = sink.queue.pop_front() {
-                    let info = DequeueInfo {
-                        enqueued_us: now_us,
-                        dequeued_us: now_us,
-                        ..DequeueInfo::default()
-                    };
-                    pipeline.egress(queued, &info, &mut sink);
-                }
+                forward(pipeline, &case.packet, now_us, &mut sink);
                 packets += 1;
             }
-            if start.elapsed() >= length / ROUNDS as u32 {
+            let done = match settings.packets {
+                Some(wanted) => packets >= wanted / ROUNDS as u64,
+                None => start.elapsed() >= settings.length / ROUNDS as u32,
+            };
+            if done {
                 break processor_time() - start_time;
             }
         };
+        let copies = case.copies;
         assert_eq!(sink.frames, packets * copies, "{:?}", pipeline.statistics());
         sink.frames = 0;
         rates.push(packets as f64 / elapsed.as_secs_f64() / 1000.0);
     }
     rates.sort_by(f64::total_cmp);
-    println!(
-        "{name:<34} {:>7.0} kpps median, {:.0} to {:.0} ({:.0} ns a packet)",
-        rates[ROUNDS / 2],
-        rates[0],
-        rates[ROUNDS - 1],
-        1e6 / rates[ROUNDS / 2]
-    );
+    rates
+}
+
+struct Settings {
+    length: Duration,
+    packets: Option<u64>,
+    queued: bool,
+    json: bool,
+    engines: Vec<Engine>,
+    case: Option<String>,
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings {
+        length: Duration::from_secs(1),
+        packets: None,
+        queued: false,
+        json: false,
+        engines: vec![Engine::Compiled, Engine::Interpreted],
+        case: None,
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().unwrap_or_default();
+        match argument.as_str() {
+            "--seconds" => {
+                let seconds = value().parse().expect("--seconds takes a number");
+                settings.length = Duration::from_secs_f64(seconds);
+            }
+            "--packets" => {
+                settings.packets = Some(value().parse().expect("--packets takes a number"));
+            }
+            "--case" => settings.case = Some(value()),
+            "--engine" => {
+                settings.engines = match value().as_str() {
+                    "compiled" => vec![Engine::Compiled],
+                    "interpreted" => vec![Engine::Interpreted],
+                    other => panic!("--engine {other}: compiled or interpreted"),
+                }
+            }
+            "--queued" => settings.queued = true,
+            "--json" => settings.json = true,
+            other => panic!(
+                "{other}: --seconds N, --packets N, --case NAME, --engine compiled|interpreted, \
+                 --queued, --json"
+            ),
+        }
+    }
+    settings
 }
 
 fn main() {
-    let mut path: PathBuf =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/compiled/wormcast.json");
-    let mut seconds = 5.0;
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        if argument == "--seconds" {
-            let value = arguments.next().unwrap_or_default();
-            seconds = value.parse().expect("--seconds takes a number");
-        } else {
-            path = argument.into();
+    let settings = settings();
+    for case in cases() {
+        if settings.case.as_ref().is_some_and(|name| name != case.name) {
+            continue;
+        }
+        for &engine in &settings.engines {
+            let (mut pipeline, made) = load(case.program, engine);
+            let rates = rates(&mut pipeline, &case, &settings);
+            let (median, least, most) = (rates[ROUNDS / 2], rates[0], rates[ROUNDS - 1]);
+            let name = case.name;
+            let engine = format!("{engine:?}").to_lowercase();
+            let (nanoseconds, made_ms) = (1e6 / median, made.as_secs_f64() * 1e3);
+            if settings.json {
+                println!(
+                    "{{\"case\": \"{name}\", \"engine\": \"{engine}\", \"queued\": {}, \
+                     \"copies\": {}, \"kpps_median\": {median:.1}, \"kpps_least\": {least:.1}, \
+                     \"kpps_most\": {most:.1}, \"ns_per_packet\": {nanoseconds:.1}, \
+                     \"load_ms\": {made_ms:.2}}}",
+                    settings.queued, case.copies
+                );
+            } else {
+                println!(
+                    "{name:<16} {engine:<11} {median:>7.0} kpps median, {least:.0} to {most:.0} \
+                     ({nanoseconds:.0} ns a packet; made in {made_ms:.1} ms)"
+                );
+            }
         }
     }
-    let text = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let program = Arc::new(Program::from_json(&text).unwrap_or_else(|error| panic!("{error}")));
-    let mut pipeline = Pipeline::new(program, PipelineConfig::default());
-    set_up(&mut pipeline);
-    let length = Duration::from_secs_f64(seconds / 4.0);
-    let unicast = |bytes| worm(0, &[5, 3, 1], bytes);
-    measure(
-        &mut pipeline,
-        "UNICAST, 3 hops left, 64 bytes",
-        &unicast(64),
-        1,
-        length,
-    );
-    measure(
-        &mut pipeline,
-        "UNICAST, 3 hops left, 1500 bytes",
-        &unicast(1500),
-        1,
-        length,
-    );
-    let tree = [1, 2, 0, 0, 4, 0, 6, 2, 1, 0, 0xff];
-    measure(
-        &mut pipeline,
-        "TREE, 3 branches, 256 bytes",
-        &worm(1, &tree, 256),
-        3,
-        length,
-    );
-    let mut long = vec![5];
-    long.extend_from_slice(&[7; 31]);
-    measure(
-        &mut pipeline,
-        "UNICAST, 32 hops left, 256 bytes",
-        &worm(0, &long, 256),
-        1,
-        length,
-    );
 }

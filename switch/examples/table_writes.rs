@@ -176,6 +176,7 @@ fn start(runtime: &Runtime, device_id: u64) -> Outcome<String> {
             queue_frames: 64,
             queueing: QueueSettings::default(),
             ring_frames: 64,
+            receive: Default::default(),
             port_rate: None,
             impairments: ImpairmentTable::default(),
             capture_directory: None,

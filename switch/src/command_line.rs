@@ -10,10 +10,10 @@ use crate::compatibility::{DropIn, Personality, Unsupported, WithoutEffect};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
-use wormcast_switch::p4rt::Address;
-use wormcast_switch::pipeline::PortId;
+use wormcast_switch::p4rt::{Address, TlsArguments};
+use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
-use wormcast_switch::ports::{BitRate, ImpairmentTable};
+use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
 
 /// Highest port number: v1model has nine bits for it.
 const PORT_MAX: u16 = 511;
@@ -58,9 +58,14 @@ struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interface", "device_id"])]
     fabric: Option<PathBuf>,
 
-    /// Threads that move frames; the switches of a fabric are spread over them
+    /// Threads that move frames: the switches of a fabric are spread over them; those that
+    /// have no switch send its frames
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     workers: u16,
+
+    /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
+    #[arg(long, value_name = "HOW", default_value = "compiled")]
+    engine: Engine,
 
     /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
     /// [default: 0.0.0.0:9559]
@@ -87,6 +92,11 @@ struct Arguments {
     /// Frames that may wait to be received, for each port
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(RING_FRAMES_MIN as i64..=RING_FRAMES_MAX as i64))]
     ring_frames: u32,
+
+    /// How frames are received: v2 (each at once) or v3 (many at once, up to 1 ms late: more
+    /// frames a second)
+    #[arg(long, value_name = "HOW", default_value_t)]
+    receive: ReceiveMode,
 
     /// Rate of each port, so that packets queue in the switch (like 100mbit)
     #[arg(long, value_name = "RATE")]
@@ -137,6 +147,9 @@ struct Arguments {
     #[arg(long)]
     json_version: bool,
 
+    #[command(flatten, next_help_heading = "TLS")]
+    tls: TlsArguments,
+
     #[command(flatten)]
     lossless: LosslessArguments,
 
@@ -163,8 +176,12 @@ pub struct Settings {
     pub fabric: Option<PathBuf>,
     /// Threads that move frames.
     pub workers: usize,
+    /// How packets are run.
+    pub engine: Engine,
     /// Where the P4Runtime server listens.
     pub address: Address,
+    /// Whether it speaks TLS, and with which files.
+    pub tls: TlsArguments,
     /// Whether there has to be one.
     pub p4runtime: P4Runtime,
     /// Port that leads to the controller.
@@ -179,6 +196,8 @@ pub struct Settings {
     pub queueing: QueueSettings,
     /// Frames in a receive ring.
     pub ring_frames: usize,
+    /// How frames are received.
+    pub receive: ReceiveMode,
     /// Rate of each port.
     pub port_rate: Option<BitRate>,
     /// Impairments.
@@ -365,6 +384,12 @@ impl Arguments {
             }
         }
         let mut notes = self.without_effect.notes();
+        if self.workers > 1 && self.fabric.is_none() && queueing.lossless.is_some() {
+            notes.push(
+                "--workers has no effect on a single lossless switch, which sends itself"
+                    .to_owned(),
+            );
+        }
         if self.no_p4 && self.json.is_some() {
             notes.push("the program is ignored because of --no-p4".to_owned());
         }
@@ -374,6 +399,7 @@ impl Arguments {
             device_id: self.device_id,
             fabric: self.fabric,
             workers: usize::from(self.workers),
+            engine: self.engine,
             p4runtime: match (&self.grpc_server_addr, personality) {
                 (Some(_), _) => P4Runtime::Needed,
                 (None, Personality::SimpleSwitch) => P4Runtime::None,
@@ -385,6 +411,7 @@ impl Arguments {
             address: self
                 .grpc_server_addr
                 .unwrap_or_else(|| Address::Tcp(DEFAULT_ADDRESS.to_owned())),
+            tls: self.tls,
             cpu_port: self.cpu_port.map(PortId),
             drop_port: PortId(self.drop_port),
             priority_queues: self
@@ -393,6 +420,7 @@ impl Arguments {
             queue_frames: self.queue_frames as usize,
             queueing,
             ring_frames: self.ring_frames as usize,
+            receive: self.receive,
             port_rate: self.port_rate,
             impairments,
             seed: self.seed,
@@ -553,6 +581,11 @@ mod tests {
                 "--impair names port 3: with --fabric",
             ),
             ("--no-p4 --workers 0", "0 is not in 1..=64"),
+            (
+                "--no-p4 --engine fast",
+                "`fast` is not an engine: compiled or interpreted",
+            ),
+            ("--no-p4 --receive v4", "`v4` is not a way to receive: v2"),
             ("--no-p4 --port-rate 7", "`7` is not a rate"),
             (
                 "--no-p4 --pcap=/no/such/place",
@@ -569,8 +602,8 @@ mod tests {
                 "cannot be used with",
             ),
             (
-                "--no-p4 --grpc-server-ssl",
-                "--grpc-server-ssl is not supported: TLS",
+                "--no-p4 --grpc-server-cert",
+                "a value is required for '--grpc-server-cert",
             ),
             (
                 "--no-p4 --grpc-server-addr 9559",
@@ -584,6 +617,22 @@ mod tests {
             let text = error(arguments);
             assert!(text.contains(expected), "{arguments}: {text}");
         }
+    }
+
+    #[test]
+    fn options_of_tls() {
+        let settings = run(
+            "--no-p4 --grpc-server-ssl --grpc-server-cert c --grpc-server-key k \
+             --grpc-server-cacert a --grpc-server-with-client-auth",
+        );
+        let expected = TlsArguments {
+            ssl: true,
+            authority: Some("a".into()),
+            certificate: Some("c".into()),
+            key: Some("k".into()),
+            client_auth: true,
+        };
+        assert_eq!(settings.tls, expected);
     }
 
     #[test]

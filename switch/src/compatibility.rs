@@ -117,21 +117,6 @@ pub struct Unsupported {
     /// Not supported: frames come from interfaces or captures
     #[arg(long, value_name = "ADDR")]
     dp_grpc_server_addr: Option<String>,
-    /// Not supported: listen on unix:/path or on the loopback, or put a proxy in front
-    #[arg(long)]
-    grpc_server_ssl: bool,
-    /// Not supported, see --grpc-server-ssl
-    #[arg(long, value_name = "FILE")]
-    grpc_server_cacert: Option<PathBuf>,
-    /// Not supported, see --grpc-server-ssl
-    #[arg(long, value_name = "FILE")]
-    grpc_server_cert: Option<PathBuf>,
-    /// Not supported, see --grpc-server-ssl
-    #[arg(long, value_name = "FILE")]
-    grpc_server_key: Option<PathBuf>,
-    /// Not supported, see --grpc-server-ssl
-    #[arg(long)]
-    grpc_server_with_client_auth: bool,
 }
 
 impl WithoutEffect {
@@ -160,27 +145,12 @@ impl Unsupported {
     /// Why the first of them that was given is refused.
     pub fn refusal(&self) -> Option<String> {
         let elsewhere = "frames come from interfaces (-i) or captures (--use-files)";
-        let no_tls = "TLS is not built in; listen on unix:/path or on the loopback, \
-                      or put a proxy in front";
         let given = [
             ("packet-in", self.packet_in.is_some(), elsewhere),
             (
                 "dp-grpc-server-addr",
                 self.dp_grpc_server_addr.is_some(),
                 elsewhere,
-            ),
-            ("grpc-server-ssl", self.grpc_server_ssl, no_tls),
-            (
-                "grpc-server-cacert",
-                self.grpc_server_cacert.is_some(),
-                no_tls,
-            ),
-            ("grpc-server-cert", self.grpc_server_cert.is_some(), no_tls),
-            ("grpc-server-key", self.grpc_server_key.is_some(), no_tls),
-            (
-                "grpc-server-with-client-auth",
-                self.grpc_server_with_client_auth,
-                no_tls,
             ),
         ];
         let (name, _, reason) = given.iter().find(|(_, given, _)| *given)?;

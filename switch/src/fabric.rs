@@ -413,6 +413,7 @@ mod tests {
             queue_frames: 100,
             queueing: Default::default(),
             ring_frames: 64,
+            receive: Default::default(),
             port_rate: None,
             impairments: Default::default(),
             capture_directory: None,

@@ -2,6 +2,7 @@
 
 pub mod dataplane;
 pub mod fabric;
+mod jit;
 pub mod log;
 pub mod lossless;
 pub mod metrics;

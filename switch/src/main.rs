@@ -21,7 +21,7 @@ use switches::{Plan, Started, Switches};
 use wormcast_switch::dataplane::Dataplane;
 use wormcast_switch::log::Log;
 use wormcast_switch::metrics::{Devices, MetricsServer};
-use wormcast_switch::p4rt::Listener;
+use wormcast_switch::p4rt::{Listener, TlsSettings};
 use wormcast_switch::pipeline::PipelineConfig;
 
 /// How long connected clients have to notice that the switch ends.
@@ -65,13 +65,15 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         drop_port: settings.drop_port,
         priorities: settings.priority_queues,
         seed: settings.seed,
+        engine: settings.engine,
     };
+    let tls = settings.tls.settings()?;
     let started = Plan::new(&settings)?.start(log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let (dataplane, ended) = runtime.block_on(serve(started, pipeline_config, &settings))?;
+    let (dataplane, ended) = runtime.block_on(serve(started, pipeline_config, tls, &settings))?;
     dataplane.stop();
     runtime.shutdown_timeout(GRACE);
     let ended_well = dataplane.join();
@@ -88,6 +90,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
 async fn serve(
     started: Started,
     pipeline_config: PipelineConfig,
+    tls: Option<TlsSettings>,
     settings: &Settings,
 ) -> Result<(Dataplane, Result<(), Box<dyn Error>>), Box<dyn Error>> {
     let switches = started.control(pipeline_config).await?;
@@ -97,7 +100,7 @@ async fn serve(
     let metrics = serve_metrics(settings, &switches).await?;
     let ended = tokio::select! {
         () = metrics => Err("the metrics server has ended".into()),
-        served = serve_p4runtime(listener, switches.devices.clone()) => served,
+        served = serve_p4runtime(listener, tls, switches.devices.clone()) => served,
         ended = wait_for_end(&switches, settings) => ended,
     };
     switches.report(settings.statistics.as_deref()).await;
@@ -140,10 +143,14 @@ async fn listen(settings: &Settings) -> Result<Option<Listener>, Box<dyn Error>>
 /// Serves P4Runtime; without a listener, never ends.
 async fn serve_p4runtime(
     listener: Option<Listener>,
+    tls: Option<TlsSettings>,
     devices: wormcast_switch::p4rt::Devices,
 ) -> Result<(), Box<dyn Error>> {
     match listener {
-        Some(listener) => Ok(listener.serve(devices, std::future::pending()).await?),
+        Some(listener) => {
+            let served = listener.serve_with(tls.as_ref(), devices, std::future::pending());
+            Ok(served.await?)
+        }
         None => std::future::pending().await,
     }
 }

@@ -46,6 +46,7 @@ impl Plan {
             queue_frames: settings.queue_frames,
             queueing: settings.queueing.clone(),
             ring_frames: settings.ring_frames,
+            receive: settings.receive,
             port_rate: settings.port_rate,
             impairments: settings.impairments.clone(),
             capture_directory: settings.capture_directory.clone(),

@@ -160,7 +160,7 @@ def test_examples_of_the_help_texts_work(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "fabric.json").write_text(text("topo", "make", "testbed"))
     (tmp_path / "zoo.graphml").write_text(text("topo", "make", "ring:3:0", "--format", "graphml"))
     ran = 0
-    for command in ("make", "convert", "draw"):
+    for command in ("make", "convert", "fabric", "draw"):
         for line in text("topo", command, "--help").splitlines():
             words = line.split(" > ")[0].split("  (")[0].split()
             if line.strip().startswith("wormcast topo"):
@@ -177,3 +177,26 @@ def test_kinds_are_completed() -> None:
     }
     result = CliRunner().invoke(main, [], prog_name="wormcast", env=environment)
     assert result.stdout.split() == ["plain,dragonfly"]
+
+
+def test_a_fabric_has_every_link_once_and_an_interface_for_each_host(tmp_path: Path) -> None:
+    topology = plan.make("torus:3x4:2")
+    file = tmp_path / "topology"
+    file.write_text(plan.to_text(topology))
+    value = json.loads(text("topo", "fabric", file, "--program", "p.json", "--cpu-port", 255))
+    assert (value["program"], value["cpu_port"]) == ("p.json", 255)
+    ids = [switch["id"] for switch in topology["switches"]]
+    assert value["switches"] == [{"name": f"s{number}", "device_id": number} for number in ids]
+
+    def port(end: str) -> tuple[int, int]:
+        switch, number = end.removeprefix("s").split(":")
+        return int(switch), int(number)
+
+    ends = [tuple(sorted(port(end) for end in link["ends"])) for link in value["links"]]
+    assert len(ends) == len(topology["links"])
+    assert set(ends) == links(topology)
+    hosts = [(host["switch"], host["port"]) for host in topology["hosts"]]
+    assert [port(edge["port"]) for edge in value["edges"]] == hosts
+    assert [edge["interface"] for edge in value["edges"]] == [f"s{s}-p{p}" for s, p in hosts]
+    used = [end for pair in ends for end in pair] + hosts
+    assert len(used) == len(set(used))

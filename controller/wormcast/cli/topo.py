@@ -1,4 +1,4 @@
-"""`wormcast topo`: the network as the controller sees it; `make`, `convert` and `draw` work without one."""
+"""`wormcast topo`: the network as the controller sees it; all but `show` work without one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import click
 from wormcast.cli.client import Client, api_options, print_json, print_table
 from wormcast.cli.offline_form import load_offline
 
-_OFFLINE = {"make": "topo_make", "convert": "topo_convert", "draw": "topo_draw"}
+_OFFLINE = {
+    "make": "topo_make",
+    "convert": "topo_convert",
+    "fabric": "topo_fabric",
+    "draw": "topo_draw",
+}
 
 
 class _TopoGroup(click.Group):

@@ -100,6 +100,16 @@ impl Engine {
             }
         }
         self.pipeline = Some(pipeline);
+        self.tell_ports();
+    }
+
+    /// Tells the pipeline which ports are down, for backup replicas and ports to watch.
+    fn tell_ports(&mut self) {
+        if let Some(pipeline) = &mut self.pipeline {
+            for port in &self.traffic.ports {
+                pipeline.set_port_up(port.number, port.up);
+            }
+        }
     }
 
     /// Sends a frame into ingress as if it had come from the controller, its `packet_out`
@@ -287,6 +297,7 @@ impl Engine {
                 transmit.take_error();
             }
             let found = Interface::find(&input.name).ok();
+            self.traffic.ports[position].up = found.as_ref().is_some_and(Interface::is_running);
             let (name, number) = (&input.name, input.number.0);
             match found {
                 Some(interface) if interface.index() == *index => {
@@ -304,11 +315,12 @@ impl Engine {
                     let text = format_args!("port {number}: interface {name} has gone");
                     self.log.write(Level::Warn, text);
                     *ring = None;
-                    self.traffic.ports[position].link = Link::Missing;
+                    self.traffic.ports[position].lose_link();
                 }
                 None => {}
             }
         }
+        self.tell_ports();
     }
 
     /// Opens a port's interface again.
@@ -318,7 +330,8 @@ impl Engine {
         let Source::Interface { index, ring } = &mut input.source else {
             return;
         };
-        let opened = ReceiveRing::open(interface, self.settings.ring_frames)
+        let (frames, mode) = (self.settings.ring_frames, self.settings.receive);
+        let opened = ReceiveRing::open_as(interface, frames, mode)
             .and_then(|ring| Ok((ring, TransmitQueue::open(interface)?)));
         match opened {
             Ok((mut opened, transmit)) => {
@@ -327,7 +340,7 @@ impl Engine {
                 }
                 *index = interface.index();
                 *ring = Some(opened);
-                self.traffic.ports[position].link = Link::Interface(transmit);
+                self.traffic.ports[position].renew_link(transmit);
                 self.traffic.forget_neighbour(position);
                 let text = format_args!(
                     "port {number}: interface {} is open again",
@@ -337,7 +350,7 @@ impl Engine {
             }
             Err(error) => {
                 *ring = None;
-                self.traffic.ports[position].link = Link::Missing;
+                self.traffic.ports[position].lose_link();
                 self.log
                     .write(Level::Warn, format_args!("port {number}: {error}"));
             }

@@ -25,6 +25,7 @@ mod plan;
 mod port;
 mod port_set;
 mod replay;
+mod sender;
 mod settings;
 mod snapshot;
 mod start;

@@ -123,7 +123,10 @@ impl<'a> Opening<'a> {
                 plan.map_err(|error| StartError::Settings(error.to_string()))?
                     .ports[&number.0]
             }
-            None => return Ok(ReceiveRing::open(interface, self.switch.ring_frames)?),
+            None => {
+                let (frames, mode) = (self.switch.ring_frames, self.switch.receive);
+                return Ok(ReceiveRing::open_as(interface, frames, mode)?);
+            }
         };
         let frames = usize::try_from(needed.ring_frames).unwrap_or(usize::MAX);
         let ring = ReceiveRing::open(interface, frames.max(self.switch.ring_frames))?;

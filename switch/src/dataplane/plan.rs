@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::input::LinkInput;
 use super::mailbox::Mailbox;
-use super::port::LinkOutput;
+use super::port::{Link, LinkOutput};
+use super::sender::{RemoteOutput, RemotePort, Shared};
 use super::settings::{DataplaneSettings, LinkEnd};
 use super::start::StartError;
 use super::worker::Letter;
@@ -28,6 +29,20 @@ pub(super) struct Plan {
     /// The letter of an end at its own worker that says there are frames; the next one
     /// says there is room.
     first_letters: BTreeMap<LinkEnd, usize>,
+    /// Of each thread that only sends.
+    pub(super) sender_mailboxes: Vec<Arc<Mailbox>>,
+    /// Ports that such a thread sends for, by switch and position.
+    remotes: BTreeMap<(usize, usize), Remote>,
+}
+
+/// Who sends for a port.
+#[derive(Clone, Copy)]
+struct Remote {
+    sender: usize,
+    /// Tells the sender that there are frames: its position there.
+    letter: usize,
+    /// Tells the switch that there is room.
+    room_letter: usize,
 }
 
 /// Where a switch runs.
@@ -93,22 +108,69 @@ impl Plan {
                 port: position,
             });
         }
-        let mailboxes: io::Result<Vec<_>> = letters
-            .iter()
-            .map(|letters: &Vec<Letter>| Mailbox::new(letters.len()).map(Arc::new))
-            .collect();
-        let mailboxes = mailboxes.map_err(|error| StartError::System {
-            step: "making an event descriptor",
-            error,
-        })?;
+        let mut sizes = vec![0; settings.senders()];
+        let mut remotes = BTreeMap::new();
+        let attached = settings.switches.iter().enumerate();
+        let interfaces = attached.flat_map(|(number, switch)| {
+            let ports = switch.ports.iter().enumerate();
+            let ports = ports.filter(|(_, port)| port.attachment.is_interface());
+            ports.map(move |(position, _)| (number, position))
+        });
+        for (turn, (number, position)) in interfaces.enumerate() {
+            let Some(sender) = turn.checked_rem(sizes.len()) else {
+                break;
+            };
+            let Place { worker, engine } = places[number];
+            let remote = Remote {
+                sender,
+                letter: sizes[sender],
+                room_letter: letters[worker].len(),
+            };
+            sizes[sender] += 1;
+            letters[worker].push(Letter::Room {
+                engine,
+                port: position,
+            });
+            remotes.insert((number, position), remote);
+        }
         Ok(Self {
             places,
-            mailboxes,
+            mailboxes: mailboxes(letters.iter().map(Vec::len))?,
             letters,
             ends,
             peers,
             first_letters,
+            sender_mailboxes: mailboxes(sizes.into_iter())?,
+            remotes,
         })
+    }
+
+    /// Hands the interface of a port over to a thread that only sends, if there is one for
+    /// it; gives that thread's number and what it gets.
+    pub(super) fn hand_over(
+        &self,
+        switch: usize,
+        position: usize,
+        link: &mut Link,
+    ) -> Option<(usize, RemotePort)> {
+        let remote = self.remotes.get(&(switch, position))?;
+        let Link::Interface(transmit) = std::mem::replace(link, Link::Missing) else {
+            return None;
+        };
+        let (sender, receiver) = memory::link(LINK_FRAMES_MAX);
+        let shared = Arc::new(Shared::default());
+        *link = Link::Remote(RemoteOutput {
+            link: LinkOutput {
+                sender,
+                receiver_mailbox: Arc::clone(&self.sender_mailboxes[remote.sender]),
+                receiver_letter: remote.letter,
+                unannounced: false,
+            },
+            shared: Arc::clone(&shared),
+        });
+        let mailbox = Arc::clone(&self.mailboxes[self.places[switch].worker]);
+        let port = RemotePort::new(receiver, transmit, shared, mailbox, remote.room_letter);
+        Some((remote.sender, port))
     }
 
     /// The ends of links at one switch, by port; they are given once.
@@ -145,6 +207,17 @@ impl Plan {
         };
         later.into_iter().map(planned).collect()
     }
+}
+
+/// One for each count of letters.
+fn mailboxes(counts: impl Iterator<Item = usize>) -> Result<Vec<Arc<Mailbox>>, StartError> {
+    let mailboxes: io::Result<Vec<_>> = counts
+        .map(|letters| Mailbox::new(letters).map(Arc::new))
+        .collect();
+    mailboxes.map_err(|error| StartError::System {
+        step: "making an event descriptor",
+        error,
+    })
 }
 
 /// Spreads switches over workers in equal runs: neighbours are often neighbours in the

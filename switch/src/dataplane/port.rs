@@ -5,6 +5,7 @@ use std::io::BufWriter;
 use std::sync::Arc;
 
 use super::mailbox::Mailbox;
+use super::sender::RemoteOutput;
 use crate::lossless::{FrameHold, PrioritySet};
 use crate::pipeline::{PortId, Queued};
 use crate::ports::transmit::Flushed;
@@ -26,6 +27,8 @@ pub(super) enum Link {
     Memory(LinkOutput),
     /// A capture that frames are written to.
     File(Capture),
+    /// A network interface that another thread sends by.
+    Remote(RemoteOutput),
     /// An interface that is not there at the moment.
     Missing,
     /// The controller.
@@ -49,7 +52,7 @@ impl Link {
     fn has_room(&mut self) -> bool {
         match self {
             Self::Interface(transmit) => !transmit.is_full(),
-            Self::Memory(link) => link.sender.has_room(),
+            Self::Memory(link) | Self::Remote(RemoteOutput { link, .. }) => link.sender.has_room(),
             Self::File(_) | Self::Missing | Self::Cpu | Self::Unattached => true,
         }
     }
@@ -71,6 +74,8 @@ pub(super) struct Port {
     /// Packet rates of its queues, if they have some.
     pub(super) pace: Option<Box<Pace>>,
     pub(super) capture: Option<Capture>,
+    /// Its interface was there, up and had a carrier when it was last looked at.
+    pub(super) up: bool,
     /// Frames for which there was no interface.
     pub(super) no_link: u64,
     /// Frames that were given a mark of congestion.
@@ -92,6 +97,7 @@ impl Port {
             impairment: None,
             pace: None,
             capture: None,
+            up: true,
             no_link: 0,
             ecn_marked: 0,
             retry_at_us: 0,
@@ -142,7 +148,7 @@ impl Port {
     pub(super) fn send_first(&mut self, frame: &[u8], now_us: u64, unix_us: u64) -> bool {
         let pushed = match &mut self.link {
             Link::Interface(transmit) => transmit.push_first(frame),
-            Link::Memory(link) => {
+            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) => {
                 let pushed = link.sender.has_room() && link.sender.push(frame);
                 link.unannounced |= pushed;
                 pushed
@@ -194,6 +200,21 @@ impl Port {
         }
         if now_us >= self.retry_at_us {
             self.flush(now_us);
+        }
+    }
+
+    /// The interface has gone. Another thread that sends by it counts that itself.
+    pub(super) fn lose_link(&mut self) {
+        if !matches!(self.link, Link::Remote(_)) {
+            self.link = Link::Missing;
+        }
+    }
+
+    /// The interface was opened again.
+    pub(super) fn renew_link(&mut self, transmit: TransmitQueue) {
+        match &mut self.link {
+            Link::Remote(remote) => remote.renew(transmit),
+            link => *link = Link::Interface(transmit),
         }
     }
 
@@ -253,7 +274,7 @@ impl Port {
     fn put_on_wire(&mut self, frame: &[u8], unix_us: u64) {
         let pushed = match &mut self.link {
             Link::Interface(transmit) => transmit.push(frame),
-            Link::Memory(link) => {
+            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) => {
                 link.unannounced = true;
                 link.sender.push(frame)
             }
@@ -286,7 +307,7 @@ impl Port {
                     self.retry_at_us = now_us + RETRY_US;
                 }
             }
-            Link::Memory(link) if link.unannounced => {
+            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) if link.unannounced => {
                 link.unannounced = false;
                 link.receiver_mailbox.post(link.receiver_letter);
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::lossless::QueueSettings;
 use crate::pipeline::PortId;
-use crate::ports::{BitRate, ImpairmentTable};
+use crate::ports::{BitRate, ImpairmentTable, ReceiveMode};
 
 /// Most switches of one process.
 pub const SWITCHES_MAX: usize = 4_096;
@@ -20,7 +20,8 @@ pub struct DataplaneSettings {
     pub switches: Vec<SwitchSettings>,
     /// Links in memory between ports of these switches.
     pub links: Vec<LinkSettings>,
-    /// Threads that move frames, 1 to [`WORKERS_MAX`]; each has some of the switches.
+    /// Threads that move frames, 1 to [`WORKERS_MAX`]. Each switch is on one of them; those
+    /// that are left send what the switches hand over to them.
     pub workers: usize,
     /// Seed of all impairments.
     pub seed: u64,
@@ -35,6 +36,16 @@ impl DataplaneSettings {
             workers: 1,
             seed,
         }
+    }
+
+    /// Threads that only send: those that have no switch. There are none for lossless
+    /// ports, whose order and times the switch keeps itself.
+    pub fn senders(&self) -> usize {
+        let lossless = |switch: &SwitchSettings| switch.queueing.lossless.is_some();
+        if self.switches.iter().any(lossless) {
+            return 0;
+        }
+        self.workers.saturating_sub(self.switches.len().max(1))
     }
 
     /// Finds what cannot be.
@@ -101,6 +112,8 @@ pub struct SwitchSettings {
     pub queueing: QueueSettings,
     /// Frames that may wait to be received, for each port.
     pub ring_frames: usize,
+    /// How the kernel hands them over.
+    pub receive: ReceiveMode,
     /// Rate of every port without one of its own among the impairments.
     pub port_rate: Option<BitRate>,
     /// Impairments.
@@ -140,6 +153,11 @@ pub enum Attachment {
 }
 
 impl Attachment {
+    /// Whether it is a network interface.
+    pub fn is_interface(&self) -> bool {
+        matches!(self, Self::Interface(_))
+    }
+
     /// Name of the interface, or the one that names the captures.
     pub fn name(&self) -> &str {
         match self {

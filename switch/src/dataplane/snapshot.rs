@@ -11,7 +11,7 @@ use super::lossless::LosslessSnapshot;
 use super::port::Link;
 use super::traffic::TO_CONTROLLER_MAX;
 use crate::pipeline::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
-use crate::ports::EgressQueue;
+use crate::ports::{EgressQueue, TransmitCounts};
 use crate::program::Program;
 
 /// Counts since the switch started, but for `pipeline`: since the program was installed.
@@ -203,15 +203,8 @@ impl Engine {
             ..PortSnapshot::default()
         };
         match &port.link {
-            Link::Interface(transmit) => {
-                let counts = transmit.counts();
-                snapshot.sent_frames = counts.frames;
-                snapshot.sent_bytes = counts.bytes;
-                snapshot.send_bad_length = counts.bad_length;
-                snapshot.send_interface_down = counts.interface_down;
-                snapshot.send_failed = counts.failed;
-                snapshot.send_retried = counts.retried;
-            }
+            Link::Interface(transmit) => snapshot.set_sent(transmit.counts()),
+            Link::Remote(remote) => snapshot.set_sent(remote.shared.counts()),
             Link::Memory(link) => {
                 let counts = link.sender.counts();
                 snapshot.sent_frames = counts.frames;
@@ -322,4 +315,15 @@ fn queue_snapshots<T>(queue: &EgressQueue<T>) -> Vec<QueueSnapshot> {
             bytes: counts.bytes,
         })
         .collect()
+}
+
+impl PortSnapshot {
+    fn set_sent(&mut self, counts: TransmitCounts) {
+        self.sent_frames = counts.frames;
+        self.sent_bytes = counts.bytes;
+        self.send_bad_length = counts.bad_length;
+        self.send_interface_down = counts.interface_down;
+        self.send_failed = counts.failed;
+        self.send_retried = counts.retried;
+    }
 }

@@ -14,6 +14,7 @@ use super::engine::Engine;
 use super::mailbox::Mailbox;
 use super::open::Opening;
 use super::plan::{Place, Plan};
+use super::sender::{RemotePort, Sender};
 use super::settings::{DataplaneSettings, SwitchSettings};
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use super::worker::Worker;
@@ -74,13 +75,20 @@ impl Dataplane {
         let clock = Clock::start();
         let mut plan = Plan::new(settings)?;
         let mut from_dataplane = Vec::new();
+        let mut handed_over: Vec<Vec<RemotePort>> = Vec::new();
+        handed_over.resize_with(plan.sender_mailboxes.len(), Vec::new);
         let mut engines: Vec<Vec<Engine>> = Vec::new();
         engines.resize_with(plan.mailboxes.len(), Vec::new);
         for (number, switch) in settings.switches.iter().enumerate() {
             let (to_controller, receiver) = mpsc::channel(TO_CONTROLLER_MAX);
             from_dataplane.push((switch.device_id, receiver));
             let opening = Opening::new(switch, settings.seed, clock);
-            let (ports, inputs) = opening.open(plan.ends_of(number))?;
+            let (mut ports, inputs) = opening.open(plan.ends_of(number))?;
+            for (position, port) in ports.iter_mut().enumerate() {
+                if let Some((sender, port)) = plan.hand_over(number, position, &mut port.link) {
+                    handed_over[sender].push(port);
+                }
+            }
             let mut traffic = TrafficManager::new(clock, ports, to_controller);
             traffic
                 .set_queueing(&switch.queueing, switch.priorities)
@@ -90,18 +98,17 @@ impl Dataplane {
         }
         let mut senders = Vec::new();
         let mut workers = Vec::new();
+        for (mailbox, ports) in plan.sender_mailboxes.into_iter().zip(handed_over) {
+            let sender = Sender::new(clock, ports, Arc::clone(&mailbox));
+            let thread = spawn(format!("send-{}", workers.len()), move || sender.run())?;
+            workers.push((mailbox, thread));
+        }
         let parts = plan.letters.into_iter().zip(plan.mailboxes).zip(engines);
         for (number, ((letters, mailbox), engines)) in parts.enumerate() {
             let (sender, commands) = mpsc::channel(COMMANDS_MAX);
             senders.push((sender, Arc::clone(&mailbox)));
             let worker = Worker::new(clock, engines, letters, Arc::clone(&mailbox), commands);
-            let thread = thread::Builder::new()
-                .name(format!("dataplane-{number}"))
-                .spawn(move || worker.run())
-                .map_err(|error| StartError::System {
-                    step: "starting a thread",
-                    error,
-                })?;
+            let thread = spawn(format!("dataplane-{number}"), move || worker.run())?;
             workers.push((mailbox, thread));
         }
         let handle = |(switch, place): (&SwitchSettings, &Place)| {
@@ -141,4 +148,15 @@ impl Dataplane {
         let ended = self.workers.into_iter().map(|(_, thread)| thread.join());
         ended.fold(true, |well, result| well & result.is_ok())
     }
+}
+
+fn spawn(
+    name: String,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<thread::JoinHandle<()>, StartError> {
+    let spawned = thread::Builder::new().name(name).spawn(run);
+    spawned.map_err(|error| StartError::System {
+        step: "starting a thread",
+        error,
+    })
 }

@@ -1,6 +1,6 @@
 //! One entity of a `Read`: a filter, and what it finds.
 
-use super::cells::{self, no_direct_counter, write_counter_data};
+use super::cells::{self, write_counter_data};
 use super::cookies::{CookieKey, Cookies};
 use super::digests::Digests;
 use super::entry::{parse_key, write_action, write_key};
@@ -201,9 +201,6 @@ impl<'a> Wanted<'a> {
             Some(table_action::Type::Action(action)) => Some(action.action_id),
             _ => None,
         };
-        if filter.counter_data.is_some() && filter.table_id != 0 && table.direct_counter.is_none() {
-            return Err(no_direct_counter(table));
-        }
         if filter.time_since_last_hit.is_some()
             && (filter.is_default_action || filter.table_id != 0 && !table.has_idle_timeout)
         {

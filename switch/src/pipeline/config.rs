@@ -4,6 +4,31 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u16);
 
+/// How packets are run through a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// By machine code that is made when the program is loaded; interpreted where that
+    /// cannot be.
+    #[default]
+    Compiled,
+    /// An instruction at a time.
+    Interpreted,
+}
+
+impl std::str::FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "compiled" => Ok(Self::Compiled),
+            "interpreted" => Ok(Self::Interpreted),
+            _ => Err(format!(
+                "`{text}` is not an engine: compiled or interpreted"
+            )),
+        }
+    }
+}
+
 /// Settings of a [`Pipeline`](super::Pipeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineConfig {
@@ -15,6 +40,8 @@ pub struct PipelineConfig {
     pub priorities: u8,
     /// Seed of the generator behind `random`.
     pub seed: u64,
+    /// How packets are run; both ways give the same.
+    pub engine: Engine,
 }
 
 impl Default for PipelineConfig {
@@ -23,6 +50,7 @@ impl Default for PipelineConfig {
             drop_port: PortId(511),
             priorities: 8,
             seed: 0,
+            engine: Engine::default(),
         }
     }
 }

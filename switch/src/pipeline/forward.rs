@@ -4,16 +4,13 @@
 //! `targets/simple_switch/simple_switch.cpp`): clone, digest, resubmit, multicast, drop,
 //! unicast after ingress; clone, drop, deparse, recirculate, send after egress.
 
-use super::codec::{self, BitWriter};
 use super::config::{PortId, limits};
 use super::copies::{Pass, instance};
 use super::entry::Replica;
-use super::machine::Flow;
 use super::packet::{DequeueInfo, Queued};
-use super::stages::{applies, run_control, run_parser};
 use super::statistics::{DropCause, Event};
 use super::{Bits, Pipeline};
-use crate::program::{DigestId, ones};
+use crate::program::DigestId;
 
 /// The traffic manager: takes packets that ingress is done with.
 pub trait TrafficSink {
@@ -106,16 +103,7 @@ impl Pipeline {
                 Ok(()) => {}
                 Err(cause) => return self.machine.statistics.count_drop(cause),
             }
-            let flow = run_control(
-                &self.program,
-                &self.program.ingress,
-                &mut self.tables,
-                &self.profiles,
-                &mut self.machine,
-                packet,
-                &mut self.key,
-            );
-            if let Flow::Drop(cause) = flow {
+            if let Err(cause) = self.run_ingress_control(packet) {
                 return self.machine.statistics.count_drop(cause);
             }
             let marks = self.machine.marks;
@@ -354,18 +342,10 @@ impl Pipeline {
         sink: &mut S,
     ) {
         self.machine.marks = Default::default();
+        self.machine.loops = 0;
         self.set_egress_metadata(port, priority, dequeue);
-        match run_control(
-            &self.program,
-            &self.program.egress,
-            &mut self.tables,
-            &self.profiles,
-            &mut self.machine,
-            packet,
-            &mut self.key,
-        ) {
-            Flow::Done | Flow::Error(_) => {}
-            Flow::Drop(cause) => return self.machine.statistics.count_drop(cause),
+        if let Err(cause) = self.run_egress_control(packet) {
+            return self.machine.statistics.count_drop(cause);
         }
         self.clone_egress(packet, pass, sink);
         let egress_spec = self.machine.get(self.program.intrinsics.egress_spec);
@@ -382,40 +362,6 @@ impl Pipeline {
         let statistics = &mut self.machine.statistics;
         statistics.transmitted = statistics.transmitted.wrapping_add(1);
         sink.transmit(port, &self.frame);
-    }
-
-    /// Runs the parser, then verifies checksums.
-    fn parse(&mut self, packet: &[u8]) -> Result<(), DropCause> {
-        let program = &*self.program;
-        let error = run_parser(program, &mut self.machine, packet, &mut self.key)?;
-        if error.is_some() {
-            self.machine.statistics.count_event(Event::ParserError);
-        }
-        let wrong = self.verify_checksums(packet)?;
-        if wrong {
-            self.machine.statistics.count_event(Event::ChecksumError);
-        }
-        let intrinsics = &self.program.intrinsics;
-        let error = error.unwrap_or(self.program.errors.no_error);
-        self.machine.set_optional(intrinsics.parser_error, error);
-        self.machine
-            .set_optional(intrinsics.checksum_error, u64::from(wrong));
-        Ok(())
-    }
-
-    fn verify_checksums(&mut self, packet: &[u8]) -> Result<bool, DropCause> {
-        let program = &*self.program;
-        let mut wrong = false;
-        for checksum in &program.verified {
-            let valid = self.machine.words[checksum.target_valid as usize] != 0;
-            if valid && applies(program, &mut self.machine, packet, checksum)? {
-                let expected = self
-                    .machine
-                    .calculate(program, packet, checksum.calculation);
-                wrong |= expected != self.machine.words[checksum.target as usize];
-            }
-        }
-        Ok(wrong)
     }
 
     fn send_digest<S: TrafficSink>(&mut self, list: u64, sink: &mut S) {
@@ -454,45 +400,6 @@ impl Pipeline {
         );
         let length = machine.length;
         machine.set(intrinsics.packet_length, length);
-    }
-
-    /// Updates checksums and writes the frame: valid headers in order, then the payload.
-    fn deparse(&mut self, packet: &[u8]) {
-        let program = &*self.program;
-        let machine = &mut self.machine;
-        for checksum in &program.updated {
-            if applies(program, machine, packet, checksum).unwrap_or(false) {
-                let value = machine.calculate(program, packet, checksum.calculation);
-                machine.words[checksum.target as usize] = value & ones(checksum.target_width);
-            }
-        }
-        if let Some(code) = program.deparser_code {
-            machine.run(program, packet, code);
-        }
-        self.frame.clear();
-        let mut out = BitWriter::new(&mut self.frame);
-        for &header in &program.deparser {
-            let header = &program.layout.headers[header as usize];
-            let base = header.base as usize;
-            if machine.words[base] == 0 {
-                continue;
-            }
-            let kind = &program.layout.types[header.kind as usize];
-            codec::deparse(
-                &kind.pieces,
-                &machine.words,
-                base,
-                header.varbit,
-                packet,
-                &mut out,
-            );
-            out.align();
-        }
-        out.put_bytes(&packet[machine.cursor..]);
-        if let Some(bytes) = machine.truncate {
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            self.frame.truncate(bytes);
-        }
     }
 
     /// Sends the frame that was just made through ingress again.

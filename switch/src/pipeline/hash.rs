@@ -69,6 +69,16 @@ pub(super) fn compute(algorithm: Algorithm, bytes: &[u8]) -> u64 {
 
 /// Internet checksum (RFC 1071); an odd last byte is padded with a zero byte.
 fn checksum16(bytes: &[u8]) -> u16 {
+    let mut sum = sum_words(bytes);
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// A sum that is equal to that of all 16-bit words modulo 2^16 − 1, and 0 only if that is;
+/// an odd last byte is padded with a zero byte. Far below 2^48 for a packet.
+pub(super) fn sum_words(bytes: &[u8]) -> u64 {
     let mut sum = 0u64;
     let mut chunks = bytes.chunks_exact(4);
     for chunk in &mut chunks {
@@ -81,10 +91,7 @@ fn checksum16(bytes: &[u8]) -> u16 {
     if let [last] = rest.remainder() {
         sum += u64::from(*last) << 8;
     }
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
+    sum
 }
 
 /// Exclusive or of big-endian words; the last one is padded with zeros behind.

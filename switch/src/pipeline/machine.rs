@@ -62,7 +62,7 @@ pub(super) struct Machine {
     pub(super) truncate: Option<u64>,
     pub(super) marks: Marks,
     pub(super) now_us: u64,
-    loops: u32,
+    pub(super) loops: u32,
 
     pub(super) counters: Vec<Vec<CounterValue>>,
     pub(super) registers: Vec<RegisterArray>,
@@ -226,138 +226,152 @@ impl Machine {
                         at = target as usize;
                     }
                 }
-                Op::Move { to, from } => self.write(to, self.word(from)),
-                Op::Add { to, a, b } => self.combine(to, a, b, u64::wrapping_add),
-                Op::Subtract { to, a, b } => self.combine(to, a, b, u64::wrapping_sub),
-                Op::Multiply { to, a, b } => self.combine(to, a, b, u64::wrapping_mul),
-                Op::And { to, a, b } => self.combine(to, a, b, |a, b| a & b),
-                Op::Or { to, a, b } => self.combine(to, a, b, |a, b| a | b),
-                Op::Xor { to, a, b } => self.combine(to, a, b, |a, b| a ^ b),
-                Op::Not { to, a } => self.write(to, !self.word(a)),
-                Op::ShiftLeft { to, a, b } => {
-                    self.combine(to, a, b, |a, b| if b < 64 { a << b } else { 0 });
-                }
-                Op::ShiftRight { to, a, b } => {
-                    self.combine(to, a, b, |a, b| if b < 64 { a >> b } else { 0 });
-                }
-                Op::ShiftRightSigned { to, a, b } => {
-                    self.combine(to, a, b, |a, b| ((a as i64) >> b.min(63)) as u64);
-                }
-                Op::Divide { to, a, b } => self.divide(to, a, b, u64::checked_div),
-                Op::Modulo { to, a, b } => self.divide(to, a, b, u64::checked_rem),
-                Op::Equal { to, a, b } => self.combine(to, a, b, |a, b| u64::from(a == b)),
-                Op::NotEqual { to, a, b } => self.combine(to, a, b, |a, b| u64::from(a != b)),
-                Op::Less { to, a, b } => self.combine(to, a, b, |a, b| u64::from(a < b)),
-                Op::LessEqual { to, a, b } => self.combine(to, a, b, |a, b| u64::from(a <= b)),
-                Op::LessSigned { to, a, b } => {
-                    self.combine(to, a, b, |a, b| u64::from((a as i64) < b as i64));
-                }
-                Op::LessEqualSigned { to, a, b } => {
-                    self.combine(to, a, b, |a, b| u64::from(a as i64 <= b as i64));
-                }
-                Op::LogicalNot { to, a } => self.write(to, u64::from(self.word(a) == 0)),
-                Op::SignExtend { to, a, bits } => {
-                    let shift = 64 - bits;
-                    let value = ((self.word(a) << shift) as i64 >> shift) as u64;
-                    self.write(to, value);
-                }
-                Op::Wide { index } => {
-                    let wide = &program.code.wide[index as usize];
-                    if !wide::run(wide, &mut self.words, &mut self.wide) {
-                        self.statistics.count_event(Event::DivisionByZero);
-                    }
-                }
-                Op::MoveWords { to, from, count } => {
-                    let from = from as usize;
-                    self.words
-                        .copy_within(from..from + count as usize, to as usize);
-                }
-                Op::Count { counter, index } => {
-                    let index = self.word(index);
-                    let bytes = self.ingress_bytes;
-                    match cell(&mut self.counters[counter as usize], index) {
-                        Some(value) => value.add(bytes),
-                        None => self.statistics.count_event(Event::CellIndexOutOfBounds),
-                    }
-                }
-                Op::Clone { session, list } => {
-                    self.marks.clone = Some((self.word(session), self.word(list)));
-                }
-                Op::Resubmit { list } => self.marks.resubmit = non_zero(self.word(list)),
-                Op::Recirculate { list } => self.marks.recirculate = non_zero(self.word(list)),
-                Op::Digest { list } => self.marks.digest = non_zero(self.word(list)),
-                Op::Truncate { bytes } => {
-                    let bytes = self.word(bytes);
-                    self.truncate = Some(self.truncate.map_or(bytes, |old| old.min(bytes)));
-                }
-                Op::Exit => self.marks.exit = true,
-                Op::Assert { condition } => {
-                    if self.word(condition) == 0 {
-                        return Flow::Drop(DropCause::AssertionFailed);
-                    }
-                }
-                Op::Log => self.statistics.count_event(Event::LogMessage),
-                Op::Hash { to, calculation } => {
-                    let value = self.calculate(program, packet, calculation);
-                    self.write(to, value);
-                }
-                Op::Fold { to, a, b } => self.combine(to, a, b, |a, b| a % b.max(1)),
-                Op::Random { to, low, high } => {
-                    let value = self.random(self.word(low), self.word(high));
-                    self.write(to, value);
-                }
-                Op::ReadRegister {
-                    to,
-                    register,
-                    index,
-                } => self.read_register(to, register, index),
-                Op::WriteRegister {
-                    from,
-                    register,
-                    index,
-                } => self.write_register(from, register, index),
-                Op::ExecuteMeter { to, meter, index } => {
-                    self.execute_meter(program, to, meter, index);
-                }
-                Op::Raise { error } => return Flow::Error(self.word(error)),
-                Op::Advance { bits } => match self.advance(program, packet, self.word(bits)) {
-                    Ok(()) => {}
-                    Err(error) => return Flow::Error(error),
+                op => match self.execute(program, packet, op) {
+                    Flow::Done => {}
+                    other => return other,
                 },
-                Op::Lookahead { to, index } => {
-                    if let Err(error) = self.look_ahead(program, packet, to, index) {
-                        return Flow::Error(error);
-                    }
-                }
-                Op::Extract { header } => {
-                    if let Err(error) = self.extract(program, packet, header, None) {
-                        return Flow::Error(error);
-                    }
-                }
-                Op::ExtractVarbit { header, bits } => {
-                    let bits = Some(self.word(bits));
-                    if let Err(error) = self.extract(program, packet, header, bits) {
-                        return Flow::Error(error);
-                    }
-                }
-                Op::ExtractNext { stack } => {
-                    if let Err(error) = self.extract_next(program, packet, stack, None) {
-                        return Flow::Error(error);
-                    }
-                }
-                Op::ExtractUnionNext { stack, member } => {
-                    if let Err(error) = self.extract_union_next(program, packet, stack, member) {
-                        return Flow::Error(error);
-                    }
-                }
-                Op::ExtractVarbitNext { stack, bits } => {
-                    let bits = Some(self.word(bits));
-                    if let Err(error) = self.extract_next(program, packet, stack, bits) {
-                        return Flow::Error(error);
-                    }
-                }
-                other => self.run_header_op(program, packet, other),
             }
+        }
+    }
+
+    /// Runs one instruction that is not a jump.
+    #[inline(always)]
+    pub(super) fn execute(&mut self, program: &Program, packet: &[u8], op: Op) -> Flow {
+        match op {
+            Op::Move { to, from } => self.write(to, self.word(from)),
+            Op::Add { to, a, b } => self.combine(to, a, b, u64::wrapping_add),
+            Op::Subtract { to, a, b } => self.combine(to, a, b, u64::wrapping_sub),
+            Op::Multiply { to, a, b } => self.combine(to, a, b, u64::wrapping_mul),
+            Op::And { to, a, b } => self.combine(to, a, b, |a, b| a & b),
+            Op::Or { to, a, b } => self.combine(to, a, b, |a, b| a | b),
+            Op::Xor { to, a, b } => self.combine(to, a, b, |a, b| a ^ b),
+            Op::Not { to, a } => self.write(to, !self.word(a)),
+            Op::ShiftLeft { to, a, b } => {
+                self.combine(to, a, b, |a, b| if b < 64 { a << b } else { 0 });
+            }
+            Op::ShiftRight { to, a, b } => {
+                self.combine(to, a, b, |a, b| if b < 64 { a >> b } else { 0 });
+            }
+            Op::ShiftRightSigned { to, a, b } => {
+                self.combine(to, a, b, |a, b| ((a as i64) >> b.min(63)) as u64);
+            }
+            Op::Divide { to, a, b } => self.divide(to, a, b, u64::checked_div),
+            Op::Modulo { to, a, b } => self.divide(to, a, b, u64::checked_rem),
+            Op::Equal { to, a, b } => self.combine(to, a, b, |a, b| u64::from(a == b)),
+            Op::NotEqual { to, a, b } => self.combine(to, a, b, |a, b| u64::from(a != b)),
+            Op::Less { to, a, b } => self.combine(to, a, b, |a, b| u64::from(a < b)),
+            Op::LessEqual { to, a, b } => self.combine(to, a, b, |a, b| u64::from(a <= b)),
+            Op::LessSigned { to, a, b } => {
+                self.combine(to, a, b, |a, b| u64::from((a as i64) < b as i64));
+            }
+            Op::LessEqualSigned { to, a, b } => {
+                self.combine(to, a, b, |a, b| u64::from(a as i64 <= b as i64));
+            }
+            Op::LogicalNot { to, a } => self.write(to, u64::from(self.word(a) == 0)),
+            Op::SignExtend { to, a, bits } => {
+                let shift = 64 - bits;
+                let value = ((self.word(a) << shift) as i64 >> shift) as u64;
+                self.write(to, value);
+            }
+            Op::Wide { index } => {
+                let wide = &program.code.wide[index as usize];
+                if !wide::run(wide, &mut self.words, &mut self.wide) {
+                    self.statistics.count_event(Event::DivisionByZero);
+                }
+            }
+            Op::MoveWords { to, from, count } => {
+                let from = from as usize;
+                self.words
+                    .copy_within(from..from + count as usize, to as usize);
+            }
+            Op::Count { counter, index } => self.count(counter, self.word(index)),
+            Op::Clone { session, list } => {
+                self.marks.clone = Some((self.word(session), self.word(list)));
+            }
+            Op::Resubmit { list } => self.marks.resubmit = non_zero(self.word(list)),
+            Op::Recirculate { list } => self.marks.recirculate = non_zero(self.word(list)),
+            Op::Digest { list } => self.marks.digest = non_zero(self.word(list)),
+            Op::Truncate { bytes } => {
+                let bytes = self.word(bytes);
+                self.truncate = Some(self.truncate.map_or(bytes, |old| old.min(bytes)));
+            }
+            Op::Exit => self.marks.exit = true,
+            Op::Assert { condition } => {
+                if self.word(condition) == 0 {
+                    return Flow::Drop(DropCause::AssertionFailed);
+                }
+            }
+            Op::Log => self.statistics.count_event(Event::LogMessage),
+            Op::Hash { to, calculation } => {
+                let value = self.calculate(program, packet, calculation);
+                self.write(to, value);
+            }
+            Op::Fold { to, a, b } => self.combine(to, a, b, |a, b| a % b.max(1)),
+            Op::Random { to, low, high } => {
+                let value = self.random(self.word(low), self.word(high));
+                self.write(to, value);
+            }
+            Op::ReadRegister {
+                to,
+                register,
+                index,
+            } => self.read_register(to, register, index),
+            Op::WriteRegister {
+                from,
+                register,
+                index,
+            } => self.write_register(from, register, index),
+            Op::ExecuteMeter { to, meter, index } => {
+                self.execute_meter(program, to, meter, index);
+            }
+            Op::Raise { error } => return Flow::Error(self.word(error)),
+            Op::Advance { bits } => match self.advance(program, packet, self.word(bits)) {
+                Ok(()) => {}
+                Err(error) => return Flow::Error(error),
+            },
+            Op::Lookahead { to, index } => {
+                if let Err(error) = self.look_ahead(program, packet, to, index) {
+                    return Flow::Error(error);
+                }
+            }
+            Op::Extract { header } => {
+                if let Err(error) = self.extract(program, packet, header, None) {
+                    return Flow::Error(error);
+                }
+            }
+            Op::ExtractVarbit { header, bits } => {
+                let bits = Some(self.word(bits));
+                if let Err(error) = self.extract(program, packet, header, bits) {
+                    return Flow::Error(error);
+                }
+            }
+            Op::ExtractNext { stack } => {
+                if let Err(error) = self.extract_next(program, packet, stack, None) {
+                    return Flow::Error(error);
+                }
+            }
+            Op::ExtractUnionNext { stack, member } => {
+                if let Err(error) = self.extract_union_next(program, packet, stack, member) {
+                    return Flow::Error(error);
+                }
+            }
+            Op::ExtractVarbitNext { stack, bits } => {
+                let bits = Some(self.word(bits));
+                if let Err(error) = self.extract_next(program, packet, stack, bits) {
+                    return Flow::Error(error);
+                }
+            }
+            other => self.run_header_op(program, packet, other),
+        }
+        Flow::Done
+    }
+
+    /// Counts the packet in a cell of a counter.
+    pub(super) fn count(&mut self, counter: u32, index: u64) {
+        let bytes = self.ingress_bytes;
+        match cell(&mut self.counters[counter as usize], index) {
+            Some(value) => value.add(bytes),
+            None => self.statistics.count_event(Event::CellIndexOutOfBounds),
         }
     }
 

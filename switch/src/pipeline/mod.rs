@@ -15,9 +15,11 @@ mod calculation;
 mod cells;
 mod choices;
 mod codec;
+mod compiled;
 mod config;
 mod copies;
 mod crc;
+mod engine;
 mod entries;
 mod entry;
 mod error;
@@ -45,7 +47,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use bits::Bits;
-pub use config::{PipelineConfig, PortId, limits};
+pub use config::{Engine, PipelineConfig, PortId, limits};
 pub use crc::CrcParameters;
 pub use entry::{
     ActionCall, ActionSet, Backups, CloneSession, ColourCounts, CounterValue, EntryAction,
@@ -59,6 +61,7 @@ pub use idle::{Expired, IDLE_TIMEOUT_MIN_US, Idle};
 pub use packet::{DequeueInfo, Queued};
 pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
 
+use crate::jit::Entries;
 use crate::program::{Program, Slot, ones};
 use journal::Journal;
 use machine::Machine;
@@ -89,6 +92,12 @@ pub struct Pipeline {
     idle_table: usize,
     /// Buffers that are kept from packet to packet.
     key: Vec<u64>,
+    /// Code of the program, which keeps it alive.
+    entries: Option<Entries>,
+    /// The key of a lookup by compiled code; as long as the longest one.
+    key_words: Vec<u64>,
+    /// Bytes of all headers the deparser may write, without variable fields.
+    header_bytes: usize,
     frame: Vec<u8>,
     replicas: Vec<Replica>,
     kept: Vec<(Slot, u64)>,
@@ -113,9 +122,16 @@ impl Pipeline {
             .collect();
         let profiles = program.action_profiles().iter();
         let profiles = profiles.map(|_| Profile::default()).collect();
+        let entries = match config.engine {
+            Engine::Compiled => compiled::code(&program).ok().map(|code| code.entries),
+            Engine::Interpreted => None,
+        };
         let width = program.intrinsics.egress_spec.width;
         let value_sets = vec![Vec::new(); program.value_sets().len()];
         Self {
+            entries,
+            key_words: vec![0; compiled::key_words_max(&program)],
+            header_bytes: crate::jit::header_bytes_max(&program),
             drop_spec: u64::from(config.drop_port.0) & ones(width),
             program,
             config,

@@ -4,7 +4,7 @@ use super::config::limits;
 use super::machine::{Flow, Machine};
 use super::profile::Profile;
 use super::statistics::{DropCause, Event};
-use super::table::{Outcome, TableState, next_after};
+use super::table::{Bound, Outcome, TableState, action_position, next_after};
 use crate::program::{Case, Checksum, Control, ControlNode, Next, Program, Slot, ones};
 
 /// Whether the condition of a checksum holds.
@@ -67,30 +67,34 @@ pub(super) fn run_parser(
 /// The first case that holds.
 #[inline]
 fn choose(cases: &[(Case, Next)], key: &[u64], default: Next, machine: &Machine) -> Next {
+    let first = cases.iter().find(|(case, _)| holds(case, key, machine));
+    first.map_or(default, |(_, next)| *next)
+}
+
+/// Whether a case holds for a key.
+#[inline]
+pub(super) fn holds(case: &Case, key: &[u64], machine: &Machine) -> bool {
     let equal = |values: &[u64], masks: &[u64]| {
         key.iter()
             .zip(values)
             .zip(masks)
             .all(|((key, value), mask)| key & mask == value & mask)
     };
-    for (case, next) in cases {
-        let holds =
-            match case {
-                Case::Value { value, mask } => equal(value, mask),
-                Case::Set { set, mask } => machine.value_sets[*set as usize].iter().any(
-                    |(value, member_mask)| match mask {
-                        None => equal(value, member_mask),
-                        Some(mask) => key.iter().zip(value).zip(member_mask.iter().zip(mask)).all(
+    match case {
+        Case::Value { value, mask } => equal(value, mask),
+        Case::Set { set, mask } => {
+            machine.value_sets[*set as usize]
+                .iter()
+                .any(|(value, member_mask)| match mask {
+                    None => equal(value, member_mask),
+                    Some(mask) => {
+                        key.iter().zip(value).zip(member_mask.iter().zip(mask)).all(
                             |((key, value), (member, mask))| (key ^ value) & member & mask == 0,
-                        ),
-                    },
-                ),
-            };
-        if holds {
-            return *next;
+                        )
+                    }
+                })
         }
     }
-    default
 }
 
 /// Runs a control from its first node to its end.
@@ -157,7 +161,6 @@ fn apply(
     key: &mut Vec<u64>,
 ) -> (Next, Flow) {
     let plan = &program.table_plans[table];
-    let state = &mut tables[table];
     key.clear();
     for (source, mask) in plan.sources.iter().zip(&plan.masks) {
         let at = key.len();
@@ -178,6 +181,56 @@ fn apply(
             }
         }
     }
+    let found = look_up(program, table, tables, profiles, machine, packet, key);
+    let Some(action) = found.action else {
+        return (found.next, Flow::Done);
+    };
+    set_arguments(program.code.arguments, action.arguments, machine);
+    (found.next, machine.run(program, packet, action.code))
+}
+
+/// What a key leads to.
+pub(super) struct Found<'t> {
+    /// The action that runs, if any.
+    pub(super) action: Option<FoundAction<'t>>,
+    /// Whether an entry was found whose action or member is what runs.
+    pub(super) hit: bool,
+    /// Node after it.
+    pub(super) next: Next,
+}
+
+/// An action and the arguments that an entry gives it.
+pub(super) struct FoundAction<'t> {
+    /// Start of its code.
+    pub(super) code: u32,
+    /// Its position in the list of the table.
+    pub(super) position: u32,
+    pub(super) arguments: &'t [u64],
+}
+
+impl<'t> From<&'t Bound> for FoundAction<'t> {
+    fn from(bound: &'t Bound) -> Self {
+        Self {
+            code: bound.code,
+            position: bound.position,
+            arguments: &bound.arguments,
+        }
+    }
+}
+
+/// Looks a key up in a table, and counts and meters that.
+#[inline]
+pub(super) fn look_up<'t>(
+    program: &Program,
+    table: usize,
+    tables: &'t mut [TableState],
+    profiles: &'t [Profile],
+    machine: &mut Machine,
+    packet: &[u8],
+    key: &[u64],
+) -> Found<'t> {
+    let plan = &program.table_plans[table];
+    let state = &mut tables[table];
     let hit = state.index.get(key);
     let entry = hit.and_then(|number| state.entries[number as usize].as_mut());
     if let Some(entry) = entry {
@@ -197,17 +250,18 @@ fn apply(
         }
         match &entry.outcome {
             Outcome::Call(bound) => {
-                set_arguments(program.code.arguments, &bound.arguments, machine);
-                return (bound.next, machine.run(program, packet, bound.code));
+                return Found {
+                    action: Some(bound.into()),
+                    hit: true,
+                    next: bound.next,
+                };
             }
-            Outcome::Member(member) => {
-                return run_member(program, table, *member, profiles, machine, packet);
-            }
+            Outcome::Member(member) => return find_member(program, table, *member, profiles),
             Outcome::Group(group) => {
                 if let Some(member) =
                     choose_member(program, table, *group, profiles, machine, packet)
                 {
-                    return run_member(program, table, member, profiles, machine, packet);
+                    return find_member(program, table, member, profiles);
                 }
                 machine.statistics.count_event(Event::EmptyGroup);
             }
@@ -228,12 +282,13 @@ fn apply(
             machine.words[slot as usize] = colour as u64 & ones(width);
         }
     }
-    match &state.default {
-        Some(bound) => {
-            set_arguments(program.code.arguments, &bound.arguments, machine);
-            (bound.next, machine.run(program, packet, bound.code))
-        }
-        None => (plan.on_miss.unwrap_or(plan.after_none), Flow::Done),
+    Found {
+        action: state.default.as_ref().map(FoundAction::from),
+        hit: false,
+        next: match &state.default {
+            Some(bound) => bound.next,
+            None => plan.on_miss.unwrap_or(plan.after_none),
+        },
     }
 }
 
@@ -246,26 +301,35 @@ fn set_arguments(first: Slot, arguments: &[u64], machine: &mut Machine) {
     }
 }
 
-fn run_member(
+/// The action of a member; none when the member is gone.
+fn find_member<'t>(
     program: &Program,
     table: usize,
     member: u32,
-    profiles: &[Profile],
-    machine: &mut Machine,
-    packet: &[u8],
-) -> (Next, Flow) {
+    profiles: &'t [Profile],
+) -> Found<'t> {
     let plan = &program.table_plans[table];
     let profile = program.tables()[table].action_profile;
     let member = profile.and_then(|profile| profiles[profile.index()].member(member));
     let Some(member) = member else {
-        return (plan.after_none, Flow::Done);
+        return Found {
+            action: None,
+            hit: true,
+            next: plan.after_none,
+        };
     };
-    set_arguments(program.code.arguments, &member.arguments, machine);
-    let next = plan
-        .on_hit
-        .unwrap_or_else(|| next_after(program, table, member.call.action));
-    let code = program.action_code[member.call.action.index()];
-    (next, machine.run(program, packet, code))
+    let action = member.call.action;
+    Found {
+        action: Some(FoundAction {
+            code: program.action_code[action.index()],
+            position: action_position(program, table, action),
+            arguments: &member.arguments,
+        }),
+        hit: true,
+        next: plan
+            .on_hit
+            .unwrap_or_else(|| next_after(program, table, action)),
+    }
 }
 
 fn choose_member(

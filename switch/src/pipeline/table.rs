@@ -20,6 +20,8 @@ use crate::program::{ActionId, KeyField, MatchKind, Next, Program};
 pub(super) struct Bound {
     /// Start of its code.
     pub(super) code: u32,
+    /// Position of the action in the list of the table.
+    pub(super) position: u32,
     /// Words for the arguments.
     pub(super) arguments: Vec<u64>,
     /// Node after it.
@@ -124,6 +126,7 @@ impl TableState {
         let whatever = if hit { plan.on_hit } else { plan.on_miss };
         Bound {
             code: program.action_code[action],
+            position: action_position(program, self.id, call.action),
             arguments: argument_words(program, call),
             next: whatever.unwrap_or_else(|| next_after(program, self.id, call.action)),
         }
@@ -256,6 +259,13 @@ fn hash_number(entries: &[Option<Entry>], number: u32) -> u64 {
     entries[number as usize].as_ref().map_or(0, |stored| {
         hash_identity(stored.entry.priority, &stored.entry.key)
     })
+}
+
+/// Where an action stands in the list of a table; past its end if it does not.
+pub(super) fn action_position(program: &Program, table: usize, action: ActionId) -> u32 {
+    let actions = &program.tables()[table].actions;
+    let position = actions.iter().position(|&candidate| candidate == action);
+    position.unwrap_or(actions.len()) as u32
 }
 
 /// The node after an action of a table.

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::fmt;
 use std::io;
+use std::os::fd::AsRawFd;
 
 /// An interface of this machine, as it was when it was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +77,26 @@ impl Interface {
         &self.name
     }
 
+    /// Whether it is up and has a carrier. An interface that cannot be asked is not.
+    pub fn is_running(&self) -> bool {
+        let Ok(socket) = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)
+        else {
+            return false;
+        };
+        // SAFETY: all zeros is a valid ifreq: a name, and a union of plain numbers.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(self.name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        // SAFETY: the kernel reads and writes an ifreq that outlives the call; the name in it
+        // ends with a zero, because names of interfaces are shorter than the field.
+        let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request) };
+        // SAFETY: after success the kernel has filled the flags in.
+        let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
+        let wanted = libc::IFF_UP | libc::IFF_RUNNING;
+        done == 0 && flags & wanted == wanted
+    }
+
     /// The kernel's number for it; another one after it was deleted and made anew.
     pub fn index(&self) -> u32 {
         self.index
@@ -89,6 +110,11 @@ mod tests {
     #[test]
     fn loopback_is_found_and_others_refused() {
         assert_eq!(Interface::find("lo").unwrap().name(), "lo");
+        let gone = Interface {
+            name: "no-such-iface".to_owned(),
+            index: 1,
+        };
+        assert!(!gone.is_running());
         let error = |name: &str| Interface::find(name).unwrap_err().to_string();
         assert_eq!(
             error("no-such-iface"),

@@ -4,9 +4,11 @@
 //! `unsafe` code is in the packet sockets, their rings and the waiting only; the rest of
 //! this module is pure and takes the time as an argument.
 
+mod blocks;
 pub mod checksum;
 pub mod impairment;
 pub mod interface;
+mod map;
 pub mod memory;
 pub mod pace;
 pub mod pcap;
@@ -14,6 +16,8 @@ pub mod queue;
 pub mod rate;
 pub mod readiness;
 pub mod receive;
+mod received;
+mod slots;
 pub mod socket;
 pub mod transmit;
 pub mod units;
@@ -29,6 +33,6 @@ pub use pcap::{CapturedFrame, PcapError, PcapReader, PcapWriter};
 pub use queue::{EgressQueue, QueueCounts};
 pub use rate::TokenBucket;
 pub use readiness::{Waker, wait};
-pub use receive::{ReceiveCounts, ReceiveRing};
+pub use receive::{ReceiveCounts, ReceiveMode, ReceiveRing};
 pub use transmit::{TransmitCounts, TransmitQueue};
 pub use units::{BitRate, Duration, Probability, UnitError};

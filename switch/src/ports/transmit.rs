@@ -84,6 +84,13 @@ impl TransmitQueue {
         })
     }
 
+    /// Sends past the queueing discipline of the interface (`PACKET_QDISC_BYPASS`): less
+    /// work a frame, but `tc` and captures on the interface do not see it.
+    pub fn bypass_discipline(&self) -> io::Result<()> {
+        let bypass = libc::PACKET_QDISC_BYPASS;
+        socket::set_option(&self.socket, libc::SOL_PACKET, bypass, &1i32)
+    }
+
     /// There is no room for another frame before a [`flush`](Self::flush).
     pub fn is_full(&self) -> bool {
         self.filled == BATCH_FRAMES_MAX
@@ -92,6 +99,11 @@ impl TransmitQueue {
     /// No frame waits to be sent.
     pub fn is_empty(&self) -> bool {
         self.first == self.filled
+    }
+
+    /// Frames that wait to be sent.
+    pub fn waiting(&self) -> usize {
+        self.filled - self.first
     }
 
     /// Collects a frame; `false` if there is no room.

@@ -13,7 +13,7 @@ use super::effects::effects;
 use super::layout::Slot;
 
 /// Ranges of words that lie closer together than this are handled as one.
-const GAP_WORDS_MAX: usize = 4;
+const GAP_WORDS_MAX: usize = 16;
 
 /// Sets of words of the header vector, as ascending ranges.
 #[derive(Clone, Debug, Default)]

@@ -478,6 +478,7 @@ fn find_header_id(node: &Node<'_>, by_id: &BTreeMap<i64, u32>) -> Result<u32, Pr
 }
 
 /// Ones in the low bits of a word.
+#[inline]
 pub(crate) fn ones(width: u32) -> u64 {
     if width >= 64 {
         u64::MAX

@@ -32,6 +32,7 @@ mod scope;
 mod table;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 pub use description::{
     ActionId, ActionInfo, ActionProfileId, ActionProfileInfo, CounterId, CounterInfo, DigestId,
@@ -43,8 +44,9 @@ pub use error::{Problem, ProgramError};
 pub(crate) use calculation::{Algorithm, Calculation, Checksum, InputPart};
 pub(crate) use code::Code;
 pub(crate) use control::{Control, ControlNode, Next, Selector};
+pub(crate) use effects::effects;
 pub(crate) use footprint::Footprint;
-pub(crate) use header_type::Piece;
+pub(crate) use header_type::{HeaderType, Piece};
 pub(crate) use layout::{FieldRef, Layout, Slot, ones};
 pub(crate) use metadata::{CoreErrors, FieldList, Intrinsics};
 pub(crate) use parser::{Case, Parser};
@@ -91,6 +93,8 @@ pub struct Program {
     pub(crate) intrinsics: Intrinsics,
     pub(crate) errors: CoreErrors,
     pub(crate) footprint: Footprint,
+    /// Machine code, once a pipeline has asked for it.
+    pub(crate) compiled: OnceLock<Result<crate::jit::Compiled, crate::jit::Refusal>>,
 }
 
 impl Program {

@@ -169,6 +169,7 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
         errors,
         layout,
         footprint: Footprint::default(),
+        compiled: std::sync::OnceLock::new(),
     };
     program.footprint = Footprint::of(&program);
     Ok(program)

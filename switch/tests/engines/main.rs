@@ -1,5 +1,5 @@
 //! Every way a packet can take through the pipeline gives the same: queued between ingress
-//! and egress or passed through in one go.
+//! and egress or passed through in one go, compiled or interpreted.
 //!
 //! All programs of the repository, and those of `STF_PROGRAMS`, run on random and on mutated
 //! valid packets, with random table entries.
@@ -7,20 +7,41 @@
 mod programs;
 #[path = "../wire/mod.rs"]
 mod wire;
+#[path = "../worms/frames.rs"]
+mod worms;
 
 use programs::{Case, cases};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 use wire::{Wire, forward};
-use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
+use wormcast_switch::pipeline::{Engine, Pipeline, PipelineConfig};
 
 /// One way to run a pipeline.
 #[derive(Clone, Copy, Debug)]
 struct Way {
+    engine: Engine,
     passes: bool,
 }
 
-const WAYS: [Way; 2] = [Way { passes: false }, Way { passes: true }];
+/// The first one is what the others must equal.
+const WAYS: [Way; 4] = [
+    Way {
+        engine: Engine::Interpreted,
+        passes: false,
+    },
+    Way {
+        engine: Engine::Interpreted,
+        passes: true,
+    },
+    Way {
+        engine: Engine::Compiled,
+        passes: false,
+    },
+    Way {
+        engine: Engine::Compiled,
+        passes: true,
+    },
+];
 
 /// Everything that can be seen of a pipeline after some packets.
 fn observe(pipeline: &mut Pipeline, wire: &Wire) -> Vec<String> {
@@ -34,8 +55,12 @@ fn observe(pipeline: &mut Pipeline, wire: &Wire) -> Vec<String> {
 }
 
 fn run(case: &Case, way: Way, seed: u64, packets: &[(u16, Vec<u8>)]) -> Vec<String> {
-    let config = PipelineConfig::default();
+    let config = PipelineConfig {
+        engine: way.engine,
+        ..PipelineConfig::default()
+    };
     let mut pipeline = Pipeline::new(case.program.clone(), config);
+    assert_eq!(pipeline.engine(), way.engine, "{}", case.name);
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     programs::fill(&mut pipeline, &mut generator);
     let mut wire = Wire {
@@ -61,11 +86,7 @@ fn compare(case: &Case, seed: u64, packets_max: usize) {
     for way in &WAYS[1..] {
         let seen = run(case, *way, seed, &packets);
         for (expected, seen) in expected.iter().zip(&seen) {
-            assert_eq!(
-                expected, seen,
-                "{} differs, {way:?}, seed {seed}",
-                case.name
-            );
+            assert_eq!(expected, seen, "{}, {way:?}, seed {seed}", case.name);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::worms::{checksum, worm};
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 use wormcast_switch::pipeline::{
@@ -26,7 +27,7 @@ pub fn cases() -> Vec<Case> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = vec![
         here.join("../p4src/compiled/wormcast.json"),
-        here.join("../bench/switch/l2.json"),
+        here.join("../bench/switch/programs/l2.json"),
     ];
     let mut directories = vec![here.join("tests/programs"), here.join("tests/conformance")];
     directories.extend(std::env::var_os("STF_PROGRAMS").map(PathBuf::from));
@@ -46,10 +47,10 @@ fn case(path: &Path) -> Option<Case> {
     // Other tools may leave other JSON beside programs.
     let program = Program::from_json(&text).ok()?;
     let mut packets = vec![
-        worm(0, &[5, 3, 1]),
-        worm(1, &[1, 2, 0, 0, 4, 0, 6, 2, 1, 0, 0xff]),
+        worm(0, &[5, 3, 1], 64),
+        worm(1, &[1, 2, 0, 0, 4, 0, 6, 2, 1, 0, 0xff], 64),
     ];
-    packets.push(worm(2, &[0, 7, 2, 1]));
+    packets.push(worm(2, &[0, 7, 2, 1], 64));
     if let Ok(script) = std::fs::read_to_string(path.with_extension("stf")) {
         packets.extend(script.lines().filter_map(scripted_packet));
     }
@@ -77,17 +78,6 @@ fn scripted_packet(line: &str) -> Option<Vec<u8>> {
     )
 }
 
-/// A worm frame (protocol/SPEC.md §1–2).
-fn worm(kind: u8, route: &[u8]) -> Vec<u8> {
-    let mut frame = vec![3, 0x57, 0x4f, 0x52, 0x4d, 0, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
-    let length = route.len() as u8;
-    frame.extend_from_slice(&[0x10 | kind, 6, length, 0, 0, 5, 0, 1, 0x88, 0xb6, 0, 0]);
-    frame.extend_from_slice(route);
-    fix_checksum(&mut frame);
-    frame.resize(frame.len().max(64), 0xa5);
-    frame
-}
-
 /// Puts the checksum of a worm's header and route into it.
 fn fix_checksum(frame: &mut [u8]) {
     if frame.len() < 26 {
@@ -95,14 +85,8 @@ fn fix_checksum(frame: &mut [u8]) {
     }
     let end = (26 + usize::from(frame[16])).min(frame.len());
     frame[24..26].fill(0);
-    let mut sum: u32 = frame[14..end]
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
-        .sum();
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    frame[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    let sum = checksum(&frame[14..end]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
 }
 
 fn below(generator: &mut ChaCha8Rng, bound: usize) -> usize {

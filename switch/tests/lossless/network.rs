@@ -85,6 +85,7 @@ impl Network {
                         ecn_threshold: None,
                     },
                     ring_frames: 64,
+                    receive: Default::default(),
                     port_rate: None,
                     impairments: ImpairmentTable::default(),
                     capture_directory: None,

@@ -16,7 +16,7 @@ use wormcast_switch::p4rt::proto::p4::v1::{
 };
 
 /// Code and message of the only update of a write.
-async fn refusal(controller: &mut Controller, update: Update) -> (Code, String) {
+pub async fn refusal(controller: &mut Controller, update: Update) -> (Code, String) {
     let status = controller.write(vec![update]).await.unwrap_err();
     assert_eq!(status.code(), Code::Unknown);
     let details = rpc::Status::decode(status.details()).unwrap().details;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace, run};
 use super::rig::{PATIENCE, Rig, settings};
-use wormcast_switch::dataplane::{PortSettings, Snapshot, SwitchSettings};
-use wormcast_switch::ports::{Interface, ReceiveRing, TransmitQueue};
+use wormcast_switch::dataplane::{DataplaneSettings, PortSettings, Snapshot, SwitchSettings};
+use wormcast_switch::ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue};
 
 /// Every frame to an address that begins with 02:…:02 leaves by port 2.
 const TO_PORT_2: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -22,6 +22,11 @@ struct Testbed {
 
 impl Testbed {
     fn start(change: impl FnOnce(&mut SwitchSettings)) -> Self {
+        Self::start_on(1, change)
+    }
+
+    /// The same, on several threads.
+    fn start_on(workers: usize, change: impl FnOnce(&mut SwitchSettings)) -> Self {
         add_link("s1", "h1");
         add_link("s2", "h2");
         let mut settings = settings();
@@ -35,7 +40,11 @@ impl Testbed {
             .build()
             .unwrap();
         let rig = runtime.block_on(async {
-            let rig = Rig::start_with(&settings).await;
+            let rig = Rig::start_as(&DataplaneSettings {
+                workers,
+                ..DataplaneSettings::single(settings, 1)
+            })
+            .await;
             let mut controller = rig.controller().await;
             let entry = insert(table(address(&TO_PORT_2, action(FORWARD, &[&[2]]))));
             controller.write(vec![entry]).await.unwrap();
@@ -129,35 +138,51 @@ fn a_raised_mtu_is_followed() {
 
 #[test]
 fn a_burst_passes_in_order() {
-    in_namespace(|| {
-        let mut testbed = Testbed::start(|settings| settings.ring_frames = 2_048);
-        for number in 0..1_000 {
-            while !testbed.h1.push(&frame(number, 100)) {
-                testbed.h1.flush();
-            }
-        }
-        testbed.h1.flush();
-        let numbers = testbed
-            .receive(1_000)
-            .into_iter()
-            .map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap()));
-        assert_eq!(numbers.collect::<Vec<_>>(), (0..1_000).collect::<Vec<_>>());
+    in_namespace(|| burst(1, ReceiveMode::Slots));
+    in_namespace(|| burst(1, ReceiveMode::Blocks));
+    in_namespace(|| burst(3, ReceiveMode::Slots));
+}
+
+fn burst(workers: usize, mode: ReceiveMode) {
+    let mut testbed = Testbed::start_on(workers, |settings| {
+        settings.ring_frames = 2_048;
+        settings.receive = mode;
     });
+    for number in 0..1_000 {
+        while !testbed.h1.push(&frame(number, 100)) {
+            testbed.h1.flush();
+        }
+    }
+    testbed.h1.flush();
+    let numbers = testbed
+        .receive(1_000)
+        .into_iter()
+        .map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap()));
+    assert_eq!(numbers.collect::<Vec<_>>(), (0..1_000).collect::<Vec<_>>());
+    let start = Instant::now();
+    // Another thread counts a frame after it has arrived.
+    while testbed.snapshot().ports[1].sent_frames < 1_000 {
+        assert!(start.elapsed() < PATIENCE);
+    }
+    assert_eq!(testbed.snapshot().ports[1].sent_bytes, 100_000);
 }
 
 /// The kernel takes a VLAN tag out of a frame that arrives; it is in the frame again.
 #[test]
 fn vlan_tags_survive() {
-    in_namespace(|| {
-        let mut testbed = Testbed::start(|_| {});
-        for tpid in [[0x81, 0x00], [0x88, 0xa8]] {
-            let plain = frame(1, 80);
-            let tagged = [&plain[..12], &tpid, &[0x60, 0x05], &plain[12..]].concat();
-            testbed.send(&tagged);
-            assert_eq!(testbed.receive(1), [tagged]);
-        }
-        assert_eq!(testbed.snapshot().ports[0].received_bytes, 2 * 84);
-    });
+    in_namespace(|| tagged(ReceiveMode::Slots));
+    in_namespace(|| tagged(ReceiveMode::Blocks));
+}
+
+fn tagged(mode: ReceiveMode) {
+    let mut testbed = Testbed::start(|settings| settings.receive = mode);
+    for tpid in [[0x81, 0x00], [0x88, 0xa8]] {
+        let plain = frame(1, 80);
+        let tagged = [&plain[..12], &tpid, &[0x60, 0x05], &plain[12..]].concat();
+        testbed.send(&tagged);
+        assert_eq!(testbed.receive(1), [tagged]);
+    }
+    assert_eq!(testbed.snapshot().ports[0].received_bytes, 2 * 84);
 }
 
 /// A checksum that the sender's kernel left to its interface is complete.
@@ -204,23 +229,25 @@ fn an_interface_may_go_down_and_come_up() {
 
 #[test]
 fn an_interface_may_go_away_and_come_back() {
-    in_namespace(|| {
-        let mut testbed = Testbed::start(|_| {});
-        run("ip link del s2");
-        testbed.send(&frame(1, 90));
-        std::thread::sleep(Duration::from_millis(600));
-        testbed.send(&frame(2, 90));
-        std::thread::sleep(Duration::from_millis(50));
-        let lost = |port: &wormcast_switch::dataplane::PortSnapshot| {
-            port.no_link + port.send_interface_down + port.send_failed
-        };
-        assert!(lost(&testbed.snapshot().ports[1]) >= 1);
-        add_link("s2", "h2");
-        std::thread::sleep(Duration::from_millis(700));
-        testbed.h2 = ReceiveRing::open(&Interface::find("h2").unwrap(), 64).unwrap();
-        testbed.send(&frame(3, 90));
-        assert_eq!(testbed.receive(1), [frame(3, 90)]);
-    });
+    for workers in [1, 2] {
+        in_namespace(move || {
+            let mut testbed = Testbed::start_on(workers, |_| {});
+            run("ip link del s2");
+            testbed.send(&frame(1, 90));
+            std::thread::sleep(Duration::from_millis(600));
+            testbed.send(&frame(2, 90));
+            std::thread::sleep(Duration::from_millis(50));
+            let lost = |port: &wormcast_switch::dataplane::PortSnapshot| {
+                port.no_link + port.send_interface_down + port.send_failed
+            };
+            assert!(lost(&testbed.snapshot().ports[1]) >= 1);
+            add_link("s2", "h2");
+            std::thread::sleep(Duration::from_millis(700));
+            testbed.h2 = ReceiveRing::open(&Interface::find("h2").unwrap(), 64).unwrap();
+            testbed.send(&frame(3, 90));
+            assert_eq!(testbed.receive(1), [frame(3, 90)]);
+        });
+    }
 }
 
 #[test]
@@ -276,18 +303,20 @@ fn impairments_do_what_they_say() {
 /// `tc` below the port pushes back; the switch loses nothing as long as its queue holds.
 #[test]
 fn a_queueing_discipline_below_pushes_back() {
-    in_namespace(|| {
-        let mut testbed = Testbed::start(|settings| settings.ring_frames = 2_048);
-        run("tc qdisc add dev s2 root tbf rate 20mbit burst 4kb limit 8kb");
-        for number in 0..300 {
-            while !testbed.h1.push(&frame(number, 1_000)) {
-                testbed.h1.flush();
+    for workers in [1, 2] {
+        in_namespace(move || {
+            let mut testbed = Testbed::start_on(workers, |settings| settings.ring_frames = 2_048);
+            run("tc qdisc add dev s2 root tbf rate 20mbit burst 4kb limit 8kb");
+            for number in 0..300 {
+                while !testbed.h1.push(&frame(number, 1_000)) {
+                    testbed.h1.flush();
+                }
             }
-        }
-        testbed.h1.flush();
-        assert_eq!(testbed.receive(300).len(), 300);
-        assert!(testbed.snapshot().ports[1].send_retried > 0);
-    });
+            testbed.h1.flush();
+            assert_eq!(testbed.receive(300).len(), 300);
+            assert!(testbed.snapshot().ports[1].send_retried > 0);
+        });
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use wormcast_switch::p4rt::proto::p4::v1::{
 };
 use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings};
 use wormcast_switch::pipeline::{PipelineConfig, PortId};
-use wormcast_switch::ports::ImpairmentTable;
+use wormcast_switch::ports::{ImpairmentTable, ReceiveMode};
 
 pub const DEVICE_ID: u64 = 7;
 pub const CPU_PORT: u16 = 510;
@@ -40,6 +40,7 @@ pub fn settings() -> SwitchSettings {
         queue_frames: 1024,
         queueing: QueueSettings::default(),
         ring_frames: 64,
+        receive: ReceiveMode::default(),
         port_rate: None,
         impairments: ImpairmentTable::default(),
         capture_directory: None,
@@ -60,8 +61,12 @@ impl Rig {
     }
 
     pub async fn start_with(settings: &SwitchSettings) -> Self {
-        let settings = DataplaneSettings::single(settings.clone(), 1);
-        let (dataplane, from_dataplane) = Dataplane::start(&settings, Log::off()).unwrap();
+        Self::start_as(&DataplaneSettings::single(settings.clone(), 1)).await
+    }
+
+    /// The first of these switches, which has the device id of the tests.
+    pub async fn start_as(settings: &DataplaneSettings) -> Self {
+        let (dataplane, from_dataplane) = Dataplane::start(settings, Log::off()).unwrap();
         let handle = dataplane.handle(DEVICE_ID).unwrap();
         let (_, from_dataplane) = from_dataplane.into_iter().next().unwrap();
         let server_settings = ServerSettings {
@@ -94,10 +99,15 @@ impl Rig {
 
     /// A controller that is primary, with the test program set.
     pub async fn controller(&self) -> Controller {
+        self.controller_of(objects()).await
+    }
+
+    /// A controller that is primary, with a program set.
+    pub async fn controller_of(&self, config: ForwardingPipelineConfig) -> Controller {
         let mut controller = Controller::open(self, 1).await;
         controller.arbitrate(1).await;
         controller
-            .set_config(Action::VerifyAndCommit, objects())
+            .set_config(Action::VerifyAndCommit, config)
             .await
             .unwrap();
         controller
@@ -107,6 +117,16 @@ impl Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         self.threads.stop();
+    }
+}
+
+/// The config of `programs/entities.p4`.
+pub fn entities() -> ForwardingPipelineConfig {
+    let p4info = include_bytes!("../programs/entities.p4info.bin");
+    ForwardingPipelineConfig {
+        p4info: Some(P4Info::decode(p4info.as_slice()).unwrap()),
+        p4_device_config: include_bytes!("../programs/entities.json").to_vec(),
+        cookie: None,
     }
 }
 

@@ -1,7 +1,8 @@
-"""`wormcast topo make`, `topo convert` and `topo draw`."""
+"""`wormcast topo make`, `topo convert`, `topo fabric` and `topo draw`."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,54 @@ def topo_convert(
     """
     value = read_topology(topology, format=source, hosts_per_switch=hosts_per_switch)
     write_text(_as_text(value, to), output)
+
+
+def fabric_file(topology: Json, *, program: str | None, cpu_port: int) -> Json:
+    """What `wormcast-switch --fabric` takes: the switches, the links between them in
+    memory, and a port on interface `s<switch>-p<port>` for each host."""
+    switches = [{"name": f"s{switch['id']}", "device_id": switch["id"]} for switch in topology["switches"]]
+    links = [
+        {"ends": [f"s{link['a']}:{link['a_port']}", f"s{link['b']}:{link['b_port']}"]}
+        for link in topology["links"]
+    ]
+    edges = [
+        {"port": f"s{host['switch']}:{host['port']}", "interface": f"s{host['switch']}-p{host['port']}"}
+        for host in topology["hosts"]
+    ]
+    value: Json = {} if program is None else {"program": program}
+    return {**value, "cpu_port": cpu_port, "switches": switches, "links": links, "edges": edges}
+
+
+@click.command("fabric")
+@click.argument("topology", metavar="FILE|KIND")
+@click.option("--program", metavar="JSON", help="Program of every switch. [default: the controller sets one]")
+@click.option(
+    "--cpu-port",
+    type=click.IntRange(1, 510),
+    default=510,
+    show_default=True,
+    help="Port of every switch that leads to the controller.",
+)
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
+@click.option("--json", "as_json", is_flag=True, help="Print refusals as JSON.")
+def topo_fabric(
+    topology: str,
+    program: str | None,
+    cpu_port: int,
+    output: Path | None,
+    as_json: bool,  # noqa: ARG001
+) -> None:
+    """Write a topology as one process of switches, for `wormcast-switch --fabric`.
+
+    Device ids are the ids of the switches. The port of a host is on the interface
+    s<switch>-p<port>, which must be there when the switches start.
+
+    \b
+    wormcast topo fabric fabric.json -o switches.json
+    wormcast-switch --fabric switches.json -- --grpc-server-addr 127.0.0.1:9559
+    """
+    value = fabric_file(read_topology(topology), program=program, cpu_port=cpu_port)
+    write_text(json.dumps(value, indent=1) + "\n", output)
 
 
 def _pairs(

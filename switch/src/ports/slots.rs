@@ -1,0 +1,83 @@
+//! A receive ring of slots (TPACKET_V2): each has a frame, which is handed over at once.
+
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::OwnedFd;
+
+use super::map::Map;
+use super::received::{Received, half, word};
+use super::socket;
+
+/// Memory the kernel allocates at once.
+const BLOCK_BYTES: usize = 65_536;
+
+/// The ring of a socket.
+#[derive(Debug)]
+pub(super) struct Slots {
+    map: Map,
+    slot_bytes: usize,
+    slots: usize,
+    next: usize,
+}
+
+impl Slots {
+    /// A ring of about `bytes` in slots of `slot_bytes`, for a socket that is not bound.
+    pub(super) fn open(socket: &OwnedFd, bytes: usize, slot_bytes: usize) -> io::Result<Self> {
+        let blocks = bytes.div_ceil(BLOCK_BYTES);
+        let slots = blocks * (BLOCK_BYTES / slot_bytes);
+        let version = libc::tpacket_versions::TPACKET_V2 as i32;
+        socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+        let on = 1i32;
+        socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)?;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK_BYTES as u32,
+            tp_block_nr: blocks as u32,
+            tp_frame_size: slot_bytes as u32,
+            tp_frame_nr: slots as u32,
+        };
+        socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        Ok(Self {
+            map: Map::new(socket, blocks * BLOCK_BYTES)?,
+            slot_bytes,
+            slots,
+            next: 0,
+        })
+    }
+
+    /// Slots of the ring.
+    pub(super) fn len(&self) -> usize {
+        self.slots
+    }
+
+    #[inline]
+    pub(super) fn is_ready(&self) -> bool {
+        self.map.is_ours(self.next * self.slot_bytes)
+    }
+
+    /// Takes the oldest frame, `None` if it is too long for a slot; `false` if there is
+    /// none.
+    #[inline]
+    pub(super) fn receive(&mut self, take: impl FnOnce(Option<&[u8]>)) -> bool {
+        let offset = self.next * self.slot_bytes;
+        // The status is the first word of the header.
+        let Some((status, bytes)) = self.map.piece(offset, offset, self.slot_bytes) else {
+            return false;
+        };
+        let received = Received {
+            status,
+            length: word(bytes, offset_of!(libc::tpacket2_hdr, tp_len)) as usize,
+            captured: word(bytes, offset_of!(libc::tpacket2_hdr, tp_snaplen)) as usize,
+            start: usize::from(half(bytes, offset_of!(libc::tpacket2_hdr, tp_mac))),
+            tci: half(bytes, offset_of!(libc::tpacket2_hdr, tp_vlan_tci)),
+            tpid: half(bytes, offset_of!(libc::tpacket2_hdr, tp_vlan_tpid)),
+        };
+        take(received.repair(bytes));
+        self.map.release(offset);
+        self.next = if self.next + 1 == self.slots {
+            0
+        } else {
+            self.next + 1
+        };
+        true
+    }
+}

@@ -1,0 +1,177 @@
+//! Entries that the program brings: §"Constant Tables", §"Preinitialized tables".
+
+use tonic::Code;
+
+use super::entities_program::{
+    CHOSEN, PARSED, action, add, by_kind, default_of, find, id, probe, send_one, start,
+};
+use super::errors::refusal;
+use super::messages::{delete, insert, modify, of, table, ternary};
+use wormcast_switch::p4rt::proto::p4::v1::{CounterData, ExternEntry, TableEntry, entity};
+
+fn fixed(priority: i32) -> TableEntry {
+    TableEntry {
+        table_id: id("ingress.fixed"),
+        r#match: vec![ternary(1, &[0x10], &[0xf0])],
+        priority,
+        ..TableEntry::default()
+    }
+}
+
+#[tokio::test]
+async fn of_constant_entries_only_resources_can_be_modified() {
+    let (rig, mut controller) = start().await;
+    let all = TableEntry {
+        table_id: id("ingress.fixed"),
+        ..TableEntry::default()
+    };
+    let entries = find(&mut controller, all).await;
+    let marked = entries
+        .iter()
+        .find(|entry| entry.r#match == fixed(1).r#match);
+    let priority = marked.unwrap().priority;
+    let counted = TableEntry {
+        counter_data: Some(CounterData {
+            packet_count: 5,
+            byte_count: 0,
+        }),
+        ..fixed(priority)
+    };
+    controller
+        .write(vec![modify(table(counted.clone()))])
+        .await
+        .unwrap();
+    assert_eq!(send_one(&rig, &probe(0x11, 0, 0)).await[PARSED], 0xff);
+    let ask = TableEntry {
+        counter_data: Some(CounterData::default()),
+        ..fixed(priority)
+    };
+    let found = find(&mut controller, ask).await;
+    assert_eq!(found[0].counter_data.unwrap().packet_count, 6);
+    let fixed_entries = "table `ingress.fixed`: its entries are constant; only their counters \
+                         and meters can be modified, without an action";
+    let with_action = TableEntry {
+        action: action("ingress.mark", &[]),
+        ..fixed(priority)
+    };
+    let cases = [
+        (modify(table(with_action.clone())), fixed_entries),
+        (insert(table(with_action)), fixed_entries),
+        (
+            delete(table(fixed(priority))),
+            "fixed by the program: the entries of table ingress.fixed",
+        ),
+        (
+            modify(table(default_of("ingress.ports"))),
+            "fixed by the program: the default action of table ingress.ports",
+        ),
+    ];
+    for (update, message) in cases {
+        let refused = refusal(&mut controller, update).await;
+        assert_eq!(refused, (Code::PermissionDenied, message.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn entries_that_are_there_at_the_start_can_be_changed() {
+    let (rig, mut controller) = start().await;
+    let all = TableEntry {
+        table_id: id("ingress.initial"),
+        ..TableEntry::default()
+    };
+    let choose = |value: u8| action("ingress.choose", &[&[value]]);
+    let initial = [
+        by_kind("ingress.initial", 0x21, choose(33)),
+        by_kind("ingress.initial", 0x22, choose(34)),
+    ];
+    assert_eq!(find(&mut controller, all.clone()).await, initial);
+    assert_eq!(send_one(&rig, &probe(0x21, 0, 0)).await[CHOSEN], 33);
+    let updates = vec![
+        modify(table(by_kind("ingress.initial", 0x21, choose(40)))),
+        delete(table(initial[1].clone())),
+    ];
+    controller.write(updates).await.unwrap();
+    assert_eq!(send_one(&rig, &probe(0x21, 0, 0)).await[CHOSEN], 40);
+    // It holds as many as the P4Info says, not as many as it starts with.
+    for kind in 1..16 {
+        add(&mut controller, by_kind("ingress.initial", kind, choose(1))).await;
+    }
+    let full = insert(table(by_kind("ingress.initial", 16, choose(1))));
+    assert_eq!(
+        refusal(&mut controller, full).await,
+        (
+            Code::ResourceExhausted,
+            "table ingress.initial is full: it holds at most 16".to_owned()
+        )
+    );
+    assert_eq!(find(&mut controller, all).await.len(), 16);
+}
+
+#[tokio::test]
+async fn an_entry_is_only_its_key_when_it_is_deleted() {
+    let (_rig, mut controller) = start().await;
+    let entry = by_kind("ingress.initial", 0x55, action("ingress.choose", &[&[1]]));
+    add(&mut controller, entry.clone()).await;
+    let nonsense = TableEntry {
+        action: action("ingress.mirror", &[]),
+        counter_data: Some(CounterData::default()),
+        time_since_last_hit: Some(Default::default()),
+        ..entry.clone()
+    };
+    controller
+        .write(vec![delete(table(nonsense))])
+        .await
+        .unwrap();
+    let constant = TableEntry {
+        is_const: true,
+        ..entry
+    };
+    assert_eq!(
+        refusal(&mut controller, delete(table(constant))).await,
+        (
+            Code::InvalidArgument,
+            "table `ingress.initial`: is_const cannot be written".to_owned()
+        )
+    );
+}
+
+#[tokio::test]
+async fn filters_for_all_tables_cannot_name_fields_or_actions() {
+    let (_rig, mut controller) = start().await;
+    let filter = TableEntry {
+        action: action("ingress.choose", &[]),
+        ..TableEntry::default()
+    };
+    let status = controller.read(vec![table(filter)]).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert_eq!(
+        status.message(),
+        "a read of all tables cannot have a match or an action; name a table"
+    );
+    let resources = TableEntry {
+        counter_data: Some(CounterData::default()),
+        ..TableEntry::default()
+    };
+    let found = find(&mut controller, resources).await;
+    let counted = found.iter().filter(|entry| entry.counter_data.is_some());
+    assert_eq!((found.len(), counted.count()), (4, 2));
+}
+
+#[tokio::test]
+async fn externs_are_not_known() {
+    let (_rig, mut controller) = start().await;
+    let entry = of(entity::Entity::ExternEntry(ExternEntry {
+        extern_type_id: 0x81,
+        ..ExternEntry::default()
+    }));
+    assert_eq!(
+        refusal(&mut controller, insert(entry.clone())).await,
+        (
+            Code::Unimplemented,
+            "extern type 129 is not known: v1model has no externs with entries of their own"
+                .to_owned()
+        )
+    );
+    let status = controller.read(vec![entry]).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unimplemented);
+}
