@@ -16,7 +16,7 @@ use wormcast_switch::dataplane::{
 use wormcast_switch::fabric::Fabric;
 use wormcast_switch::log::{Level, Log};
 use wormcast_switch::metrics::Device;
-use wormcast_switch::p4rt::{Configs, Devices, Server, ServerSettings};
+use wormcast_switch::p4rt::{Configs, Devices, Server, ServerSettings, TranslationTables};
 use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
 use wormcast_switch::program::Program;
 use wormcast_switch::thrift;
@@ -29,6 +29,7 @@ pub struct Plan {
     dataplane: DataplaneSettings,
     /// Program to start with, of each switch.
     programs: Vec<Option<Arc<Program>>>,
+    translations: TranslationTables,
     /// Text of the state to start with, and its file.
     state: Option<(PathBuf, String)>,
     is_fabric: bool,
@@ -51,6 +52,7 @@ impl Plan {
             impairments: settings.impairments.clone(),
             capture_directory: settings.capture_directory.clone(),
         };
+        let translations = settings.translation.tables()?;
         let mut loaded = Loaded::default();
         let Some(path) = &settings.fabric else {
             return Ok(Self {
@@ -60,6 +62,7 @@ impl Plan {
                     workers: settings.workers,
                     ..DataplaneSettings::single(common, settings.seed)
                 },
+                translations,
                 is_fabric: false,
             });
         };
@@ -85,6 +88,7 @@ impl Plan {
                 seed: settings.seed,
             },
             programs,
+            translations,
             state: None,
             is_fabric: true,
         })
@@ -157,6 +161,7 @@ impl Started {
     /// Installs the programs to start with and makes the servers, on the present runtime.
     pub async fn control(self, config: PipelineConfig) -> Result<Switches, Box<dyn Error>> {
         let configs = Arc::new(Configs::default());
+        let translations = self.plan.translations;
         let mut servers = Vec::with_capacity(self.from_dataplane.len());
         let switches = self.from_dataplane.into_iter().zip(self.plan.programs);
         for ((device_id, from_dataplane), program) in switches {
@@ -182,6 +187,7 @@ impl Started {
             };
             let (log, configs) = (self.log.clone(), Arc::clone(&configs));
             let server = Server::sharing(settings, handle, from_dataplane, log, configs);
+            server.translate_with(translations.clone()).await;
             servers.push((device_id, server));
         }
         Ok(Switches {
@@ -211,6 +217,11 @@ impl Switches {
         let handle = |id| self.dataplane.handle(id);
         let servers = self.devices.servers();
         servers.filter_map(move |(id, server)| Some((id, handle(id)?, server)))
+    }
+
+    /// Says something that whoever runs the switches should know.
+    pub fn warn(&self, text: std::fmt::Arguments<'_>) {
+        self.log.write(Level::Warn, text);
     }
 
     /// What the metrics server asks.

@@ -1,11 +1,9 @@
-//! The P4Runtime service.
+//! A P4Runtime server: who may do what, and where it is done.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prost::Message;
 use tokio::sync::{Notify, mpsc};
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 use super::arbitration::StreamId;
 use super::batch::{Atomicity, Batch};
@@ -15,33 +13,19 @@ use super::forwarding::{Forwarding, Verified, no_config};
 use super::notifications::{deliver, watch_ages};
 use super::packet_io::frame_of_packet_out;
 use super::proto::p4::v1::{
-    CapabilitiesRequest, CapabilitiesResponse, DigestListAck, DigestListAckError, Entity,
-    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest,
-    GetForwardingPipelineConfigResponse, MasterArbitrationUpdate, PacketOut, PacketOutError,
-    ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
-    SetForwardingPipelineConfigResponse, StreamError, StreamMessageRequest, StreamMessageResponse,
-    StreamOtherError, WriteRequest, WriteResponse,
-    get_forwarding_pipeline_config_request::ResponseType, p4_runtime_server::P4Runtime,
-    set_forwarding_pipeline_config_request::Action, stream_error,
+    DigestListAck, DigestListAckError, Entity, MasterArbitrationUpdate, PacketOut, PacketOutError,
+    ReadRequest, SetForwardingPipelineConfigRequest, StreamError, StreamMessageRequest,
+    StreamOtherError, WriteRequest, set_forwarding_pipeline_config_request::Action, stream_error,
     stream_message_request as incoming, stream_message_response as outgoing,
 };
 use super::rejection::{Rejection, code_name, write_status};
 use super::roles::Access;
-use super::streams::{Outgoing, STREAM_MESSAGES_MAX, Streams};
+use super::streams::{Outgoing, Streams};
 use super::translation::TranslationTables;
 use crate::dataplane::{DataplaneHandle, ToController};
 use crate::log::{Level, Log};
 use crate::metrics::RequestCounts;
 use crate::pipeline::PipelineConfig;
-
-/// Version of the P4Runtime specification this follows.
-const API_VERSION: &str = "1.5.0";
-
-/// Bytes of one `ReadResponse`, roughly; clients take 4 MiB.
-const READ_RESPONSE_BYTES: usize = 1 << 19;
-
-/// `ReadResponse`s that may wait for a client that reads slowly.
-const READ_RESPONSES_MAX: usize = 4;
 
 /// What the server is told before it starts.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +39,7 @@ pub struct ServerSettings {
 /// The service. Clones are the same one.
 #[derive(Clone)]
 pub struct Server {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 pub(super) struct Shared {
@@ -64,7 +48,7 @@ pub(super) struct Shared {
     pub(super) log: Log,
     streams: Mutex<Streams>,
     /// Held by whoever reads, writes or changes the config, one after another.
-    forwarding: tokio::sync::Mutex<Forwarding>,
+    pub(super) forwarding: tokio::sync::Mutex<Forwarding>,
     /// The config that packets see; a copy of what is in `forwarding`.
     running: Mutex<Option<Arc<Verified>>>,
     requests: RequestCounts,
@@ -192,7 +176,7 @@ impl Server {
 }
 
 impl Shared {
-    async fn set_config(
+    pub(super) async fn set_config(
         &self,
         request: SetForwardingPipelineConfigRequest,
     ) -> Result<(), Rejection> {
@@ -244,7 +228,7 @@ impl Shared {
         done
     }
 
-    async fn write(&self, request: WriteRequest) -> Result<(), Status> {
+    pub(super) async fn write(&self, request: WriteRequest) -> Result<(), Status> {
         let mut forwarding = self.forwarding.lock().await;
         #[allow(deprecated, reason = "controllers of version 1.3 set the id")]
         let role = (request.role.as_str(), request.role_id);
@@ -273,7 +257,7 @@ impl Shared {
         write_status(&results)
     }
 
-    async fn read(&self, request: ReadRequest) -> Result<Vec<Entity>, Rejection> {
+    pub(super) async fn read(&self, request: ReadRequest) -> Result<Vec<Entity>, Rejection> {
         let access = {
             let streams = self.streams();
             streams.arbitration.check_device(request.device_id)?;
@@ -404,134 +388,4 @@ impl Shared {
             "this switch was started without --cpu-port, so there are no packet-outs",
         ))
     }
-}
-
-#[tonic::async_trait]
-impl P4Runtime for Server {
-    async fn write(
-        &self,
-        request: Request<WriteRequest>,
-    ) -> Result<Response<WriteResponse>, Status> {
-        let shared = Arc::clone(&self.shared);
-        // In a task of its own, so that it is finished even if the client goes away.
-        let task = tokio::spawn(async move { shared.write(request.into_inner()).await });
-        task.await
-            .map_err(|error| Status::internal(error.to_string()))??;
-        Ok(Response::new(WriteResponse::default()))
-    }
-
-    type ReadStream = ReceiverStream<Result<ReadResponse, Status>>;
-
-    async fn read(
-        &self,
-        request: Request<ReadRequest>,
-    ) -> Result<Response<Self::ReadStream>, Status> {
-        let found = self.shared.read(request.into_inner()).await?;
-        let (responses, stream) = mpsc::channel(READ_RESPONSES_MAX);
-        tokio::spawn(async move {
-            for response in split(found) {
-                if responses.send(Ok(response)).await.is_err() {
-                    return; // the client has gone
-                }
-            }
-        });
-        Ok(Response::new(ReceiverStream::new(stream)))
-    }
-
-    async fn set_forwarding_pipeline_config(
-        &self,
-        request: Request<SetForwardingPipelineConfigRequest>,
-    ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
-        let shared = Arc::clone(&self.shared);
-        let task = tokio::spawn(async move { shared.set_config(request.into_inner()).await });
-        task.await
-            .map_err(|error| Status::internal(error.to_string()))??;
-        Ok(Response::new(SetForwardingPipelineConfigResponse::default()))
-    }
-
-    async fn get_forwarding_pipeline_config(
-        &self,
-        request: Request<GetForwardingPipelineConfigRequest>,
-    ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
-        let request = request.into_inner();
-        self.shared
-            .streams()
-            .arbitration
-            .check_device(request.device_id)?;
-        let Ok(wanted) = ResponseType::try_from(request.response_type) else {
-            return Err(Rejection::invalid(format!(
-                "response type {} is not valid: ALL, COOKIE_ONLY, P4INFO_AND_COOKIE or \
-                 DEVICE_CONFIG_AND_COOKIE",
-                request.response_type
-            ))
-            .into());
-        };
-        let forwarding = self.shared.forwarding.lock().await;
-        let config = forwarding.current().map(|verified| {
-            let config = &verified.config;
-            let info = matches!(wanted, ResponseType::All | ResponseType::P4infoAndCookie);
-            let device = matches!(
-                wanted,
-                ResponseType::All | ResponseType::DeviceConfigAndCookie
-            );
-            ForwardingPipelineConfig {
-                p4info: config.p4info.clone().filter(|_| info),
-                p4_device_config: if device {
-                    config.p4_device_config.clone()
-                } else {
-                    Vec::new()
-                },
-                cookie: config.cookie,
-            }
-        });
-        Ok(Response::new(GetForwardingPipelineConfigResponse {
-            config,
-        }))
-    }
-
-    type StreamChannelStream = ReceiverStream<Result<StreamMessageResponse, Status>>;
-
-    async fn stream_channel(
-        &self,
-        request: Request<Streaming<StreamMessageRequest>>,
-    ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let (outgoing, stream) = mpsc::channel(STREAM_MESSAGES_MAX);
-        let server = self.clone();
-        let messages = request.into_inner();
-        tokio::spawn(async move { server.serve_stream(None, messages, outgoing).await });
-        Ok(Response::new(ReceiverStream::new(stream)))
-    }
-
-    async fn capabilities(
-        &self,
-        request: Request<CapabilitiesRequest>,
-    ) -> Result<Response<CapabilitiesResponse>, Status> {
-        let device_id = request.into_inner().device_id;
-        if device_id != 0 {
-            self.shared.streams().arbitration.check_device(device_id)?;
-        }
-        Ok(Response::new(CapabilitiesResponse {
-            p4runtime_api_version: API_VERSION.to_owned(),
-            ..CapabilitiesResponse::default()
-        }))
-    }
-}
-
-/// Responses of about [`READ_RESPONSE_BYTES`]; at least one, as clients expect.
-fn split(entities: Vec<Entity>) -> Vec<ReadResponse> {
-    let mut responses = Vec::new();
-    let mut response = ReadResponse::default();
-    let mut bytes = 0;
-    for entity in entities {
-        bytes += entity.encoded_len();
-        response.entities.push(entity);
-        if bytes >= READ_RESPONSE_BYTES {
-            responses.push(std::mem::take(&mut response));
-            bytes = 0;
-        }
-    }
-    if !response.entities.is_empty() || responses.is_empty() {
-        responses.push(response);
-    }
-    responses
 }

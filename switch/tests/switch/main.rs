@@ -25,12 +25,12 @@ mod roles;
 mod stream;
 mod symmetry;
 mod tables;
+mod translation;
+mod value_sets;
+
 mod thrift;
 mod thrift_calls;
 mod thrift_client;
 mod tls;
-mod translation;
-mod value_sets;
-
 #[path = "../wire/mod.rs"]
 mod wire;
