@@ -11,6 +11,7 @@ mod report;
 mod runner;
 mod script;
 mod state;
+mod statement;
 mod suite;
 mod wire;
 
