@@ -201,7 +201,7 @@ impl Forwarding {
                     })?;
                 }
                 engine.install(pipeline);
-                Ok(())
+                Ok::<_, Rejection>(())
             })
             .await??;
         self.saved = None;

@@ -60,7 +60,7 @@ impl Comparison {
         }
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let all = [
             Self::Equal,
             Self::NotEqual,
