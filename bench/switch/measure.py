@@ -23,7 +23,6 @@ from rig import BARE, BMV2, OURS, Programs, machine, make_links, running
 LOAD = 0.1
 """Share of the best rate at which latency is measured."""
 LATENCY_SECONDS = 5.0
-WRITES_CASE = "l2"
 
 
 def measure_throughput(given: argparse.Namespace, programs: Programs, names: list[str]) -> dict[str, Any]:
@@ -71,32 +70,30 @@ def measure_latency(given: argparse.Namespace, programs: Programs, names: list[s
 def measure_writes(given: argparse.Namespace, programs: Programs, names: list[str]) -> dict[str, Any]:
     """Table entries a second through P4Runtime, in batches of 100."""
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    case = cases()[WRITES_CASE]
     port = 40000
     for _ in range(given.repeats):
         for name in names:
             port += 1
             with running(name, programs, None, port, given.options) as pid:
-                command = [programs.example("table_writes"), f"127.0.0.1:{port}", "--device-id", "1"]
-                command += [
-                    "--json",
-                    "--pid",
-                    str(pid),
-                    "--p4info",
-                    str(case.p4info),
-                    "--program",
-                    str(case.json),
-                ]
+                command = [programs.example("table_writes"), "--address", f"127.0.0.1:{port}"]
+                command += ["--device-id", "1", "--json", "--pid", str(pid)]
                 output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             results[name].append(json.loads(output))
             print(f"{name}: {output.strip()}", file=sys.stderr, flush=True)
-    rate = {
-        name: statistics.median(run["writes_per_s"] for run in runs) for name, runs in results.items() if runs
-    }
-    lines = ["| switch | writes/s | beside BMv2 |", "|---|---|---|"]
-    for name, value in rate.items():
-        beside = f"{value / rate[BMV2]:.1f}x" if name == OURS and BMV2 in rate else ""
-        lines.append(f"| {name} | {value:,.0f} | {beside} |")
+    kinds = ("insert", "modify", "delete")
+
+    def middle(name: str, kind: str, field: str) -> float:
+        return statistics.median(run[kind][field] for run in results[name])
+
+    lines = ["| switch | kind | writes/s | server's CPU a write | beside BMv2 |", "|---|---|---|---|---|"]
+    for name in names:
+        for kind in kinds:
+            rate = middle(name, kind, "writes_per_second")
+            cpu = middle(name, kind, "server_cpu_us_per_write")
+            beside = ""
+            if name == OURS and BMV2 in names:
+                beside = f"{rate / middle(BMV2, kind, 'writes_per_second'):.1f}x"
+            lines.append(f"| {name} | {kind} | {rate:,.0f} | {cpu:.1f} us | {beside} |")
     return {"runs": results, "table": "\n".join(lines)}
 
 

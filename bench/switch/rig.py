@@ -127,10 +127,17 @@ class Flood:
     """Frames of one case and size, in a file for the generator."""
 
     path: str
+    one_frame: bool
 
     def run(self, programs: Programs, seconds: float, rate: float | None) -> float:
-        """Sends them into g0; frames a second that were sent."""
-        command = [programs.example("flood"), "g0", str(seconds), f"@{self.path}"]
+        """Frames a second that were offered on port 0.
+
+        With a rate, or of several frames, they are sent into g0, which one core can do some
+        hundred thousand times a second; one frame without a rate seems to be received by s0.
+        """
+        inject = self.one_frame and rate is None
+        command = [programs.example("flood"), "s0" if inject else "g0", str(seconds), f"@{self.path}"]
+        command += ["--inject"] if inject else []
         command += [] if rate is None else [f"{rate:.0f}"]
         output = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout
         result = json.loads(output)
@@ -143,7 +150,7 @@ def flood_of(case: Case, size: int) -> Iterator[Flood]:
     with tempfile.NamedTemporaryFile("w", suffix=".hex") as file:
         file.write("".join(frame.hex() + "\n" for frame in case.frames(size)))
         file.flush()
-        yield Flood(file.name)
+        yield Flood(file.name, len(case.heads) == 1)
 
 
 def machine() -> dict[str, str | int]:

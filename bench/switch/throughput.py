@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cases import Case
 from rig import BARE, BMV2, OURS, Programs, cpu_s, flood_of, received_packets, running
 
-STEPS = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5)
+STEPS = (0.7, 0.9, 1.1, 1.5, 2.0, 2.5, 3.0)
 """Offered rates beside what was delivered under the flood, where the best one is looked for."""
 
 
