@@ -38,7 +38,7 @@ impl CustomCrc {
             let mut register = (byte as u32) << 24;
             for _ in 0..8 {
                 let out = register >> 31;
-                register = register << 1 ^ out * polynomial;
+                register = (register << 1) ^ (out * polynomial);
             }
             *effect = register;
         }
@@ -56,7 +56,7 @@ impl CustomCrc {
                 byte
             };
             let index = (register >> 24) as u8 ^ byte;
-            register = register << 8 ^ self.table[usize::from(index)];
+            register = (register << 8) ^ self.table[usize::from(index)];
         }
         let result = if parameters.reflect_output {
             register.reverse_bits()
