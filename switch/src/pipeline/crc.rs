@@ -56,7 +56,7 @@ impl CustomCrc {
                 byte
             };
             let index = (register >> 24) as u8 ^ byte;
-            register = register << 8 ^ self.table[usize::from(index)];
+            register = (register << 8) ^ self.table[usize::from(index)];
         }
         let result = if parameters.reflect_output {
             register.reverse_bits()
