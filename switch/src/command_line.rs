@@ -10,7 +10,7 @@ use crate::compatibility::{DropIn, Personality, Unsupported, WithoutEffect};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
-use wormcast_switch::p4rt::{Address, TlsArguments};
+use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
@@ -63,10 +63,6 @@ struct Arguments {
     /// have no switch send its frames
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     workers: u16,
-
-    /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
-    #[arg(long, value_name = "HOW", default_value = "compiled")]
-    engine: Engine,
 
     /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
     /// [default: 0.0.0.0:9559]
@@ -169,6 +165,9 @@ struct Arguments {
     tls: TlsArguments,
 
     #[command(flatten)]
+    translation: TranslationArguments,
+
+    #[command(flatten)]
     lossless: LosslessArguments,
 
     #[command(flatten)]
@@ -194,12 +193,12 @@ pub struct Settings {
     pub fabric: Option<PathBuf>,
     /// Threads that move frames.
     pub workers: usize,
-    /// How packets are run.
-    pub engine: Engine,
     /// Where the P4Runtime server listens.
     pub address: Address,
     /// Whether it speaks TLS, and with which files.
     pub tls: TlsArguments,
+    /// What values of translated types stand for.
+    pub translation: TranslationArguments,
     /// Whether there has to be one.
     pub p4runtime: P4Runtime,
     /// Port that leads to the controller.
@@ -401,6 +400,12 @@ impl Arguments {
             Ok(queueing) => queueing,
             Err(error) => return fail(error.to_string()),
         };
+        let names_other = |number: &u16| self.fabric.is_none() && !numbers.contains(number);
+        if let Some(number) = queueing.named_ports().find(names_other) {
+            return fail(format!(
+                "--link-rate or --link-delay names port {number}, which has no interface"
+            ));
+        }
         let mut ports = self.interface;
         if self.drop_in.use_files.is_some() {
             if self.pcap.is_some() {
@@ -430,7 +435,6 @@ impl Arguments {
             device_id: self.device_id,
             fabric: self.fabric,
             workers: usize::from(self.workers),
-            engine: self.engine,
             p4runtime: match (&self.grpc_server_addr, personality) {
                 (Some(_), _) => P4Runtime::Needed,
                 (None, Personality::SimpleSwitch) => P4Runtime::None,
@@ -443,6 +447,7 @@ impl Arguments {
                 .grpc_server_addr
                 .unwrap_or_else(|| Address::Tcp(DEFAULT_ADDRESS.to_owned())),
             tls: self.tls,
+            translation: self.translation,
             cpu_port: self.cpu_port.map(PortId),
             drop_port: PortId(self.drop_port),
             priority_queues: self
@@ -498,196 +503,4 @@ fn parse_interface(text: &str) -> Result<PortSettings, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(arguments: &str) -> Settings {
-        let arguments = arguments.split_whitespace().map(str::to_owned);
-        match parse(std::iter::once("wormcast-switch".to_owned()).chain(arguments)) {
-            Ok(Task::Run(settings)) => *settings,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn error(arguments: &str) -> String {
-        let arguments = arguments.split_whitespace().map(str::to_owned);
-        parse(std::iter::once("wormcast-switch".to_owned()).chain(arguments))
-            .unwrap_err()
-            .to_string()
-    }
-
-    #[test]
-    fn the_command_line_of_simple_switch_grpc() {
-        let settings = run(
-            "-i 1@s1-eth1 --interface 2@s1-eth2 --pcap=. --nanolog ipc:///tmp/log.ipc \
-             --device-id 3 --thrift-port 9090 --log-console -L debug prog.json -- \
-             --grpc-server-addr 0.0.0.0:50051 --cpu-port 255",
-        );
-        assert_eq!(settings.ports.len(), 2);
-        assert_eq!(settings.ports[1].number, PortId(2));
-        assert_eq!(settings.json, Some(PathBuf::from("prog.json")));
-        assert_eq!(settings.device_id, 3);
-        assert_eq!(settings.cpu_port, Some(PortId(255)));
-        assert_eq!(settings.address.to_string(), "0.0.0.0:50051");
-        assert_eq!(settings.log, LogTo::Console);
-        assert_eq!(settings.log_level, Level::Debug);
-        assert_eq!(settings.drop_in.thrift_port, Some(9090));
-        assert_eq!(settings.capture_directory, Some(PathBuf::from(".")));
-        assert_eq!(settings.notes, ["--nanolog has no effect here"]);
-    }
-
-    #[test]
-    fn defaults() {
-        let settings = run("--no-p4");
-        assert_eq!(settings.address.to_string(), "0.0.0.0:9559");
-        assert_eq!((settings.drop_port, settings.cpu_port), (PortId(511), None));
-        assert_eq!(settings.log, LogTo::Nowhere);
-        assert!(settings.notes.is_empty());
-    }
-
-    /// The command lines of p4c's test driver and of Mininet scripts for simple_switch.
-    #[test]
-    fn the_command_line_of_simple_switch() {
-        let arguments = "/usr/bin/simple_switch -i 2@/tmp/b -i 1@/tmp/a --use-files 0 \
-             --log-file /tmp/log --log-flush --thrift-port 9123 --device-id 7 prog.json";
-        let arguments = arguments.split_whitespace().map(str::to_owned);
-        let Ok(Task::Run(settings)) = parse(arguments) else {
-            panic!()
-        };
-        assert_eq!(settings.p4runtime, P4Runtime::None);
-        assert_eq!((settings.priority_queues, settings.swap), (1, false));
-        let files = |name: &str| Attachment::Files(name.to_owned());
-        let attached = settings.ports.iter().map(|port| &port.attachment);
-        let attached: Vec<&Attachment> = attached.collect();
-        assert_eq!(attached, [&files("/tmp/a"), &files("/tmp/b")]);
-        let settings = run("--pcap /tmp prog.json");
-        assert_eq!(settings.capture_directory, Some(PathBuf::from("/tmp")));
-        let settings = run("--pcap prog.json");
-        assert_eq!(settings.capture_directory, Some(PathBuf::from(".")));
-        assert_eq!(settings.json, Some(PathBuf::from("prog.json")));
-        let settings = run("--thrift-port 9123 prog.json");
-        assert_eq!(settings.p4runtime, P4Runtime::IfFree);
-        assert_eq!(run("prog.json").p4runtime, P4Runtime::Needed);
-        let arguments = "simple_switch_grpc --no-p4 --disable-swap -- --priority-queues 3";
-        let arguments = arguments.split_whitespace().map(str::to_owned);
-        let Ok(Task::Run(settings)) = parse(arguments) else {
-            panic!()
-        };
-        assert_eq!(settings.p4runtime, P4Runtime::Needed);
-        assert_eq!((settings.priority_queues, settings.swap), (3, false));
-    }
-
-    #[test]
-    fn values_that_cannot_be() {
-        for (arguments, expected) in [
-            ("", "no program: give the JSON of one, or --no-p4"),
-            (
-                "--no-p4 -i 1",
-                "it must be PORT@IFACE with a port from 0 to 511 (like 1@eth1)",
-            ),
-            (
-                "--no-p4 -i 512@a",
-                "it must be PORT@IFACE with a port from 0 to 511",
-            ),
-            ("--no-p4 -i 1@a -i 1@b", "port 1 has two interfaces"),
-            (
-                "--no-p4 -i 1@a -i 2@a",
-                "interface a is attached to two ports",
-            ),
-            (
-                "--no-p4 -i 510@a --cpu-port 510",
-                "port 510 is the CPU port",
-            ),
-            ("--no-p4 -i 511@a", "port 511 is the drop port"),
-            (
-                "--no-p4 --cpu-port 511",
-                "--cpu-port and --drop-port are both 511",
-            ),
-            ("--no-p4 --cpu-port 0", "0 is not in 1..=511"),
-            ("--no-p4 --priority-queues 9", "9 is not in 1..=8"),
-            ("--no-p4 --impair all:loss=7", "`7` is not a probability"),
-            (
-                "--no-p4 --impair 3:loss=0.7",
-                "--impair names port 3, which has no interface",
-            ),
-            ("--fabric f.json -i 1@a", "cannot be used with"),
-            ("--fabric f.json --device-id 1", "cannot be used with"),
-            (
-                "--fabric f.json --impair 3:loss=0.7",
-                "--impair names port 3: with --fabric",
-            ),
-            ("--no-p4 --workers 0", "0 is not in 1..=64"),
-            (
-                "--no-p4 --engine fast",
-                "`fast` is not an engine: compiled or interpreted",
-            ),
-            ("--no-p4 --receive v4", "`v4` is not a way to receive: v2"),
-            ("--no-p4 --port-rate 7", "`7` is not a rate"),
-            (
-                "--no-p4 --pcap=/no/such/place",
-                "there is no directory /no/such/place",
-            ),
-            ("--no-p4 --use-files many", "invalid value 'many'"),
-            ("--no-p4 --use-files 3 --pcap", "--pcap has no use"),
-            (
-                "--no-p4 --packet-in ipc:///tmp/a",
-                "--packet-in is not supported",
-            ),
-            (
-                "--no-p4 --enable-swap --disable-swap",
-                "cannot be used with",
-            ),
-            (
-                "--no-p4 --grpc-server-cert",
-                "a value is required for '--grpc-server-cert",
-            ),
-            (
-                "--no-p4 --grpc-server-addr 9559",
-                "`9559` is not an address",
-            ),
-            ("--no-p4 --metrics-addr 9100", "it must be HOST:PORT"),
-            ("--no-p4 --metrics-addr unix:/a", "it must be HOST:PORT"),
-            (
-                "--no-p4 --trace ports=1",
-                "`ports` is no condition of a filter",
-            ),
-            (
-                "--no-p4 --trace all --trace-format xml",
-                "`xml` is not a format",
-            ),
-            ("--no-p4 --trace-file a", "--trace <FILTER>"),
-            ("--no-p4 -L loud", "`loud` is not a level"),
-            ("--no-p4 --log-console --log-file a", "cannot be used with"),
-        ] {
-            let text = error(arguments);
-            assert!(text.contains(expected), "{arguments}: {text}");
-        }
-    }
-
-    #[test]
-    fn options_of_tls() {
-        let settings = run(
-            "--no-p4 --grpc-server-ssl --grpc-server-cert c --grpc-server-key k \
-             --grpc-server-cacert a --grpc-server-with-client-auth",
-        );
-        let expected = TlsArguments {
-            ssl: true,
-            authority: Some("a".into()),
-            certificate: Some("c".into()),
-            key: Some("k".into()),
-            client_auth: true,
-        };
-        assert_eq!(settings.tls, expected);
-    }
-
-    #[test]
-    fn help_version_and_completions() {
-        assert!(error("--help").contains("--grpc-server-addr"));
-        assert!(error("-v").contains(env!("CARGO_PKG_VERSION")));
-        let arguments = ["wormcast-switch", "--completions", "bash"].map(str::to_owned);
-        let Ok(Task::Print(script)) = parse(arguments.into_iter()) else {
-            panic!()
-        };
-        assert!(script.contains("complete -F _wormcast"));
-    }
-}
+mod tests;

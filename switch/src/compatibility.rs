@@ -17,10 +17,15 @@ pub struct DropIn {
     pub disable_swap: bool,
     /// Take frames from IFACE_in.pcap and write them to IFACE_out.pcap, this many seconds
     /// after the start
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        allow_negative_numbers = true,
+        conflicts_with = "fabric"
+    )]
     pub use_files: Option<i32>,
     /// Begin with a state that `serialize_state` of simple_switch_CLI has saved
-    #[arg(long, value_name = "FILE", conflicts_with = "no_p4")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_p4", "fabric"])]
     pub restore_state: Option<PathBuf>,
 }
 

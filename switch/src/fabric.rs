@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::dataplane::{LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX, SwitchSettings};
+use crate::lossless::{LosslessArguments, QueueSettings};
 use crate::pipeline::PortId;
-use crate::ports::ImpairmentError;
+use crate::ports::{BitRate, Duration, ImpairmentError, UnitError};
 
 /// Highest port number: v1model has nine bits for it.
 pub const PORT_MAX: u16 = 511;
@@ -40,12 +41,22 @@ pub struct FabricSwitch {
     pub program: Option<PathBuf>,
     /// Port that leads to the controller, if this switch has its own.
     pub cpu_port: Option<u16>,
+    /// How its queues behave, if they have options of their own.
+    pub queueing: Option<QueueSettings>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FabricLink {
     ends: [LinkEnd; 2],
     faults: Vec<(String, String)>,
+    timing: Timing,
+}
+
+/// Rate and delay that lossless ports at a link reckon with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Timing {
+    rate: Option<BitRate>,
+    delay: Option<Duration>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +64,7 @@ struct FabricEdge {
     end: LinkEnd,
     interface: String,
     faults: Vec<(String, String)>,
+    timing: Timing,
 }
 
 /// A fabric that cannot be.
@@ -80,6 +92,9 @@ pub enum FabricError {
     InterfaceTwice(String, String, String),
     /// A fault of a link that cannot be: where, and why.
     Fault(String, ImpairmentError),
+    /// Options of a switch's queues, or rate or delay of a link, that cannot be: where, and
+    /// why.
+    Queueing(String, String),
 }
 
 impl fmt::Display for FabricError {
@@ -114,6 +129,7 @@ impl fmt::Display for FabricError {
                 "interface `{name}` is attached to two ports: in {first} and in {second}"
             ),
             Self::Fault(place, error) => write!(f, "{place}: {error}"),
+            Self::Queueing(place, reason) => write!(f, "{place}: {reason}"),
         }
     }
 }
@@ -140,12 +156,15 @@ struct FileSwitch {
     device_id: Option<u64>,
     program: Option<PathBuf>,
     cpu_port: Option<u16>,
+    queueing: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileLink {
     ends: [String; 2],
+    rate: Option<String>,
+    delay: Option<String>,
     #[serde(default)]
     faults: Faults,
 }
@@ -155,6 +174,8 @@ struct FileLink {
 struct FileEdge {
     port: String,
     interface: String,
+    rate: Option<String>,
+    delay: Option<String>,
     #[serde(default)]
     faults: Faults,
 }
@@ -211,7 +232,15 @@ impl Fabric {
             if let Some(port) = cpu_port {
                 check_number(&format!("{}:{port}", switch.name), port, drop_port, None)?;
             }
+            let queueing = switch
+                .queueing
+                .map(|options| LosslessArguments::read(&options));
+            let queueing = queueing.transpose().map_err(|error| {
+                let place = format!("switches[{position}].queueing");
+                FabricError::Queueing(place, error.to_string())
+            })?;
             switches.push(FabricSwitch {
+                queueing,
                 name: switch.name,
                 device_id,
                 program: switch.program.or_else(|| file.program.clone()),
@@ -230,6 +259,7 @@ impl Fabric {
             let [first, second] = &link.ends;
             links.push(FabricLink {
                 ends: [ends.take(first, &place)?, ends.take(second, &place)?],
+                timing: check_timing(&place, link.rate, link.delay)?,
                 faults: check_faults(&place, link.faults)?,
             });
         }
@@ -244,6 +274,7 @@ impl Fabric {
             edges.push(FabricEdge {
                 end,
                 interface: edge.interface,
+                timing: check_timing(&place, edge.rate, edge.delay)?,
                 faults: check_faults(&place, edge.faults)?,
             });
         }
@@ -262,6 +293,10 @@ impl Fabric {
             name: switch.name.clone(),
             ports: Vec::new(),
             cpu_port: switch.cpu_port.map(PortId).or(common.cpu_port),
+            queueing: switch
+                .queueing
+                .clone()
+                .unwrap_or_else(|| common.queueing.clone()),
             ..common.clone()
         };
         let mut switches: Vec<SwitchSettings> = self.switches.iter().map(own).collect();
@@ -276,6 +311,18 @@ impl Fabric {
         }
         for edge in &self.edges {
             impair(edge.end, &edge.faults);
+        }
+        let links = self
+            .links
+            .iter()
+            .flat_map(|link| link.ends.map(|end| (end, link.timing)));
+        let edges = self.edges.iter().map(|edge| (edge.end, edge.timing));
+        for (end, Timing { rate, delay }) in links.chain(edges) {
+            if rate.is_some() || delay.is_some() {
+                switches[end.switch]
+                    .queueing
+                    .set_link(end.port.0, rate, delay);
+            }
         }
         for edge in &self.edges {
             let port = PortSettings::interface(edge.end.port.0, edge.interface.clone());
@@ -369,6 +416,17 @@ fn check_faults(place: &str, faults: Faults) -> Result<Vec<(String, String)>, Fa
     Ok(faults)
 }
 
+fn check_timing(
+    place: &str,
+    rate: Option<String>,
+    delay: Option<String>,
+) -> Result<Timing, FabricError> {
+    let fail = |error: UnitError| FabricError::Queueing(place.to_owned(), error.to_string());
+    let rate = rate.map(|rate| rate.parse()).transpose().map_err(fail)?;
+    let delay = delay.map(|delay| delay.parse()).transpose().map_err(fail)?;
+    Ok(Timing { rate, delay })
+}
+
 /// What `--impair` would be given for a port.
 fn fault_argument(port: u16, faults: &[(String, String)]) -> Option<String> {
     let pairs: Vec<String> = faults
@@ -389,157 +447,4 @@ pub(crate) fn list(mut names: impl ExactSizeIterator<Item = String>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dataplane::Attachment;
-
-    const TWO: &str = r#"{
-        "program": "a.json", "cpu_port": 510,
-        "switches": [
-            {"name": "s0"},
-            {"name": "s1", "device_id": 7, "program": "b.json", "cpu_port": 255}
-        ],
-        "links": [{"ends": ["s0:1", "s1:2"], "faults": {"rate": "10mbit", "loss": "1%"}}],
-        "edges": [{"port": "s1:0", "interface": "eth1"}]
-    }"#;
-
-    fn common() -> SwitchSettings {
-        SwitchSettings {
-            device_id: 0,
-            name: String::new(),
-            ports: Vec::new(),
-            cpu_port: None,
-            priorities: 8,
-            queue_frames: 100,
-            queueing: Default::default(),
-            ring_frames: 64,
-            receive: Default::default(),
-            port_rate: None,
-            impairments: Default::default(),
-            capture_directory: None,
-        }
-    }
-
-    #[test]
-    fn a_file_becomes_settings() {
-        let fabric = Fabric::parse(TWO, 511).unwrap();
-        let (switches, links) = fabric.settings(&common());
-        assert_eq!(switches.len(), 2);
-        assert_eq!((switches[0].device_id, switches[1].device_id), (0, 7));
-        assert_eq!(fabric.switches[0].program, Some("a.json".into()));
-        assert_eq!(fabric.switches[1].program, Some("b.json".into()));
-        assert_eq!(switches[0].cpu_port, Some(PortId(510)));
-        assert_eq!(switches[1].cpu_port, Some(PortId(255)));
-        assert_eq!(switches[1].ports[0].number, PortId(0));
-        assert_eq!(
-            switches[1].ports[0].attachment,
-            Attachment::Interface("eth1".to_owned())
-        );
-        let end = |switch, port| LinkEnd {
-            switch,
-            port: PortId(port),
-        };
-        assert_eq!(links[0].ends, [end(0, 1), end(1, 2)]);
-        let rate = switches[1].impairments.settings(2).rate;
-        assert_eq!(rate.unwrap().bits_per_s(), 10_000_000);
-        assert!(switches[1].impairments.settings(0).rate.is_none());
-        let links: Vec<_> = fabric.links().collect();
-        assert_eq!(links, [[(0, PortId(1)), (7, PortId(2))]]);
-    }
-
-    #[test]
-    fn what_cannot_be_is_named_with_what_can() {
-        let names = |count: usize| -> String {
-            let one = |number| format!(r#"{{"name": "s{number}"}}"#);
-            Vec::from_iter((0..count).map(one)).join(",")
-        };
-        let with = |rest: &str| format!(r#"{{"switches": [{}]{rest}}}"#, names(10));
-        let cases = [
-            ("{".to_owned(), "EOF while parsing"),
-            (
-                with(r#", "link": []"#),
-                "unknown field `link`, expected one of `program`",
-            ),
-            (
-                with(r#", "links": [], "links": []"#),
-                "duplicate field `links`",
-            ),
-            (
-                r#"{"switches": []}"#.to_owned(),
-                "0 switches: a fabric has 1 to 4096",
-            ),
-            (
-                format!(r#"{{"switches": [{}]}}"#, names(4097)),
-                "4097 switches",
-            ),
-            (
-                r#"{"switches": [{"name": "a b"}]}"#.to_owned(),
-                "`a b` is not a name",
-            ),
-            (
-                r#"{"switches": [{"name": "a"}, {"name": "a"}]}"#.to_owned(),
-                "two switches have the name `a`",
-            ),
-            (
-                r#"{"switches": [{"name": "a"}, {"name": "b", "device_id": 0}]}"#.to_owned(),
-                "switches `a` and `b` have the same device id 0",
-            ),
-            (
-                with(r#", "links": [{"ends": ["s1:1", "s77:1"]}]"#),
-                "`s77:1`: there is no such switch; there are s0, s1, s2, s3, s4, s5, s6, s7 \
-                 and 2 more",
-            ),
-            (
-                with(r#", "links": [{"ends": ["s1", "s2:1"]}]"#),
-                "`s1` is not a port of a switch: SWITCH:PORT (like s1:3)",
-            ),
-            (
-                with(r#", "links": [{"ends": ["s1:512", "s2:1"]}]"#),
-                "`s1:512`: ports are 0 to 511",
-            ),
-            (
-                with(r#", "links": [{"ends": ["s1:99999999999", "s2:1"]}]"#),
-                "`s1:99999999999`: ports are 0 to 511",
-            ),
-            (
-                with(r#", "links": [{"ends": ["s1:511", "s2:1"]}]"#),
-                "port 511 is the drop port",
-            ),
-            (
-                with(r#", "cpu_port": 9, "links": [{"ends": ["s1:9", "s2:1"]}]"#),
-                "`s1:9`: port 9 is the CPU port",
-            ),
-            (with(r#", "cpu_port": 511"#), "port 511 is the drop port"),
-            (
-                with(r#", "links": [{"ends": ["s1:1", "s1:1"]}]"#),
-                "port `s1:1` is used twice: in links[0] and in links[0]",
-            ),
-            (
-                with(
-                    r#", "links": [{"ends": ["s1:1", "s2:1"]}],
-                    "edges": [{"port": "s2:1", "interface": "e"}]"#,
-                ),
-                "port `s2:1` is used twice: in links[0] and in edges[0]",
-            ),
-            (
-                with(
-                    r#", "edges": [{"port": "s2:1", "interface": "e"},
-                    {"port": "s2:2", "interface": "e"}]"#,
-                ),
-                "interface `e` is attached to two ports: in edges[0] and in edges[1]",
-            ),
-            (
-                with(r#", "links": [{"ends": ["s1:1", "s2:1"], "faults": {"los": "1"}}]"#),
-                "unknown field `los`, expected one of `loss`, `duplicate`",
-            ),
-            (
-                with(r#", "links": [{"ends": ["s1:1", "s2:1"], "faults": {"loss": "2"}}]"#),
-                "links[0]: `2` is not a probability",
-            ),
-        ];
-        for (json, expected) in cases {
-            let error = Fabric::parse(&json, 511).unwrap_err().to_string();
-            assert!(error.contains(expected), "{json}: {error}");
-        }
-    }
-}
+mod tests;

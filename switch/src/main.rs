@@ -22,12 +22,16 @@ use switches::{Plan, Started, Switches};
 use traces::Traces;
 use wormcast_switch::dataplane::Dataplane;
 use wormcast_switch::log::Log;
+use wormcast_switch::lossless::cycle::RingText;
 use wormcast_switch::metrics::{Devices, MetricsServer};
 use wormcast_switch::p4rt::{Listener, TlsSettings};
 use wormcast_switch::pipeline::PipelineConfig;
 
 /// How long connected clients have to notice that the switch ends.
 const GRACE: Duration = Duration::from_millis(200);
+
+/// How often deadlocks are looked for without watchdogs, µs.
+const DEADLOCK_US: u64 = 40_000;
 
 /// How often it is looked whether the data plane still runs.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
@@ -104,6 +108,7 @@ async fn serve(
     replay_service::start(settings, &switches)?;
     let metrics = serve_metrics(settings, &switches).await?;
     let ended = tokio::select! {
+        () = watch_deadlocks(&switches, settings) => Err("the deadlock watch has ended".into()),
         () = metrics => Err("the metrics server has ended".into()),
         served = serve_p4runtime(listener, tls, switches.devices.clone()) => served,
         ended = wait_for_end(&switches, settings) => ended,
@@ -176,6 +181,30 @@ async fn serve_metrics(
         .map_err(|error| format!("--metrics-addr {address}: {error}"))?;
     println!("Metrics on http://{}/metrics", metrics.local_address()?);
     Ok(Box::pin(metrics.serve()))
+}
+
+/// Reports rings of switches that wait for one another; never ends.
+async fn watch_deadlocks(switches: &Switches, settings: &Settings) {
+    let mut watch = switches.dataplane.deadlock_watch();
+    let lossless = settings.fabric.is_some() || settings.queueing.lossless.is_some();
+    if !watch.is_needed() || !lossless {
+        return std::future::pending().await;
+    }
+    let watchdog = settings
+        .queueing
+        .lossless
+        .as_ref()
+        .and_then(|lossless| lossless.watchdog);
+    // A ring is found twice before the watchdogs of its queues break it.
+    let interval_us = watchdog.map_or(DEADLOCK_US, |watchdog| watchdog.detect_us / 5);
+    let mut interval = tokio::time::interval(Duration::from_micros(interval_us.max(1_000)));
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        for ring in watch.look().await {
+            switches.warn(format_args!("deadlock: {}", RingText(&ring)));
+        }
+    }
 }
 
 fn open_log(settings: &Settings) -> Result<Log, Box<dyn Error>> {

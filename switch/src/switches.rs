@@ -17,9 +17,10 @@ use wormcast_switch::dataplane::{
 use wormcast_switch::fabric::Fabric;
 use wormcast_switch::log::{Level, Log};
 use wormcast_switch::metrics::Device;
-use wormcast_switch::p4rt::{Configs, Devices, Server, ServerSettings};
+use wormcast_switch::p4rt::{Configs, Devices, Server, ServerSettings, TranslationTables};
 use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
 use wormcast_switch::program::Program;
+use wormcast_switch::thrift;
 
 /// Spreads the seeds of switches: 2^64 divided by the golden ratio.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -29,6 +30,9 @@ pub struct Plan {
     dataplane: DataplaneSettings,
     /// Program to start with, of each switch.
     programs: Vec<Option<Arc<Program>>>,
+    translations: TranslationTables,
+    /// Text of the state to start with, and its file.
+    state: Option<(PathBuf, String)>,
     is_fabric: bool,
 }
 
@@ -49,14 +53,17 @@ impl Plan {
             impairments: settings.impairments.clone(),
             capture_directory: settings.capture_directory.clone(),
         };
+        let translations = settings.translation.tables()?;
         let mut loaded = Loaded::default();
         let Some(path) = &settings.fabric else {
             return Ok(Self {
                 programs: vec![loaded.load(settings.json.as_deref())?],
+                state: read_state(settings.drop_in.restore_state.as_deref())?,
                 dataplane: DataplaneSettings {
                     workers: settings.workers,
                     ..DataplaneSettings::single(common, settings.seed)
                 },
+                translations,
                 is_fabric: false,
             });
         };
@@ -82,6 +89,8 @@ impl Plan {
                 seed: settings.seed,
             },
             programs,
+            translations,
+            state: None,
             is_fabric: true,
         })
     }
@@ -113,6 +122,13 @@ impl Plan {
             log,
         })
     }
+}
+
+fn read_state(path: Option<&Path>) -> Result<Option<(PathBuf, String)>, Box<dyn Error>> {
+    let Some(path) = path else { return Ok(None) };
+    let text = fs::read_to_string(path)
+        .map_err(|error| format!("--restore-state {}: {error}", path.display()))?;
+    Ok(Some((path.to_owned(), text)))
 }
 
 /// Programs by their files: switches with the same file share it.
@@ -150,6 +166,7 @@ impl Started {
         traces: &Traces<'_>,
     ) -> Result<Switches, Box<dyn Error>> {
         let configs = Arc::new(Configs::default());
+        let translations = self.plan.translations;
         let mut servers = Vec::with_capacity(self.from_dataplane.len());
         let switches = self.from_dataplane.into_iter().zip(self.plan.programs);
         for ((device_id, from_dataplane), program) in switches {
@@ -166,7 +183,11 @@ impl Started {
                 pipeline_config.seed = config.seed.wrapping_add(step);
             }
             if let Some(program) = program {
-                let pipeline = Pipeline::new(program, pipeline_config);
+                let mut pipeline = Pipeline::new(program, pipeline_config);
+                if let Some((path, text)) = &self.plan.state {
+                    thrift::restore(&mut pipeline, text)
+                        .map_err(|error| format!("--restore-state {}: {error}", path.display()))?;
+                }
                 handle.run(move |engine| engine.install(pipeline)).await?;
             }
             let settings = ServerSettings {
@@ -175,6 +196,7 @@ impl Started {
             };
             let (log, configs) = (self.log.clone(), Arc::clone(&configs));
             let server = Server::sharing(settings, handle, from_dataplane, log, configs);
+            server.translate_with(translations.clone()).await;
             servers.push((device_id, server));
         }
         Ok(Switches {
@@ -204,6 +226,11 @@ impl Switches {
         let handle = |id| self.dataplane.handle(id);
         let servers = self.devices.servers();
         servers.filter_map(move |(id, server)| Some((id, handle(id)?, server)))
+    }
+
+    /// Says something that whoever runs the switches should know.
+    pub fn warn(&self, text: std::fmt::Arguments<'_>) {
+        self.log.write(Level::Warn, text);
     }
 
     /// What the metrics server asks.

@@ -92,7 +92,7 @@ fn entries_are_inserted_changed_read_and_removed() {
         pipeline.insert_entry(table, &entry).expect("room for four");
     }
     assert_eq!(
-        pipeline.insert_entry(table, &entry(vec![exact(11)], 0, set)),
+        pipeline.insert_entry(table, entry(vec![exact(11)], 0, set)),
         Err(ControlError::ResourceExhausted {
             what: "table ingress.exact_table".to_string(),
             limit: 4
@@ -215,7 +215,7 @@ fn higher_priority_wins() {
             &[value],
         );
         pipeline
-            .insert_entry(table, &entry(vec![key], priority, set))
+            .insert_entry(table, entry(vec![key], priority, set))
             .expect("a valid entry");
     }
     let mut packet = vec![0; 27];
@@ -237,7 +237,7 @@ fn counters_count_packets_and_bytes() {
     let table = program.table("ingress.counted_table").expect("a table");
     let counted = call(&pipeline, "ingress.counted_table", "ingress.counted", &[]);
     pipeline
-        .insert_entry(table, &entry(vec![exact(2)], 0, counted))
+        .insert_entry(table, entry(vec![exact(2)], 0, counted))
         .expect("an entry");
     for _ in 0..3 {
         send(&mut pipeline, &command(0, 2), 0);
@@ -309,7 +309,7 @@ fn meters_colour_packets() {
     let metered = call(&pipeline, "ingress.metered_table", "ingress.metered", &[]);
     let key = [exact(3)];
     pipeline
-        .insert_entry(table, &entry(key.to_vec(), 0, metered))
+        .insert_entry(table, entry(key.to_vec(), 0, metered))
         .expect("an entry");
     let rates = MeterRates {
         committed_rate: 33,

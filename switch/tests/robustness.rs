@@ -4,12 +4,12 @@
 mod wire;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{Wire, forward};
-use wormcast_switch::pipeline::{CloneSession, Pipeline, PipelineConfig, PortId, Replica};
+use wormcast_switch::pipeline::{CloneSession, Engine, Pipeline, PipelineConfig, PortId, Replica};
 use wormcast_switch::program::Program;
 
 fn program_paths() -> Vec<PathBuf> {
@@ -31,13 +31,24 @@ fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// The programs, read and compiled once.
+fn programs() -> &'static [Arc<Program>] {
+    static PROGRAMS: OnceLock<Vec<Arc<Program>>> = OnceLock::new();
+    PROGRAMS.get_or_init(|| {
+        let paths = program_paths();
+        let read = |path: &PathBuf| {
+            Program::from_json(&text(path))
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        paths.iter().map(|path| Arc::new(read(path))).collect()
+    })
+}
+
 fn pipelines() -> Vec<Pipeline> {
-    program_paths()
+    programs()
         .iter()
-        .map(|path| {
-            let program = Program::from_json(&text(path))
-                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            let mut pipeline = Pipeline::new(Arc::new(program), PipelineConfig::default());
+        .map(|program| {
+            let mut pipeline = Pipeline::new(Arc::clone(program), PipelineConfig::default());
             let replicas = [1, 2, 3].map(|port| Replica {
                 port: PortId(port),
                 instance: 1,
@@ -209,11 +220,15 @@ fn mutate(document: &mut Value, choices: &[u32], mutation: &Mutation) {
     }
 }
 
-fn load_and_run(json: &str) {
+fn load_and_run(json: &str, engine: Engine) {
     let Ok(program) = Program::from_json(json) else {
         return;
     };
-    let mut pipeline = Pipeline::new(Arc::new(program), PipelineConfig::default());
+    let config = PipelineConfig {
+        engine,
+        ..PipelineConfig::default()
+    };
+    let mut pipeline = Pipeline::new(Arc::new(program), config);
     let mut wire = Wire::default();
     for packet in [&[][..], &[0xff; 64], &[0x11; 40], &[1; 200]] {
         forward(&mut pipeline, &mut wire, 3, packet, 1, 0);
@@ -230,6 +245,11 @@ proptest! {
             (prop::collection::vec(any::<u32>(), 1..14), mutation()),
             1..4,
         ),
+        // To compile takes longer than all the rest.
+        engine in prop_oneof![
+            15 => Just(Engine::Interpreted),
+            1 => Just(Engine::Compiled),
+        ],
     ) {
         let paths = program_paths();
         let mut document: Value =
@@ -237,12 +257,12 @@ proptest! {
         for (choices, mutation) in &mutations {
             mutate(&mut document, choices, mutation);
         }
-        load_and_run(&document.to_string());
+        load_and_run(&document.to_string(), engine);
     }
 
     #[test]
     fn any_text(json in "\\PC{0,200}") {
-        load_and_run(&json);
+        load_and_run(&json, Engine::Compiled);
     }
 
     #[test]
@@ -250,6 +270,6 @@ proptest! {
         let paths = program_paths();
         let whole = text(&paths[choice.index(paths.len())]);
         let end = cut.index(whole.len());
-        load_and_run(whole.get(..end).unwrap_or_default());
+        load_and_run(whole.get(..end).unwrap_or_default(), Engine::Compiled);
     }
 }

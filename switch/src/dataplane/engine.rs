@@ -14,6 +14,10 @@ use crate::trace::Tracing;
 /// Frames taken from one input before the next one has its turn.
 const BATCH_FRAMES: usize = 64;
 
+/// How long an input that was left alone for want of room is left alone at least: what
+/// makes room takes as long.
+const HELD_BACK_US: u64 = 100;
+
 /// Packets that leave one port before the next one has its turn.
 const DRAIN_PACKETS: usize = 128;
 
@@ -105,6 +109,10 @@ impl Engine {
         }
         let tracing = std::mem::take(self.tracing());
         pipeline.set_tracing(tracing);
+        if let Some(why) = pipeline.engine_refusal() {
+            let text = format_args!("packets are interpreted, not compiled: {why}");
+            self.log.write(Level::Warn, text);
+        }
         self.pipeline = Some(pipeline);
         self.tell_ports();
     }
@@ -143,6 +151,14 @@ impl Engine {
             None => self.no_program += 1,
         }
         self.traffic.done();
+    }
+
+    /// Name of a port for the log: with the switch, if that has a name.
+    pub(super) fn port_name(&self, port: u16) -> String {
+        match self.settings.name.as_str() {
+            "" => format!("port {port}"),
+            _ => self.settings.port_name(PortId(port)),
+        }
     }
 
     /// Takes a frame that has come to a port through ingress, and what it leads to through
@@ -212,6 +228,9 @@ impl Engine {
             let number = input.number;
             let (pipeline, traffic) = (&mut self.pipeline, &mut self.traffic);
             let no_program = &mut self.no_program;
+            if traffic.lossless.is_some() {
+                input.look_ahead(|frame| traffic.take_control(position, frame));
+            }
             let batch = traffic.room_frames(position).min(BATCH_FRAMES);
             turn.received += input.receive(batch, unix_us, |frame| {
                 if !traffic.arrive(position, frame) {
@@ -227,6 +246,8 @@ impl Engine {
                 // Without room, it is for what leaves to go on.
                 turn.more |= batch > 0;
                 if batch == 0 {
+                    input.blocked_until_us = now_us + HELD_BACK_US;
+                    turn.wake_at(Some(input.blocked_until_us));
                     self.traffic.count_held_back(position);
                 }
             } else {
@@ -344,8 +365,8 @@ impl Engine {
         let Source::Interface { index, ring } = &mut input.source else {
             return;
         };
-        let (frames, mode) = (self.settings.ring_frames, self.settings.receive);
-        let opened = ReceiveRing::open_as(interface, frames, mode)
+        let frames = self.settings.ring_frames_of(input.number);
+        let opened = ReceiveRing::open_as(interface, frames, self.settings.receive)
             .and_then(|ring| Ok((ring, TransmitQueue::open(interface)?)));
         match opened {
             Ok((mut opened, transmit)) => {

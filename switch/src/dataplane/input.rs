@@ -14,6 +14,8 @@ pub(super) struct Input {
     pub(super) name: String,
     pub(super) source: Source,
     pub(super) capture: Option<Capture>,
+    /// It was left alone for want of room, and is until then.
+    pub(super) blocked_until_us: u64,
 }
 
 /// What frames come from.
@@ -97,6 +99,20 @@ impl Input {
         if let Some(capture) = &mut self.capture {
             // A full disk must not stop the switch; the capture ends short.
             let _ = capture.write(unix_us, frame);
+        }
+    }
+
+    /// Shows every frame that waits, once; what is taken is not received.
+    #[inline]
+    pub(super) fn look_ahead(&mut self, take: impl FnMut(&[u8]) -> bool) {
+        match &mut self.source {
+            Source::Interface { ring, .. } => {
+                if let Some(ring) = ring {
+                    ring.look_ahead(take);
+                }
+            }
+            Source::Link(link) => link.receiver.look_ahead(take),
+            Source::Replayed { .. } | Source::Nothing => {}
         }
     }
 

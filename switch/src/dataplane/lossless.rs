@@ -137,13 +137,6 @@ impl TrafficManager {
             .iter()
             .map(|port| (port.number.0, port.has_neighbour()))
             .collect();
-        for number in settings.links.keys() {
-            if !ports.contains(&(*number, true)) {
-                return Err(format!(
-                    "--link-rate or --link-delay names port {number}, which is not there"
-                ));
-            }
-        }
         let flow = FlowControl::new(settings, &ports).map_err(|error| error.to_string())?;
         self.lossless = Some(Box::new(Lossless {
             flow,
@@ -165,6 +158,17 @@ impl TrafficManager {
     pub(super) fn count_held_back(&mut self, position: usize) {
         if let Some(lossless) = &mut self.lossless {
             lossless.flow.count_held_back(position);
+        }
+    }
+
+    /// A frame waits: a pause counts at once, whatever waits before it, for what waits may
+    /// be kept from coming in by the very queues it lets go.
+    #[inline]
+    pub(super) fn take_control(&mut self, position: usize, frame: &[u8]) -> bool {
+        let now_us = self.now_us;
+        match &mut self.lossless {
+            None => false,
+            Some(lossless) => lossless.flow.take_control(position, frame, now_us),
         }
     }
 
@@ -310,7 +314,8 @@ impl Engine {
         let FlowEvent { port, priority, .. } = *event;
         let now_us = self.traffic.now_us;
         if event.finding == Finding::Recovered {
-            let text = format_args!("port {port} priority {priority}: the pause storm is over");
+            let name = self.port_name(port);
+            let text = format_args!("{name} priority {priority}: the pause storm is over");
             self.log.write(Level::Warn, text);
             if let Some(lossless) = &mut self.traffic.lossless {
                 let of_queue = |storm: &&mut StormReport| {
@@ -331,8 +336,9 @@ impl Engine {
         self.log.write(
             Level::Warn,
             format_args!(
-                "port {port} priority {priority}: paused by its neighbour for too long, a pause \
+                "{} priority {priority}: paused by its neighbour for too long, a pause \
                  storm or a deadlock: {waiting} packets wait, from ports {}; action: {}",
+                self.port_name(port),
                 names.join(", "),
                 event.action
             ),

@@ -14,6 +14,7 @@
 mod changes;
 mod clock;
 mod control;
+mod deadlock;
 mod detached;
 mod engine;
 mod input;
@@ -36,6 +37,7 @@ mod worker;
 pub use changes::{PortStatus, Queues};
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
+pub use deadlock::DeadlockWatch;
 pub use detached::{DetachedSwitch, FarEnd};
 pub use engine::Engine;
 pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};

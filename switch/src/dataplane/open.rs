@@ -12,13 +12,16 @@ use crate::lossless::PrioritySet;
 use crate::lossless::headroom::WIRE_OVERHEAD_BYTES;
 use crate::pipeline::PortId;
 use crate::ports::{
-    BitRate, EgressQueue, Impairment, Interface, InterfaceError, PcapWriter, ReceiveRing,
-    TokenBucket, TransmitQueue,
+    BitRate, EgressQueue, Impairment, Interface, InterfaceError, PcapWriter, ReceiveMode,
+    ReceiveRing, TokenBucket, TransmitQueue,
 };
 
 /// Spreads the seeds of switches: 2^64 divided by the golden ratio. The switch with device
 /// id 0 has the seed itself.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Ethernet header and VLAN tag.
+const FRAMING_BYTES: usize = 18;
 
 /// A switch whose ports are to be opened.
 pub(super) struct Opening<'a> {
@@ -117,19 +120,34 @@ impl<'a> Opening<'a> {
 
     /// Opens a ring that has room for what may come before the switch looks.
     fn ring(&self, interface: &Interface, number: PortId) -> Result<ReceiveRing, StartError> {
-        let needed = match &self.switch.queueing.lossless {
-            Some(lossless) => {
-                let plan = lossless.plan(&[number.0]);
-                plan.map_err(|error| StartError::Settings(error.to_string()))?
-                    .ports[&number.0]
-            }
-            None => {
-                let (frames, mode) = (self.switch.ring_frames, self.switch.receive);
-                return Ok(ReceiveRing::open_as(interface, frames, mode)?);
-            }
+        let mode = self.switch.receive;
+        let Some(lossless) = &self.switch.queueing.lossless else {
+            return Ok(ReceiveRing::open_as(
+                interface,
+                self.switch.ring_frames,
+                mode,
+            )?);
         };
+        if mode != ReceiveMode::Slots {
+            let text = "--lossless needs --receive v2: a pause frame must not wait for a block";
+            return Err(StartError::Settings(text.to_owned()));
+        }
+        let lossless_frame = lossless.frame_bytes_max as usize;
+        let needed = lossless
+            .plan_port(number.0)
+            .map_err(|error| StartError::Settings(error.to_string()))?;
         let frames = usize::try_from(needed.ring_frames).unwrap_or(usize::MAX);
-        let ring = ReceiveRing::open(interface, frames.max(self.switch.ring_frames))?;
+        let ring = ReceiveRing::open_as(interface, self.switch.ring_frames_of(number), mode)?;
+        let longest = ring.mtu() + FRAMING_BYTES;
+        if longest > lossless_frame {
+            return Err(StartError::Settings(format!(
+                "port {} ({}): its MTU of {} allows frames of {longest} bytes, but --frame-max is \
+                 {lossless_frame}: give --frame-max {longest}, or the interface a smaller MTU",
+                number.0,
+                interface.name(),
+                ring.mtu(),
+            )));
+        }
         if ring.slots() < frames {
             return Err(StartError::Settings(format!(
                 "port {} ({}): within a response time of {} us {} frames may arrive at {} bit/s, \
@@ -172,6 +190,7 @@ impl<'a> Opening<'a> {
             name,
             source,
             capture: self.capture(&file, "in")?,
+            blocked_until_us: 0,
         };
         Ok((port, input))
     }

@@ -123,6 +123,17 @@ pub struct SwitchSettings {
 }
 
 impl SwitchSettings {
+    /// Frames that may wait to be received at a port: more than `ring_frames` where a
+    /// lossless link may bring more before the switch looks.
+    pub fn ring_frames_of(&self, port: PortId) -> usize {
+        let lossless = self.queueing.lossless.as_ref();
+        let plan = lossless.and_then(|lossless| lossless.plan_port(port.0).ok());
+        let needed = plan.map_or(0, |plan| plan.ring_frames);
+        usize::try_from(needed)
+            .unwrap_or(usize::MAX)
+            .max(self.ring_frames)
+    }
+
     /// Name of one of its ports: `SWITCH-ethPORT`, as networks of virtual interfaces have
     /// them. A switch without a name is called by its device id.
     pub fn port_name(&self, port: PortId) -> String {

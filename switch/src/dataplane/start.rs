@@ -10,15 +10,17 @@ use tokio::sync::mpsc;
 
 use super::clock::Clock;
 use super::control::{COMMANDS_MAX, DataplaneHandle};
+use super::deadlock::DeadlockWatch;
 use super::engine::Engine;
 use super::mailbox::Mailbox;
 use super::open::Opening;
 use super::plan::{Place, Plan};
 use super::sender::{RemotePort, Sender};
-use super::settings::{DataplaneSettings, SwitchSettings};
+use super::settings::{DataplaneSettings, LinkEnd, SwitchSettings};
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use super::worker::Worker;
 use crate::log::Log;
+use crate::lossless::cycle::FabricPort;
 use crate::ports::InterfaceError;
 
 /// A data plane that cannot start.
@@ -62,6 +64,7 @@ pub type FromDataplane = Vec<(u64, mpsc::Receiver<ToController>)>;
 pub struct Dataplane {
     handles: BTreeMap<u64, DataplaneHandle>,
     workers: Vec<(Arc<Mailbox>, thread::JoinHandle<()>)>,
+    links: Vec<(FabricPort, FabricPort)>,
 }
 
 impl Dataplane {
@@ -118,12 +121,33 @@ impl Dataplane {
         };
         let handles = settings.switches.iter().zip(&plan.places).map(handle);
         let handles = handles.collect();
-        Ok((Self { handles, workers }, from_dataplane))
+        let fabric_port = |end: LinkEnd| FabricPort {
+            switch: settings.switches[end.switch].device_id,
+            port: end.port.0,
+        };
+        let links = settings.links.iter().map(|link| {
+            let [one, other] = link.ends;
+            (fabric_port(one), fabric_port(other))
+        });
+        let links = links.collect();
+        let dataplane = Self {
+            handles,
+            workers,
+            links,
+        };
+        Ok((dataplane, from_dataplane))
     }
 
     /// Runs operations on the switch with this device id, if there is one.
     pub fn handle(&self, device_id: u64) -> Option<DataplaneHandle> {
         self.handles.get(&device_id).cloned()
+    }
+
+    /// What looks for deadlocks among the switches.
+    pub fn deadlock_watch(&self) -> DeadlockWatch {
+        let switches = self.handles.iter();
+        let switches = switches.map(|(id, handle)| (*id, handle.clone()));
+        DeadlockWatch::new(switches.collect(), self.links.clone())
     }
 
     /// All switches, by device id.

@@ -151,7 +151,10 @@ impl Worker {
         for position in 0..self.watched.len() {
             let (member, input) = self.watched[position];
             let engine = &mut self.members[member].engine;
-            if engine.inputs[input].is_ready() {
+            let input_state = &engine.inputs[input];
+            let blocked_us = input_state.blocked_until_us;
+            let is_blocked = blocked_us > 0 && blocked_us > self.clock.now_us();
+            if !is_blocked && input_state.is_ready() {
                 engine.frames_at(input);
                 self.make_ready(member);
             }
@@ -238,7 +241,10 @@ impl Worker {
         }
         let mut interests = vec![Interest::Readable(self.mailbox.as_fd())];
         for (member, input) in &self.watched {
-            if let Some(ring) = self.members[*member].engine.inputs[*input].ring() {
+            let input = &self.members[*member].engine.inputs[*input];
+            if let Some(ring) = input.ring()
+                && input.blocked_until_us <= now_us
+            {
                 interests.push(Interest::Readable(ring.as_fd()));
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 
 use super::classify::ClassMap;
 use super::headroom::{FRAME_BYTES_DEFAULT, GivenThresholds, LinkSettings, LosslessSettings};
@@ -12,7 +12,7 @@ use super::pause::PauseMode;
 use super::priority::{PRIORITIES, PrioritySet};
 use super::scheduler::SchedulerKind;
 use super::watchdog::WatchdogSettings;
-use crate::ports::Duration;
+use crate::ports::{BitRate, Duration};
 
 /// Rate and delay of a link about which nothing is said.
 const LINK_RATE: &str = "1gbit";
@@ -76,7 +76,7 @@ pub struct LosslessArguments {
     pause_quanta: u16,
 
     /// What is done about a queue that is paused for too long: detect=TIME, action=drop|forward,
-    /// recover=TIME, or off [default: detect=200ms,action=drop,recover=400ms]
+    /// recover=TIME, or off [default: detect=1s,action=drop,recover=2s]
     #[arg(long, value_name = "KEY=VALUE,…", requires = "lossless")]
     watchdog: Option<WatchdogText>,
 
@@ -100,6 +100,33 @@ pub struct QueueSettings {
     pub scheduler: SchedulerKind,
     /// Packets left behind in a queue from which on frames are marked.
     pub ecn_threshold: Option<u32>,
+}
+
+impl QueueSettings {
+    /// Ports whose links have settings of their own.
+    pub fn named_ports(&self) -> impl Iterator<Item = u16> + '_ {
+        self.lossless
+            .iter()
+            .flat_map(|lossless| lossless.links.keys().copied())
+    }
+
+    /// Gives the link of a port another rate or delay. Nothing if nothing is lossless.
+    pub fn set_link(&mut self, port: u16, rate: Option<BitRate>, delay: Option<Duration>) {
+        let Some(lossless) = &mut self.lossless else {
+            return;
+        };
+        let link = lossless.links.entry(port).or_insert(lossless.link);
+        link.rate = rate.unwrap_or(link.rate);
+        link.delay_us = delay.map_or(link.delay_us, Duration::as_us);
+    }
+}
+
+/// The options by themselves.
+#[derive(Parser)]
+#[command(no_binary_name = false, disable_help_flag = true)]
+struct Alone {
+    #[command(flatten)]
+    arguments: LosslessArguments,
 }
 
 /// Arguments that cannot be.
@@ -130,6 +157,15 @@ impl LosslessArguments {
             scheduler: self.scheduler.unwrap_or(usual),
             ecn_threshold: self.ecn_threshold,
         })
+    }
+
+    /// Reads the options of one switch, as a list of words.
+    pub fn read(options: &[String]) -> Result<QueueSettings, LosslessError> {
+        let program = std::iter::once("options");
+        let words = program.chain(options.iter().map(String::as_str));
+        let alone = Alone::try_parse_from(words)
+            .map_err(|error| LosslessError(error.render().to_string()))?;
+        alone.arguments.settings()
     }
 
     fn lossless_settings(
@@ -397,6 +433,24 @@ mod tests {
             (Some(64 << 20), None)
         );
         assert_eq!((lossless.pause, lossless.quanta), (PauseMode::Pause, 1_000));
+    }
+
+    #[test]
+    fn links_and_lists_of_words() {
+        let words = ["--lossless", "--scheduler=strict"].map(str::to_owned);
+        let mut settings = LosslessArguments::read(&words).unwrap();
+        settings.set_link(4, None, Some("3ms".parse().unwrap()));
+        let link = settings.lossless.as_ref().unwrap().link_of(4);
+        assert_eq!(
+            (link.rate.bits_per_s(), link.delay_us),
+            (1_000_000_000, 3_000)
+        );
+        assert_eq!(settings.named_ports().collect::<Vec<_>>(), [4]);
+        let error = LosslessArguments::read(&["--lossy".to_owned()]).unwrap_err();
+        assert!(
+            error.to_string().contains("unexpected argument '--lossy'"),
+            "{error}"
+        );
     }
 
     #[test]

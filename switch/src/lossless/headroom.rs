@@ -279,7 +279,8 @@ impl LosslessSettings {
         })
     }
 
-    fn plan_port(&self, port: u16) -> Result<PortPlan, PlanError> {
+    /// Plans one port, whatever the others need.
+    pub fn plan_port(&self, port: u16) -> Result<PortPlan, PlanError> {
         let link = self.link_of(port);
         let pause_us = quanta_us(self.quanta, link.rate);
         // A pause is refreshed at half its time; the refresh may be sent late by our

@@ -41,9 +41,9 @@ pub struct WatchdogSettings {
 impl Default for WatchdogSettings {
     fn default() -> Self {
         Self {
-            detect_us: 200_000,
+            detect_us: 1_000_000,
             action: WatchdogAction::Drop,
-            recover_us: 400_000,
+            recover_us: 2_000_000,
         }
     }
 }
@@ -257,7 +257,7 @@ mod tests {
         let settings: WatchdogSettings = "recover=3s".parse().unwrap();
         assert_eq!(
             (settings.detect_us, settings.recover_us),
-            (200_000, 3_000_000)
+            (1_000_000, 3_000_000)
         );
         for bad in [
             "",

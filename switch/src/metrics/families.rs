@@ -1,6 +1,7 @@
 //! A snapshot as families of numbers. The names are an interface: they stay as they are.
 
 use super::exposition::{Family, Kind};
+use super::lossless::lossless_families;
 use super::requests::RequestCount;
 use crate::dataplane::{PortSnapshot, Snapshot};
 
@@ -13,6 +14,7 @@ pub fn device_families(device_id: u64, snapshot: &Snapshot) -> Vec<Family> {
     table_families(&device, snapshot, &mut families);
     port_families(&device, snapshot, &mut families);
     queue_families(&device, snapshot, &mut families);
+    lossless_families(&device, snapshot, &mut families);
     families
 }
 

@@ -5,6 +5,7 @@
 
 mod exposition;
 mod families;
+mod lossless;
 mod process;
 mod requests;
 mod server;

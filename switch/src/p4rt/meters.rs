@@ -26,9 +26,9 @@ pub fn parse_rates(
     let Some(config) = config else {
         return Ok(None);
     };
-    if config.eburst != 0 && kind != MeterKind::SingleRateThreeColour {
+    if config.eburst != 0 && kind != MeterKind::OneRateThreeColours {
         let has = match kind {
-            MeterKind::TwoRateThreeColour => "two rates",
+            MeterKind::TwoRates => "two rates",
             _ => "two colours",
         };
         return Err(Rejection::invalid(format!(
@@ -44,11 +44,11 @@ pub fn parse_rates(
         peak_rate: parse(config.pir, "pir")?,
         peak_burst: parse(config.pburst, "pburst")?,
         excess_burst: match kind {
-            MeterKind::TwoRateThreeColour => None,
+            MeterKind::TwoRates => None,
             _ => Some(parse(config.eburst, "eburst")?),
         },
     };
-    if kind != MeterKind::TwoRateThreeColour {
+    if kind != MeterKind::TwoRates {
         let equal = |what: &str, value: u64, committed: u64, of: &str| {
             if value == committed {
                 return Ok(());

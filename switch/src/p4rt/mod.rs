@@ -48,7 +48,7 @@ pub use roles::{P4RoleConfig, PacketFilter, ROLE_CONFIG_TYPE};
 pub use schema::Schema;
 pub use server::{Server, ServerSettings};
 pub use tls::{TlsArguments, TlsError, TlsSettings};
-pub use translation::{TranslationError, TranslationTables};
+pub use translation::{TranslationArguments, TranslationError, TranslationTables};
 
 /// Messages and services generated from the P4Runtime protocol files.
 #[allow(missing_docs, rustdoc::all, clippy::all)]

@@ -33,11 +33,11 @@ pub fn meter_kind(spec: Option<&info::MeterSpec>, preamble: Option<&Preamble>) -
         annotations.any(|annotation| annotation == name)
     };
     match spec.and_then(|spec| Type::try_from(spec.r#type).ok()) {
-        Some(Type::SingleRateThreeColor) => MeterKind::SingleRateThreeColour,
-        Some(Type::SingleRateTwoColor) => MeterKind::SingleRateTwoColour,
-        _ if annotated("@single_rate_three_color") => MeterKind::SingleRateThreeColour,
-        _ if annotated("@single_rate_two_color") => MeterKind::SingleRateTwoColour,
-        Some(Type::TwoRateThreeColor) | None => MeterKind::TwoRateThreeColour,
+        Some(Type::SingleRateThreeColor) => MeterKind::OneRateThreeColours,
+        Some(Type::SingleRateTwoColor) => MeterKind::OneRateTwoColours,
+        _ if annotated("@single_rate_three_color") => MeterKind::OneRateThreeColours,
+        _ if annotated("@single_rate_two_color") => MeterKind::OneRateTwoColours,
+        Some(Type::TwoRateThreeColor) | None => MeterKind::TwoRates,
     }
 }
 

@@ -122,11 +122,11 @@ pub struct CounterUnit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterKind {
     /// RFC 2698.
-    TwoRateThreeColour,
+    TwoRates,
     /// RFC 2697.
-    SingleRateThreeColour,
+    OneRateThreeColours,
     /// RFC 2697 without an excess burst.
-    SingleRateTwoColour,
+    OneRateTwoColours,
 }
 
 /// An indirect counter.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tonic::Code;
@@ -38,6 +39,32 @@ impl fmt::Display for TranslationError {
 }
 
 impl std::error::Error for TranslationError {}
+
+/// Options of translated types.
+#[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct TranslationArguments {
+    /// What values of types with @p4runtime_translation stand for, as JSON:
+    /// {"PortId_t": {"Ethernet0": 1}}
+    #[arg(long, value_name = "FILE")]
+    pub translation: Option<PathBuf>,
+}
+
+impl TranslationArguments {
+    /// Reads the file; without one nothing is translated by a table.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and those of [`TranslationTables::from_json`].
+    pub fn tables(&self) -> Result<TranslationTables, TranslationError> {
+        let Some(path) = &self.translation else {
+            return Ok(TranslationTables::default());
+        };
+        let within = |error: &dyn fmt::Display| {
+            TranslationError(format!("--translation {}: {error}", path.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| within(&error))?;
+        TranslationTables::from_json(&text).map_err(|error| within(&error))
+    }
+}
 
 impl TranslationTables {
     /// Reads JSON: `{"PortId_t": {"Ethernet0": 1, "Ethernet4": 2}}`. Types of numbers have
@@ -388,6 +415,25 @@ mod tests {
         assert_eq!(
             numbers.parse(&[9]).unwrap_err().message,
             "type `port_t`: 0x9 is not in the table of translations; it has 0x1, 0xfffffffd"
+        );
+    }
+
+    #[test]
+    fn tables_are_read_from_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ports.json");
+        let arguments = TranslationArguments {
+            translation: Some(path.clone()),
+        };
+        let error = arguments.tables().unwrap_err().to_string();
+        let start = format!("--translation {}: ", path.display());
+        assert!(error.starts_with(&start), "{error}");
+        std::fs::write(&path, r#"{"port_t": {"a": 1}}"#).unwrap();
+        let tables = arguments.tables().unwrap();
+        assert_eq!(tables.of("port_t", "").unwrap()["a"], 1);
+        assert_eq!(
+            TranslationArguments::default().tables(),
+            Ok(TranslationTables::default())
         );
     }
 

@@ -1,5 +1,8 @@
 //! What a switch is told before it starts, and the limits of the engine.
 
+use std::fmt;
+use std::str::FromStr;
+
 /// Number of a switch port, as in `standard_metadata.ingress_port`: 0–511 in v1model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u16);
@@ -15,13 +18,22 @@ pub enum Engine {
     Interpreted,
 }
 
-impl std::str::FromStr for Engine {
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Engine::Compiled => "compiled",
+            Engine::Interpreted => "interpreted",
+        })
+    }
+}
+
+impl FromStr for Engine {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "compiled" => Ok(Self::Compiled),
-            "interpreted" => Ok(Self::Interpreted),
+            "compiled" => Ok(Engine::Compiled),
+            "interpreted" => Ok(Engine::Interpreted),
             _ => Err(format!(
                 "`{text}` is not an engine: compiled or interpreted"
             )),

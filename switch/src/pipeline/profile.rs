@@ -294,7 +294,8 @@ impl Profile {
                 bound: format!("members: action profile {} has no selector", info.name),
             });
         }
-        if !self.has_sets() && !(self.members.is_empty() && self.groups.is_empty()) {
+        let has_members = !self.members.is_empty() || !self.groups.is_empty();
+        if has_members && !self.has_sets() {
             return Err(ControlError::InvalidArgument {
                 what: format!("way to write action profile {}", info.name),
                 value: "a set of actions".to_string(),

@@ -5,6 +5,7 @@
 //! the sender keeps its packets queued and is told when there is room. Buffers go back to
 //! the sender, so a link allocates only until it has seen its longest queue.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
@@ -39,6 +40,8 @@ pub struct LinkReceiver {
     frames: Consumer<Vec<u8>>,
     returned: Producer<Vec<u8>>,
     waits: Arc<AtomicBool>,
+    /// Frames that wait and have been looked at, the oldest first: whether they were taken.
+    looked: VecDeque<bool>,
     counts: LinkCounts,
 }
 
@@ -59,6 +62,7 @@ pub fn link(frames_max: usize) -> (LinkSender, LinkReceiver) {
         frames: receiving,
         returned: returning,
         waits,
+        looked: VecDeque::new(),
         counts: LinkCounts::default(),
     };
     (sender, receiver)
@@ -115,12 +119,26 @@ impl LinkReceiver {
         {
             self.counts.frames += 1;
             self.counts.bytes += buffer.len() as u64;
-            take(&buffer);
+            if self.looked.pop_front() != Some(true) {
+                take(&buffer);
+            }
             // There are never more buffers than it has room for; a lost one is made anew.
             let _ = self.returned.push(buffer);
             taken += 1;
         }
         taken
+    }
+
+    /// Shows every frame that waits, once, oldest first. What `take` takes is not handed
+    /// over by [`receive`](Self::receive); all frames stay on the link until then.
+    pub fn look_ahead(&mut self, mut take: impl FnMut(&[u8]) -> bool) {
+        let waiting = self.frames.slots();
+        let Ok(frames) = self.frames.read_chunk(waiting) else {
+            return;
+        };
+        let (front, back) = frames.as_slices();
+        let new = front.iter().chain(back).skip(self.looked.len());
+        self.looked.extend(new.map(|frame| take(frame)));
     }
 
     /// Whether the sender has waited for room since this was last asked; to be asked after
@@ -166,6 +184,28 @@ mod tests {
         };
         assert_eq!(sender.counts(), counts);
         assert_eq!(receiver.counts(), LinkCounts { full: 0, ..counts });
+    }
+
+    #[test]
+    fn what_is_taken_ahead_is_not_received_again() {
+        let (mut sender, mut receiver) = link(4);
+        assert!(sender.push(&[1]) && sender.push(&[2]));
+        let mut seen = Vec::new();
+        let mut look = |receiver: &mut LinkReceiver| {
+            receiver.look_ahead(|frame| {
+                seen.push(frame[0]);
+                frame[0].is_multiple_of(2)
+            });
+        };
+        look(&mut receiver);
+        assert!(sender.push(&[3]) && sender.push(&[4]));
+        look(&mut receiver);
+        assert_eq!(seen, [1, 2, 3, 4], "each once");
+        assert!(!sender.has_room(), "they still wait");
+        assert!(receiver.receive(1, |frame| assert_eq!(frame, [1])) == 1);
+        assert_eq!(take_all(&mut receiver), [vec![3]]);
+        assert!(sender.push(&[6]));
+        assert_eq!(take_all(&mut receiver), [vec![6]], "not looked at");
     }
 
     #[test]

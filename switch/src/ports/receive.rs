@@ -75,6 +75,7 @@ impl fmt::Display for ReceiveMode {
 pub struct ReceiveRing {
     socket: OwnedFd,
     ring: Ring,
+    mtu: usize,
     slot_bytes: usize,
     counts: ReceiveCounts,
     too_long_seen: u64,
@@ -136,6 +137,7 @@ impl ReceiveRing {
         Ok(Self {
             socket,
             ring,
+            mtu,
             slot_bytes,
             counts: ReceiveCounts::default(),
             too_long_seen: 0,
@@ -156,9 +158,20 @@ impl ReceiveRing {
             None => counts.too_long += 1,
         };
         let mut taken = 0;
+        let (mut taken_ahead, mut taken_bytes) = (0, 0);
         match &mut self.ring {
             Ring::Slots(slots) => {
-                while taken < limit && slots.receive(&mut take) {
+                while taken < limit {
+                    let received = match slots.next_is_taken() {
+                        false => slots.receive(&mut take),
+                        true => slots.receive(|frame| {
+                            taken_bytes += frame.map_or(0, |frame| frame.len() as u64);
+                            taken_ahead += 1;
+                        }),
+                    };
+                    if !received {
+                        break;
+                    }
                     taken += 1;
                 }
             }
@@ -168,7 +181,23 @@ impl ReceiveRing {
                 }
             }
         }
+        self.counts.frames += taken_ahead;
+        self.counts.bytes += taken_bytes;
         taken
+    }
+
+    /// Shows every frame that waits, once, oldest first, as it came from the kernel. What
+    /// `take` takes is not handed over by [`receive`](Self::receive); all frames stay in
+    /// the ring until then. With [`ReceiveMode::Blocks`] it shows nothing.
+    pub fn look_ahead(&mut self, take: impl FnMut(&[u8]) -> bool) {
+        if let Ring::Slots(slots) = &mut self.ring {
+            slots.look_ahead(take);
+        }
+    }
+
+    /// MTU of the interface when it was opened: longest payload of a frame, bytes.
+    pub fn mtu(&self) -> usize {
+        self.mtu
     }
 
     /// Frames that may wait at a time, if each is as long as it can be.

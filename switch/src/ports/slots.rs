@@ -1,5 +1,6 @@
 //! A receive ring of slots (TPACKET_V2): each has a frame, which is handed over at once.
 
+use std::collections::VecDeque;
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::OwnedFd;
@@ -18,6 +19,8 @@ pub(super) struct Slots {
     slot_bytes: usize,
     slots: usize,
     next: usize,
+    /// Frames that wait and have been looked at, the oldest first: whether they were taken.
+    looked: VecDeque<bool>,
 }
 
 impl Slots {
@@ -41,6 +44,7 @@ impl Slots {
             slot_bytes,
             slots,
             next: 0,
+            looked: VecDeque::new(),
         })
     }
 
@@ -54,6 +58,28 @@ impl Slots {
         self.map.is_ours(self.next * self.slot_bytes)
     }
 
+    /// Whether the oldest frame was taken when it was looked at.
+    #[inline]
+    pub(super) fn next_is_taken(&self) -> bool {
+        self.looked.front() == Some(&true)
+    }
+
+    /// Shows each frame that waits, once, as it came.
+    pub(super) fn look_ahead(&mut self, mut take: impl FnMut(&[u8]) -> bool) {
+        while self.looked.len() < self.slots {
+            let offset = (self.next + self.looked.len()) % self.slots * self.slot_bytes;
+            let Some((_, bytes)) = self.map.piece(offset, offset, self.slot_bytes) else {
+                return;
+            };
+            let length = word(bytes, offset_of!(libc::tpacket2_hdr, tp_len)) as usize;
+            let captured = word(bytes, offset_of!(libc::tpacket2_hdr, tp_snaplen)) as usize;
+            let start = usize::from(half(bytes, offset_of!(libc::tpacket2_hdr, tp_mac)));
+            let frame = bytes.get(start..start.saturating_add(captured));
+            let frame = frame.filter(|_| captured >= length);
+            self.looked.push_back(frame.is_some_and(&mut take));
+        }
+    }
+
     /// Takes the oldest frame, `None` if it is too long for a slot; `false` if there is
     /// none.
     #[inline]
@@ -63,6 +89,7 @@ impl Slots {
         let Some((status, bytes)) = self.map.piece(offset, offset, self.slot_bytes) else {
             return false;
         };
+        self.looked.pop_front();
         let received = Received {
             status,
             length: word(bytes, offset_of!(libc::tpacket2_hdr, tp_len)) as usize,

@@ -191,10 +191,8 @@ fn mark_other_reads(program: &Program, marked: &mut Marked) {
                 width,
                 valid: None,
             } => marked.mark(*slot, width.div_ceil(64).max(1)),
-            InputPart::Header(header) => {
-                if program.layout.headers[*header as usize].metadata {
-                    marked.mark_header(program, *header as usize);
-                }
+            InputPart::Header(header) if program.layout.headers[*header as usize].metadata => {
+                marked.mark_header(program, *header as usize);
             }
             _ => {}
         }

@@ -7,6 +7,7 @@
 mod discover;
 mod keys;
 mod names;
+mod parse;
 mod report;
 mod runner;
 mod script;

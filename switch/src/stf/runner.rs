@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::keys::{key_matches, number_bits, parse_number};
 use super::names;
-use super::script::{Call, Comparison, CountKind, Line, Statement, parse};
+use super::parse::parse;
+use super::script::{Call, Comparison, CountKind, Line, Statement};
 use super::state::Replication;
 use super::wire::Wire;
 use crate::pipeline::{

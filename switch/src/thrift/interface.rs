@@ -11,6 +11,7 @@ use super::wire::{Message, MessageKind, Type, Value};
 use super::{arrays, config, multicast, profiles, saved_state, tables, target, value_sets};
 
 /// A method of a service.
+#[derive(Debug)]
 pub struct Method {
     /// Name of the service in the multiplexed protocol.
     pub service: &'static str,

@@ -19,6 +19,7 @@ mod multicast;
 mod profiles;
 mod saved_state;
 mod server;
+mod state_entries;
 mod tables;
 mod target;
 mod value_sets;
@@ -26,5 +27,6 @@ mod wire;
 
 pub use context::{Context, Identity, State, Switch};
 pub use interface::{METHODS, Method, answer};
+pub use saved_state::{restore, save};
 pub use server::{CONNECTIONS_MAX, ThriftServer};
 pub use wire::{Message, MessageKind, Type, Value, WireError};

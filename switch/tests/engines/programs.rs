@@ -19,6 +19,7 @@ const CELLS_MAX: usize = 64;
 pub struct Case {
     pub name: String,
     pub program: Arc<Program>,
+    pub text: String,
     packets: Vec<Vec<u8>>,
 }
 
@@ -57,8 +58,21 @@ fn case(path: &Path) -> Option<Case> {
     Some(Case {
         name: path.file_stem()?.to_string_lossy().into_owned(),
         program: Arc::new(program),
+        text,
         packets,
     })
+}
+
+impl Case {
+    /// The case with another program, if that is one.
+    pub fn with(&self, text: String) -> Option<Case> {
+        Some(Case {
+            name: format!("a variant of {}", self.name),
+            program: Arc::new(Program::from_json(&text).ok()?),
+            text,
+            packets: self.packets.clone(),
+        })
+    }
 }
 
 /// The bytes of a `packet PORT BYTES` line of an STF script.
@@ -130,7 +144,7 @@ fn value(generator: &mut ChaCha8Rng, width: u32) -> Bits {
     }
     let mut bytes = vec![0; width.div_ceil(8) as usize];
     generator.fill_bytes(&mut bytes);
-    if width % 8 != 0 {
+    if !width.is_multiple_of(8) {
         bytes[0] &= (1 << (width % 8)) - 1;
     }
     Bits::from_bytes(&bytes)

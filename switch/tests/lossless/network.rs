@@ -13,7 +13,7 @@ use wormcast_switch::pipeline::{
 use wormcast_switch::ports::{BitRate, ImpairmentTable};
 use wormcast_switch::program::Program;
 
-use super::host::{Flow, Host};
+use super::lossless_lab::host::{Flow, Host};
 
 /// Time of one step.
 pub const STEP_US: u64 = 10;
@@ -51,6 +51,26 @@ fn pipeline(ports: &[u16]) -> Pipeline {
     pipeline
 }
 
+fn switch_settings(number: usize, queueing: QueueSettings) -> SwitchSettings {
+    SwitchSettings {
+        device_id: number as u64 + 1,
+        name: String::new(),
+        ports: Vec::new(),
+        cpu_port: None,
+        priorities: 8,
+        queue_frames: 64,
+        queueing,
+        ring_frames: 64,
+        receive: Default::default(),
+        port_rate: None,
+        impairments: ImpairmentTable::default(),
+        capture_directory: None,
+    }
+}
+
+/// A port of a switch.
+type Place = (usize, u16);
+
 /// A fabric and its hosts.
 pub struct Network {
     pub fabric: VirtualFabric,
@@ -62,36 +82,49 @@ impl Network {
     /// numbered in order. Switches have ports 0 to 15.
     pub fn new(
         switches: usize,
-        links: &[((usize, u16), (usize, u16))],
-        hosts: &[(usize, u16)],
+        links: &[(Place, Place)],
+        hosts: &[Place],
         change: impl Fn(usize, &mut LosslessSettings),
     ) -> Self {
         let settings: Vec<SwitchSettings> = (0..switches)
             .map(|number| {
-                let mut lossless = LosslessSettings::default();
-                lossless.response_us = Some(100);
-                lossless.watchdog = None;
+                let mut lossless = LosslessSettings {
+                    response_us: Some(100),
+                    watchdog: None,
+                    ..LosslessSettings::default()
+                };
                 change(number, &mut lossless);
-                SwitchSettings {
-                    device_id: number as u64 + 1,
-                    name: String::new(),
-                    ports: Vec::new(),
-                    cpu_port: None,
-                    priorities: 8,
-                    queue_frames: 64,
-                    queueing: QueueSettings {
+                switch_settings(
+                    number,
+                    QueueSettings {
                         lossless: Some(lossless),
                         scheduler: SchedulerKind::FAIR,
                         ecn_threshold: None,
                     },
-                    ring_frames: 64,
-                    receive: Default::default(),
-                    port_rate: None,
-                    impairments: ImpairmentTable::default(),
-                    capture_directory: None,
-                }
+                )
             })
             .collect();
+        Self::with_settings(&settings, links, hosts)
+    }
+
+    /// Two switches that drop, the first with a slow link to the second, which may mark.
+    pub fn lossy(ecn_threshold: Option<u32>) -> Self {
+        let queueing = QueueSettings {
+            ecn_threshold,
+            ..QueueSettings::default()
+        };
+        let mut first = switch_settings(0, queueing);
+        first.impairments.add("15:rate=10mbit").unwrap();
+        let second = switch_settings(1, QueueSettings::default());
+        Self::with_settings(&[first, second], &[((0, 15), (1, 15))], &[(0, 0), (1, 0)])
+    }
+
+    fn with_settings(
+        settings: &[SwitchSettings],
+        links: &[(Place, Place)],
+        hosts: &[Place],
+    ) -> Self {
+        let switches = settings.len();
         let links: Vec<LinkSettings> = links
             .iter()
             .map(|(one, other)| LinkSettings {
@@ -99,7 +132,7 @@ impl Network {
             })
             .collect();
         let ends: Vec<LinkEnd> = hosts.iter().map(|host| end(host.0, host.1)).collect();
-        let mut fabric = VirtualFabric::new(&settings, &links, &ends).unwrap();
+        let mut fabric = VirtualFabric::new(settings, &links, &ends).unwrap();
         for number in 0..switches {
             fabric
                 .engine(number)
@@ -107,10 +140,11 @@ impl Network {
         }
         let link_rate = |end: &LinkEnd| {
             let queueing = &settings[end.switch].queueing;
-            queueing.lossless.as_ref().unwrap().link_of(end.port.0).rate
+            let lossless = queueing.lossless.as_ref();
+            lossless.map_or(rate("1gbit"), |lossless| lossless.link_of(end.port.0).rate)
         };
         let host =
-            |(number, end): (usize, &LinkEnd)| (*end, Host::new(number as u16, link_rate(end)));
+            |(number, end): (usize, &LinkEnd)| (*end, Host::new(number as u16, link_rate(end), 0));
         Self {
             hosts: ends.iter().enumerate().map(host).collect(),
             fabric,
@@ -153,15 +187,11 @@ impl Network {
     }
 
     pub fn sent(&self) -> u64 {
-        let sent = self.hosts.iter().flat_map(|(_, host)| host.sent.values());
-        sent.sum()
+        self.hosts.iter().map(|(_, host)| host.sent).sum()
     }
 
     pub fn received(&self) -> u64 {
-        self.hosts
-            .iter()
-            .map(|(_, host)| host.received_frames())
-            .sum()
+        self.hosts.iter().map(|(_, host)| host.received()).sum()
     }
 
     /// Every frame that was sent has arrived, once and in order, and nothing was dropped.
@@ -191,10 +221,13 @@ impl Network {
         }
         assert_eq!(self.sent(), self.received());
         for (_, host) in &self.hosts {
-            for (from, numbers) in &host.received {
-                let in_order = numbers.iter().copied().eq(0..numbers.len() as u32);
-                assert!(in_order, "worms of {from:?} to {}", host.source);
-            }
+            assert_eq!(
+                host.wrong(),
+                0,
+                "worms to {}: {:?}",
+                host.source,
+                host.arrived
+            );
         }
         held_back
     }

@@ -1,6 +1,6 @@
 //! A neighbour that never lets go.
 
-use super::host::worm;
+use super::lossless_lab::worm::worm;
 use super::network::{Network, end};
 use wormcast_switch::lossless::{PauseFrame, PrioritySet, WatchdogAction, WatchdogSettings};
 
@@ -57,17 +57,17 @@ fn a_storm_is_found_dropped_reported_and_got_over() {
     let port = &snapshot.ports[1];
     assert!(port.storms == 1 && port.storm_drops > 1_000, "{port:?}");
     assert!(
-        network.hosts[2].1.received_frames() > 3_000,
+        network.hosts[2].1.received() > 3_000,
         "the other class goes on"
     );
     // The pause ends, the storm is over a while later, and frames go on.
-    let before = network.hosts[1].1.received_frames();
+    let before = network.hosts[1].1.received();
     network.run(20_000);
     network.run(100_000);
     let snapshot = network.lossless(0);
     assert!(snapshot.storms[0].recovered_us.is_some());
     assert!(!snapshot.queues.iter().any(|queue| queue.storm));
-    assert!(network.hosts[1].1.received_frames() > before + 500);
+    assert!(network.hosts[1].1.received() > before + 500);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_storm_can_be_ignored() {
     assert_eq!(snapshot.storms[0].action, "forward");
     assert_eq!(snapshot.ports[1].storm_drops, 0);
     assert!(
-        network.hosts[1].1.received_frames() > 2_000,
+        network.hosts[1].1.received() > 2_000,
         "sent although paused"
     );
     network.stop();
@@ -99,8 +99,8 @@ fn pause_frames_are_honoured() {
         );
     }
     network.run(1_000);
-    assert_eq!(network.hosts[1].1.received_frames(), 0);
+    assert_eq!(network.hosts[1].1.received(), 0);
     assert!(network.fabric.send(end(0, 1), &pause(0)));
     network.run(1_000);
-    assert_eq!(network.hosts[1].1.received_frames(), 2);
+    assert_eq!(network.hosts[1].1.received(), 2);
 }

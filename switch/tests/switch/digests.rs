@@ -201,13 +201,13 @@ async fn digest_entries_are_written_and_read() {
     controller.write(vec![insert(old.clone())]).await.unwrap();
     assert_eq!(
         controller.read(vec![all.clone()]).await.unwrap(),
-        [old.clone()]
+        vec![old.clone()]
     );
     let new = entry(every(3, 5));
     controller.write(vec![modify(new.clone())]).await.unwrap();
     assert_eq!(
         controller.read(vec![entry(None)]).await.unwrap(),
-        [new.clone()]
+        vec![new.clone()]
     );
     let status = controller.write(vec![insert(old)]).await.unwrap_err();
     assert_eq!(

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace, run};
-use super::rig::{PATIENCE, Rig, settings};
+use super::rig::{Controller, PATIENCE, Rig, objects, settings};
 use wormcast_switch::dataplane::{DataplaneSettings, PortSettings, Snapshot, SwitchSettings};
+use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch::pipeline::PortId;
 use wormcast_switch::ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue};
 
 /// Every frame to an address that begins with 02:…:02 leaves by port 2.
@@ -248,6 +250,47 @@ fn an_interface_may_go_away_and_come_back() {
             assert_eq!(testbed.receive(1), [frame(3, 90)]);
         });
     }
+}
+
+#[test]
+fn the_pipeline_is_told_which_ports_are_down() {
+    in_namespace(|| {
+        let testbed = Testbed::start(|_| {});
+        let is_up = || {
+            let asked = testbed
+                .rig
+                .dataplane
+                .run(|engine| engine.pipeline().unwrap().is_port_up(PortId(2)));
+            testbed.runtime.block_on(asked).unwrap()
+        };
+        let expect = |up: bool, after: &str| {
+            run(after);
+            let start = Instant::now();
+            while is_up() != up {
+                assert!(start.elapsed() < PATIENCE, "{after}: not noticed");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        assert!(is_up());
+        // The other end goes: no carrier.
+        expect(false, "ip link set h2 down");
+        expect(true, "ip link set h2 up");
+        expect(false, "ip link set s2 down");
+        expect(true, "ip link set s2 up");
+        expect(false, "ip link del s2");
+        // A new program knows from its start.
+        let replaced = async {
+            let mut controller = Controller::open(&testbed.rig, 9).await;
+            controller.arbitrate(9).await;
+            let config = Some(objects());
+            controller
+                .set_config(Action::VerifyAndCommit, config)
+                .await
+                .unwrap();
+        };
+        testbed.runtime.block_on(replaced);
+        assert!(!is_up());
+    });
 }
 
 #[test]

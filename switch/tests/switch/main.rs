@@ -4,6 +4,7 @@
 mod batches;
 mod config;
 mod digests;
+mod drop_in;
 mod entities;
 mod entities_program;
 mod errors;
@@ -27,6 +28,9 @@ mod tables;
 mod translation;
 mod value_sets;
 
+mod thrift;
+mod thrift_calls;
+mod thrift_client;
 mod tls;
 mod trace;
 #[path = "../wire/mod.rs"]

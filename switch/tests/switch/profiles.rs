@@ -313,7 +313,8 @@ async fn a_one_shot_set_works_as_a_group_and_comes_back_as_it_was() {
         .await
         .unwrap();
     assert_eq!(choices(&rig, &[44]).await, [4096]);
-    assert_eq!(find(&mut controller, all.clone()).await, [changed.clone()]);
+    let found = find(&mut controller, all.clone()).await;
+    assert_eq!(found, std::slice::from_ref(&changed));
     controller
         .write(vec![delete(table(changed))])
         .await

@@ -32,7 +32,7 @@ fn entity_of(what: u8, value: u8) -> (String, Entity) {
             (format!("entry {what}"), table(entry))
         }
         8..=10 => {
-            let meter_config = (value % 2 == 0).then(|| MeterConfig {
+            let meter_config = value.is_multiple_of(2).then(|| MeterConfig {
                 cir: i64::from(value),
                 pir: 300,
                 ..MeterConfig::default()
