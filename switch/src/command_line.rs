@@ -64,6 +64,10 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     workers: u16,
 
+    /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
+    #[arg(long, value_name = "HOW", default_value = "compiled")]
+    engine: Engine,
+
     /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
     /// [default: 0.0.0.0:9559]
     #[arg(long, value_name = "ADDR")]
@@ -193,6 +197,8 @@ pub struct Settings {
     pub fabric: Option<PathBuf>,
     /// Threads that move frames.
     pub workers: usize,
+    /// How packets are run.
+    pub engine: Engine,
     /// Where the P4Runtime server listens.
     pub address: Address,
     /// Whether it speaks TLS, and with which files.
@@ -434,6 +440,7 @@ impl Arguments {
             ports,
             device_id: self.device_id,
             fabric: self.fabric,
+            engine: self.engine,
             workers: usize::from(self.workers),
             p4runtime: match (&self.grpc_server_addr, personality) {
                 (Some(_), _) => P4Runtime::Needed,

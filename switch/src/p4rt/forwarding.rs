@@ -184,9 +184,7 @@ impl Forwarding {
         let replayed = Arc::clone(&new);
         self.dataplane
             .run(move |engine| {
-                let Some(running) = engine.pipeline() else {
-                    return Err(no_config());
-                };
+                let running = of(engine.pipeline(), &old)?;
                 pipeline.advance(running.now_us());
                 let mut updates = Vec::new();
                 for filter in everything() {
@@ -203,7 +201,7 @@ impl Forwarding {
                     })?;
                 }
                 engine.install(pipeline);
-                Ok(())
+                Ok::<_, Rejection>(())
             })
             .await??;
         self.saved = None;
@@ -227,7 +225,7 @@ impl Forwarding {
         for first in (0..count).step_by(turn) {
             let (batch, verified) = (Arc::clone(&batch), Arc::clone(&verified));
             let done = self.dataplane.run(move |engine| {
-                let pipeline = engine.pipeline().ok_or_else(no_config)?;
+                let pipeline = of(engine.pipeline(), &verified)?;
                 let part = first..count.min(first + turn);
                 Ok::<_, Rejection>(verified.apply(pipeline, &batch, part))
             });
@@ -246,13 +244,24 @@ impl Forwarding {
             }
             let verified = self.running.clone().ok_or_else(no_config)?;
             let turn = self.dataplane.run(move |engine| {
-                let pipeline = engine.pipeline().ok_or_else(no_config)?;
+                let pipeline = of(engine.pipeline(), &verified)?;
                 verified.find(pipeline, &filter)
             });
             found.extend(turn.await??);
         }
         Ok(found)
     }
+}
+
+/// The pipeline, if it runs the program of a config: another interface may have put another
+/// program in its place.
+fn of<'a>(
+    pipeline: Option<&'a mut Pipeline>,
+    verified: &Verified,
+) -> Result<&'a mut Pipeline, Rejection> {
+    pipeline
+        .filter(|pipeline| verified.runs_in(pipeline))
+        .ok_or_else(no_config)
 }
 
 /// The rejection of whatever needs a config before there is one.

@@ -252,6 +252,15 @@ mod tests {
     }
 
     #[test]
+    fn every_method_is_documented() {
+        let text = include_str!("../../docs/drop-in.md");
+        for method in METHODS {
+            let name = format!("`{}`", method.name);
+            assert!(text.contains(&name), "{name} is not in docs/drop-in.md");
+        }
+    }
+
+    #[test]
     fn names_without_a_method() {
         for (name, expected) in [
             ("bm_reset_state", "names no service"),

@@ -430,7 +430,7 @@ async fn counters_registers_meters_and_sessions() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_program_is_given_swapped_and_reset() {
-    let (_rig, _controller, mut client) = start().await;
+    let (_rig, mut controller, mut client) = start().await;
     let config = |client: &mut Client| client.call("standard:bm_get_config", Vec::new());
     let json = String::from_utf8(objects().p4_device_config).unwrap();
     assert_eq!(config(&mut client), Ok(Some(text(&json))));
@@ -463,4 +463,7 @@ async fn the_program_is_given_swapped_and_reset() {
     assert_eq!(config(&mut client), Ok(Some(text(other))));
     let gone = add_address(&mut client, MAC, 1);
     assert_eq!(gone, Err(Failed::Code(7)));
+    // The config of P4Runtime is that of another program.
+    let all = controller.read(vec![table(TableEntry::default())]).await;
+    assert_eq!(all.unwrap_err().code(), tonic::Code::FailedPrecondition);
 }
