@@ -282,13 +282,15 @@ const PORT_FAMILIES: [PortFamily; 9] = [
     ),
 ];
 
-/// Frames of a port by a reason or kind.
-const PORT_FAILURES: [(&str, fn(&PortSnapshot) -> u64); 3] = [
+/// A reason or kind, and which number of a port it shows.
+type Labelled = (&'static str, fn(&PortSnapshot) -> u64);
+
+const PORT_FAILURES: [Labelled; 3] = [
     ("bad_length", |port| port.send_bad_length),
     ("interface_down", |port| port.send_interface_down),
     ("other", |port| port.send_failed),
 ];
-const PORT_IMPAIRMENTS: [(&str, fn(&PortSnapshot) -> u64); 5] = [
+const PORT_IMPAIRMENTS: [Labelled; 5] = [
     ("lost", |port| port.impaired_lost),
     ("duplicated", |port| port.impaired_duplicated),
     ("corrupted", |port| port.impaired_corrupted),
