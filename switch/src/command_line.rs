@@ -65,7 +65,7 @@ struct Arguments {
     workers: u16,
 
     /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
-    #[arg(long, value_name = "HOW", default_value = "compiled")]
+    #[arg(long, value_name = "HOW", default_value_t)]
     engine: Engine,
 
     /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
@@ -440,8 +440,8 @@ impl Arguments {
             ports,
             device_id: self.device_id,
             fabric: self.fabric,
-            engine: self.engine,
             workers: usize::from(self.workers),
+            engine: self.engine,
             p4runtime: match (&self.grpc_server_addr, personality) {
                 (Some(_), _) => P4Runtime::Needed,
                 (None, Personality::SimpleSwitch) => P4Runtime::None,

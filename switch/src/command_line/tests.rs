@@ -148,6 +148,7 @@ fn values_that_cannot_be() {
         ),
         ("--no-p4 --metrics-addr 9100", "it must be HOST:PORT"),
         ("--no-p4 --metrics-addr unix:/a", "it must be HOST:PORT"),
+        ("--no-p4 -L loud", "`loud` is not a level"),
         (
             "--no-p4 --trace ports=1",
             "`ports` is no condition of a filter",
@@ -157,7 +158,6 @@ fn values_that_cannot_be() {
             "`xml` is not a format",
         ),
         ("--no-p4 --trace-file a", "--trace <FILTER>"),
-        ("--no-p4 -L loud", "`loud` is not a level"),
         ("--no-p4 --log-console --log-file a", "cannot be used with"),
     ] {
         let text = error(arguments);

@@ -52,7 +52,7 @@ impl Engine {
             Some(PortStatus {
                 number: input.number,
                 interface,
-                up: !matches!(port.link, Link::Missing | Link::Unattached),
+                up: port.up && !matches!(port.link, Link::Missing | Link::Unattached),
             })
         });
         let mut statuses: Vec<PortStatus> = statuses.collect();

@@ -107,12 +107,12 @@ impl Engine {
                 self.program_replaced += 1;
             }
         }
-        let tracing = std::mem::take(self.tracing());
-        pipeline.set_tracing(tracing);
         if let Some(why) = pipeline.engine_refusal() {
             let text = format_args!("packets are interpreted, not compiled: {why}");
             self.log.write(Level::Warn, text);
         }
+        let tracing = std::mem::take(self.tracing());
+        pipeline.set_tracing(tracing);
         self.pipeline = Some(pipeline);
         self.tell_ports();
     }

@@ -154,8 +154,12 @@ impl Plan {
         link: &mut Link,
     ) -> Option<(usize, RemotePort)> {
         let remote = self.remotes.get(&(switch, position))?;
-        let Link::Interface(transmit) = std::mem::replace(link, Link::Missing) else {
-            return None;
+        let transmit = match std::mem::replace(link, Link::Missing) {
+            Link::Interface(transmit) => transmit,
+            other => {
+                *link = other;
+                return None;
+            }
         };
         let (sender, receiver) = memory::link(LINK_FRAMES_MAX);
         let shared = Arc::new(Shared::default());

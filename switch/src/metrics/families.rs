@@ -282,15 +282,16 @@ const PORT_FAMILIES: [PortFamily; 9] = [
     ),
 ];
 
-/// A reason or kind, and which number of a port it shows.
-type Labelled = (&'static str, fn(&PortSnapshot) -> u64);
+/// A reason or kind, and how many frames of a port it had.
+type PortCount = (&'static str, fn(&PortSnapshot) -> u64);
 
-const PORT_FAILURES: [Labelled; 3] = [
+/// Frames of a port by a reason or kind.
+const PORT_FAILURES: [PortCount; 3] = [
     ("bad_length", |port| port.send_bad_length),
     ("interface_down", |port| port.send_interface_down),
     ("other", |port| port.send_failed),
 ];
-const PORT_IMPAIRMENTS: [Labelled; 5] = [
+const PORT_IMPAIRMENTS: [PortCount; 5] = [
     ("lost", |port| port.impaired_lost),
     ("duplicated", |port| port.impaired_duplicated),
     ("corrupted", |port| port.impaired_corrupted),

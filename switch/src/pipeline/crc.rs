@@ -38,7 +38,7 @@ impl CustomCrc {
             let mut register = (byte as u32) << 24;
             for _ in 0..8 {
                 let out = register >> 31;
-                register = register << 1 ^ out * polynomial;
+                register = (register << 1) ^ (out * polynomial);
             }
             *effect = register;
         }

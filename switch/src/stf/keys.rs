@@ -1,6 +1,6 @@
 //! Numbers and matches as scripts write them.
 
-use super::script::KeyMatch;
+use super::statement::KeyMatch;
 use crate::pipeline::{Bits, FieldMatch};
 use crate::program::{KeyField, MatchKind};
 

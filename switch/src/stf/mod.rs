@@ -7,11 +7,11 @@
 mod discover;
 mod keys;
 mod names;
-mod parse;
 mod report;
 mod runner;
 mod script;
 mod state;
+mod statement;
 mod suite;
 mod wire;
 

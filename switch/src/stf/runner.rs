@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::keys::{key_matches, number_bits, parse_number};
 use super::names;
-use super::parse::parse;
-use super::script::{Call, Comparison, CountKind, Line, Statement};
+use super::script::parse;
 use super::state::Replication;
+use super::statement::{Call, Comparison, CountKind, Line, Statement};
 use super::wire::Wire;
 use crate::pipeline::{
     ActionCall, Bits, CounterValue, DropCause, EntryAction, FieldMatch, GroupMember, MeterRates,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::script::Statement;
+use super::statement::Statement;
 use crate::pipeline::{CloneSession, Pipeline, PortId, Replica};
 
 /// What has been made so far.

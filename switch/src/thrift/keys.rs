@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(why(MatchKind::Exact, &[]), "0 fields; table t has 1");
         let exact = parameter(EXACT, vec![(1, binary(&[1]))]);
         assert_eq!(
-            why(MatchKind::Exact, &[exact.clone()]),
+            why(MatchKind::Exact, std::slice::from_ref(&exact)),
             "field f of table t: 1 bytes; 16 bits take 2"
         );
         assert_eq!(

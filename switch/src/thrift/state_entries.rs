@@ -45,8 +45,7 @@ pub struct Reading<'a> {
 }
 
 fn unexpected(found: &Json, expected: &str) -> Failure {
-    let mut found = found.to_string();
-    found.truncate(found.floor_char_boundary(60));
+    let found: String = found.to_string().chars().take(60).collect();
     Failure::internal(format!("{found} in the state; expected {expected}"))
 }
 

@@ -33,7 +33,7 @@ struct Draw {
 
 impl Draw {
     fn value(&mut self, width_bits: u32) -> Vec<u64> {
-        let dense = self.random.next_u32() % 4 != 0;
+        let dense = !self.random.next_u32().is_multiple_of(4);
         ones(width_bits)
             .iter()
             .map(|mask| {
@@ -65,7 +65,7 @@ impl Draw {
         for field in self.fields.clone() {
             let width = field.width_bits;
             let value = self.value(width);
-            let any = self.random.next_u32() % 3 == 0;
+            let any = self.random.next_u32().is_multiple_of(3);
             let mask = match field.kind {
                 MatchKind::Lpm => {
                     pattern.prefix_len = self.random.next_u32() % (width + 1);
@@ -180,7 +180,7 @@ fn compare(fields: Vec<KeyField>, has_priority: bool, seed: u64, steps: usize, m
         for _ in 0..4 {
             let mut key = draw.key();
             // Half of the keys are made to match some entry.
-            if draw.random.next_u32() % 2 == 0 && !model.entries.is_empty() {
+            if draw.random.next_u32().is_multiple_of(2) && !model.entries.is_empty() {
                 let chosen = draw.random.next_u32() as usize % model.entries.len();
                 key.clone_from(&model.entries[chosen].0.first);
             }
