@@ -8,7 +8,7 @@ use std::thread;
 
 use clap::Parser;
 
-use wormcast_switch::pipeline::{PipelineConfig, PortId};
+use wormcast_switch::pipeline::{Engine, PipelineConfig, PortId};
 use wormcast_switch::stf::{
     Compiler, Outcome, RunOptions, discover, junit, run_cases, summary_json,
 };
@@ -42,6 +42,10 @@ struct Arguments {
     /// Option for the compiler; may be repeated
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     p4c_option: Vec<String>,
+
+    /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
+    #[arg(long, value_name = "HOW", default_value = "compiled")]
+    engine: Engine,
 
     /// Port that drops
     #[arg(long, value_name = "N", default_value_t = 511, value_parser = clap::value_parser!(u16).range(0..=511))]
@@ -98,6 +102,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let config = PipelineConfig {
         drop_port: PortId(arguments.drop_port),
         seed: arguments.seed,
+        engine: arguments.engine,
         ..PipelineConfig::default()
     };
     let compiler = Compiler {

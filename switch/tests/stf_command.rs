@@ -24,7 +24,13 @@ fn programs() -> String {
 
 #[test]
 fn all_pass() {
-    let output = run(&["-q", "--jobs", "2", &programs()]);
+    let programs = programs();
+    all_pass_on("compiled", &programs);
+    all_pass_on("interpreted", &programs);
+}
+
+fn all_pass_on(engine: &str, programs: &str) {
+    let output = run(&["-q", "--jobs", "2", "--engine", engine, programs]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(
