@@ -10,7 +10,7 @@ use wormcast_switch::pipeline::{
 };
 use wormcast_switch::program::{DigestId, Program};
 
-const MGID_TREE_ALL: u16 = 2;
+const MGID_TREE_ALL: u32 = 2;
 
 fn program() -> Arc<Program> {
     static PROGRAM: OnceLock<Arc<Program>> = OnceLock::new();
