@@ -91,7 +91,7 @@ def _worm_tree() -> Entities:
         *_worm_ports(),
         fy.P4MulticastGroupEntry(group, replicas=[(port, 1) for port in ports]),
         fy.P4TableEntry(
-            "tree_sets", match=fy.Match(ports=bitmap), action=fy.Action("replicate", group=group)
+            "tree_sets", match=fy.Match(port_set=bitmap), action=fy.Action("replicate", mgid=group)
         ),
     ]
 
@@ -150,13 +150,14 @@ def _router() -> Entities:
     for number in range(ACCESS_LIST_ENTRIES):
         # None of them holds for the traffic (its source is 10.0.0.1), so that all are considered.
         source = draw.randrange(11 << 24, 224 << 24)
-        match = {"meta.src4": f"{source:#x}&&&{0xFFFFFFFF << draw.randrange(0, 16) & 0xFFFFFFFF:#x}"}
+        mask = 0xFFFFFFFF << draw.randrange(0, 16) & 0xFFFFFFFF
+        match: dict[str, int | tuple[int, int]] = {"src4": (source & mask, mask)}
         if number % 2:
-            match["hdr.transport.dst"] = f"{draw.randrange(1 << 16):#x}"
+            match["port_dst"] = draw.randrange(1 << 16)
         if number % 3 == 0:
-            match["meta.protocol"] = f"{draw.choice([6, 17])}"
+            match["protocol"] = draw.choice([6, 17])
         if number % 5 == 0:
-            match["meta.dst4"] = f"{draw.randrange(1 << 8) << 24:#x}&&&0xff000000"
+            match["dst4"] = (draw.randrange(1 << 8) << 24, 0xFF000000)
         entities.append(
             fy.P4TableEntry(
                 "access_list", match=fy.Match(match), action=fy.Action("deny"), priority=number + 1

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from cases import Case
-from rig import BARE, BMV2, OURS, Programs, cpu_s, flood_of, received_packets, running
+from rig import BARE, BMV2, INJECTED_BYTES_MAX, OURS, Programs, cpu_s, flood_of, received_packets, running
 
 STEPS = (0.7, 0.9, 1.1, 1.5, 2.0, 2.5, 3.0)
 """Offered rates beside what was delivered under the flood, where the best one is looked for."""
@@ -38,7 +38,7 @@ def measure(
     runs = []
     with running(name, programs, case, port, options) as pid:
         for size in sizes:
-            with flood_of(case, size) as flood:
+            with flood_of(case, size, max(sizes) <= INJECTED_BYTES_MAX) as flood:
                 flood.run(programs, 0.2, None)  # caches and tables are warm from here on
                 time.sleep(0.2)
 

@@ -188,18 +188,18 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     }
     table access_list {
         key = {
-            standard_metadata.ingress_port: ternary;
-            hdr.ethernet.src: ternary;
-            hdr.ethernet.dst: ternary;
-            meta.type: ternary;
-            meta.src4: ternary;
-            meta.dst4: ternary;
+            standard_metadata.ingress_port: ternary @name("port_in");
+            hdr.ethernet.src: ternary @name("mac_src");
+            hdr.ethernet.dst: ternary @name("mac_dst");
+            meta.type: ternary @name("type");
+            meta.src4: ternary @name("src4");
+            meta.dst4: ternary @name("dst4");
             hdr.ipv6.dst[127:64]: ternary @name("dst6");
-            meta.protocol: ternary;
-            meta.dscp: ternary;
-            meta.ttl: ternary;
-            hdr.transport.src: ternary;
-            hdr.transport.dst: ternary;
+            meta.protocol: ternary @name("protocol");
+            meta.dscp: ternary @name("dscp");
+            meta.ttl: ternary @name("ttl");
+            hdr.transport.src: ternary @name("port_src");
+            hdr.transport.dst: ternary @name("port_dst");
         }
         actions = { permit; deny; NoAction; }
         const default_action = NoAction();
