@@ -11,48 +11,17 @@
 #[path = "../tests/worms/mod.rs"]
 mod worms;
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wormcast_switch::pipeline::{
-    Bits, DequeueInfo, EmitSink, Engine, Pipeline, PipelineConfig, PortId, Queued, TrafficSink,
-};
-use wormcast_switch::program::{DigestId, Program};
-use worms::{insert, set_up, worm};
+use wormcast_switch::pipeline::{DequeueInfo, Engine, Pipeline, PipelineConfig, PortId};
+use wormcast_switch::program::Program;
+use worms::{Sink, insert, set_up, worm};
 
 /// Rounds a measurement is cut into; the spread is that of the rounds.
 const ROUNDS: usize = 10;
 const PACKETS_PER_ROUND_CHECK: u64 = 1000;
-
-#[derive(Default)]
-struct Counting {
-    queue: VecDeque<Queued>,
-    passes: bool,
-    frames: u64,
-    bytes: u64,
-}
-
-impl TrafficSink for Counting {
-    fn enqueue(&mut self, packet: Queued) -> Result<(), Queued> {
-        self.queue.push_back(packet);
-        Ok(())
-    }
-
-    fn passes(&mut self, _port: PortId, _priority: u8, _length_bytes: u32) -> bool {
-        self.passes && self.queue.is_empty()
-    }
-
-    fn digest(&mut self, _digest: DigestId, _fields: &[Bits]) {}
-}
-
-impl EmitSink for Counting {
-    fn transmit(&mut self, _port: PortId, frame: &[u8]) {
-        self.frames += 1;
-        self.bytes += frame.len() as u64;
-    }
-}
 
 /// Time this thread has been on a processor; proc_pid_schedstat(5).
 fn processor_time() -> Duration {
@@ -131,7 +100,7 @@ fn load(path: &str, engine: Engine) -> (Pipeline, Duration) {
 }
 
 /// Sends one packet through, and what the sink has queued of it.
-fn forward(pipeline: &mut Pipeline, packet: &[u8], now_us: u64, sink: &mut Counting) {
+fn forward(pipeline: &mut Pipeline, packet: &[u8], now_us: u64, sink: &mut Sink) {
     pipeline.ingress(packet, PortId(0), now_us, sink);
     while let Some(queued) = sink.queue.pop_front() {
         let info = DequeueInfo {
@@ -145,9 +114,9 @@ fn forward(pipeline: &mut Pipeline, packet: &[u8], now_us: u64, sink: &mut Count
 
 /// Packets a second of each round, in thousands, ascending.
 fn rates(pipeline: &mut Pipeline, case: &Case, settings: &Settings) -> Vec<f64> {
-    let mut sink = Counting {
+    let mut sink = Sink {
         passes: !settings.queued,
-        ..Counting::default()
+        ..Sink::default()
     };
     let mut rates = Vec::new();
     let mut now_us = 0;

@@ -222,10 +222,6 @@ async fn measure(
     let election_id = Uint128 { high: 0, low: 1 };
     // The stream makes this client primary for as long as it is open.
     let (outgoing, messages) = mpsc::channel(4);
-    let mut stream = client
-        .stream_channel(ReceiverStream::new(messages))
-        .await?
-        .into_inner();
     let arbitration = MasterArbitrationUpdate {
         device_id: arguments.device_id,
         election_id: Some(election_id),
@@ -236,6 +232,12 @@ async fn measure(
             update: Some(stream_message_request::Update::Arbitration(arbitration)),
         })
         .await?;
+    // The first message is on its way before the answer is waited for: some servers send
+    // nothing, headers included, until they have something to say.
+    let mut stream = client
+        .stream_channel(ReceiverStream::new(messages))
+        .await?
+        .into_inner();
     stream
         .message()
         .await?

@@ -28,9 +28,7 @@ pub fn start(
         return Ok(());
     }
     for (position, (device_id, dataplane, _)) in switches.each().enumerate() {
-        let first = usize::from(wanted.unwrap_or(PORT));
-        let port = u16::try_from(first + position)
-            .map_err(|_| format!("--thrift-port {first}: there are not enough ports from there"))?;
+        let port = port_of(wanted.unwrap_or(PORT), position)?;
         let server = match ThriftServer::bind(port) {
             Ok(server) => server,
             Err(error) if wanted.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
@@ -61,4 +59,26 @@ pub fn start(
         tokio::spawn(server.serve(identity, dataplane, log.clone()));
     }
     Ok(())
+}
+
+/// The port of the switch at a position; from 0 on, any free one for each.
+fn port_of(first: u16, position: usize) -> Result<u16, String> {
+    if first == 0 {
+        return Ok(0);
+    }
+    u16::try_from(usize::from(first) + position)
+        .map_err(|_| format!("--thrift-port {first}: there are not enough ports from there"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::port_of;
+
+    #[test]
+    fn switches_of_a_fabric_have_ports_in_a_row_or_any() {
+        assert_eq!([0, 1, 299].map(|at| port_of(0, at)), [0; 3].map(Ok));
+        assert_eq!([0, 1].map(|at| port_of(9090, at)), [Ok(9090), Ok(9091)]);
+        let error = port_of(65_500, 36).unwrap_err();
+        assert!(error.contains("--thrift-port 65500"), "{error}");
+    }
 }

@@ -4,15 +4,12 @@ mod worms;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use wormcast_switch::pipeline::{
-    Bits, DequeueInfo, EmitSink, Engine, Pipeline, PipelineConfig, PortId, Queued, TrafficSink,
-};
-use wormcast_switch::program::{DigestId, Program};
-use worms::{insert, set_up, worm};
+use wormcast_switch::pipeline::{DequeueInfo, Engine, Pipeline, PipelineConfig, PortId};
+use wormcast_switch::program::Program;
+use worms::{Sink, insert, set_up, worm};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -44,32 +41,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Counts frames; queues packets when they may not pass.
-struct Sink {
-    queue: VecDeque<Queued>,
-    passes: bool,
-    frames: u64,
-}
-
-impl TrafficSink for Sink {
-    fn enqueue(&mut self, packet: Queued) -> Result<(), Queued> {
-        self.queue.push_back(packet);
-        Ok(())
-    }
-
-    fn passes(&mut self, _port: PortId, _priority: u8, _length_bytes: u32) -> bool {
-        self.passes && self.queue.is_empty()
-    }
-
-    fn digest(&mut self, _digest: DigestId, _fields: &[Bits]) {}
-}
-
-impl EmitSink for Sink {
-    fn transmit(&mut self, _port: PortId, _frame: &[u8]) {
-        self.frames += 1;
-    }
-}
 
 fn pipeline(path: &str, engine: Engine) -> Pipeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
@@ -118,9 +89,8 @@ fn forwarded_packets_allocate_nothing() {
                     insert(&mut pipeline, table, action, 0x0200_0000_0007, &[5]);
                 }
                 let mut sink = Sink {
-                    queue: VecDeque::new(),
                     passes,
-                    frames: 0,
+                    ..Sink::default()
                 };
                 allocations(&mut pipeline, &mut sink, packet, 10);
                 let later = allocations(&mut pipeline, &mut sink, packet, 1_000);

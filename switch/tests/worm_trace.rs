@@ -14,14 +14,12 @@ use std::sync::Arc;
 use hexadecimal::hex;
 use serde_json::Value;
 use wire::{Wire, forward};
-use worm_state::{bytes, number, pipeline_in_state, read, text};
+use worm_state::{number, packet, pipeline_in_state, read, text};
 use wormcast_switch::pipeline::Pipeline;
 use wormcast_switch::program::Program;
 use wormcast_switch::trace::{
     Filter, Format, TRACES_MAX, TraceReader, TracesFull, trace_channel, write_record,
 };
-
-const CPU_PORT: u16 = 510;
 
 fn program() -> Arc<Program> {
     let json = read("p4src/compiled/wormcast.json");
@@ -57,17 +55,6 @@ fn vector<'v>(vectors: &'v Value, name: &str) -> &'v Value {
     let mut list = vectors["vectors"].as_array().expect("vectors").iter();
     let found = list.find(|vector| text(vector, "name") == name);
     found.unwrap_or_else(|| panic!("no vector {name}"))
-}
-
-fn packet(vector: &Value) -> (u16, Vec<u8>) {
-    let port = number(vector, "ingress_port") as u16;
-    let mut packet = Vec::new();
-    if port == CPU_PORT {
-        let egress_port = number(&vector["packet_out"], "egress_port") as u16;
-        packet.extend_from_slice(&(egress_port << 7).to_be_bytes());
-    }
-    packet.extend(bytes(text(vector, "frame")));
-    (port, packet)
 }
 
 fn compare(file: &str, found: &str) {

@@ -11,11 +11,10 @@ use std::sync::Arc;
 use hexadecimal::hex;
 use serde_json::Value;
 use wire::{Wire, forward};
-use worm_state::{bytes, number, pipeline_in_state, read, text};
+use worm_state::{number, packet, pipeline_in_state, read, text};
 use wormcast_switch::pipeline::{CounterValue, Pipeline};
 use wormcast_switch::program::Program;
 
-const CPU_PORT: u16 = 510;
 const RECIRCULATE_PORT: usize = 254;
 
 /// Names of an enum or of constants in a P4 file: `NAME = value`.
@@ -121,13 +120,7 @@ fn switch_vectors() {
     for (index, vector) in list.iter().enumerate() {
         let name = text(vector, "name");
         let pipeline = pipelines.get_mut(text(vector, "state")).expect("a state");
-        let port = number(vector, "ingress_port") as u16;
-        let mut packet = Vec::new();
-        if port == CPU_PORT {
-            let egress_port = number(&vector["packet_out"], "egress_port") as u16;
-            packet.extend_from_slice(&(egress_port << 7).to_be_bytes());
-        }
-        packet.extend(bytes(text(vector, "frame")));
+        let (port, packet) = packet(vector);
         let now_us = index as u64 * 1000;
         let mut wire = Wire::default();
         let depth = vector["deq_qdepth"].as_u64().unwrap_or(0) as u32;

@@ -11,7 +11,7 @@ use crate::log::Level;
 use crate::lossless::cycle::Waits;
 use crate::lossless::watchdog::Finding;
 use crate::lossless::{
-    Arrival, FlowControl, FlowEvent, FrameHold, PRIORITIES, PrioritySet, QueueSettings,
+    Arrival, FlowControl, FlowCounts, FlowEvent, FrameHold, PRIORITIES, PrioritySet, QueueSettings,
     WatchdogAction,
 };
 use crate::pipeline::{PortId, Queued};
@@ -72,27 +72,9 @@ pub struct QueueReport {
 pub struct PauseReport {
     /// Port.
     pub port: u16,
-    /// Frames of the neighbour that paused something.
-    pub pauses_received: u64,
-    /// Frames of the neighbour that ended a pause.
-    pub resumes_received: u64,
-    /// MAC control frames that say nothing we know.
-    pub control_unknown: u64,
-    /// PFC or PAUSE frames sent.
-    pub pauses_sent: u64,
-    /// Of these, those that repeat what was said.
-    pub pauses_refreshed: u64,
-    /// Lossless frames that found no room: the neighbour did not stop in time.
-    pub headroom_full: u64,
-    /// Turns in which frames were left in the receive ring, because there was no room
-    /// for another one: the neighbour did not stop in time, and nothing was lost yet.
-    pub held_back: u64,
-    /// Lossy frames that found no room.
-    pub lossy_full: u64,
-    /// Storms found.
-    pub storms: u64,
-    /// Frames dropped because of a storm.
-    pub storm_drops: u64,
+    /// What there was of them.
+    #[serde(flatten)]
+    pub counts: FlowCounts,
 }
 
 /// Flow control of a switch at one moment.
@@ -429,19 +411,9 @@ impl Engine {
                 continue;
             }
             let number = port.number.0;
-            let counts = flow.counts(position);
             snapshot.ports.push(PauseReport {
                 port: number,
-                pauses_received: counts.pauses_received,
-                resumes_received: counts.resumes_received,
-                control_unknown: counts.control_unknown,
-                pauses_sent: counts.pauses_sent,
-                pauses_refreshed: counts.pauses_refreshed,
-                headroom_full: counts.headroom_full,
-                held_back: counts.held_back,
-                lossy_full: counts.lossy_full,
-                storms: counts.storms,
-                storm_drops: counts.storm_drops,
+                counts: flow.counts(position),
             });
             let (paused, storm) = flow.paused(position, now_us);
             for priority in 0..PRIORITIES as u8 {

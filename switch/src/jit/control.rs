@@ -49,7 +49,9 @@ impl Lower<'_, '_> {
     pub(super) fn lower_control(&mut self, control: &Control, done: Block, exits: Exits) {
         let program = self.program;
         let ends_early = contains_exit(&program.code.ops);
-        let order = in_order(control, &|node| self.successors(control, node));
+        let order = in_order(control, &|node| {
+            control.successors(node, &program.table_plans)
+        });
         let blocks = order
             .iter()
             .map(|&node| (node, self.builder.create_block()));
@@ -86,25 +88,6 @@ impl Lower<'_, '_> {
                 ControlNode::Table(table) => {
                     self.lower_table(*table, &mut ways, ends_early, exits);
                 }
-            }
-        }
-    }
-
-    fn successors(&self, control: &Control, node: u32) -> Vec<u32> {
-        match &control.nodes[node as usize] {
-            ControlNode::Condition {
-                if_true, if_false, ..
-            } => [*if_true, *if_false].into_iter().flatten().collect(),
-            ControlNode::Call { next, .. } => next.iter().copied().collect(),
-            ControlNode::Table(table) => {
-                let plan = &self.program.table_plans[*table as usize];
-                let after = plan.after_action.iter().copied();
-                after
-                    .chain([plan.after_none])
-                    .chain(plan.on_hit)
-                    .chain(plan.on_miss)
-                    .flatten()
-                    .collect()
             }
         }
     }

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::ClassMap;
 use super::buffer::{Crossing, FrameHold, Origin, SharedBuffer};
 use super::cycle::{PausedQueue, StoppedIngress, WaitingFrame, Waits};
@@ -42,7 +44,7 @@ pub struct FlowEvent {
 }
 
 /// Counts of one port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FlowCounts {
     /// Frames of the neighbour that paused something.
     pub pauses_received: u64,
@@ -62,10 +64,9 @@ pub struct FlowCounts {
     pub storms: u64,
     /// Frames dropped because of a storm.
     pub storm_drops: u64,
-    /// Turns in which frames were left in front of the switch, for want of room.
+    /// Turns in which frames were left in the receive ring, because there was no room
+    /// for another one: the neighbour did not stop in time, and nothing was lost yet.
     pub held_back: u64,
-    /// Most bytes one lossless priority ever held.
-    pub held_bytes_max: u64,
 }
 
 struct PortFlow {
@@ -480,7 +481,6 @@ impl FlowControl {
             let ingress = self.buffer.ingress(position, priority);
             if ingress.thresholds().is_some() {
                 counts.headroom_full += ingress.refused();
-                counts.held_bytes_max = counts.held_bytes_max.max(ingress.held_bytes_max());
             } else {
                 counts.lossy_full += ingress.refused();
             }

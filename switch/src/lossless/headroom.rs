@@ -331,20 +331,8 @@ mod tests {
 
     pub(super) fn settings() -> LosslessSettings {
         LosslessSettings {
-            priorities: [3, 4].into_iter().collect(),
-            map: ClassMap::default(),
-            link: LinkSettings {
-                rate: "1gbit".parse().unwrap(),
-                delay_us: 10,
-            },
-            links: BTreeMap::new(),
-            response_us: None,
-            frame_bytes_max: FRAME_BYTES_DEFAULT,
-            thresholds: GivenThresholds::default(),
-            buffer_bytes: None,
-            pause: PauseMode::Pfc,
-            quanta: u16::MAX,
             watchdog: None,
+            ..LosslessSettings::default()
         }
     }
 

@@ -10,42 +10,42 @@ const PORTS: [OfPort; 8] = [
     (
         "wormcast_switch_pause_frames_received_total",
         "Pause frames (PFC, PAUSE) of the neighbour that stopped something.",
-        |port| port.pauses_received,
+        |port| port.counts.pauses_received,
     ),
     (
         "wormcast_switch_pause_frames_sent_total",
         "Pause frames (PFC, PAUSE) sent to the neighbour.",
-        |port| port.pauses_sent,
+        |port| port.counts.pauses_sent,
     ),
     (
         "wormcast_switch_mac_control_unknown_total",
         "MAC control frames that say nothing known.",
-        |port| port.control_unknown,
+        |port| port.counts.control_unknown,
     ),
     (
         "wormcast_switch_headroom_full_total",
         "Lossless frames that found no room: the neighbour did not stop in time.",
-        |port| port.headroom_full,
+        |port| port.counts.headroom_full,
     ),
     (
         "wormcast_switch_held_back_total",
         "Turns in which frames were left in the receive ring for want of room.",
-        |port| port.held_back,
+        |port| port.counts.held_back,
     ),
     (
         "wormcast_switch_lossy_buffer_full_total",
         "Lossy frames that found the shared buffer full.",
-        |port| port.lossy_full,
+        |port| port.counts.lossy_full,
     ),
     (
         "wormcast_switch_pause_storms_total",
         "Pause storms that watchdogs have found.",
-        |port| port.storms,
+        |port| port.counts.storms,
     ),
     (
         "wormcast_switch_pause_storm_drops_total",
         "Frames dropped because of a pause storm.",
-        |port| port.storm_drops,
+        |port| port.counts.storm_drops,
     ),
 ];
 
@@ -152,6 +152,7 @@ fn ports(device: &str, lossless: &LosslessSnapshot, families: &mut Vec<Family>) 
 mod tests {
     use super::*;
     use crate::dataplane::PortSnapshot;
+    use crate::lossless::FlowCounts;
 
     #[test]
     fn every_count_has_a_name_of_its_own() {
@@ -165,8 +166,10 @@ mod tests {
                 buffer_bytes: 10,
                 ports: vec![PauseReport {
                     port: 3,
-                    pauses_sent: 7,
-                    ..PauseReport::default()
+                    counts: FlowCounts {
+                        pauses_sent: 7,
+                        ..FlowCounts::default()
+                    },
                 }],
                 queues: vec![QueueReport {
                     port: 3,

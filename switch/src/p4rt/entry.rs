@@ -63,8 +63,15 @@ fn parse_field(field: &FieldSchema, given: &FieldMatch) -> Result<KeyMatch, Reje
     use field_match::FieldMatchType;
     let parse = |bytes: &[u8]| field.value.parse(bytes);
     let width_bits = field.value.width_bits;
-    if !field.value.is_ordered() {
-        return parse_translated(field, given);
+    match (field.kind, &given.field_match_type) {
+        (MatchKind::Exact | MatchKind::Valid, Some(FieldMatchType::Exact(exact))) => {
+            return Ok(KeyMatch::Exact(parse(&exact.value)?));
+        }
+        (MatchKind::Optional, Some(FieldMatchType::Optional(optional))) => {
+            return Ok(KeyMatch::Exact(parse(&optional.value)?));
+        }
+        _ if !field.value.is_ordered() => return parse_translated(field, given),
+        _ => {}
     }
     let leave_out = |what: &str| {
         Err(Rejection::invalid(format!(
@@ -72,12 +79,6 @@ fn parse_field(field: &FieldSchema, given: &FieldMatch) -> Result<KeyMatch, Reje
         )))
     };
     match (field.kind, &given.field_match_type) {
-        (MatchKind::Exact | MatchKind::Valid, Some(FieldMatchType::Exact(exact))) => {
-            Ok(KeyMatch::Exact(parse(&exact.value)?))
-        }
-        (MatchKind::Optional, Some(FieldMatchType::Optional(optional))) => {
-            Ok(KeyMatch::Exact(parse(&optional.value)?))
-        }
         (MatchKind::Lpm, Some(FieldMatchType::Lpm(lpm))) => {
             let value = parse(&lpm.value)?;
             let prefix_len = match u32::try_from(lpm.prefix_len) {
@@ -145,7 +146,7 @@ fn wrong_kind(kind: MatchKind, given: Option<&field_match::FieldMatchType>) -> R
     Rejection::invalid(format!("it is matched by {kind}, not by {given}"))
 }
 
-/// A match on values that controllers know by others. Masks, prefixes and ranges of those
+/// A match of more than one value on values that controllers know by others. Masks, prefixes and ranges of those
 /// mean nothing in the data plane, so only one value or any can be matched (§"Translation
 /// of Match Fields").
 fn parse_translated(field: &FieldSchema, given: &FieldMatch) -> Result<KeyMatch, Rejection> {
@@ -154,12 +155,6 @@ fn parse_translated(field: &FieldSchema, given: &FieldMatch) -> Result<KeyMatch,
     let parse = |bytes: &[u8]| field.value.parse(bytes);
     let Some(sdn_bits) = field.value.sdn_bits() else {
         return match (field.kind, &given.field_match_type) {
-            (MatchKind::Exact, Some(FieldMatchType::Exact(exact))) => {
-                Ok(KeyMatch::Exact(parse(&exact.value)?))
-            }
-            (MatchKind::Optional, Some(FieldMatchType::Optional(optional))) => {
-                Ok(KeyMatch::Exact(parse(&optional.value)?))
-            }
             (MatchKind::Exact | MatchKind::Optional, other) => {
                 Err(wrong_kind(field.kind, other.as_ref()))
             }
@@ -174,12 +169,6 @@ fn parse_translated(field: &FieldSchema, given: &FieldMatch) -> Result<KeyMatch,
         )))
     };
     match (field.kind, &given.field_match_type) {
-        (MatchKind::Exact | MatchKind::Valid, Some(FieldMatchType::Exact(exact))) => {
-            Ok(KeyMatch::Exact(parse(&exact.value)?))
-        }
-        (MatchKind::Optional, Some(FieldMatchType::Optional(optional))) => {
-            Ok(KeyMatch::Exact(parse(&optional.value)?))
-        }
         (MatchKind::Lpm, Some(FieldMatchType::Lpm(lpm))) => {
             if u32::try_from(lpm.prefix_len) != Ok(sdn_bits) {
                 return only_exact(format!(

@@ -50,12 +50,7 @@ impl Pipeline {
         id: u32,
         call: &ActionCall,
     ) -> Result<(), ControlError> {
-        self.profile_name(profile)?;
-        let place = profile.index();
-        let before = self.profiles[place].member(id).cloned();
-        self.profiles[place].put_member(&self.program, place, id, call, false)?;
-        self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
-        Ok(())
+        self.put_member(profile, id, call, false)
     }
 
     /// Changes the action of a member; all entries and groups that refer to it follow.
@@ -68,10 +63,20 @@ impl Pipeline {
         id: u32,
         call: &ActionCall,
     ) -> Result<(), ControlError> {
+        self.put_member(profile, id, call, true)
+    }
+
+    fn put_member(
+        &mut self,
+        profile: ActionProfileId,
+        id: u32,
+        call: &ActionCall,
+        is_there: bool,
+    ) -> Result<(), ControlError> {
         self.profile_name(profile)?;
         let place = profile.index();
         let before = self.profiles[place].member(id).cloned();
-        self.profiles[place].put_member(&self.program, place, id, call, true)?;
+        self.profiles[place].put_member(&self.program, place, id, call, is_there)?;
         self.undo(move |pipeline| pipeline.profiles[place].put_back_member(id, before));
         Ok(())
     }
@@ -125,13 +130,7 @@ impl Pipeline {
         members: &[GroupMember],
         max_size: u32,
     ) -> Result<(), ControlError> {
-        let name = self.profile_name(profile)?;
-        let (group, down) = ((members, max_size), &self.ports_down);
-        let place = profile.index();
-        let before = self.profiles[place].group(id).cloned();
-        self.profiles[place].put_group(&name, id, group, false, down)?;
-        self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
-        Ok(())
+        self.put_group(profile, id, (members, max_size), false)
     }
 
     /// Changes the members of a group.
@@ -146,11 +145,20 @@ impl Pipeline {
         members: &[GroupMember],
         max_size: u32,
     ) -> Result<(), ControlError> {
+        self.put_group(profile, id, (members, max_size), true)
+    }
+
+    fn put_group(
+        &mut self,
+        profile: ActionProfileId,
+        id: u32,
+        group: (&[GroupMember], u32),
+        is_there: bool,
+    ) -> Result<(), ControlError> {
         let name = self.profile_name(profile)?;
-        let (group, down) = ((members, max_size), &self.ports_down);
         let place = profile.index();
         let before = self.profiles[place].group(id).cloned();
-        self.profiles[place].put_group(&name, id, group, true, down)?;
+        self.profiles[place].put_group(&name, id, group, is_there, &self.ports_down)?;
         self.undo(move |pipeline| pipeline.profiles[place].put_back_group(id, before));
         Ok(())
     }

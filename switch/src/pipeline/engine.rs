@@ -6,7 +6,7 @@ use super::machine::Flow;
 use super::stages::{applies, run_control, run_parser};
 use super::statistics::{DropCause, Event};
 use crate::jit::Entries;
-use crate::program::ones;
+use crate::program::{Control, Program, ones};
 use crate::trace::{TraceEvent, Verification};
 
 impl Pipeline {
@@ -21,36 +21,38 @@ impl Pipeline {
 
     /// Runs the ingress control.
     pub(super) fn run_ingress_control(&mut self, packet: &[u8]) -> Result<(), DropCause> {
-        if let Some(code) = self.code() {
-            return self.run_code(code.ingress, packet).map(|_| ());
+        match self.code() {
+            Some(code) => self.run_code(code.ingress, packet).map(|_| ()),
+            None => self.interpret(|program| &program.ingress, packet),
         }
-        let flow = run_control(
-            &self.program,
-            &self.program.ingress,
-            &mut self.tables,
-            &self.profiles,
-            &mut self.machine,
-            packet,
-            &mut self.key,
-        );
-        ended(flow)
     }
 
     /// Runs the egress control.
     pub(super) fn run_egress_control(&mut self, packet: &[u8]) -> Result<(), DropCause> {
-        if let Some(code) = self.code() {
-            return self.run_code(code.egress, packet).map(|_| ());
+        match self.code() {
+            Some(code) => self.run_code(code.egress, packet).map(|_| ()),
+            None => self.interpret(|program| &program.egress, packet),
         }
+    }
+
+    fn interpret(
+        &mut self,
+        control: impl Fn(&Program) -> &Control,
+        packet: &[u8],
+    ) -> Result<(), DropCause> {
         let flow = run_control(
             &self.program,
-            &self.program.egress,
+            control(&self.program),
             &mut self.tables,
             &self.profiles,
             &mut self.machine,
             packet,
             &mut self.key,
         );
-        ended(flow)
+        match flow {
+            Flow::Done | Flow::Error(_) => Ok(()),
+            Flow::Drop(cause) => Err(cause),
+        }
     }
 
     /// Runs the parser, then verifies checksums.
@@ -160,12 +162,5 @@ impl Pipeline {
             );
             out.align();
         }
-    }
-}
-
-fn ended(flow: Flow) -> Result<(), DropCause> {
-    match flow {
-        Flow::Done | Flow::Error(_) => Ok(()),
-        Flow::Drop(cause) => Err(cause),
     }
 }

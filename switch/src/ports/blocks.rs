@@ -55,10 +55,6 @@ impl Blocks {
         };
         // With one block the kernel would have nothing to fill while we read.
         let blocks = bytes.div_ceil(block_bytes).max(2);
-        let version = libc::tpacket_versions::TPACKET_V3 as i32;
-        socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
-        let on = 1i32;
-        socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)?;
         let request = libc::tpacket_req3 {
             tp_block_size: block_bytes as u32,
             tp_block_nr: blocks as u32,
@@ -68,7 +64,7 @@ impl Blocks {
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        socket::set_up_ring(socket, libc::tpacket_versions::TPACKET_V3, &request)?;
         Ok(Self {
             map: Map::new(socket, blocks * block_bytes)?,
             block_bytes,

@@ -28,17 +28,13 @@ impl Slots {
     pub(super) fn open(socket: &OwnedFd, bytes: usize, slot_bytes: usize) -> io::Result<Self> {
         let blocks = bytes.div_ceil(BLOCK_BYTES);
         let slots = blocks * (BLOCK_BYTES / slot_bytes);
-        let version = libc::tpacket_versions::TPACKET_V2 as i32;
-        socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
-        let on = 1i32;
-        socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)?;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES as u32,
             tp_block_nr: blocks as u32,
             tp_frame_size: slot_bytes as u32,
             tp_frame_nr: slots as u32,
         };
-        socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        socket::set_up_ring(socket, libc::tpacket_versions::TPACKET_V2, &request)?;
         Ok(Self {
             map: Map::new(socket, blocks * BLOCK_BYTES)?,
             slot_bytes,

@@ -46,6 +46,28 @@ pub(crate) struct Control {
     pub(crate) start: Next,
 }
 
+impl Control {
+    /// Nodes that may come right after a node.
+    pub(crate) fn successors(&self, node: u32, tables: &[Table]) -> Vec<u32> {
+        match &self.nodes[node as usize] {
+            ControlNode::Condition {
+                if_true, if_false, ..
+            } => [*if_true, *if_false].into_iter().flatten().collect(),
+            ControlNode::Call { next, .. } => next.iter().copied().collect(),
+            ControlNode::Table(table) => {
+                let plan = &tables[*table as usize];
+                let after = plan.after_action.iter().copied();
+                after
+                    .chain([plan.after_none])
+                    .chain(plan.on_hit)
+                    .chain(plan.on_miss)
+                    .flatten()
+                    .collect()
+            }
+        }
+    }
+}
+
 /// What tables refer to.
 pub(super) struct References<'r> {
     pub(super) layout: &'r Layout,
@@ -197,7 +219,7 @@ impl Controls {
                 continue;
             }
             state[root as usize] = 1;
-            let mut path = vec![(root, self.successors(control, root))];
+            let mut path = vec![(root, control.successors(root, &self.tables))];
             while let Some((current, successors)) = path.last_mut() {
                 match successors.pop() {
                     None => {
@@ -207,7 +229,7 @@ impl Controls {
                     Some(next) => match state[next as usize] {
                         0 => {
                             state[next as usize] = 1;
-                            path.push((next, self.successors(control, next)));
+                            path.push((next, control.successors(next, &self.tables)));
                         }
                         1 => {
                             let name = names.iter().find(|(_, index)| **index == next);
@@ -221,27 +243,6 @@ impl Controls {
             }
         }
         Ok(())
-    }
-
-    fn successors(&self, control: &Control, node: u32) -> Vec<u32> {
-        match &control.nodes[node as usize] {
-            ControlNode::Condition {
-                if_true, if_false, ..
-            } => [*if_true, *if_false].into_iter().flatten().collect(),
-            ControlNode::Call { next, .. } => next.iter().copied().collect(),
-            ControlNode::Table(table) => {
-                let table = &self.tables[*table as usize];
-                table
-                    .after_action
-                    .iter()
-                    .copied()
-                    .chain([table.after_none])
-                    .chain(table.on_hit)
-                    .chain(table.on_miss)
-                    .flatten()
-                    .collect()
-            }
-        }
     }
 }
 

@@ -1,22 +1,11 @@
 //! Replicated frames, lossy frames, marks of congestion.
 
 use super::lossless_lab::worm::worm;
-use super::network::{Network, end, rate};
-use wormcast_switch::lossless::{PauseFrame, PrioritySet};
+use super::network::{Network, end, pfc, rate};
+use wormcast_switch::lossless::PrioritySet;
 use wormcast_switch::pipeline::{PortId, Replica};
 
 const WORM_CE: u8 = 1 << 4;
-
-fn pfc(quanta: u16) -> [u8; 60] {
-    let mut all = [0; 8];
-    all[3] = quanta;
-    let priorities = PrioritySet::of(3);
-    PauseFrame::Pfc {
-        priorities,
-        quanta: all,
-    }
-    .to_bytes([2, 0, 0, 0, 0, 1])
-}
 
 /// The same worm as a BROADCAST that has reached the root.
 fn broadcast(mut frame: Vec<u8>) -> Vec<u8> {

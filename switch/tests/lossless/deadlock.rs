@@ -36,7 +36,7 @@ fn routes_around_a_ring_deadlock_and_the_ring_is_named() {
                 .lossless(switch)
                 .ports
                 .iter()
-                .all(|port| port.headroom_full == 0)
+                .all(|port| port.counts.headroom_full == 0)
         );
     }
 }

@@ -54,14 +54,14 @@ fn seven_to_one_lose_nothing_and_share() {
             .lossless(1)
             .ports
             .iter()
-            .any(|port| port.port == 15 && port.pauses_sent > 0)
+            .any(|port| port.port == 15 && port.counts.pauses_sent > 0)
     );
     assert!(
         network
             .lossless(0)
             .ports
             .iter()
-            .all(|port| port.port == 15 || port.pauses_sent > 0 || port.port > 6)
+            .all(|port| port.port == 15 || port.counts.pauses_sent > 0 || port.port > 6)
     );
     network.stop();
     network.run(400_000);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use wormcast_switch::dataplane::{
     LinkEnd, LinkSettings, LosslessSnapshot, SwitchSettings, VirtualFabric,
 };
-use wormcast_switch::lossless::{LosslessSettings, QueueSettings, SchedulerKind};
+use wormcast_switch::lossless::{
+    LosslessSettings, PauseFrame, PrioritySet, QueueSettings, SchedulerKind,
+};
 use wormcast_switch::pipeline::{
     ActionCall, Bits, EntryAction, FieldMatch, Pipeline, PipelineConfig, PortId, TableEntry,
 };
@@ -20,6 +22,18 @@ pub const STEP_US: u64 = 10;
 
 pub fn rate(text: &str) -> BitRate {
     text.parse().unwrap()
+}
+
+/// A PFC frame of a neighbour that pauses priority 3 for so long; 0 ends the pause.
+pub fn pfc(quanta: u16) -> [u8; 60] {
+    let mut all = [0; 8];
+    all[3] = quanta;
+    let priorities = PrioritySet::of(3);
+    PauseFrame::Pfc {
+        priorities,
+        quanta: all,
+    }
+    .to_bytes([2, 0, 0, 0, 0, 1])
 }
 
 /// Port of a switch.
@@ -210,8 +224,12 @@ impl Network {
             }
             let lossless = snapshot.lossless.unwrap();
             for port in &lossless.ports {
-                assert_eq!((port.headroom_full, port.storm_drops), (0, 0), "{port:?}");
-                held_back += port.held_back;
+                assert_eq!(
+                    (port.counts.headroom_full, port.counts.storm_drops),
+                    (0, 0),
+                    "{port:?}"
+                );
+                held_back += port.counts.held_back;
             }
             assert!(lossless.held_bytes_max <= lossless.buffer_bytes);
             for queue in &lossless.queues {

@@ -1,8 +1,8 @@
 //! A neighbour that never lets go.
 
 use super::lossless_lab::worm::worm;
-use super::network::{Network, end};
-use wormcast_switch::lossless::{PauseFrame, PrioritySet, WatchdogAction, WatchdogSettings};
+use super::network::{Network, end, pfc};
+use wormcast_switch::lossless::{PauseFrame, WatchdogAction, WatchdogSettings};
 
 const STORM_US: u64 = 100_000;
 
@@ -14,17 +14,6 @@ fn network(action: WatchdogAction) -> Network {
             recover_us: 30_000,
         });
     })
-}
-
-fn pfc(quanta: u16) -> [u8; 60] {
-    let mut all = [0; 8];
-    all[3] = quanta;
-    let priorities = PrioritySet::of(3);
-    PauseFrame::Pfc {
-        priorities,
-        quanta: all,
-    }
-    .to_bytes([2, 0, 0, 0, 0, 1])
 }
 
 /// Host 1 pauses priority 3 of its port again and again; host 0 sends to it and, with
@@ -55,7 +44,10 @@ fn a_storm_is_found_dropped_reported_and_got_over() {
     assert!((20_000..26_000).contains(&storm.found_us), "{storm:?}");
     assert!(storm.waiting > 10);
     let port = &snapshot.ports[1];
-    assert!(port.storms == 1 && port.storm_drops > 1_000, "{port:?}");
+    assert!(
+        port.counts.storms == 1 && port.counts.storm_drops > 1_000,
+        "{port:?}"
+    );
     assert!(
         network.hosts[2].1.received() > 3_000,
         "the other class goes on"
@@ -75,7 +67,7 @@ fn a_storm_can_be_ignored() {
     let mut network = storm(WatchdogAction::Forward);
     let snapshot = network.lossless(0);
     assert_eq!(snapshot.storms[0].action, "forward");
-    assert_eq!(snapshot.ports[1].storm_drops, 0);
+    assert_eq!(snapshot.ports[1].counts.storm_drops, 0);
     assert!(
         network.hosts[1].1.received() > 2_000,
         "sent although paused"

@@ -11,6 +11,9 @@ use wormcast_switch::pipeline::{
 };
 use wormcast_switch::program::{MatchKind, Program, TableId};
 
+/// Port that leads to the controller, in the vectors.
+pub const CPU_PORT: u16 = 510;
+
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -111,4 +114,16 @@ pub fn pipeline_in_state(program: &Arc<Program>, state: &Value) -> Pipeline {
         pipeline.set_default(table, Some(&call)).expect("a default");
     }
     pipeline
+}
+
+/// Port and frame that a vector sends in; from the controller with a `packet_out` header.
+pub fn packet(vector: &Value) -> (u16, Vec<u8>) {
+    let port = number(vector, "ingress_port") as u16;
+    let mut packet = Vec::new();
+    if port == CPU_PORT {
+        let egress_port = number(&vector["packet_out"], "egress_port") as u16;
+        packet.extend_from_slice(&(egress_port << 7).to_be_bytes());
+    }
+    packet.extend(bytes(text(vector, "frame")));
+    (port, packet)
 }
