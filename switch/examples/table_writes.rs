@@ -27,7 +27,7 @@ use wormcast_switch::p4rt::proto::p4::config::v1::{P4Info, Table};
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action as Set;
 use wormcast_switch::p4rt::proto::p4::v1::{
-    Action, Entity, FieldMatch, ForwardingPipelineConfig, MasterArbitrationUpdate,
+    Action, Entity, FieldMatch, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, TableAction, TableEntry, Uint128,
     Update, WriteRequest, action, entity, field_match, stream_message_request, table_action,
     update,
@@ -259,6 +259,16 @@ async fn measure(
         (update::Type::Delete, "delete"),
     ] {
         rates.push(writer.run(arguments, kind, name).await?);
+        let there = writer.count(arguments).await?;
+        let expected = match kind {
+            update::Type::Delete => 0,
+            _ => arguments.entries,
+        };
+        if there != expected {
+            return Err(
+                format!("after {name} the table has {there} entries, not {expected}").into(),
+            );
+        }
     }
     Ok(rates)
 }
@@ -351,6 +361,28 @@ impl Writer {
         })
     }
 
+    /// Entries that the server says the table has.
+    async fn count(&self, arguments: &Arguments) -> Outcome<usize> {
+        let wanted = TableEntry {
+            table_id: self.table.preamble.as_ref().map_or(0, |it| it.id),
+            ..TableEntry::default()
+        };
+        let request = ReadRequest {
+            device_id: arguments.device_id,
+            entities: vec![Entity {
+                entity: Some(entity::Entity::TableEntry(wanted)),
+            }],
+            ..ReadRequest::default()
+        };
+        let mut client = self.client.clone().max_decoding_message_size(usize::MAX);
+        let mut answers = client.read(request).await?.into_inner();
+        let mut count = 0;
+        while let Some(answer) = answers.message().await? {
+            count += answer.entities.len();
+        }
+        Ok(count)
+    }
+
     /// The key is the number of the entry, in the first field; others are left out.
     fn update(&self, kind: update::Type, number: usize) -> Update {
         let fields = self.table.match_fields.first().into_iter();
@@ -390,16 +422,27 @@ impl Writer {
 /// Seconds of processor time of the server so far.
 fn processor_time(arguments: &Arguments) -> Option<f64> {
     if arguments.address.is_some() {
-        return threads_time(&format!("/proc/{}/task", arguments.pid?), None);
+        return process_time(arguments.pid?);
     }
-    threads_time("/proc/self/task", Some(std::process::id()))
+    threads_time("/proc/self/task", std::process::id())
+}
+
+/// Of a process, threads that have ended included; proc_pid_stat(5).
+fn process_time(pid: u32) -> Option<f64> {
+    /// Ticks a second in /proc, on all Linux that there is.
+    const TICKS: f64 = 100.0;
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let after_name = text.rsplit_once(')')?.1;
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let (user, system) = (fields.get(11)?, fields.get(12)?);
+    Some((user.parse::<f64>().ok()? + system.parse::<f64>().ok()?) / TICKS)
 }
 
 /// Of all threads but one.
-fn threads_time(directory: &str, except: Option<u32>) -> Option<f64> {
+fn threads_time(directory: &str, except: u32) -> Option<f64> {
     let mut nanoseconds = 0u64;
     for thread in fs::read_dir(directory).ok()?.flatten() {
-        if except.is_some_and(|id| thread.file_name().to_str() == Some(&id.to_string())) {
+        if thread.file_name().to_str() == Some(&except.to_string()) {
             continue;
         }
         let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;

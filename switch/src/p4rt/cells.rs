@@ -11,7 +11,7 @@ use super::rejection::Rejection;
 use super::schema::{CounterSchema, CounterUnit, DataForm, RegisterSchema, Schema, TableSchema};
 use super::translation::Translation;
 use super::write::{Kind, Target, find_table, only_modify, parse_priority};
-use crate::pipeline::{Bits, CounterValue};
+use crate::pipeline::{Bits, CounterValue, FieldMatch as KeyMatch};
 
 /// An index into an array, as controllers have it; `None` stands for all of it.
 pub fn parse_index(
@@ -193,45 +193,65 @@ pub fn read_direct_counters(
     source: &Source<'_>,
     filter: &DirectCounterEntry,
 ) -> Result<Vec<Entity>, Rejection> {
+    let unit = |table: &TableSchema| table.direct_counter.ok_or_else(|| no_direct_counter(table));
+    let filter = filter.table_entry.as_ref();
+    entries_of(source, filter, unit, |table, unit, named, key| {
+        let value = match key {
+            None => source.pipeline.read_default_counter(table.table)?,
+            Some((key, priority)) => {
+                source
+                    .pipeline
+                    .read_direct_counter(table.table, key, priority)?
+            }
+        };
+        Ok(entity::Entity::DirectCounterEntry(DirectCounterEntry {
+            table_entry: Some(named),
+            data: Some(write_counter_data(value, unit)),
+        }))
+    })
+}
+
+/// What there is of the entries that a filter names, or of the default entries: of one table,
+/// or of all that have it. `tell` is given what the table has, what names the entry, and its
+/// key and priority unless it is the default one.
+pub fn entries_of<T: Copy>(
+    source: &Source<'_>,
+    filter: Option<&TableEntry>,
+    has: impl Fn(&TableSchema) -> Result<T, Rejection>,
+    tell: impl Fn(
+        &TableSchema,
+        T,
+        TableEntry,
+        Option<(&[KeyMatch], i32)>,
+    ) -> Result<entity::Entity, Rejection>,
+) -> Result<Vec<Entity>, Rejection> {
     let everything = TableEntry::default();
-    let of_entry = filter.table_entry.as_ref().unwrap_or(&everything);
-    let schema = source.schema;
-    let tables: Vec<_> = match of_entry.table_id {
-        0 => schema
+    let filter = filter.unwrap_or(&everything);
+    let tables: Vec<_> = match filter.table_id {
+        0 => source
+            .schema
             .tables()
-            .filter(|table| table.direct_counter.is_some())
+            .filter(|table| has(table).is_ok())
             .collect(),
-        id => vec![find_table(schema, id)?],
+        id => vec![find_table(source.schema, id)?],
     };
     let mut found = Vec::new();
     for table in tables {
-        let unit = table
-            .direct_counter
-            .ok_or_else(|| no_direct_counter(table))?;
-        let mut tell = |named: TableEntry, value: CounterValue| {
-            found.push(of(entity::Entity::DirectCounterEntry(DirectCounterEntry {
-                table_entry: Some(named),
-                data: Some(write_counter_data(value, unit)),
-            })));
-        };
-        if of_entry.is_default_action {
-            let value = source.pipeline.read_default_counter(table.table)?;
-            tell(named_default(table), value);
+        let of_table = has(table)?;
+        if filter.is_default_action {
+            found.push(of(tell(table, of_table, named_default(table), None)?));
             continue;
         }
-        for entry in Wanted::parse(table, of_entry)?.entries(source)? {
-            let value =
-                source
-                    .pipeline
-                    .read_direct_counter(table.table, &entry.key, entry.priority)?;
-            tell(named(table, &entry), value);
+        for entry in Wanted::parse(table, filter)?.entries(source)? {
+            let key = Some((entry.key.as_slice(), entry.priority));
+            found.push(of(tell(table, of_table, named(table, &entry), key)?));
         }
     }
     Ok(found)
 }
 
 /// What names an entry, and nothing else.
-pub fn named(table: &TableSchema, entry: &crate::pipeline::TableEntry) -> TableEntry {
+fn named(table: &TableSchema, entry: &crate::pipeline::TableEntry) -> TableEntry {
     TableEntry {
         table_id: table.id,
         r#match: write_key(table, &entry.key),
@@ -241,7 +261,7 @@ pub fn named(table: &TableSchema, entry: &crate::pipeline::TableEntry) -> TableE
 }
 
 /// What names the default entry, and nothing else.
-pub fn named_default(table: &TableSchema) -> TableEntry {
+fn named_default(table: &TableSchema) -> TableEntry {
     TableEntry {
         table_id: table.id,
         is_default_action: true,

@@ -1,12 +1,11 @@
 //! Meters, indirect and direct.
 
-use super::cells::{named, named_default, parse_index, write_index};
+use super::cells::{entries_of, parse_index, write_index};
 use super::entry::parse_key;
 use super::proto::p4::v1::{
-    CounterData, DirectMeterEntry, Entity, MeterConfig, MeterCounterData, MeterEntry, TableEntry,
-    entity,
+    CounterData, DirectMeterEntry, Entity, MeterConfig, MeterCounterData, MeterEntry, entity,
 };
-use super::read::{Source, Wanted, of};
+use super::read::{Source, of};
 use super::rejection::Rejection;
 use super::schema::{MeterKind, MeterSchema, Schema, TableSchema};
 use super::write::{Kind, Target, find_table, only_modify, parse_priority};
@@ -205,40 +204,20 @@ pub fn read_direct_meters(
     source: &Source<'_>,
     filter: &DirectMeterEntry,
 ) -> Result<Vec<Entity>, Rejection> {
-    let everything = TableEntry::default();
-    let of_entry = filter.table_entry.as_ref().unwrap_or(&everything);
-    let schema = source.schema;
-    let tables: Vec<_> = match of_entry.table_id {
-        0 => schema
-            .tables()
-            .filter(|table| table.direct_meter.is_some())
-            .collect(),
-        id => vec![find_table(schema, id)?],
-    };
-    let mut found = Vec::new();
-    for table in tables {
-        check_direct(table)?;
-        let mut tell = |named: TableEntry, rates: Option<MeterRates>, counts: ColourCounts| {
-            found.push(of(entity::Entity::DirectMeterEntry(DirectMeterEntry {
-                table_entry: Some(named),
-                config: write_rates(rates),
-                counter_data: filter.counter_data.map(|_| write_counts(counts)),
-            })));
-        };
+    let of_entry = filter.table_entry.as_ref();
+    entries_of(source, of_entry, check_direct, |table, _, named, key| {
         let (pipeline, id) = (&source.pipeline, table.table);
-        if of_entry.is_default_action {
-            let counts = pipeline.direct_meter_counts(id, None)?;
-            tell(named_default(table), pipeline.default_meter(id)?, counts);
-            continue;
-        }
-        for entry in Wanted::parse(table, of_entry)?.entries(source)? {
-            let rates = pipeline.direct_meter(id, &entry.key, entry.priority)?;
-            let key = Some((entry.key.as_slice(), entry.priority));
-            let counts = pipeline.direct_meter_counts(id, key)?;
-            tell(named(table, &entry), rates, counts);
-        }
-    }
-    Ok(found)
+        let rates = match key {
+            None => pipeline.default_meter(id)?,
+            Some((key, priority)) => pipeline.direct_meter(id, key, priority)?,
+        };
+        let counts = pipeline.direct_meter_counts(id, key)?;
+        Ok(entity::Entity::DirectMeterEntry(DirectMeterEntry {
+            table_entry: Some(named),
+            config: write_rates(rates),
+            counter_data: filter.counter_data.map(|_| write_counts(counts)),
+        }))
+    })
 }
 
 fn check_direct(table: &TableSchema) -> Result<MeterKind, Rejection> {
