@@ -26,6 +26,7 @@ mod stream;
 mod symmetry;
 mod tables;
 mod translation;
+mod transmit;
 mod value_sets;
 
 mod thrift;
