@@ -13,7 +13,7 @@ use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
 use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
-use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
+use wormcast_switch::ports::{BitRate, Duration, ImpairmentTable, ReceiveMode};
 use wormcast_switch::trace::{Filter, Format};
 
 /// Highest port number: v1model has nine bits for it.
@@ -63,6 +63,11 @@ struct Arguments {
     /// have no switch send its frames
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     workers: u16,
+
+    /// How long a thread without frames looks for more before it sleeps (like 500us): shorter
+    /// latencies at low rates, for a processor that is never idle
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    spin: Duration,
 
     /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
     #[arg(long, value_name = "HOW", default_value_t)]
@@ -197,6 +202,8 @@ pub struct Settings {
     pub fabric: Option<PathBuf>,
     /// Threads that move frames.
     pub workers: usize,
+    /// How long a thread without frames looks for more, microseconds.
+    pub spin_us: u64,
     /// How packets are run.
     pub engine: Engine,
     /// Where the P4Runtime server listens.
@@ -441,6 +448,7 @@ impl Arguments {
             device_id: self.device_id,
             fabric: self.fabric,
             workers: usize::from(self.workers),
+            spin_us: self.spin.as_us(),
             engine: self.engine,
             p4runtime: match (&self.grpc_server_addr, personality) {
                 (Some(_), _) => P4Runtime::Needed,

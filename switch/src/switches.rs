@@ -61,6 +61,7 @@ impl Plan {
                 state: read_state(settings.drop_in.restore_state.as_deref())?,
                 dataplane: DataplaneSettings {
                     workers: settings.workers,
+                    spin_us: settings.spin_us,
                     ..DataplaneSettings::single(common, settings.seed)
                 },
                 translations,
@@ -86,6 +87,7 @@ impl Plan {
                 switches,
                 links,
                 workers: settings.workers,
+                spin_us: settings.spin_us,
                 seed: settings.seed,
             },
             programs,

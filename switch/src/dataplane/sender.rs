@@ -185,13 +185,18 @@ pub(super) struct Sender {
 
 impl Sender {
     /// Letters are positions in `ports`.
-    pub(super) fn new(clock: Clock, ports: Vec<RemotePort>, mailbox: Arc<Mailbox>) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        load: Load,
+        ports: Vec<RemotePort>,
+        mailbox: Arc<Mailbox>,
+    ) -> Self {
         Self {
             clock,
             ready: PortSet::new(ports.len()),
             ports,
             mailbox,
-            load: Load::default(),
+            load,
         }
     }
 
