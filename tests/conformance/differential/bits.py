@@ -25,6 +25,16 @@ class Bits:
         """Bits that are there."""
         return self.value >> (self.length - at - width) & (1 << width) - 1
 
+    def look(self, at: int, width: int) -> int | None:
+        """Bits that are there or promised; None where some are neither."""
+        there = max(0, min(width, self.length - at))
+        value = self.get(at, there) if there else 0
+        for position in range(at + there, at + width):
+            if position not in self.promised:
+                return None
+            value = value << 1 | self.promised[position]
+        return value
+
     def set(self, at: int, width: int, value: int, mask: int = -1) -> None:
         """Changes bits that are there, those that the mask has."""
         shift = self.length - at - width

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from differential.bits import Bits
+from differential.evaluate import Field, evaluate
 from differential.program import FieldName, Json, Program, hexadecimal
 
 if TYPE_CHECKING:
@@ -18,13 +19,16 @@ def csum16(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def correct(program: Program, bits: Bits, spots: "Spots") -> None:
-    """Puts the right value into each checksum whose fields are all in the packet."""
+def correct(program: Program, bits: Bits, spots: "Spots", field: Field) -> None:
+    """Puts the right value into each checksum that is checked, where `field` knows what decides
+    about that. Fields of headers that are not there are left out, as switches leave them out."""
     calculations = {one["name"]: one for one in program.json.get("calculations", [])}
     for checksum in program.json.get("checksums", []):
         calculation = calculations.get(checksum.get("calculation"))
         target: FieldName = (checksum["target"][0], checksum["target"][1])
         if calculation is None or calculation["algo"] != "csum16" or target not in spots:
+            continue
+        if checksum.get("if_cond") and not evaluate(checksum["if_cond"], field):
             continue
         data = _data(calculation["input"], bits, spots)
         if data is not None and spots[target][1] == 16:
@@ -35,8 +39,9 @@ def _data(inputs: list[Json], bits: Bits, spots: "Spots") -> bytes | None:
     whole = Bits()
     for one in inputs:
         kind, value = one["type"], _named(one)
-        if kind == "field" and value in spots:
-            whole.append(spots[value][1], bits.get(*spots[value]))
+        if kind == "field":
+            if value in spots:
+                whole.append(spots[value][1], bits.get(*spots[value]))
         elif kind == "hexstr":
             whole.append(one.get("bitwidth", 8), hexadecimal(one) or 0)
         elif kind == "payload":

@@ -123,7 +123,8 @@ class Writer:
     def _data(self, action: Action) -> list[tuple[int, int]]:
         data = []
         for at, width in enumerate(action.widths):
-            value = self.values.draw(width)
+            targets = [name for parameter, name in action.targets if parameter == at]
+            value = self.values.of_field(targets[0] if targets else ("", ""), width)
             if at in action.ports and self.rng.random() < 0.95:
                 value = self.values.port()
             elif at in action.groups and self.rng.random() < 0.9:
@@ -192,7 +193,7 @@ class Writer:
         width, top = key.width, (1 << key.width) - 1
         value = fields.get(key.field)
         if value is None:
-            value = self.values.draw(width)
+            value = self.values.of_field(key.field, width)
             if key.field[1] in ("ingress_port", "egress_port", "egress_spec"):
                 value = self.values.port()
         value &= top

@@ -62,3 +62,30 @@ def _operate(node: dict[str, Any], field: Field) -> int | None:
     if left is None or right is None or name not in BINARY:
         return None
     return BINARY[name](left, right)
+
+
+Slice = tuple[tuple[str, str], int, int]
+
+
+def slice_of(node: Any, width: Callable[[str, str], int]) -> Slice | None:
+    """The field that a node has bits of, how many lower ones are left out, and how many there
+    are; None for anything else. p4c writes slices as shifts and masks."""
+    if not isinstance(node, dict):
+        return None
+    kind = node.get("type")
+    if kind == "expression":
+        return slice_of(node["value"], width)
+    if kind == "field":
+        name = (node["value"][0], node["value"][1])
+        return name, 0, width(*name)
+    if node.get("op") not in ("&", ">>"):
+        return None
+    inner = slice_of(node["left"], width)
+    number = evaluate(node["right"], lambda *_: None)
+    if inner is None or number is None:
+        return None
+    name, low, bits = inner
+    if node["op"] == ">>":
+        return (name, low + number, bits - number) if number < bits else None
+    whole = number & number + 1 == 0
+    return (name, low, min(bits, number.bit_length())) if whole and number else None

@@ -11,6 +11,7 @@ from differential.values import PORTS, Values
 
 Json = dict[str, Any]
 PACKETS_MAX = 24
+FIRST_PORTS_SHARE = 0.85
 STAMP_STEP_US = 1000
 
 
@@ -36,9 +37,14 @@ def generate(program: Program, seed: str, packets_max: int = PACKETS_MAX) -> Cas
     paced = program.paced
     first = rng.choice(PORTS[1:])
     count = rng.randint(packets_max // 2, packets_max)
-    packets = [make(program, values, first if paced else rng.choice(PORTS)) for _ in range(count)]
+    packets = [make(program, values, first if paced else _port(rng, values)) for _ in range(count)]
     for _ in range(rng.randint(0, 3)):
         packets.append(rng.choice(packets))  # the same once more
     commands = Writer(program, values, packets).write()
     frames = tuple((packet.port, packet.frame) for packet in packets)
     return Case(seed, tuple(values.ports), paced, tuple(commands), frames)
+
+
+def _port(rng: Random, values: Values) -> int:
+    """Where a packet comes in: mostly one of the first ports, sometimes one that is named."""
+    return rng.choice(PORTS if rng.random() < FIRST_PORTS_SHARE else values.ports)

@@ -9,10 +9,9 @@ import copy
 from random import Random
 from typing import Any
 
-from differential.program import Json, walk
+from differential.program import COMPARISONS, Json, walk
 
 CHANGES_MAX = 4
-COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 EQUALITIES = ("==", "!=")
 MASKED = ("+", "-", "*")  # their results pass a mask
 BITWISE = ("|", "^")  # no result of theirs is wider than what they are given

@@ -9,11 +9,12 @@ from typing import Any
 
 from differential.bits import Bits
 from differential.checksums import correct
-from differential.evaluate import evaluate
+from differential.evaluate import evaluate, slice_of
 from differential.program import FieldName, Json, Program
 from differential.values import Values
 
 STATES_MAX = 40  # of one walk: parsers may go round
+CASE_WEIGHT = 3  # of a case of a select, where that of the default is 1
 ADVANCE_MAX = 512  # bits that are skipped at most
 PAYLOAD_MAX = 40
 FRAME_MAX = 1500
@@ -33,13 +34,14 @@ class Packet:
 class Walk:
     """One packet being made up."""
 
-    def __init__(self, program: Program, values: Values) -> None:
+    def __init__(self, program: Program, values: Values, port: int) -> None:
         self.program = program
         self.values = values
         self.rng: Random = values.rng
         self.bits = Bits()
         self.spots: Spots = {}
-        self.metadata: dict[FieldName, int] = {}
+        self.metadata: dict[FieldName, int] = {("standard_metadata", "ingress_port"): port}
+        self.sources: Spots = {}  # of metadata that are bits of the packet, which may come yet
         self.filled: dict[str, int] = {}  # of each stack
         self.last: dict[str, str] = {}  # the header extracted last of each stack
         self.members: list[tuple[str, int]] = []
@@ -49,7 +51,10 @@ class Walk:
         if name == "$valid$":
             return int(any(one[0] == header for one in self.spots))
         spot = self.spots.get((header, name))
-        return self.bits.get(*spot) if spot else self.metadata.get((header, name))
+        if spot:
+            return self.bits.get(*spot)
+        source = self.sources.get((header, name))
+        return self.bits.look(*source) if source else self.metadata.get((header, name))
 
     def run(self) -> None:
         """Goes through the parser until it ends or cannot go on."""
@@ -77,8 +82,12 @@ class Walk:
             self._extract(header, length)
         elif op == "set" and parameters[0]["type"] == "field":
             target = (parameters[0]["value"][0], parameters[0]["value"][1])
+            source = self._source(parameters[1])
             value = self._value(parameters[1])
-            if value is None:
+            self.sources.pop(target, None)
+            if source and source[1] == self.program.widths[target]:
+                self.sources[target] = source
+            elif value is None:
                 self.metadata.pop(target, None)
             else:
                 self.metadata[target] = value & (1 << max(0, self.program.widths[target])) - 1
@@ -112,8 +121,19 @@ class Walk:
             if width < 0:
                 width = length if length is not None else 8 * self.rng.randrange(4)
                 width = width if 0 <= width <= self.program.varbit_max[header] else 0
-            at = self.bits.append(width, self.values.draw(width) if width else 0)
+            at = self.bits.append(width, self.values.of_field((header, name), width) if width else 0)
             self.spots[(header, name)] = (at, width)
+
+    def _source(self, node: Json) -> tuple[int, int] | None:
+        """Where the bits of a value are in the packet, if it is nothing but such bits."""
+        if node["type"] == "lookahead":
+            return self.bits.length + node["value"][0], node["value"][1]
+        found = slice_of(node, lambda header, name: self.program.widths.get((header, name), 0))
+        if found is None:
+            return None
+        name, low, width = found
+        spot = self.spots.get(name) or self.sources.get(name)
+        return (spot[0] + spot[1] - low - width, width) if spot and low + width <= spot[1] else None
 
     def _value(self, node: Json) -> int | None:
         if node["type"] == "lookahead":
@@ -128,7 +148,10 @@ class Walk:
 
     def _choose(self, state: Json) -> str | None:
         """The next state, with the fields of the key changed so that the parser goes there."""
-        chosen: Json = self.rng.choice(state["transitions"]) if state["transitions"] else {}
+        cases = state["transitions"] or [{}]
+        # What falls into the default case mostly falls out of the parser.
+        weights = [1 if one.get("type") == "default" else CASE_WEIGHT for one in cases]
+        chosen: Json = self.rng.choices(cases, weights)[0]
         kind = str(chosen.get("type"))
         if kind == "hexstr":
             value = int(chosen["value"], 16)
@@ -140,7 +163,34 @@ class Walk:
             mask = int(chosen["mask"], 16) if chosen.get("mask") else -1
             self._lead_packed(state["transition_key"], member, mask)
             self.members.append((chosen["value"], member))
-        return chosen.get("next_state")
+            return chosen.get("next_state")
+        taken = self._taken(state)
+        return (chosen if taken is None else taken).get("next_state")
+
+    def _taken(self, state: Json) -> Json | None:
+        """The case that the key of a select falls into as it is now; None where that is not
+        known."""
+        key = 0
+        for part, width in self._parts(state["transition_key"]):
+            value = self._value_of_part(part, width)
+            if value is None:
+                return None
+            key = key << (width + 7) // 8 * 8 | value
+        for one in state["transitions"]:
+            if one["type"] == "default":
+                return dict(one)
+            if one["type"] != "hexstr":
+                return None
+            mask = int(one["mask"], 16) if one.get("mask") else -1
+            if key & mask == int(one["value"], 16) & mask:
+                return dict(one)
+        return {}
+
+    def _value_of_part(self, part: Json, width: int) -> int | None:
+        if part["type"] == "lookahead":
+            return self.bits.look(self.bits.length + part["value"][0], width)
+        header, name = part["value"][0], part["value"][-1]
+        return self.field(self.last.get(header, header), name)
 
     def _parts(self, key: list[Json]) -> list[tuple[Json, int]]:
         """The parts of a select and their widths."""
@@ -175,19 +225,20 @@ class Walk:
             self.bits.promise(self.bits.length + part["value"][0], width, value, mask)
             return
         header, name = part["value"][0], part["value"][-1]
-        spot = self.spots.get((self.last.get(header, header), name))
+        place = (self.last.get(header, header), name)
+        spot = self.spots.get(place) or self.sources.get(place)
         if spot:
-            self.bits.set(*spot, value, mask)
+            self.bits.promise(*spot, value, mask)
 
 
 def make(program: Program, values: Values, port: int) -> Packet:
     """A packet that comes to a port."""
     rng = values.rng
-    walk = Walk(program, values)
+    walk = Walk(program, values, port)
     walk.run()
     walk.bits.fulfil()
     if rng.random() < 0.5:
-        correct(program, walk.bits, walk.spots)
+        correct(program, walk.bits, walk.spots, walk.field)
     fields = {name: walk.bits.get(*spot) for name, spot in walk.spots.items()}
     for header in program.headers:
         fields[(header, "$valid$")] = int(any(name[0] == header for name in walk.spots))
@@ -195,7 +246,9 @@ def make(program: Program, values: Values, port: int) -> Packet:
     frame = walk.bits.to_bytes()
     if rng.random() < 0.8:
         frame += rng.randbytes(rng.randint(0, PAYLOAD_MAX if rng.random() < 0.97 else FRAME_MAX))
-    return Packet(port, spoil(rng, frame), {**walk.metadata, **fields}, walk.members)
+    parsed = {name: walk.bits.look(*source) for name, source in walk.sources.items()}
+    known = {name: value for name, value in parsed.items() if value is not None}
+    return Packet(port, spoil(rng, frame), {**walk.metadata, **known, **fields}, walk.members)
 
 
 def spoil(rng: Random, frame: bytes) -> bytes:

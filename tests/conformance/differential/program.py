@@ -11,6 +11,7 @@ from differential.stale import cleaned
 
 Json = dict[str, Any]
 FieldName = tuple[str, str]
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 DROP_PORT = 511  # of both switches unless they are told otherwise
 
 
@@ -24,6 +25,7 @@ class Action:
     ports: frozenset[int]  # parameters that become the egress port
     groups: frozenset[int]  # that become the multicast group
     sessions: frozenset[int]  # that are a clone session
+    targets: tuple[tuple[int, FieldName], ...] = ()  # fields that parameters are assigned to
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Program:
     meters: list[Array] = field(default_factory=list)
     value_sets: dict[str, int] = field(default_factory=dict)
     constants: list[int] = field(default_factory=list)
+    compared: dict[FieldName, list[int]] = field(default_factory=dict)  # what fields are compared with
     primitives: set[str] = field(default_factory=set)
     egress_primitives: set[str] = field(default_factory=set)
 
@@ -219,7 +222,23 @@ def _read(name: str, source: Json) -> Program:
     for value_set in source.get("parse_vsets", []):
         program.value_sets[value_set["name"]] = value_set["compressed_bitwidth"]
     program.constants = sorted(set(_constants(source)))
+    program.compared = _compared(source)
     return program
+
+
+def _compared(source: Json) -> dict[FieldName, list[int]]:
+    """The constants that each field is compared with somewhere."""
+    found: dict[FieldName, list[int]] = {}
+    for node in walk([source["actions"], source["pipelines"], source["parsers"]]):
+        if node.get("op") not in COMPARISONS:
+            continue
+        for side, other in (("left", "right"), ("right", "left")):
+            value = hexadecimal(node.get(side))
+            fields = [one for one in walk(node.get(other)) if one.get("type") == "field"]
+            if value is not None and value >= 0 and len(fields) == 1:
+                name = (fields[0]["value"][0], fields[0]["value"][1])
+                found.setdefault(name, []).append(value)
+    return found
 
 
 def _constants(source: Json) -> Iterator[int]:
@@ -235,10 +254,12 @@ def _constants(source: Json) -> Iterator[int]:
 
 def _action(source: Json) -> Action:
     ports, groups, sessions = set(), set(), set()
+    targets = []
     for call in source["primitives"]:
         parameters = call["parameters"]
         if call["op"] == "assign":
             given, to = _runtime(parameters[1]), _target(call)[-1]
+            targets += [(parameter, _target(call)) for parameter in sorted(given)]
             if to in ("egress_spec", "egress_port"):
                 ports |= given
             if to == "mcast_grp":
@@ -246,9 +267,8 @@ def _action(source: Json) -> Action:
         if call["op"].startswith("clone_"):
             sessions |= _runtime(parameters[0])
     widths = tuple(one["bitwidth"] for one in source["runtime_data"])
-    return Action(
-        source["id"], source["name"], widths, frozenset(ports), frozenset(groups), frozenset(sessions)
-    )
+    sets = (frozenset(ports), frozenset(groups), frozenset(sessions))
+    return Action(source["id"], source["name"], widths, *sets, tuple(targets))
 
 
 def _target(call: Json) -> FieldName:

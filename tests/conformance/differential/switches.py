@@ -6,6 +6,7 @@ of whose threads has run between two looks and all of whose threads sleep, is do
 
 import contextlib
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -29,6 +30,7 @@ STOP_TIMEOUT_S = 10.0
 LOOK_S = 0.004
 LOOKS = 3  # that nothing has happened between
 QUEUE_DEPTH = 4096
+DEVICE_BITS = 40
 STARTS_MAX = 3  # where another process takes the port that was free
 
 
@@ -49,7 +51,7 @@ class Switch:
     arguments: tuple[str, ...] = ()
     bmv2: bool = False
 
-    def command(self, directory: Path, port: int, case: Case, log: Path | None) -> list[str]:
+    def command(self, directory: Path, port: int, device: int, case: Case, log: Path | None) -> list[str]:
         """Its command line, where the captures are in the working directory."""
         called = self.binary
         if not self.bmv2:
@@ -58,7 +60,7 @@ class Switch:
             if not called.exists():
                 called.symlink_to(self.binary)
         words = [str(called), *self.arguments, "--use-files", "0", "--thrift-port", str(port)]
-        words += ["--device-id", str(port)]
+        words += ["--device-id", str(device)]
         for one in case.ports:
             words += ["-i", f"{one}@{one}"]
         if self.bmv2:
@@ -150,7 +152,8 @@ class Running:
                 stamped = enumerate(frames)
                 pcap.write(path, [(at * STAMP_STEP_US, data) for at, (to, data) in stamped if to == port])
         self.port = PORTS.take()
-        command = switch.command(directory, self.port, case, log)
+        self.device = secrets.randbits(DEVICE_BITS)  # so that no other switch is taken for this one
+        command = switch.command(directory, self.port, self.device, case, log)
         with (directory / "console").open("wb") as console:
             self.process = subprocess.Popen(
                 command, cwd=directory, stdin=subprocess.DEVNULL, stdout=console, stderr=console
@@ -209,7 +212,7 @@ class Running:
                 # BMv2 listens before it knows this service.
                 connection.call("simple_switch", "get_time_elapsed_us")
                 device = connection.call("standard", "bm_mgmt_get_info")[1]
-                if device != self.port:
+                if device != self.device:
                     connection.close()
                     raise OSError(f"device {device} listens on the port of {self.port}")
             except OSError as error:

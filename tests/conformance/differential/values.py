@@ -2,13 +2,14 @@
 
 from random import Random
 
-from differential.program import DROP_PORT, Program
+from differential.program import DROP_PORT, FieldName, Program
 
 PORT_WIDTH = 9
 PER_WIDTH = 3
 GROUPS_MAX = 6
 PORTS = tuple(range(8))
 PORTS_MAX = 16
+NO_PORT = 500  # that is never there
 
 
 class Values:
@@ -17,6 +18,7 @@ class Values:
     def __init__(self, rng: Random, program: Program) -> None:
         self.rng = rng
         self.constants = program.constants
+        self.compared = program.compared
         self.pools: dict[int, list[int]] = {}
         self.ports = ports_of(program)
         groups = [one for one in program.assigned("mcast_grp") if 3 < one < 1 << 15]
@@ -52,14 +54,24 @@ class Values:
             pool.append(self.fresh(width))
         return self.rng.choice(pool)
 
+    def of_field(self, name: FieldName, width: int) -> int:
+        """A value for a field, often one beside a constant that it is compared with."""
+        wanted = self.compared.get(name)
+        if not wanted or self.rng.random() < 0.4:
+            return self.draw(width)
+        return self.rng.choice(wanted) + self.rng.choice([0, 0, 0, 1, -1]) & (1 << width) - 1
+
     def port(self) -> int:
         """A port, mostly one that is there."""
         if self.rng.random() < 0.05:
-            return self.rng.choice([DROP_PORT, 500])
+            return self.rng.choice([DROP_PORT, NO_PORT])
         return self.rng.choice(self.ports)
 
 
 def ports_of(program: Program) -> list[int]:
-    """The ports of a program: the first ones, and those it names."""
-    named = [one for one in program.constants if PORTS[-1] < one < DROP_PORT and one != 500]
-    return [*PORTS, *named][:PORTS_MAX]
+    """The ports of a program: the first ones, and those it names, as ports before others."""
+    fields = [("standard_metadata", name) for name in ("ingress_port", "egress_port", "egress_spec")]
+    named = [one for field in fields for one in program.compared.get(field, [])]
+    named += [*program.assigned("egress_spec"), *program.constants]
+    fitting = [one for one in dict.fromkeys(named) if PORTS[-1] < one < DROP_PORT and one != NO_PORT]
+    return [*PORTS, *fitting][:PORTS_MAX]
