@@ -55,6 +55,11 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
+    /// Switch to run the scripts on instead of the engine: one with the options of BMv2's
+    /// `simple_switch`, started anew for each script
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["engine", "drop_port", "seed", "trace"])]
+    switch: Option<PathBuf>,
+
     /// Write the outcomes to this file as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -115,6 +120,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         config,
         compiler,
         trace: arguments.trace,
+        switch: arguments.switch.clone(),
     };
     let outcomes = run_cases(&cases, &options, |outcome| {
         ended += 1;
