@@ -87,8 +87,9 @@ struct Arguments {
     priority_queues: Option<u8>,
 
     /// Most packets in one egress queue; more are dropped and counted
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    queue_frames: u32,
+    /// [default: 1024; called as simple_switch or simple_switch_grpc 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    queue_frames: Option<u32>,
 
     /// Frames that may wait to be received, for each port
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(RING_FRAMES_MIN as i64..=RING_FRAMES_MAX as i64))]
@@ -460,7 +461,7 @@ impl Arguments {
             priority_queues: self
                 .priority_queues
                 .unwrap_or(personality.priority_queues()),
-            queue_frames: self.queue_frames as usize,
+            queue_frames: self.queue_frames.unwrap_or(personality.queue_frames()) as usize,
             queueing,
             ring_frames: self.ring_frames as usize,
             receive: self.receive,

@@ -59,6 +59,14 @@ impl Personality {
         }
     }
 
+    /// Most packets in an egress queue unless their number is given.
+    pub fn queue_frames(self) -> u32 {
+        match self {
+            Self::Own => 1_024,
+            _ => 64,
+        }
+    }
+
     /// Whether programs may be swapped over Thrift unless it is said.
     pub fn swap(self) -> bool {
         self != Self::SimpleSwitch

@@ -42,6 +42,10 @@ fn defaults() {
     let settings = run("--no-p4");
     assert_eq!(settings.address.to_string(), "0.0.0.0:9559");
     assert_eq!((settings.drop_port, settings.cpu_port), (PortId(511), None));
+    assert_eq!(
+        (settings.priority_queues, settings.queue_frames),
+        (8, 1_024)
+    );
     assert_eq!(settings.log, LogTo::Nowhere);
     assert!(settings.notes.is_empty());
 }
@@ -57,6 +61,7 @@ fn the_command_line_of_simple_switch() {
     };
     assert_eq!(settings.p4runtime, P4Runtime::None);
     assert_eq!((settings.priority_queues, settings.swap), (1, false));
+    assert_eq!(settings.queue_frames, 64, "as deep as BMv2's");
     let files = |name: &str| Attachment::Files(name.to_owned());
     let attached = settings.ports.iter().map(|port| &port.attachment);
     let attached: Vec<&Attachment> = attached.collect();
