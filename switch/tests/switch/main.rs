@@ -29,6 +29,7 @@ mod translation;
 mod value_sets;
 
 mod thrift;
+mod thrift_api;
 mod thrift_calls;
 mod thrift_client;
 mod tls;
