@@ -109,6 +109,28 @@ fn nothing_to_run_is_an_error_of_its_own() {
     }
 }
 
+#[test]
+fn a_switch_that_does_not_start_is_no_failure_of_a_script() {
+    for (command, expected) in [
+        ("/no/such/switch", "/no/such/switch: No such file"),
+        ("false", "false: it has ended (exit status: 1)"),
+    ] {
+        let output = run(&["--json", "-k", "tables", "--switch", command, &programs()]);
+        assert_eq!(output.status.code(), Some(1));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let case = &report["cases"][0];
+        assert_eq!(case["verdict"], "broken");
+        let problem = case["problem"].as_str().unwrap();
+        assert!(problem.starts_with(expected), "{problem}");
+    }
+    let output = run(&["--jobs", "0", &programs()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("it must be a whole number from 1 to 1024"),
+        "{said}"
+    );
+}
+
 /// What the scripts expect is what BMv2 does, where it is installed, but for what
 /// `docs/drop-in.md` says.
 #[test]

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::discover::{Case, Compiler};
-use super::live::run_live_script;
+use super::live::{Process, run_live_script};
 use super::runner::{Failure, Passed, run_script};
 use crate::pipeline::PipelineConfig;
 use crate::program::Program;
@@ -144,7 +144,11 @@ fn verdict(case: &Case, options: &RunOptions, trace: &mut String) -> Verdict {
         Err(error) => return Verdict::Broken(format!("{}: {error}", case.program.display())),
     };
     if let Some(switch) = &options.switch {
-        return match run_live_script(switch, &json, program, &script) {
+        let process = match Process::start(switch, &json) {
+            Ok(process) => process,
+            Err(problem) => return Verdict::Broken(problem),
+        };
+        return match run_live_script(process, program, &script) {
             Ok(passed) => Verdict::Passed(passed),
             Err(failure) => Verdict::Failed(failure),
         };

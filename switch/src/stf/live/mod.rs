@@ -9,13 +9,14 @@ mod cells;
 mod nanomsg;
 mod process;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub(super) use self::process::Process;
+
 use self::calls::Calls;
-use self::process::{PATIENCE, Process};
+use self::process::PATIENCE;
 use super::expectations::{Expectations, hex};
 use super::keys::number_bits;
 use super::names;
@@ -29,7 +30,7 @@ use crate::program::Program;
 const PACKET_IN: i32 = 3;
 const PACKET_OUT: i32 = 4;
 
-/// Runs a script on a program that `command` is started with.
+/// Runs a script on a switch that was started with a program.
 ///
 /// What only the engine of this switch can say (`check_drops`) is passed over.
 ///
@@ -37,17 +38,12 @@ const PACKET_OUT: i32 = 4;
 /// The first statement that cannot be carried out or does not hold, or the first packet
 /// that is not the one expected.
 pub(super) fn run_live_script(
-    command: &Path,
-    json: &str,
+    process: Process,
     program: Arc<Program>,
     script: &str,
 ) -> Result<Passed, Failure> {
     let lines = parse(script).map_err(|(line, message)| Failure {
         line: Some(line),
-        message,
-    })?;
-    let process = Process::start(command, json).map_err(|message| Failure {
-        line: None,
         message,
     })?;
     let mut live = Live {

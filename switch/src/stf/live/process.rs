@@ -34,7 +34,7 @@ impl Drop for Running {
 }
 
 /// A switch that runs; it ends with the value.
-pub(super) struct Process {
+pub(in crate::stf) struct Process {
     /// Frames in and out.
     pub(super) packets: Socket,
     /// What it publishes.
@@ -48,7 +48,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts `command`, which takes the options of BMv2's `simple_switch`, with a program.
-    pub(super) fn start(command: &Path, json: &str) -> Result<Self, String> {
+    pub(in crate::stf) fn start(command: &Path, json: &str) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
         let at = |name: &str| folder.path().join(name);
         let say = |error: std::io::Error| format!("{}: {error}", folder.path().display());
@@ -129,21 +129,31 @@ impl Process {
     }
 }
 
-/// Connects to everything of a switch once that is there.
+/// Connects to everything of a switch once that is there: its Thrift server comes last. Each
+/// connection is made once, since an end of a pair takes no second one while it has a first.
 fn connect(
     child: &mut Child,
     folder: &Path,
     thrift_port: u16,
 ) -> Result<(Socket, Socket, Client), String> {
+    let calls = retry(child, || {
+        let mut calls = Client::connect(thrift_port, PATIENCE)?;
+        // BMv2 listens before it knows all its services.
+        let answer = calls.call("simple_switch:get_time_elapsed_us", Vec::new());
+        answer.map_err(std::io::Error::other)?;
+        Ok(calls)
+    })?;
+    let socket = |name: &str, kind| Socket::connect(&folder.join(name), kind, PATIENCE);
+    let packets = retry(child, || socket("packets", SocketType::Pair))?;
+    let digests = retry(child, || socket("digests", SocketType::Subscriber))?;
+    Ok((packets, digests, calls))
+}
+
+/// Tries again while the switch starts.
+fn retry<T>(child: &mut Child, connect: impl Fn() -> std::io::Result<T>) -> Result<T, String> {
     let start = Instant::now();
     loop {
-        let connected = || -> std::io::Result<_> {
-            let packets = Socket::connect(&folder.join("packets"), SocketType::Pair, PATIENCE)?;
-            let digests = folder.join("digests");
-            let digests = Socket::connect(&digests, SocketType::Subscriber, PATIENCE)?;
-            Ok((packets, digests, Client::connect(thrift_port, PATIENCE)?))
-        };
-        let error = match connected() {
+        let error = match connect() {
             Ok(connected) => return Ok(connected),
             Err(error) => error,
         };
