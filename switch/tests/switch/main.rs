@@ -30,6 +30,7 @@ mod transmit;
 mod value_sets;
 
 mod thrift;
+mod thrift_api;
 mod thrift_calls;
 mod thrift_client;
 mod tls;
