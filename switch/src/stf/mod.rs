@@ -5,6 +5,7 @@
 //! The language is that of `tools/stf` and `backends/bmv2/bmv2stf.py` of p4c, with some
 //! commands more; `switch/docs/stf.md` lists them all.
 
+mod clock;
 mod discover;
 mod expectations;
 mod keys;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::clock::{Clock, PACKET_INTERVAL_US};
 use super::expectations::{Expectations, hex};
 use super::keys::{key_matches, number_bits, parse_number};
 use super::names;
@@ -16,9 +17,6 @@ use crate::pipeline::{
 };
 use crate::program::{ActionId, DigestId, Program, TableId};
 use crate::trace::{Filter, TraceSink};
-
-/// Time between two packets, microseconds.
-const PACKET_INTERVAL_US: u64 = 1_000;
 
 /// Why a script failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +69,7 @@ pub fn run_script(
         entries: Vec::new(),
         sent_before: 0,
         digests_seen: 0,
-        now_us: PACKET_INTERVAL_US,
+        clock: Clock::start(),
         passed: Passed::default(),
     };
     if let Some(sink) = trace {
@@ -111,7 +109,7 @@ struct Runner {
     /// Frames there were before the last packet.
     sent_before: usize,
     digests_seen: usize,
-    now_us: u64,
+    clock: Clock,
     passed: Passed,
 }
 
@@ -126,10 +124,10 @@ impl Runner {
         }
         match statement {
             Statement::Packet { port, bytes } => {
-                self.now_us += PACKET_INTERVAL_US;
+                self.clock.pass(PACKET_INTERVAL_US)?;
+                let now_us = self.clock.now_us();
                 self.sent_before = self.wire.sent.len();
-                self.wire
-                    .forward(&mut self.pipeline, *port, bytes, self.now_us);
+                self.wire.forward(&mut self.pipeline, *port, bytes, now_us);
                 self.passed.packets += 1;
             }
             Statement::Expect { port, pattern } => self.expected.add(*port, line, pattern.clone()),
@@ -139,7 +137,7 @@ impl Runner {
                     return Err(format!("a packet by port {port}: {}", hex(frame)));
                 }
             }
-            Statement::Wait { us } => self.now_us += us,
+            Statement::Wait { us } => self.clock.pass(*us)?,
             Statement::Add { .. } | Statement::Remove { .. } | Statement::SetDefault { .. } => {
                 self.change_table(statement)?;
             }
