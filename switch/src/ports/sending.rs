@@ -19,7 +19,7 @@ use super::socket;
 /// Slots of a ring at least. A socket's buffer (`net.core.wmem_default`, 212,992 bytes) is
 /// full with fewer packets on their way, none of which counts for less than 640 bytes; so
 /// that buffer tells when there is room again, and hardly ever the ring.
-const SLOTS_MIN: usize = 336;
+const SLOTS_MIN: usize = 128;
 
 /// Where the virtio header is in a slot: behind the ring's header.
 const VIRTIO: usize = size_of::<libc::tpacket2_hdr>();
