@@ -1,11 +1,13 @@
 //! Nothing that comes from outside makes the engine panic: any bytes as packets, any JSON
 //! as a program.
 
+mod json_mutation;
 mod wire;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use json_mutation::{Mutation, mutate};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{Wire, forward};
@@ -152,14 +154,6 @@ fn junk() -> impl Strategy<Value = Value> {
     ]
 }
 
-#[derive(Clone, Debug)]
-enum Mutation {
-    Replace(Value),
-    Remove,
-    Double,
-    SwapWithNext,
-}
-
 fn mutation() -> impl Strategy<Value = Mutation> {
     prop_oneof![
         4 => junk().prop_map(Mutation::Replace),
@@ -167,57 +161,6 @@ fn mutation() -> impl Strategy<Value = Mutation> {
         1 => Just(Mutation::Double),
         1 => Just(Mutation::SwapWithNext),
     ]
-}
-
-/// Changes one value of a document, chosen by numbers that lead down from the root.
-fn mutate(document: &mut Value, choices: &[u32], mutation: &Mutation) {
-    let mut at = document;
-    for (depth, &choice) in choices.iter().enumerate() {
-        let last = depth + 1 == choices.len();
-        let count = match at {
-            Value::Array(items) => items.len(),
-            Value::Object(members) => members.len(),
-            _ => 0,
-        };
-        if count == 0 {
-            break;
-        }
-        let index = choice as usize % count;
-        if last {
-            match (at, mutation) {
-                (Value::Array(items), Mutation::Remove) => {
-                    items.remove(index);
-                }
-                (Value::Array(items), Mutation::Double) => items.push(items[index].clone()),
-                (Value::Array(items), Mutation::SwapWithNext) => {
-                    items.swap(index, (index + 1) % count);
-                }
-                (Value::Object(members), Mutation::Remove) => {
-                    let name = members.keys().nth(index).cloned().unwrap_or_default();
-                    members.remove(&name);
-                }
-                (Value::Array(items), Mutation::Replace(value)) => items[index] = value.clone(),
-                (Value::Object(members), Mutation::Replace(value)) => {
-                    if let Some((_, old)) = members.iter_mut().nth(index) {
-                        *old = value.clone();
-                    }
-                }
-                _ => {}
-            }
-            return;
-        }
-        at = match at {
-            Value::Array(items) => &mut items[index],
-            Value::Object(members) => match members.iter_mut().nth(index) {
-                Some((_, value)) => value,
-                None => return,
-            },
-            _ => return,
-        };
-    }
-    if let Mutation::Replace(value) = mutation {
-        *at = value.clone();
-    }
 }
 
 fn load_and_run(json: &str, engine: Engine) {

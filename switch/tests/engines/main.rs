@@ -6,6 +6,7 @@
 
 mod programs;
 mod variants;
+mod ways;
 #[path = "../wire/mod.rs"]
 mod wire;
 #[path = "../worms/frames.rs"]
@@ -14,66 +15,7 @@ mod worms;
 use programs::{Case, cases};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
-use wire::{Wire, forward};
-use wormcast_switch::pipeline::{Engine, Pipeline, PipelineConfig};
-
-/// One way to run a pipeline.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    engine: Engine,
-    passes: bool,
-}
-
-/// The first one is what the others must equal.
-const WAYS: [Way; 4] = [
-    Way {
-        engine: Engine::Interpreted,
-        passes: false,
-    },
-    Way {
-        engine: Engine::Interpreted,
-        passes: true,
-    },
-    Way {
-        engine: Engine::Compiled,
-        passes: false,
-    },
-    Way {
-        engine: Engine::Compiled,
-        passes: true,
-    },
-];
-
-/// Everything that can be seen of a pipeline after some packets.
-fn observe(pipeline: &mut Pipeline, wire: &Wire) -> Vec<String> {
-    let mut seen = vec![
-        format!("{:?}", pipeline.statistics()),
-        format!("{:?}", wire.sent),
-        format!("{:?}", wire.digests),
-    ];
-    seen.extend(programs::state(pipeline));
-    seen
-}
-
-fn run(case: &Case, way: Way, seed: u64, packets: &[(u16, Vec<u8>)]) -> Vec<String> {
-    let config = PipelineConfig {
-        engine: way.engine,
-        ..PipelineConfig::default()
-    };
-    let mut pipeline = Pipeline::new(case.program.clone(), config);
-    assert_eq!(pipeline.engine(), way.engine, "{}", case.name);
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    programs::fill(&mut pipeline, &mut generator);
-    let mut wire = Wire {
-        passes: way.passes,
-        ..Wire::default()
-    };
-    for (number, (port, packet)) in packets.iter().enumerate() {
-        let now_us = 1_000 + number as u64 * 37;
-        forward(&mut pipeline, &mut wire, *port, packet, now_us, 0);
-    }
-    observe(&mut pipeline, &wire)
-}
+use ways::{WAYS, Way};
 
 fn compare(case: &Case, seed: u64, packets_max: usize) {
     let mut generator = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
@@ -83,9 +25,15 @@ fn compare(case: &Case, seed: u64, packets_max: usize) {
             (port, programs::packet(case, &mut generator))
         })
         .collect();
-    let expected = run(case, WAYS[0], seed, &packets);
+    let run = |way: Way| {
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        let run = way.run(&case.program, &mut generator, &packets);
+        assert_eq!(run.cut_off, 0, "all copies run");
+        run.seen
+    };
+    let expected = run(WAYS[0]);
     for way in &WAYS[1..] {
-        let seen = run(case, *way, seed, &packets);
+        let seen = run(*way);
         for (expected, seen) in expected.iter().zip(&seen) {
             assert_eq!(expected, seen, "{}, {way:?}, seed {seed}", case.name);
         }

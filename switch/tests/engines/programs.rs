@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::worms::{checksum, worm};
-use rand_chacha::ChaCha8Rng;
+use super::worms::{checksum, worm};
 use rand_core::RngCore;
 use wormcast_switch::pipeline::{
     ActionCall, Bits, CloneSession, EntryAction, FieldMatch, GroupMember, MeterRates, Pipeline,
@@ -20,7 +19,8 @@ pub struct Case {
     pub name: String,
     pub program: Arc<Program>,
     pub text: String,
-    packets: Vec<Vec<u8>>,
+    /// Packets it knows.
+    pub packets: Vec<Vec<u8>>,
 }
 
 /// All programs of the repository and of the directory that `STF_PROGRAMS` names.
@@ -103,12 +103,12 @@ fn fix_checksum(frame: &mut [u8]) {
     frame[24..26].copy_from_slice(&sum.to_be_bytes());
 }
 
-fn below(generator: &mut ChaCha8Rng, bound: usize) -> usize {
+fn below(generator: &mut impl RngCore, bound: usize) -> usize {
     generator.next_u32() as usize % bound
 }
 
 /// Random bytes, or a packet the program knows, as it is or changed in places.
-pub fn packet(case: &Case, generator: &mut ChaCha8Rng) -> Vec<u8> {
+pub fn packet(case: &Case, generator: &mut impl RngCore) -> Vec<u8> {
     let mut packet = if below(generator, 4) == 0 {
         let mut bytes = vec![0; below(generator, 200)];
         generator.fill_bytes(&mut bytes);
@@ -138,7 +138,7 @@ pub fn packet(case: &Case, generator: &mut ChaCha8Rng) -> Vec<u8> {
 }
 
 /// A value of at most `width` bits: often small, so that keys meet packets.
-fn value(generator: &mut ChaCha8Rng, width: u32) -> Bits {
+fn value(generator: &mut impl RngCore, width: u32) -> Bits {
     if below(generator, 3) > 0 {
         return Bits::from_u64(below(generator, 9) as u64 & low_ones(width));
     }
@@ -158,7 +158,7 @@ fn low_ones(width: u32) -> u64 {
     }
 }
 
-fn field_match(field: &KeyField, generator: &mut ChaCha8Rng) -> FieldMatch {
+fn field_match(field: &KeyField, generator: &mut impl RngCore) -> FieldMatch {
     let width = field.width_bits;
     let any = below(generator, 4) == 0;
     match field.kind {
@@ -186,7 +186,7 @@ fn field_match(field: &KeyField, generator: &mut ChaCha8Rng) -> FieldMatch {
     }
 }
 
-fn random_call(program: &Program, table: TableId, generator: &mut ChaCha8Rng) -> ActionCall {
+fn random_call(program: &Program, table: TableId, generator: &mut impl RngCore) -> ActionCall {
     let actions = &program.tables()[table.index()].actions;
     let action = actions[below(generator, actions.len())];
     let parameters = program.actions()[action.index()].parameters.iter();
@@ -199,7 +199,7 @@ fn random_call(program: &Program, table: TableId, generator: &mut ChaCha8Rng) ->
 }
 
 /// Fills tables, groups, sessions, registers and meters. What does not fit is left out.
-pub fn fill(pipeline: &mut Pipeline, generator: &mut ChaCha8Rng) {
+pub fn fill(pipeline: &mut Pipeline, generator: &mut impl RngCore) {
     let program = Arc::clone(pipeline.program());
     for info in program.tables() {
         let table = program.table(&info.name).expect("a table");

@@ -1,7 +1,7 @@
 //! Switches, links and hosts, put together.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use wormcast_switch::dataplane::{
     LinkEnd, LinkSettings, LosslessSnapshot, SwitchSettings, VirtualFabric,
@@ -44,10 +44,19 @@ pub fn end(switch: usize, port: u16) -> LinkEnd {
     }
 }
 
+/// The worm data plane, read and compiled once.
+fn program() -> Arc<Program> {
+    static PROGRAM: OnceLock<Arc<Program>> = OnceLock::new();
+    let read = || {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/compiled/wormcast.json");
+        Arc::new(Program::from_json(&std::fs::read_to_string(path).unwrap()).unwrap())
+    };
+    Arc::clone(PROGRAM.get_or_init(read))
+}
+
 /// The worm data plane with all these ports known.
 fn pipeline(ports: &[u16]) -> Pipeline {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/compiled/wormcast.json");
-    let program = Arc::new(Program::from_json(&std::fs::read_to_string(path).unwrap()).unwrap());
+    let program = program();
     let mut pipeline = Pipeline::new(Arc::clone(&program), PipelineConfig::default());
     let table = program.table("ingress.ports").unwrap();
     let action = program.table_action(table, "ingress.port_known").unwrap();

@@ -17,6 +17,10 @@ pub struct Wire {
     pub capacity: Option<usize>,
     /// Packets pass from ingress to egress at once while the queue is empty.
     pub passes: bool,
+    /// Copies of one packet that go through egress; none: all.
+    pub copies_max: Option<usize>,
+    /// Copies beyond that.
+    pub cut_off: usize,
 }
 
 impl TrafficSink for Wire {
@@ -58,7 +62,14 @@ pub fn forward(
     dequeue_depth: u32,
 ) {
     pipeline.ingress(packet, PortId(port), now_us, wire);
+    let mut copies = 0;
     while let Some(queued) = wire.queue.pop_front() {
+        copies += 1;
+        if wire.copies_max.is_some_and(|max| copies > max) {
+            pipeline.recycle(queued);
+            wire.cut_off += 1;
+            continue;
+        }
         let info = DequeueInfo {
             enqueued_us: now_us,
             dequeued_us: now_us,

@@ -1,0 +1,84 @@
+//! The ways a packet can take through a pipeline, and what can be seen of them.
+
+use std::sync::Arc;
+
+use super::programs;
+use super::wire::{Wire, forward};
+use rand_core::RngCore;
+use wormcast_switch::pipeline::{Engine, Pipeline, PipelineConfig};
+use wormcast_switch::program::Program;
+
+/// One way to run a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    pub engine: Engine,
+    pub passes: bool,
+    /// Copies of one packet that go through egress; none: all.
+    pub copies_max: Option<usize>,
+}
+
+const fn way(engine: Engine, passes: bool) -> Way {
+    Way {
+        engine,
+        passes,
+        copies_max: None,
+    }
+}
+
+/// The first one is what the others must equal.
+pub const WAYS: [Way; 4] = [
+    way(Engine::Interpreted, false),
+    way(Engine::Interpreted, true),
+    way(Engine::Compiled, false),
+    way(Engine::Compiled, true),
+];
+
+/// How a run went.
+pub struct Run {
+    /// Everything that can be seen of the pipeline afterwards.
+    pub seen: Vec<String>,
+    /// Copies that were thrown away because of [`Way::copies_max`].
+    pub cut_off: usize,
+}
+
+impl Way {
+    /// Runs packets, which arrive at these ports, through a pipeline that the generator
+    /// fills.
+    pub fn run(
+        self,
+        program: &Arc<Program>,
+        generator: &mut impl RngCore,
+        packets: &[(u16, Vec<u8>)],
+    ) -> Run {
+        let config = PipelineConfig {
+            engine: self.engine,
+            ..PipelineConfig::default()
+        };
+        let mut pipeline = Pipeline::new(Arc::clone(program), config);
+        assert_eq!(pipeline.engine(), self.engine);
+        programs::fill(&mut pipeline, generator);
+        let mut wire = Wire {
+            passes: self.passes,
+            copies_max: self.copies_max,
+            ..Wire::default()
+        };
+        for (number, (port, packet)) in packets.iter().enumerate() {
+            let now_us = 1_000 + number as u64 * 37;
+            forward(&mut pipeline, &mut wire, *port, packet, now_us, 0);
+        }
+        Run {
+            seen: observe(&mut pipeline, &wire),
+            cut_off: wire.cut_off,
+        }
+    }
+}
+
+fn observe(pipeline: &mut Pipeline, wire: &Wire) -> Vec<String> {
+    let mut seen = vec![
+        format!("{:?}", pipeline.statistics()),
+        format!("{:?}", wire.sent),
+        format!("{:?}", wire.digests),
+    ];
+    seen.extend(programs::state(pipeline));
+    seen
+}

@@ -1,0 +1,167 @@
+//! What controllers say: requests and messages of every kind.
+
+use prost::Message;
+
+use super::super::messages;
+use super::rig::DEVICE_ID;
+use super::{
+    GET_CONFIG, OTHER_STREAM, PACKET, PRIMARY_STREAM, READ, SET_CONFIG, STEPS_MAX, Session, Step,
+    WRITE, building, configs,
+};
+use wormcast_switch::p4rt::proto::p4::v1::{
+    self as p4, Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
+    SetForwardingPipelineConfigRequest, StreamMessageRequest, Update, WriteRequest, entity,
+    set_forwarding_pipeline_config_request::Action, stream_message_request,
+};
+
+fn step(kind: u32, payload: &impl Message) -> Step {
+    Step {
+        kind,
+        payload: payload.encode_to_vec(),
+        as_it_is: false,
+    }
+}
+
+fn write(updates: Vec<Update>, atomicity: i32) -> Step {
+    let request = WriteRequest {
+        updates,
+        atomicity,
+        ..WriteRequest::default()
+    };
+    step(WRITE, &request)
+}
+
+fn read(entities: Vec<Entity>) -> Step {
+    let request = ReadRequest {
+        entities,
+        ..ReadRequest::default()
+    };
+    step(READ, &request)
+}
+
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    let mut keep = |program: u32, steps: Vec<Step>| {
+        seeds.push(Session { program, steps }.encode_to_vec());
+    };
+    for (program, config) in (0..).zip(configs()) {
+        let entities = building::entities(config.p4info.as_ref().expect("a P4Info"));
+        let inserted = || entities.iter().cloned().map(messages::insert);
+        keep(
+            program,
+            vec![write(inserted().collect(), 0), read(entities.clone())],
+        );
+        keep(program, vec![write(inserted().collect(), 1)]);
+        keep(
+            program,
+            inserted()
+                .map(|update| write(vec![update], 2))
+                .take(STEPS_MAX)
+                .collect(),
+        );
+        let deleted = entities.iter().rev().cloned().map(messages::delete);
+        keep(
+            program,
+            vec![write(inserted().collect(), 0), write(deleted.collect(), 0)],
+        );
+        let config_of = |action: Action, config: Option<ForwardingPipelineConfig>| {
+            let request = SetForwardingPipelineConfigRequest {
+                action: action as i32,
+                config,
+                ..SetForwardingPipelineConfigRequest::default()
+            };
+            step(SET_CONFIG, &request)
+        };
+        let same = || Some(ForwardingPipelineConfig::default());
+        keep(
+            program,
+            vec![
+                write(inserted().collect(), 0),
+                config_of(Action::ReconcileAndCommit, same()),
+                config_of(Action::VerifyAndSave, same()),
+                write(inserted().collect(), 0),
+                config_of(Action::Commit, None),
+                config_of(Action::Verify, same()),
+                step(GET_CONFIG, &GetForwardingPipelineConfigRequest::default()),
+            ],
+        );
+    }
+    let replication = [
+        messages::group(1, &[(1, 1), (2, 1), (2, 2)]),
+        messages::session(7, &[(1, 1), (510, 0)], 64),
+        messages::counter(Some(1), Some(5)),
+        messages::register(Some(1), Some(&[7])),
+        messages::member(1, Some(messages::call(messages::FORWARD_ON, &[&[1]]))),
+        messages::profile_group(1, &[(1, 2)]),
+    ];
+    let kinds = replication
+        .iter()
+        .cloned()
+        .map(|entity| match entity.entity {
+            Some(entity::Entity::CounterEntry(_) | entity::Entity::RegisterEntry(_)) => {
+                messages::modify(entity)
+            }
+            _ => messages::insert(entity),
+        });
+    keep(
+        0,
+        vec![
+            write(kinds.clone().collect(), 1),
+            read(replication.to_vec()),
+        ],
+    );
+    keep(
+        0,
+        vec![
+            write(kinds.collect(), 0),
+            read(vec![messages::group(0, &[])]),
+        ],
+    );
+    let say = |kind: u32, update: stream_message_request::Update| {
+        step(
+            kind,
+            &StreamMessageRequest {
+                update: Some(update),
+            },
+        )
+    };
+    let arbitration = p4::MasterArbitrationUpdate {
+        device_id: DEVICE_ID,
+        election_id: Some(p4::Uint128 { high: 0, low: 9 }),
+        ..p4::MasterArbitrationUpdate::default()
+    };
+    let packet = p4::PacketOut {
+        payload: vec![2; 64],
+        metadata: vec![p4::PacketMetadata {
+            metadata_id: 1,
+            value: vec![1],
+        }],
+    };
+    keep(
+        0,
+        vec![
+            say(
+                PRIMARY_STREAM,
+                stream_message_request::Update::Packet(packet.clone()),
+            ),
+            say(
+                OTHER_STREAM,
+                stream_message_request::Update::Arbitration(arbitration),
+            ),
+            say(OTHER_STREAM, stream_message_request::Update::Packet(packet)),
+            say(
+                PRIMARY_STREAM,
+                stream_message_request::Update::DigestAck(p4::DigestListAck {
+                    digest_id: 1,
+                    list_id: 1,
+                }),
+            ),
+            Step {
+                kind: PACKET,
+                payload: vec![2; 80],
+                as_it_is: false,
+            },
+        ],
+    );
+    seeds
+}
