@@ -1,4 +1,4 @@
-"""What a switch knows after the packets: counters, registers and numbers of entries."""
+"""What a switch knows after the packets: counters, registers and entries."""
 
 from typing import Any
 
@@ -26,13 +26,22 @@ def read_state(session: Session, program: Program) -> Json:
         if not table.keys:
             continue
         name = text(table.name)
-        state[f"entries of {table.name}"] = _ask(session, "bm_mt_get_num_entries", name)
+        state[f"number of entries of {table.name}"] = _ask(session, "bm_mt_get_num_entries", name)
+        state[f"default entry of {table.name}"] = _ask(session, "bm_mt_get_default_entry", name)
+        entries = _ask(session, "bm_mt_get_entries", name)
+        state[f"entries of {table.name}"] = entries if isinstance(entries, str) else _in_order(entries)
         if table.counters:
             for at, handle in enumerate(session.entries.get(table.name, [])):
                 if handle is not None:
                     read = _ask(session, "bm_mt_read_counter", name, i32(handle))
                     state[f"counter of entry {at} of {table.name}"] = read
     return state
+
+
+def _in_order(entries: list[dict[int, Any]]) -> list[str]:
+    """Entries without their handles, which each switch counts in its own way, and ages."""
+    key, options, action = 1, 2, 4
+    return sorted(str([entry.get(part) for part in (key, options, action)]) for entry in entries)
 
 
 def _ask(session: Session, method: str, *arguments: Value) -> Any:
