@@ -8,6 +8,9 @@ use super::thrift_client::{
 };
 use wormcast_switch::thrift::{Type, Value};
 
+/// What a call gives.
+type Answer = Result<Option<Value>, Failed>;
+
 /// Packets and bytes.
 fn counted(value: Option<Value>) -> (Value, Value) {
     let value = value.expect("a counter");
@@ -172,9 +175,6 @@ async fn members_change_and_leave_groups() {
     assert_eq!(groups, Ok(Some(list(vec![expected]))));
 }
 
-/// Calls a method with arguments.
-type Call<'a> = dyn FnMut(&str, Vec<Value>) -> Result<Option<Value>, Failed> + 'a;
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_change_leave_their_group_and_go() {
     let (_rig, _controller, mut client) = start().await;
@@ -183,7 +183,7 @@ async fn nodes_change_leave_their_group_and_go() {
         let method = format!("simple_pre_lag:bm_mc_{method}");
         client.call(&method, context.chain(arguments).collect())
     };
-    let ports = |groups: &mut Call<'_>| {
+    let ports = |groups: &mut dyn FnMut(&str, Vec<Value>) -> Answer| {
         let Ok(Some(Value::Binary(dump))) = groups("get_entries", vec![]) else {
             panic!()
         };
