@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use clap::error::ContextKind;
 use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
@@ -13,8 +14,9 @@ use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
 use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
-use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
+use wormcast_switch::ports::{BitRate, Duration, ImpairmentTable, ReceiveMode};
 use wormcast_switch::trace::{Filter, Format};
+use wormcast_switch::whole_number::whole_number;
 
 /// Highest port number: v1model has nine bits for it.
 const PORT_MAX: u16 = 511;
@@ -51,7 +53,7 @@ struct Arguments {
     interface: Vec<PortSettings>,
 
     /// Device id that controllers name
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole_number(0..=u64::MAX))]
     device_id: u64,
 
     /// Run many switches, with links in memory between them: a JSON file (see
@@ -61,8 +63,13 @@ struct Arguments {
 
     /// Threads that move frames: the switches of a fabric are spread over them; those that
     /// have no switch send its frames
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_number(1..=WORKERS_MAX as u16))]
     workers: u16,
+
+    /// How long a thread without frames looks for more before it sleeps (like 500us): shorter
+    /// latencies at low rates, for a processor that is never idle
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    spin: Duration,
 
     /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
     #[arg(long, value_name = "HOW", default_value_t)]
@@ -74,24 +81,25 @@ struct Arguments {
     grpc_server_addr: Option<Address>,
 
     /// Port that leads to the controller; without it there are no packet-ins and packet-outs
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(PORT_MAX)))]
+    #[arg(long, value_name = "N", value_parser = whole_number(1..=PORT_MAX))]
     cpu_port: Option<u16>,
 
     /// Port that drops
-    #[arg(long, value_name = "N", default_value_t = PORT_MAX, value_parser = clap::value_parser!(u16).range(0..=i64::from(PORT_MAX)))]
+    #[arg(long, value_name = "N", default_value_t = PORT_MAX, value_parser = whole_number(0..=PORT_MAX))]
     drop_port: u16,
 
     /// Egress queues of a port, served from the highest priority down
     /// [default: 8; called as simple_switch or simple_switch_grpc 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
+    #[arg(long, value_name = "N", value_parser = whole_number(1..=8u8))]
     priority_queues: Option<u8>,
 
     /// Most packets in one egress queue; more are dropped and counted
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    queue_frames: u32,
+    /// [default: 1024; called as simple_switch or simple_switch_grpc 64]
+    #[arg(long, value_name = "N", value_parser = whole_number(1..=1_000_000u32))]
+    queue_frames: Option<u32>,
 
     /// Frames that may wait to be received, for each port
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(RING_FRAMES_MIN as i64..=RING_FRAMES_MAX as i64))]
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = whole_number(RING_FRAMES_MIN as u32..=RING_FRAMES_MAX as u32))]
     ring_frames: u32,
 
     /// How frames are received: v2 (each at once) or v3 (many at once, up to 1 ms late: more
@@ -109,7 +117,7 @@ struct Arguments {
     impair: Vec<String>,
 
     /// Seed of impairments and of `random`; the same seed, the same outcome
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole_number(0..=u64::MAX))]
     seed: u64,
 
     /// Write what each port receives and sends to IFACE_in.pcap and IFACE_out.pcap
@@ -197,6 +205,8 @@ pub struct Settings {
     pub fabric: Option<PathBuf>,
     /// Threads that move frames.
     pub workers: usize,
+    /// How long a thread without frames looks for more, microseconds.
+    pub spin_us: u64,
     /// How packets are run.
     pub engine: Engine,
     /// Where the P4Runtime server listens.
@@ -303,7 +313,11 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Task, clap::Erro
     let personality = arguments
         .peek()
         .map_or_else(Personality::default, |program| Personality::of(program));
-    let arguments = Arguments::try_parse_from(arguments)?;
+    let arguments = Arguments::try_parse_from(arguments).map_err(|mut error| {
+        // That options may follow `--` as values: here they may not.
+        error.remove(ContextKind::Suggested);
+        error
+    })?;
     if let Some(shell) = arguments.completions {
         let mut script = Vec::new();
         clap_complete::generate(
@@ -441,6 +455,7 @@ impl Arguments {
             device_id: self.device_id,
             fabric: self.fabric,
             workers: usize::from(self.workers),
+            spin_us: self.spin.as_us(),
             engine: self.engine,
             p4runtime: match (&self.grpc_server_addr, personality) {
                 (Some(_), _) => P4Runtime::Needed,
@@ -460,7 +475,7 @@ impl Arguments {
             priority_queues: self
                 .priority_queues
                 .unwrap_or(personality.priority_queues()),
-            queue_frames: self.queue_frames as usize,
+            queue_frames: self.queue_frames.unwrap_or(personality.queue_frames()) as usize,
             queueing,
             ring_frames: self.ring_frames as usize,
             receive: self.receive,

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use wormcast_switch::whole_number::whole_number;
+
 /// Options of simple_switch and simple_switch_grpc that work here as they do there.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "As simple_switch and simple_switch_grpc have them")]
 pub struct DropIn {
     /// TCP port of the Thrift server for simple_switch_CLI [default: 9090, if it is free]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number(0..=u16::MAX))]
     pub thrift_port: Option<u16>,
     /// Let programs be swapped over Thrift
     #[arg(long)]
@@ -56,6 +58,14 @@ impl Personality {
         match self {
             Self::Own => 8,
             _ => 1,
+        }
+    }
+
+    /// Most packets in an egress queue unless their number is given.
+    pub fn queue_frames(self) -> u32 {
+        match self {
+            Self::Own => 1_024,
+            _ => 64,
         }
     }
 

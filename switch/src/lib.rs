@@ -13,3 +13,4 @@ pub mod program;
 pub mod stf;
 pub mod thrift;
 pub mod trace;
+pub mod whole_number;

@@ -30,9 +30,6 @@ use wormcast_switch::pipeline::PipelineConfig;
 /// How long connected clients have to notice that the switch ends.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How often deadlocks are looked for without watchdogs, µs.
-const DEADLOCK_US: u64 = 40_000;
-
 /// How often it is looked whether the data plane still runs.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -108,7 +105,7 @@ async fn serve(
     replay_service::start(settings, &switches)?;
     let metrics = serve_metrics(settings, &switches).await?;
     let ended = tokio::select! {
-        () = watch_deadlocks(&switches, settings) => Err("the deadlock watch has ended".into()),
+        () = watch_deadlocks(&switches) => Err("the deadlock watch has ended".into()),
         () = metrics => Err("the metrics server has ended".into()),
         served = serve_p4runtime(listener, tls, switches.devices.clone()) => served,
         ended = wait_for_end(&switches, settings) => ended,
@@ -184,20 +181,13 @@ async fn serve_metrics(
 }
 
 /// Reports rings of switches that wait for one another; never ends.
-async fn watch_deadlocks(switches: &Switches, settings: &Settings) {
+async fn watch_deadlocks(switches: &Switches) {
     let mut watch = switches.dataplane.deadlock_watch();
-    let lossless = settings.fabric.is_some() || settings.queueing.lossless.is_some();
-    if !watch.is_needed() || !lossless {
+    let interval = switches.deadlock_interval;
+    let Some(interval) = interval.filter(|_| watch.is_needed()) else {
         return std::future::pending().await;
-    }
-    let watchdog = settings
-        .queueing
-        .lossless
-        .as_ref()
-        .and_then(|lossless| lossless.watchdog);
-    // A ring is found twice before the watchdogs of its queues break it.
-    let interval_us = watchdog.map_or(DEADLOCK_US, |watchdog| watchdog.detect_us / 5);
-    let mut interval = tokio::time::interval(Duration::from_micros(interval_us.max(1_000)));
+    };
+    let mut interval = tokio::time::interval(interval);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;

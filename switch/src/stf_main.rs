@@ -12,6 +12,7 @@ use wormcast_switch::pipeline::{Engine, PipelineConfig, PortId};
 use wormcast_switch::stf::{
     Compiler, Outcome, RunOptions, discover, junit, run_cases, summary_json,
 };
+use wormcast_switch::whole_number::whole_number;
 
 const AFTER_HELP: &str = "\
 Exit status: 0 if every script passed, 1 if one did not, 2 if there is nothing to run.
@@ -32,8 +33,8 @@ struct Arguments {
     only: Vec<String>,
 
     /// Scripts that run at a time; as many as there are processors unless given
-    #[arg(short, long, value_name = "N")]
-    jobs: Option<NonZero<usize>>,
+    #[arg(short, long, value_name = "N", value_parser = whole_number(1..=1_024usize))]
+    jobs: Option<usize>,
 
     /// Compiler for .p4 files
     #[arg(long, value_name = "COMMAND", default_value = "p4c-bm2-ss")]
@@ -48,12 +49,17 @@ struct Arguments {
     engine: Engine,
 
     /// Port that drops
-    #[arg(long, value_name = "N", default_value_t = 511, value_parser = clap::value_parser!(u16).range(0..=511))]
+    #[arg(long, value_name = "N", default_value_t = 511, value_parser = whole_number(0..=511u16))]
     drop_port: u16,
 
     /// Seed of `random`
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole_number(0..=u64::MAX))]
     seed: u64,
+
+    /// Switch to run the scripts on instead of the engine: one with the options of BMv2's
+    /// `simple_switch`, started anew for each script
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["engine", "drop_port", "seed", "trace"])]
+    switch: Option<PathBuf>,
 
     /// Write the outcomes to this file as JUnit XML
     #[arg(long, value_name = "FILE")]
@@ -98,7 +104,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         return Ok(true);
     }
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let jobs = arguments.jobs.map_or(processors, NonZero::get);
+    let jobs = arguments.jobs.unwrap_or(processors);
     let config = PipelineConfig {
         drop_port: PortId(arguments.drop_port),
         seed: arguments.seed,
@@ -115,6 +121,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         config,
         compiler,
         trace: arguments.trace,
+        switch: arguments.switch.clone(),
     };
     let outcomes = run_cases(&cases, &options, |outcome| {
         ended += 1;

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -16,6 +17,7 @@ use wormcast_switch::dataplane::{
 };
 use wormcast_switch::fabric::Fabric;
 use wormcast_switch::log::{Level, Log};
+use wormcast_switch::lossless::QueueSettings;
 use wormcast_switch::metrics::Device;
 use wormcast_switch::p4rt::{Configs, Devices, Server, ServerSettings, TranslationTables};
 use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
@@ -24,6 +26,20 @@ use wormcast_switch::thrift;
 
 /// Spreads the seeds of switches: 2^64 divided by the golden ratio.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// How often deadlocks are looked for without watchdogs, µs.
+const DEADLOCK_US: u64 = 40_000;
+
+/// How often rings of switches that wait for one another are looked for: twice before the
+/// first watchdog breaks one. `None` where no switch is lossless, so that none ever waits.
+fn deadlock_interval<'s>(queueing: impl Iterator<Item = &'s QueueSettings>) -> Option<Duration> {
+    let lossless = queueing.filter_map(|queueing| queueing.lossless.as_ref());
+    let interval_us = lossless.map(|lossless| {
+        let watchdog = lossless.watchdog.as_ref();
+        watchdog.map_or(DEADLOCK_US, |watchdog| watchdog.detect_us / 5)
+    });
+    Some(Duration::from_micros(interval_us.min()?.max(1_000)))
+}
 
 /// What is to be run.
 pub struct Plan {
@@ -61,6 +77,7 @@ impl Plan {
                 state: read_state(settings.drop_in.restore_state.as_deref())?,
                 dataplane: DataplaneSettings {
                     workers: settings.workers,
+                    spin_us: settings.spin_us,
                     ..DataplaneSettings::single(common, settings.seed)
                 },
                 translations,
@@ -86,6 +103,7 @@ impl Plan {
                 switches,
                 links,
                 workers: settings.workers,
+                spin_us: settings.spin_us,
                 seed: settings.seed,
             },
             programs,
@@ -199,7 +217,9 @@ impl Started {
             server.translate_with(translations.clone()).await;
             servers.push((device_id, server));
         }
+        let switches = self.plan.dataplane.switches.iter();
         Ok(Switches {
+            deadlock_interval: deadlock_interval(switches.map(|switch| &switch.queueing)),
             dataplane: self.dataplane,
             devices: Devices::new(servers),
             is_fabric: self.plan.is_fabric,
@@ -216,6 +236,9 @@ pub struct Switches {
     pub devices: Devices,
     /// They are those of `--fabric`.
     pub is_fabric: bool,
+    /// How often rings of switches that wait for one another are looked for, if there can
+    /// be any.
+    pub deadlock_interval: Option<Duration>,
     /// Where they write their log.
     pub log: Log,
 }
@@ -281,5 +304,30 @@ impl Switches {
             self.log.write(Level::Error, text);
             eprintln!("wormcast-switch: {}: {error}", path.display());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wormcast_switch::lossless::LosslessArguments;
+
+    fn interval_ms(switches: &[&str]) -> Option<u128> {
+        let queueing = switches.iter().map(|options| {
+            let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
+            LosslessArguments::read(&options).unwrap()
+        });
+        let queueing: Vec<QueueSettings> = queueing.collect();
+        deadlock_interval(queueing.iter()).map(|interval| interval.as_millis())
+    }
+
+    /// Looking takes a call to every switch, so hundreds of idle switches would not be idle.
+    #[test]
+    fn deadlocks_are_looked_for_only_where_there_can_be_any() {
+        assert_eq!(interval_ms(&["", "--scheduler strict"]), None);
+        assert_eq!(interval_ms(&["", "--lossless"]), Some(200));
+        let quick = "--lossless --watchdog detect=50ms";
+        assert_eq!(interval_ms(&["--lossless", quick, ""]), Some(10));
+        assert_eq!(interval_ms(&["--lossless --watchdog off"]), Some(40));
     }
 }

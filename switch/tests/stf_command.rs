@@ -108,3 +108,67 @@ fn nothing_to_run_is_an_error_of_its_own() {
         assert!(said.contains(expected), "{said}");
     }
 }
+
+#[test]
+fn a_switch_that_does_not_start_is_no_failure_of_a_script() {
+    for (command, expected) in [
+        ("/no/such/switch", "/no/such/switch: No such file"),
+        ("false", "false: it has ended (exit status: 1)"),
+    ] {
+        let output = run(&["--json", "-k", "tables", "--switch", command, &programs()]);
+        assert_eq!(output.status.code(), Some(1));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let case = &report["cases"][0];
+        assert_eq!(case["verdict"], "broken");
+        let problem = case["problem"].as_str().unwrap();
+        assert!(problem.starts_with(expected), "{problem}");
+    }
+    let output = run(&["--jobs", "0", &programs()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("it must be a whole number from 1 to 1024"),
+        "{said}"
+    );
+}
+
+/// What the scripts expect is what BMv2 does, where it is installed, but for what
+/// `docs/drop-in.md` says.
+#[test]
+fn scripts_hold_on_bmv2() {
+    if Command::new("simple_switch")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        eprintln!("SKIPPED scripts_hold_on_bmv2: simple_switch is not installed");
+        return;
+    }
+    let output = run(&["--json", "--switch", "simple_switch", &programs()]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut failed = Vec::new();
+    for case in report["cases"].as_array().unwrap() {
+        if case["verdict"] == "passed" {
+            continue;
+        }
+        let name = case["name"].as_str().unwrap().rsplit('/').next().unwrap();
+        let problem = case["problem"].as_str().unwrap();
+        failed.push((name.to_owned(), problem.to_owned()));
+    }
+    let known = [
+        // `assert` and `assume` that do not hold.
+        ("ends", "the switch has ended (signal"),
+        // A packet that is resubmitted for ever.
+        ("passes", "the switch is busy for"),
+        // Packets take time through a queue.
+        ("queues", "instead of 00aa"),
+    ];
+    let as_known = failed.len() == known.len()
+        && failed
+            .iter()
+            .zip(known)
+            .all(|((name, problem), (known_name, why))| {
+                name == known_name && problem.contains(why)
+            });
+    assert!(as_known, "{failed:#?}");
+    assert!(report["passed"].as_u64().unwrap() >= 18, "{report}");
+}

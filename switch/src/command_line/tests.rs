@@ -42,6 +42,10 @@ fn defaults() {
     let settings = run("--no-p4");
     assert_eq!(settings.address.to_string(), "0.0.0.0:9559");
     assert_eq!((settings.drop_port, settings.cpu_port), (PortId(511), None));
+    assert_eq!(
+        (settings.priority_queues, settings.queue_frames),
+        (8, 1_024)
+    );
     assert_eq!(settings.log, LogTo::Nowhere);
     assert!(settings.notes.is_empty());
 }
@@ -57,6 +61,7 @@ fn the_command_line_of_simple_switch() {
     };
     assert_eq!(settings.p4runtime, P4Runtime::None);
     assert_eq!((settings.priority_queues, settings.swap), (1, false));
+    assert_eq!(settings.queue_frames, 64, "as deep as BMv2's");
     let files = |name: &str| Attachment::Files(name.to_owned());
     let attached = settings.ports.iter().map(|port| &port.attachment);
     let attached: Vec<&Attachment> = attached.collect();
@@ -76,6 +81,40 @@ fn the_command_line_of_simple_switch() {
     };
     assert_eq!(settings.p4runtime, P4Runtime::Needed);
     assert_eq!((settings.priority_queues, settings.swap), (3, false));
+}
+
+/// An option whose type is not that of its parser panics when it is read.
+#[test]
+fn every_number_can_be_given() {
+    let settings = run(
+        "--no-p4 --device-id 1 --workers 2 --cpu-port 3 --drop-port 4 --priority-queues 5 \
+         --queue-frames 6 --ring-frames 512 --seed 8 --thrift-port 9 --lossless --frame-max 1000 \
+         --pause-quanta 10 --ecn-threshold 11",
+    );
+    assert_eq!((settings.device_id, settings.workers), (1, 2));
+    assert_eq!(
+        (settings.cpu_port, settings.drop_port),
+        (Some(PortId(3)), PortId(4))
+    );
+    assert_eq!((settings.priority_queues, settings.queue_frames), (5, 6));
+    assert_eq!((settings.ring_frames, settings.seed), (512, 8));
+    assert_eq!(settings.drop_in.thrift_port, Some(9));
+    let lossless = settings.queueing.lossless.unwrap();
+    assert_eq!((lossless.frame_bytes_max, lossless.quanta), (1_000, 10));
+    assert_eq!(settings.queueing.ecn_threshold, Some(11));
+}
+
+#[test]
+fn what_does_not_help_is_not_said() {
+    let error = error("--no-p4 --nonsense");
+    assert!(
+        error.contains("unexpected argument '--nonsense'"),
+        "{error}"
+    );
+    assert!(!error.contains("tip"), "{error}");
+    let near = super::parse(["x", "--devic-id", "3"].map(str::to_owned).into_iter());
+    let near = near.unwrap_err().to_string();
+    assert!(near.contains("'--device-id'"), "{near}");
 }
 
 #[test]
@@ -104,8 +143,18 @@ fn values_that_cannot_be() {
             "--no-p4 --cpu-port 511",
             "--cpu-port and --drop-port are both 511",
         ),
-        ("--no-p4 --cpu-port 0", "0 is not in 1..=511"),
-        ("--no-p4 --priority-queues 9", "9 is not in 1..=8"),
+        (
+            "--no-p4 --device-id x",
+            "it must be a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            "--no-p4 --cpu-port 0",
+            "it must be a whole number from 1 to 511",
+        ),
+        (
+            "--no-p4 --priority-queues 9",
+            "it must be a whole number from 1 to 8",
+        ),
         ("--no-p4 --impair all:loss=7", "`7` is not a probability"),
         (
             "--no-p4 --impair 3:loss=0.7",
@@ -117,7 +166,10 @@ fn values_that_cannot_be() {
             "--fabric f.json --impair 3:loss=0.7",
             "--impair names port 3: with --fabric",
         ),
-        ("--no-p4 --workers 0", "0 is not in 1..=64"),
+        (
+            "--no-p4 --workers 0",
+            "it must be a whole number from 1 to 64",
+        ),
         (
             "--no-p4 --engine fast",
             "`fast` is not an engine: compiled or interpreted",

@@ -340,8 +340,8 @@ impl Engine {
                         let text = format_args!("port {number} ({name}): {error}");
                         self.log.write(Level::Warn, text);
                     }
-                    let outgrown = |ring: &mut ReceiveRing| ring.is_outgrown(&interface);
-                    if ring.as_mut().is_none_or(outgrown) {
+                    let outgrown = |ring: &ReceiveRing| ring.is_outgrown(&interface);
+                    if ring.as_ref().is_none_or(outgrown) {
                         self.attach(position, &interface);
                     }
                 }

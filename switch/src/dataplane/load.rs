@@ -4,15 +4,17 @@
 /// asleep and being woken would cost more than the frames themselves.
 const BUSY_FRAMES_A_MS: u64 = 64;
 
-/// How long it looks.
+/// How long it looks then.
 const SPIN_US: u64 = 20;
 
 /// Over how long the rate is taken.
 const LOAD_WINDOW_US: u64 = 1_000;
 
 /// The rate of frames of late.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Load {
+    /// How long a thread looks for frames, however few there are.
+    spin_us: u64,
     window_us: u64,
     frames: u64,
     busy: bool,
@@ -20,6 +22,17 @@ pub(super) struct Load {
 }
 
 impl Load {
+    /// `spin_us`: how long a thread looks for more frames in any case.
+    pub(super) fn new(spin_us: u64) -> Self {
+        Self {
+            spin_us,
+            window_us: 0,
+            frames: 0,
+            busy: false,
+            last_frame_us: 0,
+        }
+    }
+
     /// Takes the frames of one turn.
     pub(super) fn count(&mut self, frames: u64, now_us: u64) {
         if frames > 0 {
@@ -37,11 +50,8 @@ impl Load {
     /// Whether a thread without anything to do had better sleep.
     pub(super) fn may_sleep(&self, now_us: u64) -> bool {
         let quiet_us = now_us - self.last_frame_us;
-        if self.busy {
-            quiet_us >= SPIN_US
-        } else {
-            quiet_us > 0
-        }
+        let looks_us = if self.busy { SPIN_US } else { 1 };
+        quiet_us >= looks_us.max(self.spin_us)
     }
 }
 
@@ -51,7 +61,7 @@ mod tests {
 
     /// Frames at a steady interval; whether it may sleep between the last two.
     fn sleeps_at(interval_us: u64) -> bool {
-        let mut load = Load::default();
+        let mut load = Load::new(0);
         for number in 0..5_000 {
             load.count(1, number * interval_us);
         }
@@ -62,9 +72,17 @@ mod tests {
     fn only_a_high_rate_keeps_it_awake_and_not_for_long() {
         assert!(sleeps_at(100));
         assert!(!sleeps_at(10));
-        let mut load = Load::default();
+        let mut load = Load::new(0);
         (0..5_000).for_each(|number| load.count(1, number * 5));
         assert!(!load.may_sleep(4_999 * 5 + SPIN_US - 1));
         assert!(load.may_sleep(4_999 * 5 + SPIN_US));
+    }
+
+    #[test]
+    fn a_thread_that_is_told_to_looks_for_frames_at_any_rate() {
+        let mut load = Load::new(300);
+        load.count(1, 1_000_000);
+        assert!(!load.may_sleep(1_000_299));
+        assert!(load.may_sleep(1_000_300));
     }
 }

@@ -253,7 +253,7 @@ impl Port {
     }
 
     fn has_unsent(&self) -> bool {
-        matches!(&self.link, Link::Interface(transmit) if !transmit.is_empty())
+        matches!(&self.link, Link::Interface(transmit) if transmit.is_stuck())
     }
 
     fn send_impaired(&mut self, now_us: u64, unix_us: u64) {
@@ -300,7 +300,7 @@ impl Port {
 
     fn flush(&mut self, now_us: u64) {
         match &mut self.link {
-            Link::Interface(transmit) if !transmit.is_empty() => {
+            Link::Interface(transmit) if transmit.is_stuck() => {
                 let flushed = transmit.flush();
                 self.wait_writable = flushed == Flushed::WaitWritable;
                 if flushed != Flushed::Empty {

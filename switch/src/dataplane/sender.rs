@@ -15,7 +15,7 @@ use super::mailbox::Mailbox;
 use super::port::LinkOutput;
 use super::port_set::PortSet;
 use crate::ports::readiness::Interest;
-use crate::ports::transmit::{BATCH_FRAMES_MAX, Flushed};
+use crate::ports::transmit::Flushed;
 use crate::ports::{LinkReceiver, TransmitCounts, TransmitQueue, wait};
 
 /// How long a port waits before it offers a frame again that the kernel had no room for.
@@ -135,12 +135,14 @@ impl RemotePort {
         if !self.waits_for_socket && now_us < self.retry_at_us {
             return (Left::UntilTime(self.retry_at_us), 0);
         }
-        let room = BATCH_FRAMES_MAX - self.transmit.waiting();
-        let transmit = &mut self.transmit;
-        let taken = self.receiver.receive(room, |frame| {
-            let pushed = transmit.push(frame);
-            debug_assert!(pushed, "no more frames are taken than there is room for");
-        });
+        let mut taken = 0;
+        while !self.transmit.is_full() {
+            let transmit = &mut self.transmit;
+            if self.receiver.receive(1, |frame| _ = transmit.push(frame)) == 0 {
+                break;
+            }
+            taken += 1;
+        }
         if taken > 0 && self.receiver.takes_waiting() {
             self.switch_mailbox.post(self.room_letter);
         }
@@ -183,13 +185,18 @@ pub(super) struct Sender {
 
 impl Sender {
     /// Letters are positions in `ports`.
-    pub(super) fn new(clock: Clock, ports: Vec<RemotePort>, mailbox: Arc<Mailbox>) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        load: Load,
+        ports: Vec<RemotePort>,
+        mailbox: Arc<Mailbox>,
+    ) -> Self {
         Self {
             clock,
             ready: PortSet::new(ports.len()),
             ports,
             mailbox,
-            load: Load::default(),
+            load,
         }
     }
 

@@ -23,6 +23,9 @@ pub struct DataplaneSettings {
     /// Threads that move frames, 1 to [`WORKERS_MAX`]. Each switch is on one of them; those
     /// that are left send what the switches hand over to them.
     pub workers: usize,
+    /// How long a thread that has no more frames looks for others before it sleeps,
+    /// microseconds; at high rates it does so for a little in any case.
+    pub spin_us: u64,
     /// Seed of all impairments.
     pub seed: u64,
 }
@@ -34,6 +37,7 @@ impl DataplaneSettings {
             switches: vec![switch],
             links: Vec::new(),
             workers: 1,
+            spin_us: 0,
             seed,
         }
     }

@@ -12,6 +12,7 @@ use super::clock::Clock;
 use super::control::{COMMANDS_MAX, DataplaneHandle};
 use super::deadlock::DeadlockWatch;
 use super::engine::Engine;
+use super::load::Load;
 use super::mailbox::Mailbox;
 use super::open::Opening;
 use super::plan::{Place, Plan};
@@ -102,7 +103,12 @@ impl Dataplane {
         let mut senders = Vec::new();
         let mut workers = Vec::new();
         for (mailbox, ports) in plan.sender_mailboxes.into_iter().zip(handed_over) {
-            let sender = Sender::new(clock, ports, Arc::clone(&mailbox));
+            let sender = Sender::new(
+                clock,
+                Load::new(settings.spin_us),
+                ports,
+                Arc::clone(&mailbox),
+            );
             let thread = spawn(format!("send-{}", workers.len()), move || sender.run())?;
             workers.push((mailbox, thread));
         }
@@ -110,7 +116,15 @@ impl Dataplane {
         for (number, ((letters, mailbox), engines)) in parts.enumerate() {
             let (sender, commands) = mpsc::channel(COMMANDS_MAX);
             senders.push((sender, Arc::clone(&mailbox)));
-            let worker = Worker::new(clock, engines, letters, Arc::clone(&mailbox), commands);
+            let load = Load::new(settings.spin_us);
+            let worker = Worker::new(
+                clock,
+                load,
+                engines,
+                letters,
+                Arc::clone(&mailbox),
+                commands,
+            );
             let thread = spawn(format!("dataplane-{number}"), move || worker.run())?;
             workers.push((mailbox, thread));
         }

@@ -75,6 +75,7 @@ impl Worker {
     /// `letters` tells what each letter of the mailbox means.
     pub(super) fn new(
         clock: Clock,
+        load: Load,
         engines: Vec<Engine>,
         letters: Vec<Letter>,
         mailbox: Arc<Mailbox>,
@@ -97,7 +98,7 @@ impl Worker {
             commands,
             next_us: NEVER,
             maintained_us: 0,
-            load: Load::default(),
+            load,
         }
     }
 

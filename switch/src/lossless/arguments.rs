@@ -13,6 +13,7 @@ use super::priority::{PRIORITIES, PrioritySet};
 use super::scheduler::SchedulerKind;
 use super::watchdog::WatchdogSettings;
 use crate::ports::{BitRate, Duration};
+use crate::whole_number::whole_number;
 
 /// Rate and delay of a link about which nothing is said.
 const LINK_RATE: &str = "1gbit";
@@ -48,7 +49,7 @@ pub struct LosslessArguments {
     response_time: Option<Duration>,
 
     /// Longest frame on any link, bytes without check sequence [default: 1518]
-    #[arg(long, value_name = "BYTES", requires = "lossless", value_parser = clap::value_parser!(u32).range(64..=16_384))]
+    #[arg(long, value_name = "BYTES", requires = "lossless", value_parser = whole_number(64..=16_384u32))]
     frame_max: Option<u32>,
 
     /// Thresholds of each port and lossless priority, bytes: xoff, xon, headroom; those not
@@ -72,7 +73,7 @@ pub struct LosslessArguments {
     pause_frames: PauseText,
 
     /// Length of a pause in quanta of 512 bit times; it is refreshed after half of it
-    #[arg(long, value_name = "N", requires = "lossless", default_value_t = u16::MAX, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", requires = "lossless", default_value_t = u16::MAX, value_parser = whole_number(1..=u16::MAX))]
     pause_quanta: u16,
 
     /// What is done about a queue that is paused for too long: detect=TIME, action=drop|forward,
@@ -87,7 +88,7 @@ pub struct LosslessArguments {
 
     /// Mark frames that leave so many packets behind in their queue: ECN CE where the sender
     /// knows ECN, flag CE of worms
-    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "PACKETS", value_parser = whole_number(1..=u32::MAX))]
     ecn_threshold: Option<u32>,
 }
 
@@ -488,10 +489,19 @@ mod tests {
                 "is not a number of bytes",
             ),
             ("--lossless --watchdog bark", "`bark` sets no watchdog"),
-            ("--lossless --pause-quanta 0", "0 is not in 1..=65535"),
-            ("--lossless --frame-max 20000", "20000 is not in 64..=16384"),
+            (
+                "--lossless --pause-quanta 0",
+                "it must be a whole number from 1 to 65535",
+            ),
+            (
+                "--lossless --frame-max 20000",
+                "it must be a whole number from 64 to 16384",
+            ),
             ("--scheduler fair", "`fair` is not a scheduler"),
-            ("--ecn-threshold 0", "0 is not in 1..=4294967295"),
+            (
+                "--ecn-threshold 0",
+                "it must be a whole number from 1 to 4294967295",
+            ),
         ] {
             let error = read(arguments).unwrap_err();
             assert!(error.contains(expected), "{arguments}: {error}");

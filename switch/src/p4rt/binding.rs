@@ -15,7 +15,7 @@ use super::schema::{
 };
 use super::translation::TranslationTables;
 use super::types::Types;
-use crate::program::{DigestId, KeyField, MatchKind, Program, TableId};
+use crate::program::{KeyField, MatchKind, Program, TableId};
 
 /// Why a P4Info does not fit a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +78,10 @@ impl Schema {
             insert(&mut schema.value_sets, bound.id, bound, "value set")?;
         }
         for digest in &p4info.digests {
-            let (bound, of_program) = bind_digest(digest, p4info, program)?;
-            schema.digest_ids.insert(of_program, bound.id);
+            let bound = bind_digest(digest, p4info, program)?;
+            let of_program = program.digests_named(&bound.name);
+            let ids = of_program.map(|of_program| (of_program, bound.id));
+            schema.digest_ids.extend(ids);
             insert(&mut schema.digests, bound.id, bound, "digest")?;
         }
         for meta in &p4info.controller_packet_metadata {
@@ -309,33 +311,30 @@ fn bind_action(
     })
 }
 
-fn bind_digest(
-    digest: &info::Digest,
-    p4info: &P4Info,
-    program: &Program,
-) -> Bound<(DigestSchema, DigestId)> {
+fn bind_digest(digest: &info::Digest, p4info: &P4Info, program: &Program) -> Bound<DigestSchema> {
     let (id, name) = identity(digest.preamble.as_ref(), "digest")?;
-    let Some(of_program) = program.digest(name) else {
+    if program.digests_named(name).next().is_none() {
         return misfit(format!("digest `{name}` is not in the program"));
-    };
+    }
     let types = p4info.type_info.clone().unwrap_or_default();
     let spec = digest.type_spec.clone().unwrap_or_default();
     let shape = Shape::of(&spec, &types);
-    let widths = &program.digests()[of_program.index()].fields_bits;
-    if let Ok(shape) = &shape
-        && shape.widths() != *widths
-    {
-        return misfit(format!(
-            "digest `{name}` has fields of {:?} bits, in the program {widths:?}",
-            shape.widths()
-        ));
+    for of_program in program.digests_named(name) {
+        let widths = &program.digests()[of_program.index()].fields_bits;
+        if let Ok(shape) = &shape
+            && shape.widths() != *widths
+        {
+            return misfit(format!(
+                "digest `{name}` has fields of {:?} bits, in the program {widths:?}",
+                shape.widths()
+            ));
+        }
     }
-    let bound = DigestSchema {
+    Ok(DigestSchema {
         id,
         name: name.to_owned(),
         shape,
-    };
-    Ok((bound, of_program))
+    })
 }
 
 fn bind_packet_fields(

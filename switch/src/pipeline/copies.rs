@@ -34,6 +34,7 @@ impl Pipeline {
         self.machine.reset();
         self.return_fields();
         self.machine.truncate = None;
+        self.machine.cut = u64::MAX;
         let field = self.program.intrinsics.instance_type;
         self.machine.set(field, instance_type);
     }
@@ -93,10 +94,9 @@ impl Pipeline {
         if class != 0 {
             self.machine.set_optional(priority, class);
         }
-        let truncate = std::mem::replace(
-            &mut self.machine.truncate,
-            (cut != 0).then_some(u64::from(cut)),
-        );
+        let truncate = self.machine.truncate.take();
+        let cut = if cut == 0 { u64::MAX } else { cut.into() };
+        let cut = std::mem::replace(&mut self.machine.cut, cut);
         // The packet that is cloned is not done with its control: no copy runs before it.
         let pass = Pass {
             clone_depth: pass.clone_depth + 1,
@@ -104,7 +104,7 @@ impl Pipeline {
             ..pass
         };
         self.copy_to(packet, &replicas, pass, sink);
-        self.machine.truncate = truncate;
+        (self.machine.truncate, self.machine.cut) = (truncate, cut);
         if let Some(before) = before {
             self.machine.set_optional(priority, before);
         }

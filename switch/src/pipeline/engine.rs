@@ -118,6 +118,12 @@ impl Pipeline {
             None => self.interpret_deparser(packet),
         }
         self.frame.extend_from_slice(&packet[self.machine.cursor..]);
+        let cut = usize::try_from(self.machine.cut).unwrap_or(usize::MAX);
+        self.frame.truncate(cut);
+    }
+
+    /// Cuts the frame as the program wants it sent.
+    pub(super) fn truncate_frame(&mut self) {
         if let Some(bytes) = self.machine.truncate {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
             self.frame.truncate(bytes);

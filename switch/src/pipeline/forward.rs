@@ -69,6 +69,7 @@ impl Pipeline {
         machine.reset();
         machine.now_us = now_us;
         machine.truncate = None;
+        machine.cut = u64::MAX;
         machine.ingress_bytes = packet.len() as u64;
         let intrinsics = &self.program.intrinsics;
         machine.set(intrinsics.ingress_port, u64::from(port.0));
@@ -246,11 +247,13 @@ impl Pipeline {
             }
             let machine = &self.machine;
             let (cursor, length) = (machine.cursor, machine.length);
-            let (ingress_bytes, truncate) = (machine.ingress_bytes, machine.truncate);
+            let (truncate, cut) = (machine.truncate, machine.cut);
+            let ingress_bytes = machine.ingress_bytes;
             self.pass_through(packet, port, priority, pass, sink);
             let machine = &mut self.machine;
             (machine.cursor, machine.length) = (cursor, length);
-            (machine.ingress_bytes, machine.truncate) = (ingress_bytes, truncate);
+            (machine.truncate, machine.cut) = (truncate, cut);
+            machine.ingress_bytes = ingress_bytes;
             if !last {
                 self.restore_after_egress();
             }
@@ -315,6 +318,7 @@ impl Pipeline {
     /// [`Queued::length_bytes`] of the packet in the machine.
     fn length_bytes(&self) -> u32 {
         let cut = self.machine.truncate.unwrap_or(u64::MAX);
+        let cut = cut.min(self.machine.cut);
         u32::try_from(self.machine.length.min(cut)).unwrap_or(u32::MAX)
     }
 
@@ -409,6 +413,7 @@ impl Pipeline {
         if let Some(list) = self.machine.marks.recirculate {
             return self.recirculate(list, pass, sink);
         }
+        self.truncate_frame();
         let statistics = &mut self.machine.statistics;
         statistics.transmitted = statistics.transmitted.wrapping_add(1);
         self.machine.record(|| TraceEvent::Transmitted {

@@ -60,7 +60,11 @@ pub(super) struct Machine {
     /// What BMv2 calls the packet length register: follows header changes.
     pub(super) length: u64,
     /// Bytes the packet is cut to when it is sent.
+    /// Bytes that the program leaves of the packet when it is sent. As in BMv2, copies and the
+    /// next pass of a packet that comes again are whole.
     pub(super) truncate: Option<u64>,
+    /// Bytes that a clone session leaves of the packet, whatever becomes of it.
+    pub(super) cut: u64,
     pub(super) marks: Marks,
     pub(super) now_us: u64,
     pub(super) loops: u32,
@@ -104,6 +108,7 @@ impl Machine {
             ingress_bytes: 0,
             length: 0,
             truncate: None,
+            cut: u64::MAX,
             marks: Marks::default(),
             now_us: 0,
             loops: 0,

@@ -30,6 +30,7 @@ pub(super) struct Body {
     pub(super) ingress_bytes: u64,
     pub(super) length: u64,
     pub(super) truncate: Option<u64>,
+    pub(super) cut: u64,
     /// Which traces want to see it.
     pub(super) trace: Mark,
 }
@@ -48,6 +49,7 @@ impl Queued {
     /// Bytes it will have when sent, if egress changes no header.
     pub fn length_bytes(&self) -> u32 {
         let length = self.body.truncate.unwrap_or(u64::MAX).min(self.body.length);
+        let length = length.min(self.body.cut);
         u32::try_from(length).unwrap_or(u32::MAX)
     }
 
@@ -106,6 +108,7 @@ impl Body {
         self.ingress_bytes = machine.ingress_bytes;
         self.length = machine.length;
         self.truncate = machine.truncate;
+        self.cut = machine.cut;
     }
 
     /// Puts the header vector into the machine.
@@ -115,5 +118,6 @@ impl Body {
         machine.ingress_bytes = self.ingress_bytes;
         machine.length = self.length;
         machine.truncate = self.truncate;
+        machine.cut = self.cut;
     }
 }

@@ -21,7 +21,8 @@ pub(super) struct Group {
     members: Vec<GroupMember>,
     max_size: u32,
     mode: SelectionMode,
-    /// Members whose port is not down.
+    /// Members whose port is not down, by id: BMv2 counts through them so, whatever the order
+    /// in which they joined.
     live: Vec<u32>,
     /// The weights of `live` added up to each; empty where all weigh 1.
     ends: Vec<u64>,
@@ -50,7 +51,8 @@ impl Group {
             let port = member.watch_port;
             port.is_none_or(|port| !down.contains(&port))
         };
-        let live: Vec<&GroupMember> = self.members.iter().filter(is_live).collect();
+        let mut live: Vec<&GroupMember> = self.members.iter().filter(is_live).collect();
+        live.sort_by_key(|member| member.member);
         self.live = live.iter().map(|member| member.member).collect();
         self.ends.clear();
         if live.iter().any(|member| member.weight != 1) {
@@ -425,6 +427,13 @@ mod tests {
         let heavy = self::group(&[(1, i32::MAX as u32, None), (2, 1, None)], &none);
         assert_eq!(heavy.choose(i32::MAX as u64), Some(2));
         assert_eq!(heavy.choose(i32::MAX as u64 - 1), Some(1));
+    }
+
+    #[test]
+    fn members_are_chosen_in_the_order_of_their_ids() {
+        let none = BTreeSet::new();
+        let joined_late = group(&[(7, 1, None), (5, 2, None)], &none);
+        assert_eq!(chosen(&joined_late, 0..3), [5, 5, 7]);
     }
 
     #[test]

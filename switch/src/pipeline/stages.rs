@@ -301,7 +301,11 @@ pub(super) fn look_up<'t>(
             let colour = state
                 .default_meter
                 .execute(unit, machine.ingress_bytes, machine.now_us);
-            machine.words[slot as usize] = colour as u64 & ones(width);
+            // v1model meters only what matches an entry; P4Runtime can give the default entry
+            // a meter of its own.
+            if state.default_meter.rates().is_some() {
+                machine.words[slot as usize] = colour as u64 & ones(width);
+            }
         }
     }
     Found {

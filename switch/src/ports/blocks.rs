@@ -11,7 +11,7 @@ use std::io;
 use std::mem::offset_of;
 use std::os::fd::OwnedFd;
 
-use super::map::Map;
+use super::map::{Map, is_filled};
 use super::received::{Received, half, word};
 use super::socket;
 
@@ -64,7 +64,8 @@ impl Blocks {
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        socket::set_up_ring(socket, libc::tpacket_versions::TPACKET_V3, &request)?;
+        let version = libc::tpacket_versions::TPACKET_V3;
+        socket::set_up_ring(socket, libc::PACKET_RX_RING, version, &request)?;
         Ok(Self {
             map: Map::new(socket, blocks * block_bytes)?,
             block_bytes,
@@ -82,7 +83,7 @@ impl Blocks {
 
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
-        self.remaining > 0 || self.map.is_ours(self.next * self.block_bytes + STATUS)
+        self.remaining > 0 || is_filled(self.map.status(self.next * self.block_bytes + STATUS))
     }
 
     /// Takes the oldest frame, `None` if it is too long; `false` if there is none.
@@ -93,7 +94,7 @@ impl Blocks {
         }
         let base = self.next * self.block_bytes;
         let (offset, limit) = (base + self.offset, self.block_bytes - self.offset);
-        let Some((_, bytes)) = self.map.piece(base + STATUS, offset, limit) else {
+        let Some((_, bytes)) = (self.map).piece(base + STATUS, offset, limit, is_filled) else {
             return false;
         };
         let variant = offset_of!(libc::tpacket3_hdr, hv1);
@@ -124,7 +125,8 @@ impl Blocks {
     /// Opens the block whose turn it is; `false` if the kernel still has it.
     fn open_block(&mut self) -> bool {
         let base = self.next * self.block_bytes;
-        let Some((_, bytes)) = self.map.piece(base + STATUS, base, self.block_bytes) else {
+        let Some((_, bytes)) = (self.map).piece(base + STATUS, base, self.block_bytes, is_filled)
+        else {
             return false;
         };
         self.remaining = word(bytes, PACKETS);
@@ -137,7 +139,8 @@ impl Blocks {
     }
 
     fn close_block(&mut self) {
-        self.map.release(self.next * self.block_bytes + STATUS);
+        let status = self.next * self.block_bytes + STATUS;
+        self.map.give(status, libc::TP_STATUS_KERNEL);
         self.next = if self.next + 1 == self.blocks {
             0
         } else {

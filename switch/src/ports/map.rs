@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The mapped memory of a ring.
 ///
-/// It is cut into pieces, each with a status word that says whose it is: a piece is ours
-/// while its word has `TP_STATUS_USER` set, else the kernel writes to it.
+/// It is cut into pieces, each with a status word that says whose it is. What the words
+/// mean depends on the direction: of a piece that receives, the kernel does not touch the
+/// bytes while `TP_STATUS_USER` is set; of one that sends, while `TP_STATUS_SENDING` is not,
+/// except in a call of `send` on the socket.
 #[derive(Debug)]
 pub(super) struct Map {
     start: NonNull<u8>,
@@ -39,48 +41,53 @@ impl Map {
         Ok(Self { start, bytes })
     }
 
-    /// The status word at `offset`, a multiple of 4.
-    fn status(&self, offset: usize) -> &AtomicU32 {
+    /// What the status word at `offset`, a multiple of 4, says.
+    #[inline]
+    pub(super) fn status(&self, offset: usize) -> u32 {
+        self.word(offset).load(Ordering::Acquire)
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
         assert!(offset.is_multiple_of(4) && offset + 4 <= self.bytes);
         // SAFETY: inside the mapping and aligned (asserted; a mapping starts at a page);
         // both sides access it atomically only.
         unsafe { &*self.start.as_ptr().add(offset).cast::<AtomicU32>() }
     }
 
-    /// Whether the piece whose status word is at `offset` is ours.
-    #[inline]
-    pub(super) fn is_ours(&self, offset: usize) -> bool {
-        self.status(offset).load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0
-    }
-
     /// The `length` bytes at `offset` of a piece whose status word is at `status_offset`,
-    /// and that word; `None` if the piece is not ours.
+    /// and that word; `None` if by the word the piece is not ours.
     #[inline]
     pub(super) fn piece(
         &mut self,
         status_offset: usize,
         offset: usize,
         length: usize,
+        is_ours: impl FnOnce(u32) -> bool,
     ) -> Option<(u32, &mut [u8])> {
         assert!(offset <= self.bytes && length <= self.bytes - offset);
-        let status = self.status(status_offset).load(Ordering::Acquire);
-        if status & libc::TP_STATUS_USER == 0 {
+        let status = self.status(status_offset);
+        if !is_ours(status) {
             return None;
         }
-        // SAFETY: inside the mapping (asserted) and, with TP_STATUS_USER set, ours until
-        // the status goes back to the kernel, for which `release` needs the borrow to end.
+        // SAFETY: inside the mapping (asserted) and by its status ours, until the kernel is
+        // given it, for which `give` needs the borrow to end.
         // Callers ask for bytes of the piece that the word speaks of.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(offset), length) };
         Some((status, bytes))
     }
 
-    /// Gives a piece back to the kernel.
+    /// Gives a piece to the kernel, with what it is to do with it.
     #[inline]
-    pub(super) fn release(&mut self, status_offset: usize) {
-        self.status(status_offset)
-            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
+    pub(super) fn give(&mut self, status_offset: usize, status: u32) {
+        self.word(status_offset).store(status, Ordering::Release);
     }
+}
+
+/// Whether the kernel has filled a piece that receives.
+#[inline]
+pub(super) fn is_filled(status: u32) -> bool {
+    status & libc::TP_STATUS_USER != 0
 }
 
 impl Drop for Map {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use super::blocks::Blocks;
 use super::interface::{Interface, InterfaceError};
+use super::layout::{Layout, slot_bytes_for};
 use super::slots::Slots;
 use super::socket;
 
@@ -15,10 +16,9 @@ pub const RING_FRAMES_MIN: usize = 16;
 /// See [`RING_FRAMES_MIN`].
 pub const RING_FRAMES_MAX: usize = 65_536;
 
-/// Slot that holds any frame of an Ethernet with the usual MTU of 1500 bytes.
-const SLOT_BYTES_SMALL: usize = 2_048;
-/// Slot for larger MTUs: the pipeline takes no longer packets.
-const SLOT_BYTES_LARGE: usize = 16_384;
+/// What a slot has room for beside the payload of a frame: the ring's header, the Ethernet
+/// header and VLAN tags.
+const SLOT_EXTRA_BYTES: usize = 256;
 /// Most memory of one ring; larger slots mean fewer of them.
 const RING_BYTES_MAX: usize = 1 << 27;
 
@@ -78,7 +78,6 @@ pub struct ReceiveRing {
     mtu: usize,
     slot_bytes: usize,
     counts: ReceiveCounts,
-    too_long_seen: u64,
 }
 
 #[derive(Debug)]
@@ -87,13 +86,9 @@ enum Ring {
     Blocks(Blocks),
 }
 
-/// Slot with room for the ring's header, the Ethernet header and a VLAN tag.
-fn slot_bytes_for(mtu: usize) -> usize {
-    if mtu <= SLOT_BYTES_SMALL - 256 {
-        SLOT_BYTES_SMALL
-    } else {
-        SLOT_BYTES_LARGE
-    }
+/// Slot for frames with a payload of `mtu` bytes.
+fn slot_bytes_of(mtu: usize) -> usize {
+    slot_bytes_for(mtu.saturating_add(SLOT_EXTRA_BYTES))
 }
 
 impl ReceiveRing {
@@ -120,12 +115,14 @@ impl ReceiveRing {
         };
         let socket = socket::open().map_err(failed("opening a packet socket"))?;
         let mtu = socket::mtu(&socket, interface).map_err(failed("asking for the MTU"))?;
-        let slot_bytes = slot_bytes_for(mtu);
-        let bytes = frames.clamp(RING_FRAMES_MIN, RING_FRAMES_MAX) * slot_bytes;
-        let bytes = bytes.min(RING_BYTES_MAX);
+        let slot_bytes = slot_bytes_of(mtu);
+        let frames = frames.clamp(RING_FRAMES_MIN, RING_FRAMES_MAX);
+        let layout = Layout::new(frames, slot_bytes, RING_BYTES_MAX);
         let ring = match mode {
-            ReceiveMode::Slots => Slots::open(&socket, bytes, slot_bytes).map(Ring::Slots),
-            ReceiveMode::Blocks => Blocks::open(&socket, bytes, slot_bytes).map(Ring::Blocks),
+            ReceiveMode::Slots => Slots::open(&socket, layout).map(Ring::Slots),
+            ReceiveMode::Blocks => {
+                Blocks::open(&socket, layout.bytes(), slot_bytes).map(Ring::Blocks)
+            }
         };
         let ring = ring.map_err(failed("setting up the receive ring"))?;
         let ignore = libc::PACKET_IGNORE_OUTGOING;
@@ -140,7 +137,6 @@ impl ReceiveRing {
             mtu,
             slot_bytes,
             counts: ReceiveCounts::default(),
-            too_long_seen: 0,
         })
     }
 
@@ -208,14 +204,10 @@ impl ReceiveRing {
         }
     }
 
-    /// Whether frames have been too long for the ring since this was last asked, and a
-    /// ring opened anew would have room for them: the MTU has been raised.
-    pub fn is_outgrown(&mut self, interface: &Interface) -> bool {
-        if self.counts.too_long == self.too_long_seen {
-            return false;
-        }
-        self.too_long_seen = self.counts.too_long;
-        socket::mtu(&self.socket, interface).is_ok_and(|mtu| slot_bytes_for(mtu) > self.slot_bytes)
+    /// Whether the MTU has been raised since this was opened: longer frames may come, and
+    /// may be sent, than there is room for.
+    pub fn is_outgrown(&self, interface: &Interface) -> bool {
+        socket::mtu(&self.socket, interface).is_ok_and(|mtu| mtu > self.mtu)
     }
 
     /// Whether a frame waits.
@@ -236,7 +228,6 @@ impl ReceiveRing {
     /// Goes on counting where another ring of the same port ended.
     pub fn carry_counts(&mut self, counts: ReceiveCounts) {
         self.counts = counts;
-        self.too_long_seen = counts.too_long;
     }
 
     /// Counts so far; asks the kernel for the frames that found no room.

@@ -5,40 +5,29 @@ use std::io;
 use std::mem::offset_of;
 use std::os::fd::OwnedFd;
 
-use super::map::Map;
+use super::layout::Layout;
+use super::map::{Map, is_filled};
 use super::received::{Received, half, word};
 use super::socket;
-
-/// Memory the kernel allocates at once.
-const BLOCK_BYTES: usize = 65_536;
 
 /// The ring of a socket.
 #[derive(Debug)]
 pub(super) struct Slots {
     map: Map,
-    slot_bytes: usize,
-    slots: usize,
+    layout: Layout,
     next: usize,
     /// Frames that wait and have been looked at, the oldest first: whether they were taken.
     looked: VecDeque<bool>,
 }
 
 impl Slots {
-    /// A ring of about `bytes` in slots of `slot_bytes`, for a socket that is not bound.
-    pub(super) fn open(socket: &OwnedFd, bytes: usize, slot_bytes: usize) -> io::Result<Self> {
-        let blocks = bytes.div_ceil(BLOCK_BYTES);
-        let slots = blocks * (BLOCK_BYTES / slot_bytes);
-        let request = libc::tpacket_req {
-            tp_block_size: BLOCK_BYTES as u32,
-            tp_block_nr: blocks as u32,
-            tp_frame_size: slot_bytes as u32,
-            tp_frame_nr: slots as u32,
-        };
-        socket::set_up_ring(socket, libc::tpacket_versions::TPACKET_V2, &request)?;
+    /// A ring for a socket that is not bound.
+    pub(super) fn open(socket: &OwnedFd, layout: Layout) -> io::Result<Self> {
+        let version = libc::tpacket_versions::TPACKET_V2;
+        socket::set_up_ring(socket, libc::PACKET_RX_RING, version, &layout.request())?;
         Ok(Self {
-            map: Map::new(socket, blocks * BLOCK_BYTES)?,
-            slot_bytes,
-            slots,
+            map: Map::new(socket, layout.bytes())?,
+            layout,
             next: 0,
             looked: VecDeque::new(),
         })
@@ -46,12 +35,12 @@ impl Slots {
 
     /// Slots of the ring.
     pub(super) fn len(&self) -> usize {
-        self.slots
+        self.layout.slots
     }
 
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
-        self.map.is_ours(self.next * self.slot_bytes)
+        is_filled(self.map.status(self.layout.offset(self.next)))
     }
 
     /// Whether the oldest frame was taken when it was looked at.
@@ -62,9 +51,11 @@ impl Slots {
 
     /// Shows each frame that waits, once, as it came.
     pub(super) fn look_ahead(&mut self, mut take: impl FnMut(&[u8]) -> bool) {
-        while self.looked.len() < self.slots {
-            let offset = (self.next + self.looked.len()) % self.slots * self.slot_bytes;
-            let Some((_, bytes)) = self.map.piece(offset, offset, self.slot_bytes) else {
+        while self.looked.len() < self.layout.slots {
+            let offset = (self.layout).offset(self.layout.after(self.next, self.looked.len()));
+            let Some((_, bytes)) =
+                (self.map).piece(offset, offset, self.layout.slot_bytes, is_filled)
+            else {
                 return;
             };
             let length = word(bytes, offset_of!(libc::tpacket2_hdr, tp_len)) as usize;
@@ -80,9 +71,11 @@ impl Slots {
     /// none.
     #[inline]
     pub(super) fn receive(&mut self, take: impl FnOnce(Option<&[u8]>)) -> bool {
-        let offset = self.next * self.slot_bytes;
+        let offset = self.layout.offset(self.next);
         // The status is the first word of the header.
-        let Some((status, bytes)) = self.map.piece(offset, offset, self.slot_bytes) else {
+        let Some((status, bytes)) =
+            (self.map).piece(offset, offset, self.layout.slot_bytes, is_filled)
+        else {
             return false;
         };
         self.looked.pop_front();
@@ -95,12 +88,8 @@ impl Slots {
             tpid: half(bytes, offset_of!(libc::tpacket2_hdr, tp_vlan_tpid)),
         };
         take(received.repair(bytes));
-        self.map.release(offset);
-        self.next = if self.next + 1 == self.slots {
-            0
-        } else {
-            self.next + 1
-        };
+        self.map.give(offset, libc::TP_STATUS_KERNEL);
+        self.next = self.layout.after(self.next, 1);
         true
     }
 }

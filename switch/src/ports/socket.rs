@@ -128,17 +128,18 @@ pub(super) fn set_promiscuous(socket: &OwnedFd, interface: &Interface) -> io::Re
     )
 }
 
-/// Sets up a receive ring of a version of TPACKET, its frames behind a virtio header.
-/// `request` is the structure of that version.
+/// Sets up a ring (`PACKET_RX_RING`, `PACKET_TX_RING`) of a version of TPACKET, its frames
+/// behind a virtio header. `request` is the structure of that version.
 pub(super) fn set_up_ring<T: Copy>(
     socket: &OwnedFd,
+    ring: i32,
     version: libc::tpacket_versions,
     request: &T,
 ) -> io::Result<()> {
     let option = |name, value: i32| set_option(socket, libc::SOL_PACKET, name, &value);
     option(libc::PACKET_VERSION, version as i32)?;
     option(libc::PACKET_VNET_HDR, 1)?;
-    set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)
+    set_option(socket, libc::SOL_PACKET, ring, request)
 }
 
 fn check(result: i32) -> io::Result<()> {

@@ -1,14 +1,19 @@
-//! Sending: frames collected and handed to the kernel many at a time (`sendmmsg`).
+//! Sending: frames collected in a ring shared with the kernel (`PACKET_TX_RING`) and sent
+//! many at a time.
 //!
 //! Frames go through the interface's queueing discipline, so a rate set with `tc` holds
 //! for the switch as it does for BMv2.
 
 use std::io;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::interface::{Interface, InterfaceError};
-use super::socket;
+use super::sending::SendSlots;
+use super::{socket, vlan};
+use crate::pipeline::limits::PACKET_BYTES_MAX;
+
+/// Bytes of an Ethernet header, the shortest frame.
+const ETHERNET_BYTES: usize = 14;
 
 /// Frames collected for one system call.
 pub const BATCH_FRAMES_MAX: usize = 64;
@@ -20,7 +25,7 @@ pub struct TransmitCounts {
     pub frames: u64,
     /// Bytes of those frames.
     pub bytes: u64,
-    /// Frames the kernel refused: longer than the MTU allows, or shorter than a header.
+    /// Frames longer than the MTU allows, or shorter than a header.
     pub bad_length: u64,
     /// Frames for an interface that is down or gone.
     pub interface_down: u64,
@@ -45,21 +50,14 @@ pub enum Flushed {
 #[derive(Debug)]
 pub struct TransmitQueue {
     socket: OwnedFd,
-    /// Frames `first..filled` are to be sent.
-    frames: Vec<Vec<u8>>,
-    first: usize,
-    filled: usize,
-    vectors: Vec<libc::iovec>,
-    messages: Vec<libc::mmsghdr>,
+    slots: SendSlots,
+    /// Longest frame without a VLAN tag.
+    frame_bytes_max: usize,
     counts: TransmitCounts,
 }
 
-// SAFETY: the pointers in `vectors` and `messages` are written and used within one call
-// of `send` only and mean nothing outside it.
-unsafe impl Send for TransmitQueue {}
-
 impl TransmitQueue {
-    /// Opens the interface for sending.
+    /// Opens the interface for sending frames of the MTU it has now.
     pub fn open(interface: &Interface) -> Result<Self, InterfaceError> {
         let failed = |step| {
             move |error| InterfaceError::Open {
@@ -69,17 +67,16 @@ impl TransmitQueue {
             }
         };
         let socket = socket::open().map_err(failed("opening a packet socket"))?;
+        let mtu = socket::mtu(&socket, interface).map_err(failed("asking for the MTU"))?;
+        let frame_bytes_max = mtu.saturating_add(ETHERNET_BYTES).min(PACKET_BYTES_MAX);
+        let slots = SendSlots::open(&socket, frame_bytes_max + vlan::TAG_BYTES)
+            .map_err(failed("setting up the transmit ring"))?;
         socket::bind(&socket, interface, socket::NO_PROTOCOL)
             .map_err(failed("binding the sending socket"))?;
-        // SAFETY: all zeros is a valid value of these plain structures.
-        let (vector, message) = unsafe { (mem::zeroed(), mem::zeroed()) };
         Ok(Self {
             socket,
-            frames: vec![Vec::new(); BATCH_FRAMES_MAX],
-            first: 0,
-            filled: 0,
-            vectors: vec![vector; BATCH_FRAMES_MAX],
-            messages: vec![message; BATCH_FRAMES_MAX],
+            slots,
+            frame_bytes_max,
             counts: TransmitCounts::default(),
         })
     }
@@ -91,80 +88,97 @@ impl TransmitQueue {
         socket::set_option(&self.socket, libc::SOL_PACKET, bypass, &1i32)
     }
 
-    /// There is no room for another frame before a [`flush`](Self::flush).
+    /// There is no room for another frame before a [`flush`](Self::flush), or before the
+    /// interface has sent what it was given.
+    #[inline]
     pub fn is_full(&self) -> bool {
-        self.filled == BATCH_FRAMES_MAX
+        self.slots.waiting() >= BATCH_FRAMES_MAX || !self.slots.has_room()
     }
 
     /// No frame waits to be sent.
     pub fn is_empty(&self) -> bool {
-        self.first == self.filled
+        self.slots.waiting() == 0
     }
 
     /// Frames that wait to be sent.
     pub fn waiting(&self) -> usize {
-        self.filled - self.first
+        self.slots.waiting()
     }
 
-    /// Collects a frame; `false` if there is no room.
+    /// There is something to wait for: frames that wait, or the interface has not sent
+    /// enough of what it was given for another one.
+    pub fn is_stuck(&self) -> bool {
+        !self.is_empty() || self.is_full()
+    }
+
+    /// Collects a frame; `false` if there is no room. One whose length the interface does
+    /// not take is dropped and counted.
+    #[inline]
     pub fn push(&mut self, frame: &[u8]) -> bool {
         if self.is_full() {
             return false;
         }
-        let room = &mut self.frames[self.filled];
-        room.clear();
-        room.extend_from_slice(frame);
-        self.filled += 1;
-        true
+        !self.has_length_of_frame(frame) || self.slots.push(frame)
     }
 
-    /// Puts a frame in front of all that have been collected; `false` if there is no room.
+    /// Puts a frame in front of all that have been collected, be they a whole batch; `false`
+    /// if there is no room.
     pub fn push_first(&mut self, frame: &[u8]) -> bool {
-        if !self.push(frame) {
+        if !self.slots.has_room() {
             return false;
         }
-        self.frames[self.first..self.filled].rotate_right(1);
-        true
+        !self.has_length_of_frame(frame) || self.slots.push_first(frame)
+    }
+
+    /// Whether the interface takes a frame of this length; counts it if not.
+    #[inline]
+    fn has_length_of_frame(&mut self, frame: &[u8]) -> bool {
+        let tag_bytes = if vlan::is_tagged(frame) {
+            vlan::TAG_BYTES
+        } else {
+            0
+        };
+        let fits = (ETHERNET_BYTES..=self.frame_bytes_max + tag_bytes).contains(&frame.len());
+        if !fits {
+            self.counts.bad_length += 1;
+        }
+        fits
     }
 
     /// Sends what has been collected, as far as the kernel takes it. A frame that it
     /// refuses for good is dropped and counted.
     pub fn flush(&mut self) -> Flushed {
-        while self.first < self.filled {
-            match self.send() {
-                Ok(sent) => {
-                    for frame in &self.frames[self.first..self.first + sent] {
-                        self.counts.bytes += frame.len() as u64;
-                    }
-                    self.counts.frames += sent as u64;
-                    self.first += sent;
+        while !self.is_empty() {
+            let (taken, error) = self.slots.send(&self.socket);
+            self.counts.frames += taken.frames as u64;
+            self.counts.bytes += taken.bytes;
+            match error.and_then(|error| error.raw_os_error()) {
+                Some(libc::EINTR) => {}
+                Some(libc::EAGAIN) => {
+                    self.counts.retried += 1;
+                    return Flushed::WaitWritable;
                 }
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EINTR) => {}
-                    Some(libc::EAGAIN) => {
-                        self.counts.retried += 1;
-                        return self.keep_rest(Flushed::WaitWritable);
-                    }
-                    Some(libc::ENOBUFS | libc::ENOMEM) => {
-                        self.counts.retried += 1;
-                        return self.keep_rest(Flushed::WaitTime);
-                    }
-                    Some(libc::EMSGSIZE | libc::EINVAL) => {
-                        self.counts.bad_length += 1;
-                        self.first += 1;
-                    }
-                    Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
-                        self.counts.interface_down += (self.filled - self.first) as u64;
-                        self.first = self.filled;
-                    }
-                    _ => {
-                        self.counts.failed += 1;
-                        self.first += 1;
-                    }
-                },
+                Some(libc::ENOBUFS | libc::ENOMEM) => {
+                    self.counts.retried += 1;
+                    return Flushed::WaitTime;
+                }
+                Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
+                    self.counts.interface_down += self.slots.waiting() as u64;
+                    self.slots.clear();
+                }
+                None if taken.frames > 0 => {}
+                _ if self.is_empty() => {}
+                _ => {
+                    self.counts.failed += 1;
+                    self.slots.drop_first();
+                }
             }
         }
-        self.keep_rest(Flushed::Empty)
+        if self.slots.has_room() {
+            Flushed::Empty
+        } else {
+            Flushed::WaitTime
+        }
     }
 
     /// Takes the error the kernel has kept for the socket.
@@ -175,43 +189,6 @@ impl TransmitQueue {
     /// Counts so far.
     pub fn counts(&self) -> TransmitCounts {
         self.counts
-    }
-
-    /// Moves what is left to the front, so that there is room behind it.
-    fn keep_rest(&mut self, flushed: Flushed) -> Flushed {
-        self.frames[..self.filled].rotate_left(self.first);
-        self.filled -= self.first;
-        self.first = 0;
-        flushed
-    }
-
-    /// One system call; gives the number of frames taken, at least one.
-    fn send(&mut self) -> io::Result<usize> {
-        let waiting = &mut self.frames[self.first..self.filled];
-        let count = waiting.len();
-        for (index, frame) in waiting.iter_mut().enumerate() {
-            self.vectors[index] = libc::iovec {
-                iov_base: frame.as_mut_ptr().cast(),
-                iov_len: frame.len(),
-            };
-            let header = &mut self.messages[index].msg_hdr;
-            header.msg_iov = &raw mut self.vectors[index];
-            header.msg_iovlen = 1;
-        }
-        // SAFETY: `count` messages are set up, each with one vector to a frame's bytes;
-        // all of it outlives the call, and the kernel only reads what they point to.
-        let sent = unsafe {
-            libc::sendmmsg(
-                self.socket.as_raw_fd(),
-                self.messages.as_mut_ptr(),
-                count as u32,
-                libc::MSG_DONTWAIT,
-            )
-        };
-        if sent <= 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(sent as usize)
     }
 }
 

@@ -9,6 +9,12 @@ pub const TAG_BYTES: usize = 4;
 /// Bytes of the two MAC addresses, which the tag follows.
 const ADDRESSES_BYTES: usize = 12;
 
+/// Whether a frame has a customer tag, beside which its payload may be as long as without.
+#[inline]
+pub fn is_tagged(frame: &[u8]) -> bool {
+    frame.get(ADDRESSES_BYTES..ADDRESSES_BYTES + 2) == Some(&TPID_CUSTOMER.to_be_bytes())
+}
+
 /// Puts a tag back behind the addresses. `buffer` is the frame with [`TAG_BYTES`] free in
 /// front of it; afterwards the whole of it is the frame. A frame too short for its
 /// addresses is left alone and gives `false`.

@@ -205,9 +205,12 @@ impl Program {
         position(&self.value_sets, |set| set.name == name).map(ValueSetId::from_index)
     }
 
-    /// The digest with a name.
-    pub fn digest(&self, name: &str) -> Option<DigestId> {
-        position(&self.digests, |digest| digest.name == name).map(DigestId::from_index)
+    /// The digests with a name: p4c makes one for each call of `digest`, and those of one
+    /// struct have one name, and are one digest of the P4Info.
+    pub fn digests_named<'p>(&'p self, name: &'p str) -> impl Iterator<Item = DigestId> + 'p {
+        let digests = self.digests.iter().enumerate();
+        let named = digests.filter(move |(_, digest)| digest.name == name);
+        named.map(|(index, _)| DigestId::from_index(index))
     }
 
     /// The condition whose code begins there: its node and the word with its result.

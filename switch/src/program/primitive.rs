@@ -135,7 +135,12 @@ impl Objects<'_> {
                 assembler.emit(Op::Pop { stack, count });
                 Ok(())
             }
-            ("mark_to_drop", [_]) | ("drop", []) => self.mark_to_drop(assembler, node),
+            ("mark_to_drop", [header]) => {
+                let header = header.member("value")?;
+                scope.layout.header(&header)?;
+                self.mark_to_drop(assembler, node, header.string()?)
+            }
+            ("drop", []) => self.mark_to_drop(assembler, node, "standard_metadata"),
             ("clone_ingress_pkt_to_egress" | "clone_egress_pkt_to_egress", [session, list]) => {
                 let session = assembler.word(&scope.data(session)?, session)?;
                 let list = assembler.word(&scope.data(list)?, list)?;
@@ -403,17 +408,17 @@ impl Objects<'_> {
         Ok(())
     }
 
+    /// Of the header that it is given: an action with a parameter of type standard_metadata_t
+    /// works on a copy.
     fn mark_to_drop(
         &self,
         assembler: &mut Assembler<'_>,
         node: &Node<'_>,
+        header: &str,
     ) -> Result<(), ProgramError> {
-        let Some(field) = self
-            .scope
-            .layout
-            .intrinsic("standard_metadata", "egress_spec")
-        else {
-            return Err(node.invalid("a program with the field standard_metadata.egress_spec"));
+        let layout = self.scope.layout;
+        let Some(field) = layout.intrinsic(header, "egress_spec") else {
+            return Err(node.invalid("standard metadata, with a field egress_spec"));
         };
         let value = Operand {
             slot: assembler.code.drop_port,
@@ -421,11 +426,11 @@ impl Objects<'_> {
             range: Range::unsigned(64),
         };
         assembler.store(&Assembler::field_target(field), value, node)?;
-        if let Some(field) = self
-            .scope
-            .layout
-            .intrinsic("intrinsic_metadata", "mcast_grp")
-        {
+        let group = match header {
+            "standard_metadata" => layout.intrinsic("intrinsic_metadata", "mcast_grp"),
+            _ => layout.intrinsic(header, "mcast_grp"),
+        };
+        if let Some(field) = group {
             let zero = Data::Constant(Constant::unsigned(0));
             assembler.assign(&Assembler::field_target(field), &zero, node)?;
         }

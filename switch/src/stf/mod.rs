@@ -1,12 +1,15 @@
-//! Runs STF scripts, the packet test format of p4c, against the pure pipeline: entries are
-//! added, packets sent in, and what comes out is compared.
+//! Runs STF scripts, the packet test format of p4c, against the pure pipeline, or against a
+//! switch that is a process of its own: entries are added, packets sent in, and what comes
+//! out is compared.
 //!
 //! The language is that of `tools/stf` and `backends/bmv2/bmv2stf.py` of p4c, with some
 //! commands more; `switch/docs/stf.md` lists them all.
 
 mod clock;
 mod discover;
+mod expectations;
 mod keys;
+mod live;
 mod names;
 mod report;
 mod runner;

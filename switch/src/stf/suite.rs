@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::discover::{Case, Compiler};
+use super::live::{Process, run_live_script};
 use super::runner::{Failure, Passed, run_script};
 use crate::pipeline::PipelineConfig;
 use crate::program::Program;
@@ -51,6 +53,9 @@ pub struct RunOptions {
     pub compiler: Compiler,
     /// Packets are traced.
     pub trace: bool,
+    /// A switch to run the scripts on instead, which takes the options of BMv2's
+    /// `simple_switch`; then `config` and `trace` have no effect.
+    pub switch: Option<PathBuf>,
 }
 
 impl Outcome {
@@ -138,6 +143,16 @@ fn verdict(case: &Case, options: &RunOptions, trace: &mut String) -> Verdict {
         Ok(program) => Arc::new(program),
         Err(error) => return Verdict::Broken(format!("{}: {error}", case.program.display())),
     };
+    if let Some(switch) = &options.switch {
+        let process = match Process::start(switch, &json) {
+            Ok(process) => process,
+            Err(problem) => return Verdict::Broken(problem),
+        };
+        return match run_live_script(process, program, &script) {
+            Ok(passed) => Verdict::Passed(passed),
+            Err(failure) => Verdict::Failed(failure),
+        };
+    }
     let (sink, mut reader) = trace_channel(TRACE_RECORDS_MAX);
     let sink = options.trace.then_some(sink);
     let ended = run_script(program, options.config, &script, sink);

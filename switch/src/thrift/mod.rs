@@ -9,6 +9,7 @@
 
 mod arguments;
 mod arrays;
+mod client;
 mod config;
 mod context;
 mod engine;
@@ -25,8 +26,10 @@ mod target;
 mod value_sets;
 mod wire;
 
+pub use client::{CallError, Client};
 pub use context::{Context, Identity, State, Switch};
 pub use interface::{METHODS, Method, answer};
+pub(crate) use keys::write_key;
 pub use saved_state::{restore, save};
 pub use server::{CONNECTIONS_MAX, ThriftServer};
 pub use wire::{Message, MessageKind, Type, Value, WireError};

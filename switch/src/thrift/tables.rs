@@ -77,18 +77,23 @@ fn write_handle(handle: EntryHandle) -> Value {
 
 /// The entry with a handle.
 fn find(table: &Table<'_>, handle: i64) -> Result<(EntryHandle, TableEntry), Failure> {
-    let bits = handle as i32 as u32;
-    let name = &table.info().name;
-    let found = table
-        .pipeline
-        .entry_with_number(table.id, bits & 0x00ff_ffff);
-    match found {
-        Some((found, entry)) if u32::from(found.generation) == bits >> 24 => {
-            Ok((found, entry.clone()))
-        }
-        Some(_) => Err(TableError::ExpiredHandle
-            .because(format!("the entry {handle} of table {name} is gone"))),
+    let (found, entry) = find_number(table, handle)?;
+    if u32::from(found.generation) != handle as i32 as u32 >> 24 {
+        let name = &table.info().name;
+        let why = format!("the entry {handle} of table {name} is gone");
+        return Err(TableError::ExpiredHandle.because(why));
+    }
+    Ok((found, entry))
+}
+
+/// The entry with the number of a handle, whichever it is now: what BMv2 asks of a handle
+/// where counters, meters and timeouts are concerned, so that the numbers from 0 on will do.
+fn find_number(table: &Table<'_>, handle: i64) -> Result<(EntryHandle, TableEntry), Failure> {
+    let number = handle as i32 as u32 & 0x00ff_ffff;
+    match table.pipeline.entry_with_number(table.id, number) {
+        Some((found, entry)) => Ok((found, entry.clone())),
         None => {
+            let name = &table.info().name;
             Err(TableError::InvalidHandle.because(format!("table {name} has no entry {handle}")))
         }
     }
@@ -398,7 +403,7 @@ pub fn set_timeout(context: &mut Context<'_>, call: &Arguments) -> Outcome {
         let why = format!("entries of table {name} do not age");
         return Err(TableError::AgeingDisabled.because(why));
     }
-    let (_, entry) = find(&table, call.integer(2))?;
+    let (_, entry) = find_number(&table, call.integer(2))?;
     let timeout_ms = u64::try_from(call.integer(3));
     let timeout_ms =
         timeout_ms.map_err(|_| TableError::Error.because("a timeout cannot be below 0"))?;
@@ -432,7 +437,7 @@ fn metered<'a>(context: &'a mut Context<'_>, call: &Arguments) -> Result<Table<'
 /// `bm_mt_read_counter`.
 pub fn read_counter(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let table = counted(context, call)?;
-    let (_, entry) = find(&table, call.integer(2))?;
+    let (_, entry) = find_number(&table, call.integer(2))?;
     let value = table
         .pipeline
         .read_direct_counter(table.id, &entry.key, entry.priority)?;
@@ -442,7 +447,7 @@ pub fn read_counter(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_write_counter`.
 pub fn write_counter(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let table = counted(context, call)?;
-    let (_, entry) = find(&table, call.integer(2))?;
+    let (_, entry) = find_number(&table, call.integer(2))?;
     let value = read_counter_value(call, 3);
     table
         .pipeline
@@ -465,7 +470,7 @@ pub fn reset_counters(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_set_meter_rates`.
 pub fn set_meter(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let table = metered(context, call)?;
-    let (_, entry) = find(&table, call.integer(2))?;
+    let (_, entry) = find_number(&table, call.integer(2))?;
     let rates = read_rates(call.items(3))
         .map_err(|(_, why)| TableError::InvalidMeterOperation.because(why))?;
     table
@@ -477,7 +482,7 @@ pub fn set_meter(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_get_meter_rates`.
 pub fn meter(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let table = metered(context, call)?;
-    let (_, entry) = find(&table, call.integer(2))?;
+    let (_, entry) = find_number(&table, call.integer(2))?;
     let rates = table
         .pipeline
         .direct_meter(table.id, &entry.key, entry.priority)?;

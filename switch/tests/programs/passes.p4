@@ -47,7 +47,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         hdr.h.kept = meta.kept;
         hdr.h.lost = meta.lost;
         hdr.h.passes = hdr.h.passes + 1;
-        if (hdr.h.op == 1) {
+        if (hdr.h.op == 1 || hdr.h.op == 6) {
             hdr.h.length = (bit<16>) standard_metadata.packet_length;
         }
     }
@@ -63,6 +63,11 @@ control egress(inout headers_t hdr, inout metadata_t meta,
             truncate(8);
         } else if (hdr.h.op == 5) {
             recirculate_preserving_field_list(1);
+        } else if (hdr.h.op == 6) {
+            truncate(8);
+            if (hdr.h.passes < 3) {
+                recirculate_preserving_field_list(1);
+            }
         }
     }
 }

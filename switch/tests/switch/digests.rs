@@ -20,30 +20,37 @@ const LEARN: u32 = 0x1700_0001;
 
 /// `externs.p4` with nothing but its digest in the P4Info.
 fn learning() -> ForwardingPipelineConfig {
-    let member = |name: &str, bitwidth| {
+    let json = include_bytes!("../programs/externs.json");
+    one_digest(json, "digest_t", &[("index", 8), ("value", 96)])
+}
+
+/// A program with nothing but one digest in the P4Info, which has these fields.
+fn one_digest(json: &[u8], name: &str, fields: &[(&str, i32)]) -> ForwardingPipelineConfig {
+    let member = |(name, bitwidth): &(&str, i32)| {
+        let bitwidth = *bitwidth;
         let bits = p4_bitstring_like_type_spec::TypeSpec::Bit(P4BitTypeSpec { bitwidth });
         let bits = P4BitstringLikeTypeSpec {
             type_spec: Some(bits),
             ..P4BitstringLikeTypeSpec::default()
         };
         p4_struct_type_spec::Member {
-            name: name.to_owned(),
+            name: (*name).to_owned(),
             type_spec: Some(P4DataTypeSpec {
                 type_spec: Some(p4_data_type_spec::TypeSpec::Bitstring(bits)),
             }),
         }
     };
     let learned = P4StructTypeSpec {
-        members: vec![member("index", 8), member("value", 96)],
+        members: fields.iter().map(member).collect(),
         ..P4StructTypeSpec::default()
     };
     let named = P4NamedType {
-        name: "digest_t".to_owned(),
+        name: name.to_owned(),
     };
     let digest = Digest {
         preamble: Some(Preamble {
             id: LEARN,
-            name: "digest_t".to_owned(),
+            name: name.to_owned(),
             ..Preamble::default()
         }),
         type_spec: Some(P4DataTypeSpec {
@@ -54,12 +61,12 @@ fn learning() -> ForwardingPipelineConfig {
         p4info: Some(P4Info {
             digests: vec![digest],
             type_info: Some(P4TypeInfo {
-                structs: [("digest_t".to_owned(), learned)].into(),
+                structs: [(name.to_owned(), learned)].into(),
                 ..P4TypeInfo::default()
             }),
             ..P4Info::default()
         }),
-        p4_device_config: include_bytes!("../programs/externs.json").to_vec(),
+        p4_device_config: json.to_vec(),
         cookie: None,
     }
 }
@@ -273,4 +280,32 @@ async fn a_digest_of_other_widths_does_not_fit_the_program() {
         "the P4Info does not fit the program: digest `digest_t` has fields of [8] bits, in the \
          program [8, 96]"
     );
+}
+
+/// `digests.p4` calls `digest` with `note_t` in two places, for which p4c makes a list each;
+/// the P4Info has one digest.
+#[tokio::test]
+async fn two_calls_with_one_struct_are_one_digest() {
+    let rig = Rig::start().await;
+    let mut controller = Controller::open(&rig, 1).await;
+    controller.arbitrate(1).await;
+    let json = include_bytes!("../programs/digests.json");
+    let config = one_digest(json, "note_t", &[("value", 16)]);
+    let set = controller.set_config(Action::VerifyAndCommit, config);
+    set.await.unwrap();
+    let enabled = insert(entry(every(1, LONG_NS)));
+    controller.write(vec![enabled]).await.unwrap();
+    for (call, value) in [(2, 0x11), (3, 0x22)] {
+        let frame = [call, 0, 0, 0, 0, 0, 0, 0x50, value];
+        let injected = rig.dataplane.run(move |engine| engine.inject(&frame));
+        injected.await.unwrap();
+        let list = hear(&mut controller).await;
+        assert_eq!(list.digest_id, LEARN, "call {call}");
+        let value = P4Data {
+            data: Some(p4_data::Data::Bitstring(vec![0x50, value])),
+        };
+        let members = vec![value];
+        let sample = p4_data::Data::Struct(P4StructLike { members });
+        assert_eq!(list.data, [P4Data { data: Some(sample) }], "call {call}");
+    }
 }

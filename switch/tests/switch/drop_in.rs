@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::rig::PATIENCE;
-use super::thrift_client::{Client, data, exact, int, list, priority, text};
+use super::thrift_client::{Client, connect, data, exact, int, list, priority, text};
 use wormcast_switch::ports::{PcapReader, PcapWriter};
 use wormcast_switch::thrift::{Type, Value};
 
@@ -54,7 +54,7 @@ impl Process {
     }
 
     fn client(&self) -> Client {
-        Client::connect(self.thrift_port)
+        connect(self.thrift_port)
     }
 
     /// Ends it as scripts do; whether it ended well.

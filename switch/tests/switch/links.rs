@@ -124,6 +124,7 @@ fn a_raised_mtu_is_followed() {
         for interface in ["s1", "h1", "s2", "h2"] {
             run(&format!("ip link set {interface} mtu 9000"));
         }
+        testbed.h1 = TransmitQueue::open(&Interface::find("h1").unwrap()).unwrap();
         testbed.h2 = ReceiveRing::open(&Interface::find("h2").unwrap(), 64).unwrap();
         // The first is too long for the ring as it was opened, and is counted.
         testbed.send(&frame(0, 9_014));

@@ -26,9 +26,11 @@ mod stream;
 mod symmetry;
 mod tables;
 mod translation;
+mod transmit;
 mod value_sets;
 
 mod thrift;
+mod thrift_api;
 mod thrift_calls;
 mod thrift_client;
 mod tls;

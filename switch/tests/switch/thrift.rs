@@ -6,7 +6,8 @@ use super::messages::{
 };
 use super::rig::{Controller, DEVICE_ID, Rig, objects};
 use super::thrift_client::{
-    Client, Failed, data, exact, int, list, lpm, part, priority, serve, structure, ternary, text,
+    Client, Failed, connect, data, exact, int, list, lpm, part, priority, serve, structure,
+    ternary, text,
 };
 use wormcast_switch::p4rt::proto::p4::v1::{
     ActionProfileGroup, ActionProfileMember, Entity, Replica, TableEntry, entity,
@@ -19,7 +20,7 @@ pub const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
 pub async fn start() -> (Rig, Controller, Client) {
     let rig = Rig::start().await;
     let controller = rig.controller().await;
-    let client = Client::connect(serve(&rig.dataplane));
+    let client = connect(serve(&rig.dataplane));
     (rig, controller, client)
 }
 

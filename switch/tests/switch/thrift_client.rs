@@ -1,29 +1,12 @@
 //! A client of the Thrift interface: calls by name, arguments by position.
 
-use std::io::{BufReader, Write};
-use std::net::TcpStream;
-
 use wormcast_switch::dataplane::DataplaneHandle;
 use wormcast_switch::log::Log;
-use wormcast_switch::thrift::{Identity, Message, MessageKind, ThriftServer, Type, Value};
+use wormcast_switch::thrift::{Identity, ThriftServer, Type, Value};
 
 use super::rig::{DEVICE_ID, PATIENCE};
 
-/// How a call failed.
-#[derive(Debug, PartialEq)]
-pub enum Failed {
-    /// The exception the method declares: its code.
-    Code(i32),
-    /// The call was not understood.
-    Application(String),
-}
-
-/// A connection.
-pub struct Client {
-    stream: TcpStream,
-    answers: BufReader<TcpStream>,
-    sequence: i32,
-}
+pub use wormcast_switch::thrift::{CallError as Failed, Client};
 
 /// Starts a server for a data plane; gives its port.
 pub fn serve(dataplane: &DataplaneHandle) -> u16 {
@@ -39,64 +22,9 @@ pub fn serve(dataplane: &DataplaneHandle) -> u16 {
     port
 }
 
-impl Client {
-    pub fn connect(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let answers = BufReader::new(stream.try_clone().unwrap());
-        Self {
-            stream,
-            answers,
-            sequence: 0,
-        }
-    }
-
-    /// Sends bytes as they are.
-    pub fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.stream.write_all(bytes)
-    }
-
-    /// The next answer, or that there is none.
-    pub fn hear(&mut self) -> Option<Message> {
-        Message::read(&mut self.answers).ok()
-    }
-
-    /// Calls `service:method`; `None` is the result of `void`.
-    pub fn call(&mut self, name: &str, arguments: Vec<Value>) -> Result<Option<Value>, Failed> {
-        self.sequence += 1;
-        let call = Message {
-            name: name.to_owned(),
-            kind: MessageKind::Call,
-            sequence: self.sequence,
-            fields: (1..).zip(arguments).collect(),
-        };
-        self.send(&call.to_bytes()).unwrap();
-        let answer = self.hear().expect("an answer");
-        assert_eq!(answer.sequence, self.sequence);
-        assert_eq!(Some(answer.name.as_str()), name.split(':').nth(1));
-        match (answer.kind, answer.fields.into_iter().next()) {
-            (MessageKind::Reply, None) => Ok(None),
-            (MessageKind::Reply, Some((0, value))) => Ok(Some(value)),
-            (MessageKind::Reply, Some((1, exception))) => match part(&exception, 1) {
-                Some(Value::I32(code)) => Err(Failed::Code(*code)),
-                other => panic!("{other:?}"),
-            },
-            (MessageKind::Exception, Some((1, Value::Binary(why)))) => {
-                Err(Failed::Application(String::from_utf8(why).unwrap()))
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Calls a method of `standard`, whose first argument is the context.
-    pub fn standard(
-        &mut self,
-        method: &str,
-        arguments: Vec<Value>,
-    ) -> Result<Option<Value>, Failed> {
-        let arguments = std::iter::once(int(0)).chain(arguments).collect();
-        self.call(&format!("standard:{method}"), arguments)
-    }
+/// A connection to a port.
+pub fn connect(port: u16) -> Client {
+    Client::connect(port, PATIENCE).unwrap()
 }
 
 /// A field of a structure.

@@ -1,0 +1,213 @@
+"""Commands that fill a program's tables, groups, sessions, meters and registers, made from its
+packets, so that a good share of them hits."""
+
+from random import Random
+from typing import Any
+
+from differential.packets import Packet
+from differential.program import Action, FieldName, Key, Program, Table
+from differential.values import Values
+
+Json = dict[str, Any]
+ENTRIES_MAX = 8  # of a table
+MEMBERS_MAX = 4  # of a profile
+NODES_MAX = 3  # of a multicast group
+SESSION_MAX = 1 << 15
+# So slow that no token comes while a case runs: colours do not depend on time.
+METER_RATE = 1e-9
+TERNARY = ("ternary", "range", "optional")
+INVALID_SHARE = 0.02
+TWICE_SHARE = 0.1  # of entries that are there already that are added all the same
+
+
+class Writer:
+    """The commands of one case."""
+
+    def __init__(self, program: Program, values: Values, packets: list[Packet]) -> None:
+        self.program = program
+        self.values = values
+        self.rng: Random = values.rng
+        self.packets = packets
+        self.commands: list[Json] = []
+        self.groups: dict[str, int] = {}  # how many each profile has
+        self.members: dict[str, int] = {}
+
+    def write(self) -> list[Json]:
+        """All of them."""
+        self._replication()
+        self._sessions()
+        self._arrays()
+        self._value_sets()
+        for profile, actions in self.program.profile_actions().items():
+            self._profile(profile, actions)
+        for table in self.program.tables:
+            self._table(table)
+        return self.commands
+
+    def _add(self, do: str, **arguments: Any) -> None:
+        self.commands.append({"do": do, **arguments})
+
+    def _replication(self) -> None:
+        uses = "mcast_grp" in str(self.program.json["actions"])
+        if not uses and "clone" not in " ".join(self.program.primitives):
+            return
+        for group in self.values.groups:
+            if self.rng.random() < 0.2:
+                continue
+            self._add("mc_mgrp_create", group=group)
+            for _ in range(self.rng.randint(0, NODES_MAX)):
+                ports = [one for one in self.values.ports if one < 256]
+                chosen = sorted(self.rng.sample(ports, self.rng.randint(0, min(3, len(ports)))))
+                rid = self.rng.choice([0, 1, 1, 5, 65535])
+                if any(
+                    one["do"] == "mc_node_create"
+                    and one["group"] == group
+                    and one["rid"] == rid
+                    and set(one["ports"]) & set(chosen)
+                    for one in self.commands
+                ):
+                    continue  # a replica twice is refused here (drop-in.md)
+                self._add("mc_node_create", group=group, rid=rid, ports=chosen)
+
+    def _sessions(self) -> None:
+        if not any(one.startswith("clone_") for one in self.program.primitives):
+            return
+        for session in self.values.sessions:
+            if session < SESSION_MAX and self.rng.random() < 0.85:
+                port = self.values.port()
+                group = self.rng.choice(self.values.groups)
+                to = self.rng.choices([{"port": port}, {"group": group}], [4, 1])[0]
+                self._add("mirroring_add", session=session, **to)
+
+    def _arrays(self) -> None:
+        for register in self.program.registers:
+            for _ in range(self.rng.randint(0, 3)):
+                value = self.values.draw(min(register.width, 63))
+                index = self._index(register.size)
+                self._add("register_write", register=register.name, index=index, value=value)
+        for meter in self.program.meters:
+            if self.rng.random() < 0.7:
+                self._add("meter_array_set_rates", meter=meter.name, rates=self._rates())
+
+    def _index(self, size: int) -> int:
+        if self.rng.random() < INVALID_SHARE:
+            return size
+        return self.rng.randrange(min(size, 16)) if size else 0
+
+    def _rates(self) -> list[tuple[float, int]]:
+        """Committed and peak rate and burst; BMv2 wants the bursts whole and the rates rising."""
+        bursts = sorted(self.rng.choices([1, 2, 3, 64, 200, 1000], k=2))
+        return [(METER_RATE, bursts[0]), (2 * METER_RATE, bursts[1])]
+
+    def _value_sets(self) -> None:
+        for name, width in self.program.value_sets.items():
+            wanted = [value for packet in self.packets for set_, value in packet.members if set_ == name]
+            wanted = list(dict.fromkeys(wanted))[:2]
+            for value in [*wanted, self.values.draw(width)]:
+                self._add("parse_value_set_add", value_set=name, value=value, width=width)
+
+    def _profile(self, profile: str, actions: tuple[int, ...]) -> None:
+        self.members[profile] = self.groups[profile] = 0
+        for _ in range(self.rng.randint(1, MEMBERS_MAX)):
+            action = self.program.actions[self.rng.choice(actions)]
+            self._add("act_prof_create_member", profile=profile, action=action.name, data=self._data(action))
+            self.members[profile] += 1
+        selects = any(one.kind == "indirect_ws" and one.profile == profile for one in self.program.tables)
+        for group in range(self.rng.randint(1, 2) if selects else 0):
+            self._add("act_prof_create_group", profile=profile)
+            self.groups[profile] += 1
+            count = self.rng.randint(1, self.members[profile])
+            for member in self.rng.sample(range(self.members[profile]), count):
+                self._add("act_prof_add_member_to_group", profile=profile, member=member, group=group)
+
+    def _data(self, action: Action) -> list[tuple[int, int]]:
+        data = []
+        for at, width in enumerate(action.widths):
+            targets = [name for parameter, name in action.targets if parameter == at]
+            value = self.values.of_field(targets[0] if targets else ("", ""), width)
+            if at in action.ports and self.rng.random() < 0.95:
+                value = self.values.port()
+            elif at in action.groups and self.rng.random() < 0.9:
+                value = self.rng.choice(self.values.groups)
+            elif at in action.sessions and self.rng.random() < 0.9:
+                value = self.rng.choice(self.values.sessions)
+            data.append((value & (1 << width) - 1, width))
+        return data
+
+    def _table(self, table: Table) -> None:
+        if not table.actions or (not table.keys and table.constant_default):
+            return
+        if table.kind == "simple" and not table.constant_default and self.rng.random() < 0.4:
+            action = self.program.actions[self.rng.choice(table.actions)]
+            self._add("table_set_default", table=table.name, action=action.name, data=self._data(action))
+        if not table.keys or (table.constant_entries and self.rng.random() < 1 - INVALID_SHARE):
+            return
+        most = min(ENTRIES_MAX, table.size)
+        priorities = self.rng.sample(range(1, 100), ENTRIES_MAX + 1)
+        for at in range(self.rng.randint(min(1, most), most)):
+            key = self._key(table)
+            again = any(one.get("table") == table.name and one.get("key") == key for one in self.commands)
+            if again and self.rng.random() > TWICE_SHARE:
+                continue
+            self._entry(table, key, priorities[at])
+            if table.meter:
+                last = sum(one.get("table") == table.name and "key" in one for one in self.commands) - 1
+                self._add("table_set_meter_rates", table=table.name, entry=last, rates=self._rates())
+        self._change(table)
+
+    def _entry(self, table: Table, key: list[Json], priority: int) -> None:
+        common: Json = {"table": table.name, "key": key}
+        if any(part["kind"] in TERNARY for part in key):
+            common["priority"] = priority
+        if table.kind == "simple":
+            action = self.program.actions[self.rng.choice(table.actions)]
+            self._add("table_add", **common, action=action.name, data=self._data(action))
+            return
+        profile = table.profile or ""
+        if self.groups.get(profile) and self.rng.random() < 0.7:
+            group = self.rng.randrange(self.groups[profile])
+            self._add("table_indirect_add_with_group", **common, group=group)
+        else:
+            member = self.rng.randrange(max(1, self.members.get(profile, 0)))
+            self._add("table_indirect_add", **common, member=member)
+
+    def _change(self, table: Table) -> None:
+        """Changes or takes away an entry of some tables."""
+        added = sum(one["do"] == "table_add" and one["table"] == table.name for one in self.commands)
+        if not added or self.rng.random() > 0.2:
+            return
+        entry = self.rng.randrange(added)
+        if self.rng.random() < 0.5:
+            self._add("table_delete", table=table.name, entry=entry)
+            return
+        action = self.program.actions[self.rng.choice(table.actions)]
+        data = self._data(action)
+        self._add("table_modify", table=table.name, entry=entry, action=action.name, data=data)
+
+    def _key(self, table: Table) -> list[Json]:
+        """The key of an entry, mostly one that some packet has."""
+        packet = self.rng.choice(self.packets) if self.packets and self.rng.random() < 0.75 else None
+        return [self._part(key, packet.fields if packet else {}) for key in table.keys]
+
+    def _part(self, key: Key, fields: dict[FieldName, int]) -> Json:
+        width, top = key.width, (1 << key.width) - 1
+        value = fields.get(key.field)
+        if value is None:
+            value = self.values.of_field(key.field, width)
+            if key.field[1] in ("ingress_port", "egress_port", "egress_spec"):
+                value = self.values.port()
+        value &= top
+        if key.field[1] == "$valid$" and not fields:
+            value = self.rng.choice([1, 1, 0])
+        part: Json = {"kind": key.kind, "width": width, "value": value}
+        if key.kind == "lpm":
+            part["length"] = self.rng.choice([width, width, 0, self.rng.randint(0, width)])
+            part["value"] &= top << width - part["length"] & top
+        elif key.kind in ("ternary", "optional"):
+            masks = [top, top, 0, top ^ top >> max(1, width // 2), self.rng.getrandbits(width)]
+            part["mask"] = self.rng.choice(masks)
+            part["value"] &= part["mask"]
+        elif key.kind == "range":
+            ends = [value, self.rng.choice([value, self.values.draw(width), top, 0])]
+            part = {"kind": key.kind, "width": width, "low": min(ends), "high": max(ends)}
+        return part
