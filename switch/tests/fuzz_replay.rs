@@ -61,3 +61,10 @@ macro_rules! replays {
 replays!(
     arguments, capture, fabric, lossless, p4info, packets, program, requests, stf, thrift
 );
+
+/// A seed that is refused at once would reach nothing.
+#[test]
+fn seeds_are_taken() {
+    fuzzed::requests::check_seeds();
+    fuzzed::fabric::check_seeds();
+}

@@ -75,3 +75,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let least = r#"{"switches":[{"name":"a"}]}"#;
     vec![whole.as_bytes().to_vec(), least.as_bytes().to_vec()]
 }
+
+/// All seeds are fabrics.
+pub fn check_seeds() {
+    for seed in seeds() {
+        let text = String::from_utf8_lossy(&seed);
+        if let Err(error) = Fabric::parse(&text, DROP_PORT) {
+            panic!("{error}");
+        }
+    }
+}

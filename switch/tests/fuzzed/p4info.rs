@@ -10,8 +10,8 @@ use super::requests::state::check_read_write_symmetry;
 use super::requests::{building, config, with_rig};
 use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
 use wormcast_switch::p4rt::proto::p4::v1::{
-    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, Update,
-    p4_runtime_server::P4Runtime, set_forwarding_pipeline_config_request::Action, update,
+    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, p4_runtime_server::P4Runtime,
+    set_forwarding_pipeline_config_request::Action,
 };
 
 pub fn run(data: &[u8]) {
@@ -45,12 +45,9 @@ async fn bind(rig: &Rig, config: ForwardingPipelineConfig) {
             let got = got.expect("there is a config").into_inner().config;
             assert_eq!(got.as_ref(), Some(&config));
             let entities = building::entities(config.p4info.as_ref().expect("it was set"));
-            let inserts = entities.into_iter().map(|entity| Update {
-                r#type: update::Type::Insert as i32,
-                entity: Some(entity),
-            });
+            let updates = entities.into_iter().map(building::written);
             // Some of them may not suit what the tables became; the status is looked at.
-            let _ = rig.write(inserts.collect()).await;
+            let _ = rig.write(updates.collect()).await;
             check_read_write_symmetry(rig).await;
         }
     }

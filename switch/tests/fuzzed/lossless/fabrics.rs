@@ -7,14 +7,14 @@ use wormcast_switch::lossless::headroom::LinkSettings;
 use wormcast_switch::lossless::{PRIORITIES, PauseFrame, PrioritySet};
 
 /// Steps of one input.
-const STEPS_MAX: usize = 24;
+const STEPS_MAX: usize = 16;
 
 /// Longest time of one step, µs.
-const STEP_US_MAX: u64 = 2_000;
+const STEP_US_MAX: u64 = 1_000;
 
-/// How often there is time for all to arrive: a pause of the longest time ends in it.
-const DRAINS: usize = 40;
-const DRAIN_US: u64 = 50_000;
+/// How often there is time for what is left to arrive: pauses of the longest time end in it.
+const DRAINS: usize = 400;
+const DRAIN_US: u64 = 5_000;
 
 /// Senders at the first switch.
 const SENDERS: u16 = 3;

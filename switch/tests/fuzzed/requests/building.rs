@@ -1,10 +1,11 @@
 //! Requests that suit a P4Info: what a controller would write first.
 
+use super::super::messages;
 use wormcast_switch::p4rt::proto::p4::config::v1::{
     self as config, P4Info, match_field::MatchType,
 };
 use wormcast_switch::p4rt::proto::p4::v1::{
-    self as p4, Entity, FieldMatch, TableAction, TableEntry, action, entity, field_match,
+    self as p4, Entity, FieldMatch, TableAction, TableEntry, Update, action, entity, field_match,
     table_action,
 };
 
@@ -22,6 +23,15 @@ fn value(width: i32, ones: bool) -> Vec<u8> {
     value
 }
 
+fn ones(width: i32) -> Vec<u8> {
+    let width = usize::try_from(width).unwrap_or(0).min(1 << 16);
+    let mut ones = vec![0xff; width.div_ceil(8).max(1)];
+    if !width.is_multiple_of(8) {
+        ones[0] = (1 << (width % 8)) - 1;
+    }
+    ones
+}
+
 fn field(info: &config::MatchField) -> Option<FieldMatch> {
     use field_match::FieldMatchType as Kind;
     let Some(config::match_field::Match::MatchType(kind)) = info.r#match else {
@@ -35,7 +45,8 @@ fn field(info: &config::MatchField) -> Option<FieldMatch> {
             prefix_len: info.bitwidth,
         }),
         MatchType::Ternary => Kind::Ternary(field_match::Ternary {
-            mask: value.clone(),
+            // Of values that are translated a mask must leave nothing out.
+            mask: ones(info.bitwidth),
             value,
         }),
         MatchType::Range => Kind::Range(field_match::Range {
@@ -77,7 +88,7 @@ fn id(preamble: &Option<config::Preamble>) -> u32 {
     preamble.as_ref().map_or(0, |preamble| preamble.id)
 }
 
-/// One entity of every table, profile, digest and value set: members and groups first.
+/// One entity of every table that takes any, profile, digest and value set: members and groups first.
 pub fn entities(info: &P4Info) -> Vec<Entity> {
     let mut entities = Vec::new();
     for profile in &info.action_profiles {
@@ -112,7 +123,7 @@ pub fn entities(info: &P4Info) -> Vec<Entity> {
             )));
         }
     }
-    for table in &info.tables {
+    for table in info.tables.iter().filter(|table| !table.is_const_table) {
         let Some(action) = table.action_refs.first() else {
             continue;
         };
@@ -124,14 +135,36 @@ pub fn entities(info: &P4Info) -> Vec<Entity> {
             use config::match_field::Match;
             matches!(field.r#match, Some(Match::MatchType(kind)) if kind > MatchType::Lpm as i32)
         });
+        let table_id = id(&table.preamble);
+        let counted = info
+            .direct_counters
+            .iter()
+            .any(|counter| counter.direct_table_id == table_id);
+        // Meters of one rate want other numbers.
+        let metered = info.direct_meters.iter().any(|meter| {
+            let kind = meter.spec.as_ref().map(|spec| spec.r#type);
+            meter.direct_table_id == table_id && kind == Some(0)
+        });
         entities.push(of(entity::Entity::TableEntry(TableEntry {
-            table_id: id(&table.preamble),
+            table_id,
             r#match: table.match_fields.iter().filter_map(field).collect(),
             action: Some(TableAction {
                 r#type: Some(action),
             }),
             priority: i32::from(prioritized),
             metadata: vec![1],
+            counter_data: counted.then_some(p4::CounterData {
+                byte_count: 60,
+                packet_count: 1,
+            }),
+            meter_config: metered.then_some(p4::MeterConfig {
+                cir: 1,
+                cburst: 2,
+                pir: 3,
+                pburst: 4,
+                eburst: 0,
+            }),
+            idle_timeout_ns: i64::from(table.idle_timeout_behavior) * 1_000_000_000,
             ..TableEntry::default()
         })));
     }
@@ -154,4 +187,17 @@ pub fn entities(info: &P4Info) -> Vec<Entity> {
         })));
     }
     entities
+}
+
+/// The update that brings an entity: cells and value sets are always there.
+pub fn written(entity: Entity) -> Update {
+    match entity.entity {
+        Some(
+            entity::Entity::CounterEntry(_)
+            | entity::Entity::RegisterEntry(_)
+            | entity::Entity::MeterEntry(_)
+            | entity::Entity::ValueSetEntry(_),
+        ) => messages::modify(entity),
+        _ => messages::insert(entity),
+    }
 }

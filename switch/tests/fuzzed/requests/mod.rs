@@ -294,3 +294,25 @@ impl Controller<'_> {
         }
     }
 }
+
+/// What the seeds write is taken, one by one.
+pub fn check_seeds() {
+    with_rig(|rig| {
+        rig.block_on(async {
+            for number in 0..2 {
+                let primary = rig.open_primary().await;
+                let known = config(number);
+                let set = rig.set_config(Action::VerifyAndCommit as i32, Some(known.clone()));
+                set.await.expect("a program of the repository");
+                let entities = building::entities(known.p4info.as_ref().expect("a P4Info"));
+                for update in entities.into_iter().map(building::written) {
+                    if let Err(status) = rig.write(vec![update.clone()]).await {
+                        panic!("{update:?}: {status:?}");
+                    }
+                }
+                check_read_write_symmetry(rig).await;
+                primary.close().await;
+            }
+        });
+    });
+}
