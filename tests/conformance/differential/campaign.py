@@ -189,14 +189,16 @@ def run_campaign(plan: Plan, progress: bool = True) -> Summary:
 
 
 def _found(plan: Plan, summary: Summary, program: Program, seed: str, judged: Judged, scratch: Path) -> None:
-    if plan.shrinks:
-        judged = smaller(plan, program, judged, scratch)
     folder = findings.folder_of(plan.findings, program, judged.case)
+    # Before it is made small, which may take long and be interrupted.
     findings.write(folder, plan.pair, program, judged)
-    summary.findings.append((program.name, judged.verdict, folder))
     print(
         f"\nFOUND in {program.name}, seed {seed}: {folder}\n{findings.describe(judged.verdict)}", flush=True
     )
+    if plan.shrinks:
+        judged = smaller(plan, program, judged, scratch)
+        findings.write(folder, plan.pair, program, judged)
+    summary.findings.append((program.name, judged.verdict, folder))
 
 
 def _show(summary: Summary, total: int) -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from differential.generate import Case
 
 Item = TypeVar("Item")
-RUNS_MAX = 200
+RUNS_MAX = 100
 
 
 class Budget:
