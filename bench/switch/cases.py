@@ -3,7 +3,7 @@
 import ipaddress
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import finsy as fy
@@ -29,7 +29,7 @@ Entities = list[fy.P4TableEntry | fy.P4MulticastGroupEntry]
 
 @dataclass(frozen=True)
 class Case:
-    """A program, what it is told, and the frames that go in by port 0."""
+    """A program, what it is told, and the frames that go in by a port."""
 
     name: str
     title: str
@@ -40,6 +40,7 @@ class Case:
     """The frames but for their filling; sent in turn."""
     ports_out: tuple[int, ...] = (1,)
     """Ports by which a copy of each leaves."""
+    port_in: int = 0
 
     def frames(self, size: int) -> list[bytes]:
         """The frames, filled up to a size in bytes."""
@@ -214,6 +215,21 @@ def cases() -> dict[str, Case]:
         ),
     ]
     return {case.name: case for case in known}
+
+
+def pairs(count: int) -> list[Case]:
+    """UNICAST by several pairs of ports at once: 0 to 1, 2 to 3 and so on."""
+    unicast = cases()["unicast"]
+    ethernet = DESTINATION + SOURCE + ETHERTYPE_WORM
+    return [
+        replace(
+            unicast,
+            heads=(ethernet + worm_header(0, bytes([port + 1, 7])),),
+            ports_out=(port + 1,),
+            port_in=port,
+        )
+        for port in range(0, 2 * count, 2)
+    ]
 
 
 def _beside(name: str) -> tuple[Path, Path]:

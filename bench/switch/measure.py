@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import latency
+import pairs
 import throughput
 from cases import ROOT, cases
 from rig import BARE, BMV2, OURS, Programs, machine, make_links, running
@@ -97,7 +98,18 @@ def measure_writes(given: argparse.Namespace, programs: Programs, names: list[st
     return {"runs": results, "table": "\n".join(lines)}
 
 
-MEASUREMENTS = {"throughput": measure_throughput, "latency": measure_latency, "writes": measure_writes}
+def measure_pairs(given: argparse.Namespace, programs: Programs, names: list[str]) -> dict[str, Any]:
+    """Two pairs of ports at once, with one thread and with more."""
+    runs, table = pairs.run(programs, names, given.sizes[0], given.seconds / 2, given.repeats, 50000)
+    return {"runs": [asdict(run) for run in runs], "table": table}
+
+
+MEASUREMENTS = {
+    "throughput": measure_throughput,
+    "latency": measure_latency,
+    "writes": measure_writes,
+    "pairs": measure_pairs,
+}
 
 
 def arguments() -> argparse.Namespace:

@@ -131,29 +131,34 @@ class Flood:
 
     path: str
     can_inject: bool
+    port: int = 0
 
     def run(self, programs: Programs, seconds: float, rate: float | None) -> float:
-        """Frames a second that were offered on port 0.
+        """Frames a second that were offered.
 
-        With a rate, or of several frames, they are sent into g0, which one core can do some
-        hundred thousand times a second; one frame without a rate seems to be received by s0.
+        One frame, again and again, seems to be received by s0; several are sent into g0, which
+        one core can do some hundred thousand times a second.
         """
-        inject = self.can_inject and rate is None
-        command = [programs.example("flood"), "s0" if inject else "g0", str(seconds), f"@{self.path}"]
-        command += ["--inject"] if inject else []
-        command += [] if rate is None else [f"{rate:.0f}"]
-        output = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout
+        command = [*self.command(programs, seconds, rate), "--json"]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         result = json.loads(output)
         return float(result["frames"]) / float(result["seconds"])
+
+    def command(self, programs: Programs, seconds: float, rate: float | None) -> list[str]:
+        """The same as a command."""
+        end = "s" if self.can_inject else "g"
+        command = [programs.example("flood"), f"{end}{self.port}", str(seconds), f"@{self.path}"]
+        command += ["--inject"] if self.can_inject else []
+        return command if rate is None else [*command, f"{rate:.0f}"]
 
 
 @contextmanager
 def flood_of(case: Case, size: int, can_inject: bool) -> Iterator[Flood]:
-    """The frames of a case."""
+    """The frames of a case, into its port."""
     with tempfile.NamedTemporaryFile("w", suffix=".hex") as file:
         file.write("".join(frame.hex() + "\n" for frame in case.frames(size)))
         file.flush()
-        yield Flood(file.name, len(case.heads) == 1 and can_inject)
+        yield Flood(file.name, len(case.heads) == 1 and can_inject, case.port_in)
 
 
 def machine() -> dict[str, str | int]:

@@ -36,7 +36,7 @@ fn committed_programs_traced() {
         outcome.map_or("", |outcome| outcome.trace.as_str())
     };
     for (name, line) in [
-        ("/ends", "[7.0] op 5 and b 7"),
+        ("/ends", "[5.0] op 5 and b 7"),
         ("/ends", "Dropping packet: assertion_failed"),
         ("/ends", "Packet is marked for exit, interrupting pipeline"),
         ("/ends", "Parser 'parser': error NotOne"),

@@ -85,17 +85,16 @@ def test_a_difference_is_found_and_made_small(tmp_path: Path) -> None:
 
 @needs_switch
 def test_counters_and_registers_are_compared(tmp_path: Path) -> None:
-    """A counter that is read differs where a packet more has come."""
+    """What is read at the end is equal where the packets are, and other where none have come."""
     assert OURS.binary is not None
     ours = Switch("wormcast-switch", OURS.binary)
     program = prepare(PROGRAMS / "externs.json", alike=True)
     case = generate(program, SEED)
-    more = judge(Pair(ours, ours), program, case, tmp_path / "more")
-    less_packets = replace(case, packets=case.packets[:-1])
-    less = judge(Pair(ours, ours), program, less_packets, tmp_path / "less")
-    assert more.verdict.same
-    assert more.tested.state == more.reference.state
-    assert more.tested.state != less.tested.state
+    some = judge(Pair(ours, ours), program, case, tmp_path / "some")
+    none = judge(Pair(ours, ours), program, replace(case, packets=()), tmp_path / "none")
+    assert some.verdict.same
+    assert some.tested.state == some.reference.state
+    assert some.tested.state != none.tested.state
     words = prepare(PROGRAMS / "meters.json", alike=True)
     read = judge(Pair(ours, ours), words, generate(words, SEED), tmp_path / "words").tested.state
     assert len(read["register ingress.words"]) == 4

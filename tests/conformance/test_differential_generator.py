@@ -23,6 +23,7 @@ from differential.packets import FRAME_MAX, make, spoil
 from differential.program import COMPARISONS, Program, load, read
 from differential.shrink import fewer, shrink
 from differential.stale import cleaned
+from differential.state import compared
 from differential.switches import Outcome
 from differential.values import Values
 from rig.targets import REPOSITORY
@@ -388,6 +389,14 @@ def test_an_entry_on_the_wire() -> None:
     assert connection.calls[0][1] == bytes.fromhex(text.replace(" ", ""))
     assert bytes.fromhex("080003 00000029".replace(" ", "")) in connection.calls[1][1]  # handle 41
     assert bytes.fromhex("080003 00100000".replace(" ", "")) in connection.calls[2][1]  # no such entry
+
+
+def test_entries_are_read_back_without_what_does_not_count() -> None:
+    """Prefixes count from the first bit of the key, not of its bytes."""
+    assert compared({1: 1, 3: {1: b"\x0a\xbc", 2: 4}}, 12) == ["lpm", 0xA, 4]
+    assert compared({1: 1, 3: {1: b"\x0a\xbc", 2: 0}}, 12) == ["lpm", 0, 0]
+    assert compared({1: 2, 4: {1: b"\xff", 2: b"\x0f"}}, 8) == ["ternary", 0xF, 0xF]
+    assert compared({1: 0, 2: {1: b"\x07"}}, 8) == {1: 0, 2: {1: b"\x07"}}
 
 
 def test_refusals_have_codes() -> None:

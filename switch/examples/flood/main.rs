@@ -23,6 +23,9 @@ const USAGE: &str = "usage: flood IFACE SECONDS (HEXFRAME | @FILE) [FRAMES_A_SEC
 /// Most frames injected by one system call, so that the end is not overshot by much.
 const INJECTED_FRAMES_MAX: u64 = 4_096;
 
+/// How long it sleeps, leaving the core to others, when no frame is due.
+const PAUSE: Duration = Duration::from_micros(50);
+
 struct Options {
     interface: String,
     span: Duration,
@@ -106,6 +109,10 @@ fn send(options: &Options) -> Result<(u64, Duration), Box<dyn std::error::Error>
             return Ok((queue.counts().frames, elapsed));
         }
         let due = due(options, elapsed);
+        if pushed >= due {
+            std::thread::sleep(PAUSE);
+            continue;
+        }
         while pushed < due
             && !queue.is_full()
             && let Some(frame) = frames.next()
@@ -137,9 +144,9 @@ fn inject(options: &Options) -> Result<(u64, Duration), Box<dyn std::error::Erro
         let count = due(options, elapsed)
             .saturating_sub(injected)
             .min(INJECTED_FRAMES_MAX);
-        if count > 0
-            && let Some(frame) = frames.next()
-        {
+        if count == 0 {
+            std::thread::sleep(PAUSE);
+        } else if let Some(frame) = frames.next() {
             injector.inject(frame, count as u32)?;
             injected += count;
         }

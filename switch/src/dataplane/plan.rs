@@ -15,6 +15,9 @@ use crate::pipeline::PortId;
 use crate::ports::memory::{self, LINK_FRAMES_MAX};
 use crate::ports::{LinkReceiver, LinkSender};
 
+/// Frames between a switch and the thread that sends them.
+const REMOTE_FRAMES_MAX: usize = 512;
+
 /// The plan of a whole data plane.
 pub(super) struct Plan {
     /// Where each switch runs.
@@ -161,7 +164,7 @@ impl Plan {
                 return None;
             }
         };
-        let (sender, receiver) = memory::link(LINK_FRAMES_MAX);
+        let (sender, receiver) = memory::link(REMOTE_FRAMES_MAX);
         let shared = Arc::new(Shared::default());
         *link = Link::Remote(RemoteOutput {
             link: LinkOutput {

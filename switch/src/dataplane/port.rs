@@ -10,7 +10,8 @@ use crate::lossless::{FrameHold, PrioritySet};
 use crate::pipeline::{PortId, Queued};
 use crate::ports::transmit::Flushed;
 use crate::ports::{
-    EgressQueue, Impairment, LinkSender, Pace, PcapWriter, TokenBucket, TransmitQueue,
+    EgressQueue, Impairment, LinkSender, Pace, PcapWriter, TokenBucket, TransmitCounts,
+    TransmitQueue,
 };
 
 /// A capture of one direction of a port.
@@ -76,6 +77,8 @@ pub(super) struct Port {
     pub(super) capture: Option<Capture>,
     /// Its interface was there, up and had a carrier when it was last looked at.
     pub(super) up: bool,
+    /// What had left by its interface when that was last closed.
+    pub(super) sent_before: TransmitCounts,
     /// Frames for which there was no interface.
     pub(super) no_link: u64,
     /// Frames that were given a mark of congestion.
@@ -98,6 +101,7 @@ impl Port {
             pace: None,
             capture: None,
             up: true,
+            sent_before: TransmitCounts::default(),
             no_link: 0,
             ecn_marked: 0,
             retry_at_us: 0,
@@ -206,12 +210,23 @@ impl Port {
     /// The interface has gone. Another thread that sends by it counts that itself.
     pub(super) fn lose_link(&mut self) {
         if !matches!(self.link, Link::Remote(_)) {
+            self.keep_counts();
             self.link = Link::Missing;
         }
     }
 
+    fn keep_counts(&mut self) {
+        if let Link::Interface(transmit) = &self.link {
+            self.sent_before = transmit.counts();
+        }
+    }
+
     /// The interface was opened again.
-    pub(super) fn renew_link(&mut self, transmit: TransmitQueue) {
+    pub(super) fn renew_link(&mut self, mut transmit: TransmitQueue) {
+        self.keep_counts();
+        if !matches!(self.link, Link::Remote(_)) {
+            transmit.carry_counts(self.sent_before);
+        }
         match &mut self.link {
             Link::Remote(remote) => remote.renew(transmit),
             link => *link = Link::Interface(transmit),

@@ -211,6 +211,7 @@ impl Engine {
         match &port.link {
             Link::Interface(transmit) => snapshot.set_sent(transmit.counts()),
             Link::Remote(remote) => snapshot.set_sent(remote.shared.counts()),
+            Link::Missing => snapshot.set_sent(port.sent_before),
             Link::Memory(link) => {
                 let counts = link.sender.counts();
                 snapshot.sent_frames = counts.frames;
@@ -219,7 +220,7 @@ impl Engine {
             }
             Link::File(file) => snapshot.sent_frames = file.records(),
             Link::Cpu => snapshot.interface = "cpu".to_owned(),
-            Link::Missing | Link::Unattached => {}
+            Link::Unattached => {}
         }
         if let Some(impairment) = &port.impairment {
             let counts = impairment.counts();

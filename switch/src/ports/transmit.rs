@@ -186,6 +186,11 @@ impl TransmitQueue {
         socket::take_error(&self.socket)
     }
 
+    /// Goes on counting where another queue of the same port ended.
+    pub fn carry_counts(&mut self, counts: TransmitCounts) {
+        self.counts = counts;
+    }
+
     /// Counts so far.
     pub fn counts(&self) -> TransmitCounts {
         self.counts

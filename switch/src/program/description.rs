@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use crate::pipeline::Bits;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -98,6 +100,8 @@ pub struct KeyField {
     pub kind: MatchKind,
     /// Width in bits.
     pub width_bits: u32,
+    /// The bits that are compared, where the program masks the field (`field & 0xf0: exact`).
+    pub mask: Option<Bits>,
 }
 
 /// One parameter of an action, given by the control plane.

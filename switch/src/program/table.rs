@@ -213,21 +213,22 @@ impl TableReader<'_> {
                 Some(name) => name.string()?.to_string(),
                 None => default_name,
             };
-            table.masks.push(match field.optional("mask")? {
+            let mask = match field.optional("mask")? {
                 None => None,
-                Some(mask) => {
-                    let bits = Bits::from_bytes(&mask.hex_bytes()?);
-                    let mut words = vec![0; source.limbs as usize];
-                    bits.write_limbs(&mut words);
-                    Some(words)
-                }
-            });
+                Some(mask) => Some(Bits::from_bytes(&mask.hex_bytes()?)),
+            };
+            table.masks.push(mask.as_ref().map(|bits| {
+                let mut words = vec![0; source.limbs as usize];
+                bits.write_limbs(&mut words);
+                words
+            }));
             table.key_words += source.limbs;
             table.sources.push(source);
             info.key.push(KeyField {
                 name,
                 kind,
                 width_bits: width,
+                mask,
             });
         }
         let kind_node = node.member("match_type")?;

@@ -60,8 +60,13 @@ fn read_field(table: &TableInfo, key: &KeyField, parameter: &Value) -> Result<Fi
         }
         Ok(Bits::from_bytes(bytes).and(&Bits::ones(width)))
     };
+    // BMv2 leaves out of an entry what the program's mask leaves out of the field.
+    let compared = |value: Bits| match &key.mask {
+        Some(mask) => value.and(mask),
+        None => value,
+    };
     Ok(match key.kind {
-        MatchKind::Exact => FieldMatch::Exact(part(1)?),
+        MatchKind::Exact => FieldMatch::Exact(compared(part(1)?)),
         MatchKind::Valid => {
             let valid = matches!(field(value, 1), Some(Value::Bool(true)));
             FieldMatch::Exact(Bits::from_u64(u64::from(valid)))
@@ -72,7 +77,7 @@ fn read_field(table: &TableInfo, key: &KeyField, parameter: &Value) -> Result<Fi
             let Some(prefix_len) = prefix_len else {
                 return Err(refuse(format!("a prefix of {prefix} bits of {width}")));
             };
-            let value = part(1)?.and(&Bits::prefix_mask(width, prefix_len));
+            let value = compared(part(1)?).and(&Bits::prefix_mask(width, prefix_len));
             match prefix_len {
                 0 => FieldMatch::Any,
                 _ => FieldMatch::Lpm { value, prefix_len },
@@ -80,7 +85,7 @@ fn read_field(table: &TableInfo, key: &KeyField, parameter: &Value) -> Result<Fi
         }
         MatchKind::Ternary | MatchKind::Optional => {
             let mask = part(2)?;
-            let value = part(1)?.and(&mask);
+            let value = compared(part(1)?).and(&mask);
             if mask == Bits::default() {
                 FieldMatch::Any
             } else if key.kind == MatchKind::Ternary {
@@ -224,6 +229,7 @@ mod tests {
                 name: "f".to_owned(),
                 kind,
                 width_bits,
+                mask: None,
             }],
             actions: Vec::new(),
             size: 1,
@@ -300,6 +306,42 @@ mod tests {
             let key = read_key(&table, &[given]).unwrap();
             let written = write_key(&table, &key);
             assert_eq!(written, Value::List(Type::Struct, vec![expected]), "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_the_program_masks_is_no_part_of_an_entry() {
+        for (kind, wire, more, expected) in [
+            (
+                MatchKind::Exact,
+                EXACT,
+                None,
+                FieldMatch::Exact(Bits::from_u64(0x104)),
+            ),
+            (
+                MatchKind::Lpm,
+                LPM,
+                Some((2, Value::I32(12))),
+                FieldMatch::Lpm {
+                    value: Bits::from_u64(0x104),
+                    prefix_len: 12,
+                },
+            ),
+            (
+                MatchKind::Ternary,
+                TERNARY,
+                Some((2, binary(&[0x0f, 0xff]))),
+                FieldMatch::Ternary {
+                    value: Bits::from_u64(0x104),
+                    mask: Bits::from_u64(0xfff),
+                },
+            ),
+        ] {
+            let mut table = table(kind, 12);
+            table.key[0].mask = Some(Bits::from_u64(0x10f));
+            let inner = std::iter::once((1, binary(&[0x0f, 0xf4])));
+            let given = parameter(wire, inner.chain(more).collect());
+            assert_eq!(read_key(&table, &[given]).unwrap(), [expected]);
         }
     }
 

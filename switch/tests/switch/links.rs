@@ -235,9 +235,12 @@ fn an_interface_may_go_away_and_come_back() {
     for workers in [1, 2] {
         in_namespace(move || {
             let mut testbed = Testbed::start_on(workers, |_| {});
+            testbed.send(&frame(0, 90));
+            assert_eq!(testbed.receive(1), [frame(0, 90)]);
             run("ip link del s2");
             testbed.send(&frame(1, 90));
             std::thread::sleep(Duration::from_millis(600));
+            assert_eq!(testbed.snapshot().ports[1].sent_frames, 1);
             testbed.send(&frame(2, 90));
             std::thread::sleep(Duration::from_millis(50));
             let lost = |port: &wormcast_switch::dataplane::PortSnapshot| {
@@ -247,8 +250,12 @@ fn an_interface_may_go_away_and_come_back() {
             add_link("s2", "h2");
             std::thread::sleep(Duration::from_millis(700));
             testbed.h2 = ReceiveRing::open(&Interface::find("h2").unwrap(), 64).unwrap();
+            let sent = testbed.snapshot().ports[1].sent_frames;
             testbed.send(&frame(3, 90));
             assert_eq!(testbed.receive(1), [frame(3, 90)]);
+            // Another thread counts a frame after it has arrived.
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(testbed.snapshot().ports[1].sent_frames, sent + 1);
         });
     }
 }

@@ -230,6 +230,11 @@ async fn members_and_groups_that_cannot_be() {
             format!("{weighted}: group 5: its weights add up to 5, which is more than 4"),
         ),
         (
+            insert(group(BY_WEIGHT, 6, 0, &[(1, 7, None)])),
+            Code::ResourceExhausted,
+            format!("{weighted}: group 6: its weights add up to 7, which is more than 6"),
+        ),
+        (
             insert(group(BY_WEIGHT, 6, 0, &[(1, 1, None), (1, 1, None)])),
             Code::InvalidArgument,
             format!("{weighted}: group 6: member 1 is there twice"),

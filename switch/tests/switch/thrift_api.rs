@@ -8,6 +8,9 @@ use super::thrift_client::{
 };
 use wormcast_switch::thrift::{Type, Value};
 
+/// What a call gives.
+type Answer = Result<Option<Value>, Failed>;
+
 /// Packets and bytes.
 fn counted(value: Option<Value>) -> (Value, Value) {
     let value = value.expect("a counter");
@@ -180,7 +183,7 @@ async fn nodes_change_leave_their_group_and_go() {
         let method = format!("simple_pre_lag:bm_mc_{method}");
         client.call(&method, context.chain(arguments).collect())
     };
-    let ports = |groups: &mut dyn FnMut(&str, Vec<Value>) -> Result<Option<Value>, Failed>| {
+    let ports = |groups: &mut dyn FnMut(&str, Vec<Value>) -> Answer| {
         let Ok(Some(Value::Binary(dump))) = groups("get_entries", vec![]) else {
             panic!()
         };

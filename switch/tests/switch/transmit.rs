@@ -104,7 +104,7 @@ fn what_is_first_overtakes_what_the_kernel_refused() {
     });
 }
 
-/// A frame that waits at a socket of this machine is no longer the ring's.
+/// What waits at a socket of this machine is not in the ring any more.
 #[test]
 fn frames_that_wait_elsewhere_do_not_change() {
     in_namespace(|| {

@@ -11,6 +11,7 @@ Exit status: 0 nothing differs, 1 something does, 2 there is nothing to run or n
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -139,4 +140,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # The switches of the cases that run are ended before this process is.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

@@ -46,6 +46,10 @@ WIDE_REGISTERS = (
     "Thrift reads registers as 64 bits with a sign: BMv2 gives the highest such number where more than "
     "63 bits are used, wormcast-switch the lowest 64 bits; they are not read"
 )
+UNCOMPARED = (
+    "bits of an entry past its prefix or outside its mask, as constant entries may have them: BMv2 shows "
+    "them as they were written, wormcast-switch as 0; they are left out of what is read back"
+)
 # What BMv2 says as it ends itself, and why that is no fault of a switch that does not.
 ENDS = {
     "vector::_M_range_check": "an index past the end of a header stack (P4-16 leaves open what it gives)",

@@ -1,9 +1,9 @@
-"""What a switch knows after the packets: counters, registers and numbers of entries."""
+"""What a switch knows after the packets: counters, registers and entries."""
 
 from typing import Any
 
 from differential.commands import Session
-from differential.program import Json, Program
+from differential.program import Json, Program, Table
 from differential.thrift import Refused, Value, i32, text
 
 INDICES_MAX = 48  # of an array that are read: the first ones and the last one
@@ -26,13 +26,38 @@ def read_state(session: Session, program: Program) -> Json:
         if not table.keys:
             continue
         name = text(table.name)
-        state[f"entries of {table.name}"] = _ask(session, "bm_mt_get_num_entries", name)
+        state[f"number of entries of {table.name}"] = _ask(session, "bm_mt_get_num_entries", name)
+        state[f"default entry of {table.name}"] = _ask(session, "bm_mt_get_default_entry", name)
+        entries = _ask(session, "bm_mt_get_entries", name)
+        state[f"entries of {table.name}"] = entries if isinstance(entries, str) else _in_order(entries, table)
         if table.counters:
             for at, handle in enumerate(session.entries.get(table.name, [])):
                 if handle is not None:
                     read = _ask(session, "bm_mt_read_counter", name, i32(handle))
                     state[f"counter of entry {at} of {table.name}"] = read
     return state
+
+
+def _in_order(entries: list[dict[int, Any]], table: Table) -> list[str]:
+    """Entries without their handles, which each switch counts in its own way, and ages."""
+    options, action = 2, 4
+    found = []
+    for entry in entries:
+        key = [compared(part, of.width) for part, of in zip(entry[1], table.keys, strict=True)]
+        found.append(str([key, entry.get(options), entry.get(action)]))
+    return sorted(found)
+
+
+def compared(part: dict[int, Any], width: int) -> Any:
+    """A part of a key without bits past its prefix or outside its mask (known.UNCOMPARED)."""
+    lpm, ternary = 3, 4
+    if lpm in part:
+        value, prefix = int.from_bytes(part[lpm][1], "big"), part[lpm][2]
+        return ["lpm", value >> width - prefix, prefix]
+    if ternary in part:
+        value, mask = (int.from_bytes(part[ternary][number], "big") for number in (1, 2))
+        return ["ternary", value & mask, mask]
+    return part
 
 
 def _ask(session: Session, method: str, *arguments: Value) -> Any:

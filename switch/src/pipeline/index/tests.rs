@@ -12,6 +12,7 @@ fn field(kind: MatchKind, width_bits: u32) -> KeyField {
         name: String::new(),
         kind,
         width_bits,
+        mask: None,
     }
 }
 
