@@ -40,15 +40,37 @@ pub fn run(data: &[u8]) {
     }
     assert!(bytes <= data.len().max(24), "every byte is read once");
     assert_eq!(writer.records(), frames.len() as u64);
-    let (again, error) = read(&written);
-    assert!(error.is_none(), "{error:?}");
-    assert_eq!(again.len(), frames.len());
-    for (before, after) in frames.iter().zip(&again) {
-        assert_eq!(before.frame, after.frame);
-        // A stamp has 32 bits of seconds.
-        let expected_us = before.time_ns / 1_000 % (1_000_000 << 32);
-        assert_eq!(after.time_ns, expected_us * 1_000);
+    for file in [other_order(&written), written] {
+        let (again, error) = read(&file);
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!(again.len(), frames.len());
+        for (before, after) in frames.iter().zip(&again) {
+            assert_eq!(before.frame, after.frame);
+            // A stamp has 32 bits of seconds.
+            let expected_us = before.time_ns / 1_000 % (1_000_000 << 32);
+            assert_eq!(after.time_ns, expected_us * 1_000);
+        }
     }
+}
+
+/// A capture of this machine as one of the other byte order has it.
+fn other_order(file: &[u8]) -> Vec<u8> {
+    let mut other = file.to_vec();
+    let reverse = |other: &mut [u8], at: usize, bytes: usize| other[at..at + bytes].reverse();
+    for (at, bytes) in [(0, 4), (4, 2), (6, 2), (8, 4), (12, 4), (16, 4), (20, 4)] {
+        reverse(&mut other, at, bytes);
+    }
+    let mut record = 24;
+    while record < file.len() {
+        let length = file[record + 8..record + 12]
+            .try_into()
+            .expect("four bytes");
+        for word in 0..4 {
+            reverse(&mut other, record + 4 * word, 4);
+        }
+        record += 16 + u32::from_ne_bytes(length) as usize;
+    }
+    other
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
@@ -61,16 +83,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     ] {
         writer.write(time_us, frame).expect("memory takes all");
     }
-    // The other byte order, and stamps of nanoseconds.
-    let mut swapped = native.clone();
-    let words = [
-        0, 16, 20, 24, 28, 32, 36, 100, 104, 108, 112, 116, 120, 124, 128,
-    ];
-    for at in words {
-        swapped[at..at + 4].reverse();
-    }
-    swapped[4..6].reverse();
-    swapped[6..8].reverse();
+    let swapped = other_order(&native);
     let mut nanoseconds = native.clone();
     nanoseconds[..4].copy_from_slice(&0xa1b2_3c4d_u32.to_ne_bytes());
     vec![native, swapped, nanoseconds, Vec::new()]

@@ -59,7 +59,7 @@ pub fn run(draws: &mut Draws<'_>) {
 }
 
 fn settings(draws: &mut Draws<'_>) -> LosslessSettings {
-    let mut settings = super::settings(draws);
+    let mut settings = super::settings(draws, &["1gbit", "500mbit", "100mbit", "10gbit"]);
     if draws.one_in(2) {
         settings.priorities = PrioritySet(draws.byte());
     }

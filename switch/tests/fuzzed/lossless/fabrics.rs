@@ -16,6 +16,9 @@ const STEP_US_MAX: u64 = 1_000;
 const DRAINS: usize = 400;
 const DRAIN_US: u64 = 5_000;
 
+/// Rates at which a link in memory has room for the shortest frames of a response time.
+const RATES: [&str; 3] = ["1gbit", "500mbit", "100mbit"];
+
 /// Senders at the first switch.
 const SENDERS: u16 = 3;
 
@@ -23,9 +26,9 @@ const SENDERS: u16 = 3;
 const RECEIVERS: u16 = 2;
 
 pub fn run(draws: &mut Draws<'_>) {
-    let settings = super::settings(draws);
+    let settings = super::settings(draws, &RATES);
     let response_us = [100, 300, 800][draws.below(3)];
-    let slow = super::rate(draws);
+    let slow = super::rate(draws, &RATES);
     let hosts: Vec<(usize, u16)> = (0..SENDERS)
         .map(|port| (0, port))
         .chain((0..RECEIVERS).map(|port| (1, port)))

@@ -30,20 +30,19 @@ fn frame(bytes: &[u8]) {
     assert_eq!(PauseFrame::parse(&written), Ok(pause));
 }
 
-/// One of a few rates.
-fn rate(draws: &mut Draws<'_>) -> BitRate {
-    let rates = ["1gbit", "500mbit", "100mbit", "10gbit"];
+/// One of these rates.
+fn rate(draws: &mut Draws<'_>, rates: &[&str]) -> BitRate {
     rates[draws.below(rates.len())].parse().expect("a rate")
 }
 
 /// Settings both parts have.
-fn settings(draws: &mut Draws<'_>) -> LosslessSettings {
+fn settings(draws: &mut Draws<'_>, rates: &[&str]) -> LosslessSettings {
     let mut settings = LosslessSettings {
         response_us: Some(100),
         watchdog: None,
         ..LosslessSettings::default()
     };
-    settings.link.rate = rate(draws);
+    settings.link.rate = rate(draws, rates);
     if draws.one_in(4) {
         settings.pause = PauseMode::Pause;
     }

@@ -118,6 +118,7 @@ async fn serve(rig: &Rig, session: Session) {
         other: rig.open().await,
         packets: false,
         known: None,
+        saved: false,
     };
     for step in session.steps.into_iter().take(STEPS_MAX) {
         controller.step(step).await;
@@ -147,6 +148,8 @@ struct Controller<'a> {
     packets: bool,
     /// What there is to read, if it is known.
     known: Option<Vec<Entity>>,
+    /// A config waits for its COMMIT; reads and writes refer to it.
+    saved: bool,
 }
 
 impl Controller<'_> {
@@ -235,8 +238,42 @@ impl Controller<'_> {
                 config.p4info = config.p4info.take().or(known.p4info);
             }
         }
-        self.known = None;
-        let _ = self.rig.set_config(request.action, request.config).await;
+        let before = match (self.packets, self.known.take()) {
+            (true, _) => None,
+            (false, Some(known)) => Some(known),
+            (false, None) => Some(read_all(self.rig).await),
+        };
+        let action = request.action;
+        let same = request.config == self.current().await;
+        let done = self.rig.set_config(action, request.config).await;
+        let kept = match (&done, Action::try_from(action)) {
+            (Err(_), _) | (Ok(()), Ok(Action::Verify)) => true,
+            (Ok(()), Ok(Action::ReconcileAndCommit)) => same && !self.saved,
+            _ => false,
+        };
+        if let (true, Some(before)) = (kept, before) {
+            let after = read_all(self.rig).await;
+            assert_same(&before, &after, &format!("{action}: {done:?}"));
+            self.known = Some(after);
+        }
+        if done.is_ok() && action != Action::Verify as i32 {
+            self.saved = action == Action::VerifyAndSave as i32;
+        }
+    }
+
+    /// The config that reads and writes refer to.
+    async fn current(&self) -> Option<ForwardingPipelineConfig> {
+        let request = GetForwardingPipelineConfigRequest {
+            device_id: DEVICE_ID,
+            ..GetForwardingPipelineConfigRequest::default()
+        };
+        let request = tonic::Request::new(request);
+        let got = self
+            .rig
+            .server
+            .get_forwarding_pipeline_config(request)
+            .await;
+        got.ok().and_then(|got| got.into_inner().config)
     }
 
     async fn write(&mut self, mut request: WriteRequest, as_it_is: bool) {
