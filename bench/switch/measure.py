@@ -98,9 +98,9 @@ def measure_writes(given: argparse.Namespace, programs: Programs, names: list[st
     return {"runs": results, "table": "\n".join(lines)}
 
 
-def measure_pairs(given: argparse.Namespace, programs: Programs, names: list[str]) -> dict[str, Any]:
+def measure_pairs(given: argparse.Namespace, programs: Programs, _names: list[str]) -> dict[str, Any]:
     """Two pairs of ports at once, with one thread and with more."""
-    runs, table = pairs.run(programs, names, given.sizes[0], given.seconds / 2, given.repeats, 50000)
+    runs, table = pairs.run(programs, given.sizes[0], given.seconds / 2, given.repeats, 50000)
     return {"runs": [asdict(run) for run in runs], "table": table}
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from cases import pairs
-from rig import BMV2, INJECTED_BYTES_MAX, OURS, Programs, flood_of, received_packets, running
+from rig import INJECTED_BYTES_MAX, OURS, Programs, flood_of, received_packets, running
 
 RATES = (None, 100e3, 200e3, 300e3, 400e3, 500e3, 600e3, 700e3)
 """Offered by each pair, where the best sum is looked for; `None`: as many as go."""
@@ -17,9 +17,8 @@ WORKERS = (1, 2, 3)
 
 @dataclass(frozen=True)
 class Run:
-    """One switch with some threads and pairs, in one repeat."""
+    """wormcast-switch with some threads and pairs, in one repeat."""
 
-    switch: str
     workers: int
     pairs: int
     size: int
@@ -27,15 +26,13 @@ class Run:
     """Sum of all pairs."""
 
 
-def measure(
-    programs: Programs, name: str, workers: int, count: int, size: int, seconds: float, port: int
-) -> Run:
+def measure(programs: Programs, workers: int, count: int, size: int, seconds: float, port: int) -> Run:
     """Offers the same rates on all pairs at once."""
-    options = ["--workers", str(workers)] if name == OURS else []
+    options = ["--workers", str(workers)]
     chosen = pairs(count)
     best = 0.0
     with ExitStack() as stack:
-        stack.enter_context(running(name, programs, chosen[0], port, options))
+        stack.enter_context(running(OURS, programs, chosen[0], port, options))
         floods = [stack.enter_context(flood_of(case, size, size <= INJECTED_BYTES_MAX)) for case in chosen]
         sinks = [f"g{case.ports_out[0]}" for case in chosen]
         floods[0].run(programs, 0.2, None)  # caches and tables are warm from here on
@@ -46,35 +43,29 @@ def measure(
             outputs = [json.loads(process.communicate()[0]) for process in started]
             span = max(output["seconds"] for output in outputs)
             best = max(best, (received_packets(sinks) - before) / span)
-    return Run(name, workers, count, size, best)
+    return Run(workers, count, size, best)
 
 
-def run(
-    programs: Programs, names: list[str], size: int, seconds: float, repeats: int, port: int
-) -> tuple[list[Run], str]:
+def run(programs: Programs, size: int, seconds: float, repeats: int, port: int) -> tuple[list[Run], str]:
     """All of it, and the result as markdown."""
     runs = []
-    configurations = [(OURS, workers) for workers in WORKERS] + [(BMV2, 1)] * (BMV2 in names)
     for repeat in range(repeats):
-        for name, workers in configurations:
+        for workers in WORKERS:
             for count in (1, 2):
                 port += 1
-                runs.append(measure(programs, name, workers, count, size, seconds, port))
+                runs.append(measure(programs, workers, count, size, seconds, port))
                 print(f"{repeat + 1}/{repeats} {runs[-1]}", file=sys.stderr, flush=True)
 
-    def best(name: str, workers: int, count: int) -> float:
-        return statistics.median(
-            run.best_pps for run in runs if (run.switch, run.workers, run.pairs) == (name, workers, count)
-        )
+    def best(workers: int, count: int) -> float:
+        return statistics.median(run.best_pps for run in runs if (run.workers, run.pairs) == (workers, count))
 
     lines = [
-        "| switch | threads | one pair, kpps | two pairs, kpps | two beside one | two beside one pair, one thread |",
-        "|---|---|---|---|---|---|",
+        "| threads | one pair, kpps | two pairs, kpps | two beside one | two beside one pair, one thread |",
+        "|---|---|---|---|---|",
     ]
-    for name, workers in configurations:
-        one, two = best(name, workers, 1), best(name, workers, 2)
+    for workers in WORKERS:
+        one, two = best(workers, 1), best(workers, 2)
         lines.append(
-            f"| {name} | {workers if name == OURS else '-'} | {one / 1e3:.0f} | {two / 1e3:.0f} "
-            f"| {two / one:.2f}x | {two / best(name, 1, 1):.2f}x |"
+            f"| {workers} | {one / 1e3:.0f} | {two / 1e3:.0f} | {two / one:.2f}x | {two / best(1, 1):.2f}x |"
         )
     return runs, "\n".join(lines)
