@@ -25,9 +25,12 @@ LIMIT_S = 60
 def lab() -> Iterator[Lab]:
     """Three hosts, a group for most schemes."""
     groups = [group(n, s, [0, 1, 2]) for n, s in enumerate(("repeat", "tree", "circuit", "switch"), 1)]
+    # Shells start what runs in the background deaf to SIGINT, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     lab = Lab(3, groups, "--receiver-wait", "3")
     yield lab
     lab.close()
+    signal.signal(signal.SIGINT, before)
 
 
 def run(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
