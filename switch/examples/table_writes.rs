@@ -22,7 +22,6 @@ use tonic::transport::{Channel, Endpoint};
 
 use wormcast_switch::dataplane::{Dataplane, DataplaneSettings, SwitchSettings};
 use wormcast_switch::log::Log;
-use wormcast_switch::lossless::QueueSettings;
 use wormcast_switch::p4rt::proto::p4::config::v1::{P4Info, Table};
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action as Set;
@@ -34,7 +33,6 @@ use wormcast_switch::p4rt::proto::p4::v1::{
 };
 use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings};
 use wormcast_switch::pipeline::PipelineConfig;
-use wormcast_switch::ports::ImpairmentTable;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -166,23 +164,7 @@ fn read_config(arguments: &Arguments) -> Outcome<ForwardingPipelineConfig> {
 
 /// A switch without interfaces in this process; gives its address.
 fn start(runtime: &Runtime, device_id: u64) -> Outcome<String> {
-    let settings = DataplaneSettings::single(
-        SwitchSettings {
-            device_id,
-            name: String::new(),
-            ports: Vec::new(),
-            cpu_port: None,
-            priorities: 1,
-            queue_frames: 64,
-            queueing: QueueSettings::default(),
-            ring_frames: 64,
-            receive: Default::default(),
-            port_rate: None,
-            impairments: ImpairmentTable::default(),
-            capture_directory: None,
-        },
-        1,
-    );
+    let settings = DataplaneSettings::single(SwitchSettings::without_ports(device_id, 64), 1);
     let (dataplane, from_dataplane) = Dataplane::start(&settings, Log::off())?;
     let handle = dataplane.handle(device_id).ok_or("no such device")?;
     let (_, from_dataplane) = from_dataplane.into_iter().next().ok_or("no switch")?;

@@ -252,3 +252,10 @@ fn engines() {
         Engine::Interpreted
     );
 }
+
+#[test]
+fn how_long_a_thread_looks_for_frames() {
+    assert_eq!(run("--no-p4").spin_us, 0);
+    assert_eq!(run("--no-p4 --spin 1ms").spin_us, 1_000);
+    assert!(error("--no-p4 --spin 1").contains("ms"));
+}

@@ -127,6 +127,24 @@ pub struct SwitchSettings {
 }
 
 impl SwitchSettings {
+    /// A switch without ports, whose egress queues hold `queue_frames` packets each.
+    pub fn without_ports(device_id: u64, queue_frames: usize) -> Self {
+        Self {
+            device_id,
+            name: String::new(),
+            ports: Vec::new(),
+            cpu_port: None,
+            priorities: 8,
+            queue_frames,
+            queueing: QueueSettings::default(),
+            ring_frames: 64,
+            receive: ReceiveMode::default(),
+            port_rate: None,
+            impairments: ImpairmentTable::default(),
+            capture_directory: None,
+        }
+    }
+
     /// Frames that may wait to be received at a port: more than `ring_frames` where a
     /// lossless link may bring more before the switch looks.
     pub fn ring_frames_of(&self, port: PortId) -> usize {

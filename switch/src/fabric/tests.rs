@@ -12,20 +12,7 @@ const TWO: &str = r#"{
 }"#;
 
 fn common() -> SwitchSettings {
-    SwitchSettings {
-        device_id: 0,
-        name: String::new(),
-        ports: Vec::new(),
-        cpu_port: None,
-        priorities: 8,
-        queue_frames: 100,
-        queueing: Default::default(),
-        ring_frames: 64,
-        receive: Default::default(),
-        port_rate: None,
-        impairments: Default::default(),
-        capture_directory: None,
-    }
+    SwitchSettings::without_ports(0, 100)
 }
 
 #[test]

@@ -4,6 +4,23 @@ use crate::program::{
     ActionId, ActionProfileId, CounterId, DigestId, MeterId, Program, RegisterId, TableId,
 };
 
+/// Takes out of `added` what has a name; all of it without one.
+pub(super) fn take_named<T>(
+    added: &mut Vec<T>,
+    name: &Option<String>,
+    name_of: impl Fn(&T) -> &Option<String>,
+) -> Result<Vec<T>, String> {
+    let is_meant = |one: &T| name.is_none() || name_of(one) == name;
+    let (taken, kept) = std::mem::take(added).into_iter().partition(is_meant);
+    *added = kept;
+    match (name, &taken) {
+        (Some(name), taken) if Vec::<T>::is_empty(taken) => {
+            Err(format!("there is no entry `{name}`"))
+        }
+        _ => Ok(taken),
+    }
+}
+
 /// The position of the one name that is, or ends in, what is wanted.
 fn find<'n>(
     kind: &str,

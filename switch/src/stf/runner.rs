@@ -212,14 +212,7 @@ impl Runner {
                 });
             }
             Statement::Remove { handle } => {
-                let gone = |added: &Added| handle.is_none() || added.handle == *handle;
-                let (gone, kept): (Vec<Added>, Vec<Added>) = std::mem::take(&mut self.entries)
-                    .into_iter()
-                    .partition(gone);
-                self.entries = kept;
-                if let (Some(handle), []) = (handle, gone.as_slice()) {
-                    return Err(format!("there is no entry `{handle}`"));
-                }
+                let gone = names::take_named(&mut self.entries, handle, |added| &added.handle)?;
                 for added in gone {
                     let (table, key) = (added.table, &added.key);
                     let deleted = self.pipeline.delete_entry(table, key, added.priority);

@@ -7,26 +7,11 @@ use std::collections::BTreeSet;
 
 use wormcast_switch::dataplane::{SWITCHES_MAX, SwitchSettings};
 use wormcast_switch::fabric::{Fabric, PORT_MAX};
-use wormcast_switch::lossless::QueueSettings;
-use wormcast_switch::ports::{ImpairmentTable, ReceiveMode};
 
 const DROP_PORT: u16 = 511;
 
 fn common() -> SwitchSettings {
-    SwitchSettings {
-        device_id: 0,
-        name: String::new(),
-        ports: Vec::new(),
-        cpu_port: None,
-        priorities: 8,
-        queue_frames: 64,
-        queueing: QueueSettings::default(),
-        ring_frames: 64,
-        receive: ReceiveMode::default(),
-        port_rate: None,
-        impairments: ImpairmentTable::default(),
-        capture_directory: None,
-    }
+    SwitchSettings::without_ports(0, 64)
 }
 
 pub fn run(data: &[u8]) {

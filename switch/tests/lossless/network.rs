@@ -12,7 +12,7 @@ use wormcast_switch::lossless::{
 use wormcast_switch::pipeline::{
     ActionCall, Bits, EntryAction, FieldMatch, Pipeline, PipelineConfig, PortId, TableEntry,
 };
-use wormcast_switch::ports::{BitRate, ImpairmentTable};
+use wormcast_switch::ports::BitRate;
 use wormcast_switch::program::Program;
 
 use super::lossless_lab::host::{Flow, Host};
@@ -76,18 +76,8 @@ fn pipeline(ports: &[u16]) -> Pipeline {
 
 fn switch_settings(number: usize, queueing: QueueSettings) -> SwitchSettings {
     SwitchSettings {
-        device_id: number as u64 + 1,
-        name: String::new(),
-        ports: Vec::new(),
-        cpu_port: None,
-        priorities: 8,
-        queue_frames: 64,
         queueing,
-        ring_frames: 64,
-        receive: Default::default(),
-        port_rate: None,
-        impairments: ImpairmentTable::default(),
-        capture_directory: None,
+        ..SwitchSettings::without_ports(number as u64 + 1, 64)
     }
 }
 

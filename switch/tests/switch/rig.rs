@@ -10,7 +10,6 @@ use tonic::{Status, Streaming};
 
 use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, SwitchSettings};
 use wormcast_switch::log::Log;
-use wormcast_switch::lossless::QueueSettings;
 use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -21,7 +20,6 @@ use wormcast_switch::p4rt::proto::p4::v1::{
 };
 use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings};
 use wormcast_switch::pipeline::{PipelineConfig, PortId};
-use wormcast_switch::ports::{ImpairmentTable, ReceiveMode};
 
 pub const DEVICE_ID: u64 = 7;
 pub const CPU_PORT: u16 = 510;
@@ -32,18 +30,8 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// A data plane without interfaces.
 pub fn settings() -> SwitchSettings {
     SwitchSettings {
-        device_id: DEVICE_ID,
-        name: String::new(),
-        ports: Vec::new(),
         cpu_port: Some(PortId(CPU_PORT)),
-        priorities: 8,
-        queue_frames: 1024,
-        queueing: QueueSettings::default(),
-        ring_frames: 64,
-        receive: ReceiveMode::default(),
-        port_rate: None,
-        impairments: ImpairmentTable::default(),
-        capture_directory: None,
+        ..SwitchSettings::without_ports(DEVICE_ID, 1024)
     }
 }
 

@@ -124,14 +124,7 @@ impl Calls {
                 self.entries.push(added);
             }
             Statement::Remove { handle } => {
-                let gone = |added: &Added| handle.is_none() || added.name == *handle;
-                let (gone, kept): (Vec<Added>, Vec<Added>) = std::mem::take(&mut self.entries)
-                    .into_iter()
-                    .partition(gone);
-                self.entries = kept;
-                if let (Some(handle), []) = (handle, gone.as_slice()) {
-                    return Err(format!("there is no entry `{handle}`"));
-                }
+                let gone = names::take_named(&mut self.entries, handle, |added| &added.name)?;
                 for added in gone {
                     let info = &self.program.tables()[added.table.index()];
                     let method = match info.action_profile {

@@ -18,7 +18,6 @@ use tonic_prost::ProstCodec;
 
 use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, SwitchSettings};
 use wormcast_switch::log::Log;
-use wormcast_switch::lossless::QueueSettings;
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_server::P4Runtime;
 use wormcast_switch::p4rt::proto::p4::v1::{
     Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest,
@@ -27,7 +26,6 @@ use wormcast_switch::p4rt::proto::p4::v1::{
 };
 use wormcast_switch::p4rt::{Server, ServerSettings};
 use wormcast_switch::pipeline::{Engine, PipelineConfig, PortId};
-use wormcast_switch::ports::{ImpairmentTable, ReceiveMode};
 
 pub const DEVICE_ID: u64 = 7;
 
@@ -66,18 +64,8 @@ impl Rig {
     /// Starts the threads; nothing is set.
     pub fn start() -> Self {
         let settings = SwitchSettings {
-            device_id: DEVICE_ID,
-            name: String::new(),
-            ports: Vec::new(),
             cpu_port: Some(PortId(CPU_PORT)),
-            priorities: 8,
-            queue_frames: 64,
-            queueing: QueueSettings::default(),
-            ring_frames: 64,
-            receive: ReceiveMode::default(),
-            port_rate: None,
-            impairments: ImpairmentTable::default(),
-            capture_directory: None,
+            ..SwitchSettings::without_ports(DEVICE_ID, 64)
         };
         let runtime = Builder::new_current_thread()
             .enable_time()
