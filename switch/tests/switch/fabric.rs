@@ -82,11 +82,13 @@ impl Process {
     /// Processor time of the first thread of the data plane, in clock ticks.
     fn dataplane_ticks(&self) -> u64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let mut stats = tasks.map(|task| {
+        let mut stats = tasks.filter_map(|task| {
             let stat = task.unwrap().path().join("stat");
-            std::fs::read_to_string(stat).unwrap()
+            std::fs::read_to_string(stat).ok()
         });
-        let stat = stats.find(|stat| stat.contains("(dataplane-0)")).unwrap();
+        let Some(stat) = stats.find(|stat| stat.contains("(dataplane-0)")) else {
+            return 0; // it has not come so far
+        };
         let (_, after_name) = stat.rsplit_once(") ").unwrap();
         let words: Vec<&str> = after_name.split_whitespace().collect();
         // `utime` and `stime`, proc_pid_stat(5).
