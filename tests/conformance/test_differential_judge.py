@@ -1,5 +1,6 @@
 """What the differential fuzzer excuses: runs without end, with switches that are made up."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from differential import judge as judging
 from differential import known, switches
 from differential.campaign import Plan, smaller
+from differential.compare import Verdict
 from differential.generate import Case
 from differential.judge import LEFT_OUT_MAX, PATIENCE, Judged, Pair, judge
 from differential.program import Program
@@ -58,7 +60,7 @@ def test_a_packet_without_end_is_left_out(
     assert [frame[0] for _, frame in judged.case.packets] == [1, 2, 3]
     assert judged.left_out == ["BMv2 comes to no end: " + known.ENDLESS["drop.action_loop"]] * 2
     assert all(patience == 1 for _, patience in both.runs)
-    many = judge(PAIR, program, case_of(*[ENDLESS_BYTE] * 9, paced=paced), tmp_path)
+    many = judge(PAIR, program, case_of(*[ENDLESS_BYTE] * (LEFT_OUT_MAX + 1), paced=paced), tmp_path)
     assert many.given_up
     assert len(many.left_out) == LEFT_OUT_MAX
 
@@ -81,7 +83,7 @@ def test_a_reference_without_end_that_nobody_explains_is_found(
 
 def test_what_has_no_end_is_not_made_small(tmp_path: Path) -> None:
     """Each try would take as long."""
-    verdict = judging.Verdict("endless", "x")
+    verdict = Verdict("endless", "x")
     judged = Judged(case_of(1), verdict, Outcome(), Outcome())
     plan = Plan(PAIR, (), "1", 1, tmp_path)
     assert smaller(plan, Program("p", {}), judged, tmp_path) is judged
@@ -106,8 +108,8 @@ class Machine:
         """What the fuzzer takes it for."""
         monkeypatch.setattr(switches, "cpu_time_s", lambda _: self.cpu)
         monkeypatch.setattr(switches, "activity", lambda _: self.seen)
-        monkeypatch.setattr(switches.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(switches.time, "sleep", self.sleep)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "sleep", self.sleep)
         running = object.__new__(Running)
         running.process = self  # type: ignore[assignment]
         return running._rest(cpu_s)

@@ -1,4 +1,4 @@
-// Loops of actions and parsers: those that end, and those that do not.
+// Loops of actions and parsers, those that end and those that do not; clones of clones without end.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -42,6 +42,7 @@ parser parse(packet_in packet, out headers_t hdr, inout metadata_t meta,
     state stand {
         transition select(hdr.h.count) {
             255: stand;
+            0 .. 3: accept;
             default: accept;
         }
     }
@@ -95,7 +96,12 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
 
 control egress(inout headers_t hdr, inout metadata_t meta,
                inout standard_metadata_t standard_metadata) {
-    apply {}
+    apply {
+        // Each clone is cloned again.
+        if (hdr.h.op == 7 && hdr.h.count == 255) {
+            clone(CloneType.E2E, 7);
+        }
+    }
 }
 
 control update_checksums(inout headers_t hdr, inout metadata_t meta) {

@@ -10,7 +10,7 @@ from differential.generate import Case
 from differential.program import Program
 from differential.switches import Outcome, Switch, run
 
-LEFT_OUT_MAX = 4  # packets of a case; then the case is given up
+LEFT_OUT_MAX = 8  # packets of a case; then the case is given up
 # Times as much of processors for BMv2 where the tested switch has dropped nothing as endless.
 PATIENCE = 10.0
 

@@ -39,12 +39,13 @@ STALE = (
     "what BMv2 reads from headers that a packet does not have is left from packets before (P4-16 "
     "leaves open what it is); stale.py makes it 0 for BMv2, which is what wormcast-switch reads"
 )
-# What wormcast-switch counts as it drops a packet that BMv2 goes on with for ever. Where it has counted
-# none of them, a BMv2 that comes to no end is a finding.
+# What wormcast-switch counts as it ends what BMv2 goes on with for ever. Where it has counted none of
+# them, a BMv2 that comes to no end is a finding.
 ENDLESS = {
     "drop.pass_limit": "it comes again and again (wormcast-switch: 200 passes)",
     "drop.action_loop": "a loop in an action has no end (wormcast-switch: 65,536 rounds in a pass)",
     "drop.parser_loop": "the parser goes in a circle (wormcast-switch: 4,096 states in a pass)",
+    "clone_depth_limit": "each clone is cloned again (wormcast-switch: 16 times)",
 }
 WIDE_REGISTERS = (
     "Thrift reads registers as 64 bits with a sign: BMv2 gives the highest such number where more than "
