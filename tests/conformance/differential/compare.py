@@ -42,7 +42,7 @@ def compare(case: Case, left: Outcome, right: Outcome, names: tuple[str, str]) -
         one, other = left.frames[port], right.frames[port]
         if one == other:
             continue
-        if case.paced and Counter(one) == Counter(other):
+        if case.reorders and Counter(one) == Counter(other):
             reordered = True
             continue
         lines += _frames(port, one, other, names)

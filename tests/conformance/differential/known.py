@@ -51,6 +51,10 @@ WIDE_REGISTERS = (
     "Thrift reads registers as 64 bits with a sign: BMv2 gives the highest such number where more than "
     "63 bits are used, wormcast-switch the lowest 64 bits; they are not read"
 )
+SLOW_RATES = (
+    "wormcast-switch keeps the rates of meters in whole units a second, as P4Runtime does: what is read back is "
+    "compared so"
+)
 UNCOMPARED = (
     "bits of an entry past its prefix or outside its mask, as constant entries may have them: BMv2 shows "
     "them as they were written, wormcast-switch as 0; they are left out of what is read back"

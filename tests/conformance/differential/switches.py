@@ -13,6 +13,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -208,11 +209,12 @@ class Running:
         """Writes entries, sends packets, reads what came of it."""
         result = Outcome()
         with self._connect() as connection:
-            session = Session(connection)
+            session = Session(
+                connection, profiles={one.name: one.profile or "" for one in self.program.tables}
+            )
             try:
                 session.send({"do": "set_queue_depth", "depth": QUEUE_DEPTH})
-                result.answers = [session.send(command) for command in self.case.commands]
-                result.endless = self._send()
+                result.endless = self._send(session, result.answers)
                 if result.endless is None and self.process.poll() is None:
                     result.state = read_state(session, self.program)
             except OSError as error:
@@ -256,8 +258,16 @@ class Running:
             else:
                 return connection
 
-    def _send(self) -> int | None:
-        """Lets the packets in; gives the one after which the switch does not come to rest."""
+    def _send(self, session: Session, answers: list[str]) -> int | None:
+        """Lets the packets in, with the commands before and between them, whose answers it adds;
+        gives the packet after which the switch does not come to rest."""
+        commands = deque(self.case.commands)
+
+        def send_until(after: int) -> None:
+            while commands and commands[0].get("after", 0) <= after:
+                answers.append(session.send(commands.popleft()))
+
+        send_until(0)
         frames = [(at, data) for at, (port, data) in enumerate(self.case.packets) if port == self.gate]
         if not self._reads():
             return None
@@ -265,9 +275,15 @@ class Running:
             _write(self.pipe, pcap.record(at * STAMP_STEP_US, data))
             if self.case.paced and not self._rest(self.cpu_s[0]):
                 return at
+            if self.case.paced:
+                send_until(at + 1)
         os.close(self.pipe)
         self.pipe = -1
-        return None if self._rest(self.cpu_s[1]) else len(self.case.packets) - 1
+        if not self._rest(self.cpu_s[1]):
+            return len(self.case.packets) - 1
+        while commands and self.process.poll() is None:
+            answers.append(session.send(commands.popleft()))
+        return None
 
     def _reads(self) -> bool:
         """Waits until the switch has opened the pipe: what is in a pipe that nobody has open
