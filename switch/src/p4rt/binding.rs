@@ -170,6 +170,9 @@ fn bind_table(
     if !const_entries {
         check_initial_entries((of_program, name), &of_table, program)?;
     }
+    if !described.const_default {
+        check_default((of_program, name), &of_table, program)?;
+    }
     let mut schema = TableSchema {
         id,
         name: name.to_owned(),
@@ -238,6 +241,25 @@ fn check_initial_entries(
         }
     }
     Ok(())
+}
+
+/// A default action that a controller may set again must not be one for entries only.
+fn check_default(
+    (table, name): (TableId, &str),
+    actions: &BTreeMap<u32, ActionSchema>,
+    program: &Program,
+) -> Bound<()> {
+    let default = program.default_action(table);
+    let of_default = actions
+        .values()
+        .find(|schema| Some(schema.action) == default);
+    match of_default {
+        Some(schema) if !schema.for_default => misfit(format!(
+            "the program gives table `{name}` the default action `{}`, which is for entries only",
+            schema.name
+        )),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// How a match field is compared; `None` for what only some architecture knows.

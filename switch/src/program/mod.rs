@@ -185,6 +185,12 @@ impl Program {
             .find(|action| self.actions[action.index()].name == name)
     }
 
+    /// The action of a table for packets that match no entry, as the program has it.
+    pub fn default_action(&self, table: TableId) -> Option<ActionId> {
+        let plan = self.table_plans.get(table.index())?;
+        plan.default.as_ref().map(|call| call.action)
+    }
+
     /// Actions of the entries that a table comes with, in their order.
     pub fn initial_actions(&self, table: TableId) -> impl Iterator<Item = ActionId> {
         let plan = self.table_plans.get(table.index());

@@ -108,6 +108,28 @@ async fn a_p4info_names_the_actions_of_entries_that_are_there_at_the_start() {
 }
 
 #[tokio::test]
+async fn a_p4info_cannot_keep_the_default_action_for_entries() {
+    let (_rig, mut controller) = start().await;
+    let mut config = entities();
+    for found in &mut config.p4info.as_mut().unwrap().tables {
+        if found.preamble.as_ref().unwrap().name == "ingress.initial" {
+            let none = id("NoAction");
+            let mut references = found.action_refs.iter_mut();
+            let default = references.find(|reference| reference.id == none);
+            default.unwrap().scope = Scope::TableOnly as i32;
+        }
+    }
+    let set = controller.set_config(Action::VerifyAndCommit, config).await;
+    let status = set.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert_eq!(
+        status.message(),
+        "the P4Info does not fit the program: the program gives table `ingress.initial` the \
+         default action `NoAction`, which is for entries only"
+    );
+}
+
+#[tokio::test]
 async fn entries_that_are_there_at_the_start_can_be_changed() {
     let (rig, mut controller) = start().await;
     let all = TableEntry {
