@@ -272,10 +272,10 @@ impl Worker {
     pub(super) fn fall_asleep(&mut self, lane: &Lane, bell: &Mailbox) -> Option<Sleep> {
         let now_us = self.clock.now_us();
         let mut wakes_us = NEVER;
+        for member in &mut self.members {
+            member.engine.flush_captures();
+        }
         if lane.leads() {
-            for member in &mut self.members {
-                member.engine.flush_captures();
-            }
             let waits = self
                 .members
                 .iter()

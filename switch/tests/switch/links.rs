@@ -401,3 +401,28 @@ fn captures_hold_both_directions() {
         assert_eq!(empty.len(), 24);
     });
 }
+
+/// Each of the threads that share a switch writes what it has captured before it sleeps.
+#[test]
+fn captures_are_written_by_every_thread() {
+    in_namespace(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_owned();
+        let testbed = Testbed::start_on(2, |settings| settings.capture_directory = Some(path));
+        // The port of the second thread, and back.
+        let mut h2 = TransmitQueue::open(&Interface::find("h2").unwrap()).unwrap();
+        let sent = frame(1, 77);
+        assert!(h2.push(&sent));
+        h2.flush();
+        let start = Instant::now();
+        let has_frame = |name: &str| {
+            let capture = std::fs::read(directory.path().join(name)).unwrap();
+            capture.get(40..).is_some_and(|frame| frame == sent)
+        };
+        while !(has_frame("s2_in.pcap") && has_frame("s2_out.pcap")) {
+            assert!(start.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(testbed.snapshot().ports[0].received_frames, 0);
+    });
+}
