@@ -1,5 +1,6 @@
 """What the differential fuzzer excuses: runs without end, with switches that are made up."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from differential.compare import Verdict
 from differential.generate import Case
 from differential.judge import LEFT_OUT_MAX, PATIENCE, Judged, Pair, judge
 from differential.program import Program
-from differential.switches import Outcome, Running, Switch, read_counts
+from differential.switches import Outcome, Running, Switch, read_counts, unread
 
 OURS = Switch("ours", Path("ours"))
 BMV2 = Switch("theirs", Path("theirs"), bmv2=True)
@@ -111,6 +112,7 @@ class Machine:
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(time, "sleep", self.sleep)
         running = object.__new__(Running)
+        running.pipe = -1
         running.process = self  # type: ignore[assignment]
         return running._rest(cpu_s)
 
@@ -143,6 +145,27 @@ def test_a_switch_that_was_stopped_does_not_rest(monkeypatch: pytest.MonkeyPatch
 def test_a_switch_that_wakes_now_and_then_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine((10.0 * at, 0.0001 * at, at) for at in range(100))
     assert machine.rests(monkeypatch, 3.0)
+
+
+def test_a_switch_that_has_not_read_its_packet_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though all its threads sleep."""
+    machine = Machine((0.01 * at, 0.0, "asleep") for at in range(100))
+    left = iter([60] * 20)
+    monkeypatch.setattr(Running, "_unread", lambda _: next(left, 0) > 0)
+    assert machine.rests(monkeypatch, 3.0)
+    assert machine.now > 0.2
+
+
+def test_what_is_in_a_pipe() -> None:
+    ends = os.pipe()
+    try:
+        assert unread(ends[0]) == 0
+        os.write(ends[1], bytes(300))
+        assert unread(ends[0]) == 300
+        assert unread(ends[1]) == 300
+    finally:
+        os.close(ends[0])
+        os.close(ends[1])
 
 
 def test_counts(tmp_path: Path) -> None:

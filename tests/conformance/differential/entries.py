@@ -34,7 +34,7 @@ class Writer:
         self.commands: list[Json] = []
         self.groups: dict[str, int] = {}  # how many each profile has
         self.members: dict[str, int] = {}
-        self.nodes = 0
+        self.nodes: list[int | None] = []  # of multicast groups; None: of a group that is gone
         self.after = 0  # packets that come before what is added
 
     @property
@@ -82,7 +82,7 @@ class Writer:
         rid, lags = self.rng.choice([0, 1, 1, 5, 65535]), []
         if self.rng.random() < LAG_SHARE:
             chosen, lags = [], [self.rng.randint(0, LAG_MAX)]
-            rid = 100 + self.nodes  # of its own: its ports may be those of other nodes
+            rid = 100 + len(self.nodes)  # of its own: its ports may be those of other nodes
         if any(
             one["do"] == "mc_node_create"
             and one["group"] == group
@@ -92,7 +92,7 @@ class Writer:
         ):
             return
         self.add("mc_node_create", group=group, rid=rid, ports=chosen, lags=lags)
-        self.nodes += 1
+        self.nodes.append(group)
 
     def _sessions(self) -> None:
         if not any(one.startswith("clone_") for one in self.program.primitives):
@@ -105,7 +105,9 @@ class Writer:
         """A clone session to a port, a multicast group or both."""
         port, group = self.values.port(), self.rng.choice(self.values.groups)
         ways = [{"port": port}, {"group": group}, {"port": port, "group": group}]
-        self.add("mirroring_add", session=session, **self.rng.choices(ways, [6, 2, 1])[0])
+        # With both, BMv2's copy to the port has the `egress_rid` of the group's last one.
+        both = 0 if "egress_rid" in self.program.text.decode() else 1
+        self.add("mirroring_add", session=session, **self.rng.choices(ways, [6, 2, both])[0])
 
     def _arrays(self) -> None:
         for register in self.program.registers:
