@@ -25,6 +25,17 @@ pub fn handle_of(id: u32) -> Value {
     Value::I32(id.wrapping_sub(1) as i32)
 }
 
+/// The call of a member as one of a table's own: p4c makes an action for each table that names it,
+/// and a member has that of the first table.
+pub fn own_call(program: &Program, table: TableId, call: &ActionCall) -> ActionCall {
+    let name = &program.actions()[call.action.index()].name;
+    let action = program.table_action(table, name).unwrap_or(call.action);
+    ActionCall {
+        action,
+        ..call.clone()
+    }
+}
+
 struct Profile<'a> {
     pipeline: &'a mut Pipeline,
     state: &'a State,
@@ -162,7 +173,8 @@ pub fn modify_member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let (id, _) = profile.member(call.integer(2))?;
     profile.pipeline.modify_member(profile.id, id, &action)?;
     for table in profile.tables_with_default(call.integer(2)) {
-        profile.pipeline.set_default(table, Some(&action))?;
+        let own = own_call(&profile.program, table, &action);
+        profile.pipeline.set_default(table, Some(&own))?;
     }
     Ok(None)
 }
@@ -277,5 +289,24 @@ mod tests {
         assert_eq!(unused([0, 1, 2, 4].into_iter()), 3);
         assert_eq!(unused([5, 6].into_iter()), 1);
         assert_eq!((member_id(0), handle_of(1)), (1, Value::I32(0)));
+    }
+
+    #[test]
+    fn a_table_has_actions_of_its_own() {
+        let json = include_str!("../../tests/programs/objects.json");
+        let program = Program::from_json(json).unwrap();
+        let no_action = |table: &str| {
+            let table = program.table(table).unwrap();
+            (table, program.table_action(table, "NoAction").unwrap())
+        };
+        let (types, of_types) = no_action("ingress.types");
+        let (spread, of_spread) = no_action("ingress.spread");
+        assert_ne!(of_types, of_spread);
+        let call = ActionCall {
+            action: of_spread,
+            arguments: Vec::new(),
+        };
+        assert_eq!(own_call(&program, types, &call).action, of_types);
+        assert_eq!(own_call(&program, spread, &call), call);
     }
 }

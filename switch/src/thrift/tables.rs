@@ -5,7 +5,7 @@ use super::arrays::{counter_value, read_counter_value, read_rates, write_rates};
 use super::context::{Context, Table};
 use super::failure::{Failure, Outcome, TableError};
 use super::keys::{read_call, read_key, read_priority, write_call, write_key, write_priority};
-use super::profiles::{group_id, handle_of, member_id};
+use super::profiles::{group_id, handle_of, member_id, own_call};
 use super::wire::{Type, Value};
 use crate::pipeline::{ActionCall, CounterValue, EntryAction, EntryHandle, TableEntry};
 
@@ -297,7 +297,7 @@ pub fn set_default_member(context: &mut Context<'_>, call: &Arguments) -> Outcom
         let mut members = table.pipeline.members(profile);
         members.find(|(id, _)| *id == member)
     });
-    let action = action.map(|(_, action)| action.clone());
+    let action = action.map(|(_, action)| own_call(&table.program, table.id, action));
     put_default(&mut table, action.as_ref())?;
     table.state.default_members.insert(table.id, handle as i32);
     Ok(None)

@@ -47,7 +47,7 @@ class Changer:
             if table.actions and table.keys and not table.constant_entries:
                 kinds = self._of_direct if table.kind == "simple" else self._of_indirect
                 found.append(bound(table, *kinds, *self._of_any(table)))
-        found += [bound(name, *self._of_profile) for name in program.profile_actions()]
+        found += [bound(name, *self._of_profile(name)) for name in program.profile_actions()]
         if self.writer.replicates:
             found.append([self._node_new, self._node_update, self._node_destroy, self._dissociate, self._lag])
             found.append([self._group_new, self._group_destroy])
@@ -157,12 +157,13 @@ class Changer:
     def _group(self, profile: str) -> int:
         return self._one_of(self.writer.groups.get(profile, 0))
 
-    @property
-    def _of_profile(self) -> tuple[Callable[[str], None], ...]:
-        some = (self._member_new, self._member_modify, self._member_modify, self._member_delete)
-        return (
-            (*some, self._group_add, self._group_remove, self._group_delete) if self.takes_away else some[:3]
-        )
+    def _of_profile(self, profile: str) -> tuple[Callable[[str], None], ...]:
+        found = (self._member_new, self._member_modify, self._member_modify)
+        if not self.takes_away:
+            return found
+        if profile not in self.program.selecting:
+            return (*found, self._member_delete)
+        return (*found, self._member_delete, self._group_add, self._group_remove, self._group_delete)
 
     def _member_new(self, profile: str) -> None:
         self.writer.member(profile, self.program.profile_actions()[profile])

@@ -144,16 +144,18 @@ class Writer:
         self.members[profile] = self.groups[profile] = 0
         for _ in range(self.rng.randint(1, MEMBERS_MAX)):
             self.member(profile, actions)
-        selects = any(one.kind == "indirect_ws" and one.profile == profile for one in self.program.tables)
+        selects = profile in self.program.selecting
         for group in range(self.rng.randint(1, 2) if selects else 0):
             self.add("act_prof_create_group", profile=profile)
             self.groups[profile] += 1
-            count = self.rng.randint(1, self.members[profile])
+            count = self.rng.randint(min(1, self.members[profile]), self.members[profile])
             for member in self.rng.sample(range(self.members[profile]), count):
                 self.add("act_prof_add_member_to_group", profile=profile, member=member, group=group)
 
     def member(self, profile: str, actions: tuple[int, ...]) -> None:
-        """A member of a profile."""
+        """A member of a profile that has room for one: BMv2 does not know how large they are."""
+        if self.members[profile] >= self.program.profile_sizes.get(profile, MEMBERS_MAX):
+            return
         action = self.program.actions[self.rng.choice(actions)]
         self.add("act_prof_create_member", profile=profile, action=action.name, data=self.data(action))
         self.members[profile] += 1
