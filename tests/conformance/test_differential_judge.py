@@ -43,7 +43,7 @@ class Switches:
         if switch.bmv2 and endless and patience < self.ends_after:
             at = endless[0] if case.paced else len(case.packets) - 1
             return Outcome({1: []}, endless=at)
-        dropped = endless if self.drops else []
+        dropped = endless if self.drops and not switch.bmv2 else []
         frames = [frame for at, (_, frame) in enumerate(case.packets) if at not in dropped]
         return Outcome({1: frames}, counts={"drop.action_loop": len(dropped)})
 
@@ -59,7 +59,7 @@ def test_a_packet_without_end_is_left_out(
     judged = judge(PAIR, program, case_of(1, 2, ENDLESS_BYTE, 3, ENDLESS_BYTE, paced=paced), tmp_path)
     assert judged.verdict.same
     assert [frame[0] for _, frame in judged.case.packets] == [1, 2, 3]
-    assert judged.left_out == ["BMv2 comes to no end: " + known.ENDLESS["drop.action_loop"]] * 2
+    assert judged.left_out == ["BMv2 comes to no end, or late: " + known.ENDLESS["drop.action_loop"]] * 2
     assert all(patience == 1 for _, patience in both.runs)
     many = judge(PAIR, program, case_of(*[ENDLESS_BYTE] * (LEFT_OUT_MAX + 1), paced=paced), tmp_path)
     assert many.given_up
@@ -80,6 +80,17 @@ def test_a_reference_without_end_that_nobody_explains_is_found(
     slow = Switches(drops=False, ends_after=PATIENCE)
     monkeypatch.setattr(judging, "run", slow.run)
     assert judge(PAIR, program, case, tmp_path).verdict.same
+
+
+def test_later_than_the_switch_allows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What ends at last is compared, but in changed programs, whose bounds may be others."""
+    late = Switches(drops=True, ends_after=1.0)
+    monkeypatch.setattr(judging, "run", late.run)
+    case = case_of(1, ENDLESS_BYTE, 2)
+    assert judge(PAIR, Program("p", {}), case, tmp_path).verdict.kind == "frames"
+    judged = judge(PAIR, Program("p", {}, changed=True), case, tmp_path)
+    assert judged.verdict.same
+    assert len(judged.left_out) == 1
 
 
 def test_what_has_no_end_is_not_made_small(tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ class Plan:
             for program in self.programs:
                 seed = f"{self.seed}/{program.name}/{number}"
                 if self.mutates and number % 2:
-                    yield read(program.name, mutated(program.json, Random(seed))), seed
+                    changed = read(program.name, mutated(program.json, Random(seed)))
+                    changed.changed = True
+                    yield changed, seed
                 else:
                     yield program, seed
 

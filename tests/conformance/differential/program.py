@@ -70,6 +70,7 @@ class Program:
 
     name: str
     json: Json
+    changed: bool = False  # by mutate.py: a bound that the program has may be another
     headers: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     varbit_max: dict[str, int] = field(default_factory=dict)
     stacks: dict[str, list[str]] = field(default_factory=dict)
