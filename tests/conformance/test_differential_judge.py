@@ -1,15 +1,17 @@
 """What the differential fuzzer excuses: runs without end, with switches that are made up."""
 
+import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from differential import judge as judging
 from differential import known, switches
-from differential.campaign import Plan, smaller
+from differential.campaign import Plan, Summary, smaller
 from differential.compare import Verdict
 from differential.generate import Case
 from differential.judge import LEFT_OUT_MAX, PATIENCE, Judged, Pair, judge
@@ -91,6 +93,19 @@ def test_later_than_the_switch_allows(monkeypatch: pytest.MonkeyPatch, tmp_path:
     judged = judge(PAIR, Program("p", {}, changed=True), case, tmp_path)
     assert judged.verdict.same
     assert len(judged.left_out) == 1
+
+
+def test_what_was_used_is_counted(tmp_path: Path) -> None:
+    """Commands and what the tested switch counts, over all cases."""
+    case = replace(case_of(1), commands=({"do": "table_clear"}, {"do": "table_clear"}))
+    judged = Judged(case, Verdict(), Outcome(counts={"resubmitted": 3, "recirculated": 0}), Outcome())
+    summary = Summary(programs=1, findings=[("p", Verdict("frames"), tmp_path)])
+    summary.add(judged)
+    summary.add(judged)
+    read = json.loads(summary.json())
+    assert read["features"] == {"command.table_clear": 4, "resubmitted": 6}
+    assert (read["cases"], read["packets"], read["commands"]) == (2, 2, 4)
+    assert read["findings"] == [{"program": "p", "kind": "frames", "folder": str(tmp_path)}]
 
 
 def test_what_has_no_end_is_not_made_small(tmp_path: Path) -> None:
