@@ -1,19 +1,22 @@
 """What the differential fuzzer excuses: runs without end, with switches that are made up."""
 
+import json
+import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from differential import judge as judging
 from differential import known, switches
-from differential.campaign import Plan, smaller
+from differential.campaign import Plan, Summary, smaller
 from differential.compare import Verdict
 from differential.generate import Case
 from differential.judge import LEFT_OUT_MAX, PATIENCE, Judged, Pair, judge
 from differential.program import Program
-from differential.switches import Outcome, Running, Switch, read_counts
+from differential.switches import Outcome, Running, Switch, read_counts, unread
 
 OURS = Switch("ours", Path("ours"))
 BMV2 = Switch("theirs", Path("theirs"), bmv2=True)
@@ -42,7 +45,7 @@ class Switches:
         if switch.bmv2 and endless and patience < self.ends_after:
             at = endless[0] if case.paced else len(case.packets) - 1
             return Outcome({1: []}, endless=at)
-        dropped = endless if self.drops else []
+        dropped = endless if self.drops and not switch.bmv2 else []
         frames = [frame for at, (_, frame) in enumerate(case.packets) if at not in dropped]
         return Outcome({1: frames}, counts={"drop.action_loop": len(dropped)})
 
@@ -58,7 +61,7 @@ def test_a_packet_without_end_is_left_out(
     judged = judge(PAIR, program, case_of(1, 2, ENDLESS_BYTE, 3, ENDLESS_BYTE, paced=paced), tmp_path)
     assert judged.verdict.same
     assert [frame[0] for _, frame in judged.case.packets] == [1, 2, 3]
-    assert judged.left_out == ["BMv2 comes to no end: " + known.ENDLESS["drop.action_loop"]] * 2
+    assert judged.left_out == ["BMv2 comes to no end, or late: " + known.ENDLESS["drop.action_loop"]] * 2
     assert all(patience == 1 for _, patience in both.runs)
     many = judge(PAIR, program, case_of(*[ENDLESS_BYTE] * (LEFT_OUT_MAX + 1), paced=paced), tmp_path)
     assert many.given_up
@@ -79,6 +82,30 @@ def test_a_reference_without_end_that_nobody_explains_is_found(
     slow = Switches(drops=False, ends_after=PATIENCE)
     monkeypatch.setattr(judging, "run", slow.run)
     assert judge(PAIR, program, case, tmp_path).verdict.same
+
+
+def test_later_than_the_switch_allows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What ends at last is compared, but in changed programs, whose bounds may be others."""
+    late = Switches(drops=True, ends_after=1.0)
+    monkeypatch.setattr(judging, "run", late.run)
+    case = case_of(1, ENDLESS_BYTE, 2)
+    assert judge(PAIR, Program("p", {}), case, tmp_path).verdict.kind == "frames"
+    judged = judge(PAIR, Program("p", {}, changed=True), case, tmp_path)
+    assert judged.verdict.same
+    assert len(judged.left_out) == 1
+
+
+def test_what_was_used_is_counted(tmp_path: Path) -> None:
+    """Commands and what the tested switch counts, over all cases."""
+    case = replace(case_of(1), commands=({"do": "table_clear"}, {"do": "table_clear"}))
+    judged = Judged(case, Verdict(), Outcome(counts={"resubmitted": 3, "recirculated": 0}), Outcome())
+    summary = Summary(programs=1, findings=[("p", Verdict("frames"), tmp_path)])
+    summary.add(judged)
+    summary.add(judged)
+    read = json.loads(summary.json())
+    assert read["features"] == {"command.table_clear": 4, "resubmitted": 6}
+    assert (read["cases"], read["packets"], read["commands"]) == (2, 2, 4)
+    assert read["findings"] == [{"program": "p", "kind": "frames", "folder": str(tmp_path)}]
 
 
 def test_what_has_no_end_is_not_made_small(tmp_path: Path) -> None:
@@ -111,6 +138,7 @@ class Machine:
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(time, "sleep", self.sleep)
         running = object.__new__(Running)
+        running.pipe = -1
         running.process = self  # type: ignore[assignment]
         return running._rest(cpu_s)
 
@@ -143,6 +171,27 @@ def test_a_switch_that_was_stopped_does_not_rest(monkeypatch: pytest.MonkeyPatch
 def test_a_switch_that_wakes_now_and_then_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine((10.0 * at, 0.0001 * at, at) for at in range(100))
     assert machine.rests(monkeypatch, 3.0)
+
+
+def test_a_switch_that_has_not_read_its_packet_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though all its threads sleep."""
+    machine = Machine((0.01 * at, 0.0, "asleep") for at in range(100))
+    left = iter([60] * 20)
+    monkeypatch.setattr(Running, "_unread", lambda _: next(left, 0) > 0)
+    assert machine.rests(monkeypatch, 3.0)
+    assert machine.now > 0.2
+
+
+def test_what_is_in_a_pipe() -> None:
+    ends = os.pipe()
+    try:
+        assert unread(ends[0]) == 0
+        os.write(ends[1], bytes(300))
+        assert unread(ends[0]) == 300
+        assert unread(ends[1]) == 300
+    finally:
+        os.close(ends[0])
+        os.close(ends[1])
 
 
 def test_counts(tmp_path: Path) -> None:

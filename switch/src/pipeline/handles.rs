@@ -55,6 +55,14 @@ impl Pipeline {
         (0..numbers).filter_map(move |number| self.entry_with_number(table, number))
     }
 
+    /// Has the next entries of a table without any have the handles that its first ones had.
+    /// Nothing happens where there are entries.
+    pub fn restart_handles(&mut self, table: TableId) {
+        if let Some(state) = self.tables.get_mut(table.index()) {
+            state.restart_generations();
+        }
+    }
+
     /// Entries in a table; 0 for an unknown one.
     pub fn entry_count(&self, table: TableId) -> usize {
         self.tables

@@ -230,6 +230,13 @@ impl TableState {
         Some(stored)
     }
 
+    /// Begins to count how often numbers were used, unless there are entries.
+    pub(super) fn restart_generations(&mut self) {
+        if self.by_key.is_empty() {
+            self.generations.fill(0);
+        }
+    }
+
     /// Entries in the order of priority and key.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let mut all: Vec<&Entry> = self.entries.iter().flatten().collect();

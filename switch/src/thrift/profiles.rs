@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::arguments::Arguments;
-use super::context::Context;
+use super::context::{Context, State};
 use super::failure::{Failure, Outcome, TableError};
 use super::keys::{read_call, write_call};
 use super::wire::{Type, Value};
 use crate::pipeline::{ActionCall, EntryAction, GroupMember, Pipeline};
-use crate::program::{ActionProfileId, Program};
+use crate::program::{ActionProfileId, Program, TableId};
 
 /// The id of a member: ids of P4Runtime begin with 1, handles of BMv2 with 0.
 pub fn member_id(handle: i64) -> u32 {
@@ -25,21 +25,34 @@ pub fn handle_of(id: u32) -> Value {
     Value::I32(id.wrapping_sub(1) as i32)
 }
 
+/// The call of a member as one of a table's own: p4c makes an action for each table that names it,
+/// and a member has that of the first table.
+pub fn own_call(program: &Program, table: TableId, call: &ActionCall) -> ActionCall {
+    let name = &program.actions()[call.action.index()].name;
+    let action = program.table_action(table, name).unwrap_or(call.action);
+    ActionCall {
+        action,
+        ..call.clone()
+    }
+}
+
 struct Profile<'a> {
     pipeline: &'a mut Pipeline,
+    state: &'a State,
     program: Arc<Program>,
     id: ActionProfileId,
 }
 
 fn profile<'a>(context: &'a mut Context<'_>, call: &Arguments) -> Result<Profile<'a>, Failure> {
     let name = call.text(1);
-    let pipeline = context.pipeline()?;
+    let (pipeline, state) = context.parts()?;
     let program = Arc::clone(pipeline.program());
     let id = program.action_profile(name).ok_or_else(|| {
         TableError::InvalidActionProfileName.because(format!("no action profile {name:?}"))
     })?;
     Ok(Profile {
         pipeline,
+        state,
         program,
         id,
     })
@@ -91,6 +104,17 @@ impl Profile<'_> {
         })
     }
 
+    /// Tables whose default is a member.
+    fn tables_with_default(&self, handle: i64) -> Vec<TableId> {
+        let defaults = self.state.default_members.iter();
+        let of_member = defaults.filter(|(_, member)| i64::from(**member) == handle);
+        let tables = of_member.map(|(table, _)| *table);
+        let infos = self.program.tables();
+        tables
+            .filter(|table| infos[table.index()].action_profile == Some(self.id))
+            .collect()
+    }
+
     /// Whether an entry refers to a member or group.
     fn is_used(&self, action: &EntryAction) -> bool {
         let tables = self.program.tables().iter();
@@ -133,7 +157,8 @@ pub fn delete_member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let mut groups = profile.pipeline.groups(profile.id);
     let grouped = groups.any(|(_, members, _)| has_member(members, id));
     drop(groups);
-    if grouped || profile.is_used(&EntryAction::Member(id)) {
+    let is_default = !profile.tables_with_default(call.integer(2)).is_empty();
+    if grouped || is_default || profile.is_used(&EntryAction::Member(id)) {
         let why = format!("member {} is in use", call.integer(2));
         return Err(TableError::MemberStillUsed.because(why));
     }
@@ -147,6 +172,10 @@ pub fn modify_member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let action = profile.call(call.text(3), call.items(4))?;
     let (id, _) = profile.member(call.integer(2))?;
     profile.pipeline.modify_member(profile.id, id, &action)?;
+    for table in profile.tables_with_default(call.integer(2)) {
+        let own = own_call(&profile.program, table, &action);
+        profile.pipeline.set_default(table, Some(&own))?;
+    }
     Ok(None)
 }
 
@@ -260,5 +289,24 @@ mod tests {
         assert_eq!(unused([0, 1, 2, 4].into_iter()), 3);
         assert_eq!(unused([5, 6].into_iter()), 1);
         assert_eq!((member_id(0), handle_of(1)), (1, Value::I32(0)));
+    }
+
+    #[test]
+    fn a_table_has_actions_of_its_own() {
+        let json = include_str!("../../tests/programs/objects.json");
+        let program = Program::from_json(json).unwrap();
+        let no_action = |table: &str| {
+            let table = program.table(table).unwrap();
+            (table, program.table_action(table, "NoAction").unwrap())
+        };
+        let (types, of_types) = no_action("ingress.types");
+        let (spread, of_spread) = no_action("ingress.spread");
+        assert_ne!(of_types, of_spread);
+        let call = ActionCall {
+            action: of_spread,
+            arguments: Vec::new(),
+        };
+        assert_eq!(own_call(&program, types, &call).action, of_types);
+        assert_eq!(own_call(&program, spread, &call), call);
     }
 }

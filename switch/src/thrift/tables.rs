@@ -5,7 +5,7 @@ use super::arrays::{counter_value, read_counter_value, read_rates, write_rates};
 use super::context::{Context, Table};
 use super::failure::{Failure, Outcome, TableError};
 use super::keys::{read_call, read_key, read_priority, write_call, write_key, write_priority};
-use super::profiles::{group_id, handle_of, member_id};
+use super::profiles::{group_id, handle_of, member_id, own_call};
 use super::wire::{Type, Value};
 use crate::pipeline::{ActionCall, CounterValue, EntryAction, EntryHandle, TableEntry};
 
@@ -133,7 +133,8 @@ pub fn clear(context: &mut Context<'_>, call: &Arguments) -> Outcome {
             .pipeline
             .delete_entry(table.id, &entry.key, entry.priority)?;
     }
-    if call.bool(2) {
+    table.pipeline.restart_handles(table.id);
+    if call.bool(2) && !table.info().const_default {
         table.pipeline.set_default(table.id, None)?;
         table.state.default_members.remove(&table.id);
     }
@@ -237,6 +238,7 @@ pub fn add_member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_indirect_modify_entry`.
 pub fn modify_member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let table = indirect(context, call)?;
+    find(&table, call.integer(2))?;
     let member = existing_member(&table, call.integer(3))?;
     modify(table, call.integer(2), EntryAction::Member(member))
 }
@@ -252,6 +254,7 @@ pub fn add_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_indirect_ws_modify_entry`.
 pub fn modify_group(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let table = selecting(context, call)?;
+    find(&table, call.integer(2))?;
     let group = existing_group(&table, call.integer(3))?;
     modify(table, call.integer(2), EntryAction::Group(group))
 }
@@ -278,11 +281,13 @@ pub fn set_default(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 /// `bm_mt_reset_default_entry` and `bm_mt_indirect_reset_default_entry`.
 pub fn reset_default(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let mut table = any_table(context, call)?;
-    put_default(&mut table, None)?;
+    if !table.info().const_default {
+        put_default(&mut table, None)?;
+    }
     Ok(None)
 }
 
-/// `bm_mt_indirect_set_default_member`. The default is the action that the member has now.
+/// `bm_mt_indirect_set_default_member`. The default follows what the member is changed to.
 pub fn set_default_member(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let mut table = indirect(context, call)?;
     let handle = call.integer(2);
@@ -292,7 +297,7 @@ pub fn set_default_member(context: &mut Context<'_>, call: &Arguments) -> Outcom
         let mut members = table.pipeline.members(profile);
         members.find(|(id, _)| *id == member)
     });
-    let action = action.map(|(_, action)| action.clone());
+    let action = action.map(|(_, action)| own_call(&table.program, table.id, action));
     put_default(&mut table, action.as_ref())?;
     table.state.default_members.insert(table.id, handle as i32);
     Ok(None)

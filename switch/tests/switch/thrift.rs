@@ -135,6 +135,7 @@ async fn handles_are_those_of_bmv2() {
     assert_eq!(client.standard("bm_mt_clear_entries", cleared), Ok(None));
     let count = client.standard("bm_mt_get_num_entries", vec![text("ingress.addresses")]);
     assert_eq!(count, Ok(Some(Value::I64(0))));
+    assert_eq!(add_address(&mut client, MAC, 5), Ok(0), "as at first");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

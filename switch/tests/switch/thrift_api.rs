@@ -1,11 +1,13 @@
 //! Calls over Thrift that controllers make of a switch: what each changes is read back.
 
+use super::messages::{SPREAD, table};
 use super::network::{add_link, in_namespace};
-use super::rig::Rig;
+use super::rig::{Controller, Rig};
 use super::thrift::{MAC, add_address, start};
 use super::thrift_client::{
     Client, Failed, bytes, connect, data, exact, int, list, part, priority, serve, structure, text,
 };
+use wormcast_switch::p4rt::proto::p4::v1::{TableEntry, entity, table_action};
 use wormcast_switch::thrift::{Type, Value};
 
 /// What a call gives.
@@ -54,6 +56,15 @@ async fn the_default_entry_is_set_and_put_back() {
     let reset = client.standard("bm_mt_reset_default_entry", vec![text(table)]);
     assert_eq!(reset, Ok(None));
     assert_eq!(default_action(&mut client, table), as_made);
+
+    // Of a default that the program fixes nothing is changed, so putting it back is no error.
+    let fixed = || vec![text("ingress.addresses")];
+    let reset = client.standard("bm_mt_reset_default_entry", fixed());
+    assert_eq!(reset, Ok(None));
+    let clear = vec![text("ingress.addresses"), Value::Bool(true)];
+    assert_eq!(client.standard("bm_mt_clear_entries", clear), Ok(None));
+    let action = default_action(&mut client, "ingress.addresses");
+    assert_eq!(action, text("ingress.drop"));
 }
 
 /// Handles of direct counters are numbers of entries, as in BMv2: which entry has the
@@ -144,7 +155,7 @@ async fn registers_are_reset() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_change_and_leave_groups() {
-    let (_rig, _controller, mut client) = start().await;
+    let (_rig, mut controller, mut client) = start().await;
     let choice = || text("ingress.choice");
     let call = |port: u8| vec![text("ingress.forward_on"), data(&[&[port]])];
     for port in [4, 5] {
@@ -165,6 +176,24 @@ async fn members_change_and_leave_groups() {
         let joined = client.standard("bm_mt_act_prof_add_member_to_group", join(member));
         assert_eq!(joined, Ok(None));
     }
+    // The member that is a default stays, and the default with it.
+    let spread = |handle| vec![text("ingress.spread"), int(handle)];
+    let set = client.standard("bm_mt_indirect_set_default_member", spread(1));
+    assert_eq!(set, Ok(None));
+    let modified = [choice(), int(1)].into_iter().chain(call(9)).collect();
+    let modified = client.standard("bm_mt_act_prof_modify_member", modified);
+    assert_eq!(modified, Ok(None));
+    assert_eq!(p4runtime_default(&mut controller).await, vec![9]);
+    // Of an entry that is not there no change is tried.
+    let modify = vec![text("ingress.spread"), int(5), int(9)];
+    for method in [
+        "bm_mt_indirect_modify_entry",
+        "bm_mt_indirect_ws_modify_entry",
+    ] {
+        let none = client.standard(method, modify.clone());
+        assert_eq!(none, Err(Failed::Code(2)), "INVALID_HANDLE: {method}");
+    }
+
     let leave = "bm_mt_act_prof_remove_member_from_group";
     assert_eq!(client.standard(leave, join(0)), Ok(None));
     let again = client.standard(leave, join(0));
@@ -173,6 +202,38 @@ async fn members_change_and_leave_groups() {
     let members = Value::List(Type::I32, vec![int(1)]);
     let expected = structure(vec![(1, int(0)), (2, members)]);
     assert_eq!(groups, Ok(Some(list(vec![expected]))));
+    for member in [1, 0] {
+        let _ = client.standard(leave, join(member));
+    }
+    let delete = |member| vec![choice(), int(member)];
+    let deleted = client.standard("bm_mt_act_prof_delete_member", delete(1));
+    assert_eq!(deleted, Err(Failed::Code(11)), "MBR_STILL_USED");
+    let reset = vec![text("ingress.spread")];
+    let reset = client.standard("bm_mt_indirect_reset_default_entry", reset);
+    assert_eq!(reset, Ok(None));
+    let deleted = client.standard("bm_mt_act_prof_delete_member", delete(1));
+    assert_eq!(deleted, Ok(None));
+}
+
+/// The argument of the default action of the table of groups, over P4Runtime.
+async fn p4runtime_default(controller: &mut Controller) -> Vec<u8> {
+    let filter = TableEntry {
+        table_id: SPREAD,
+        is_default_action: true,
+        ..TableEntry::default()
+    };
+    let read = controller.read(vec![table(filter)]).await.unwrap();
+    let Some(entity::Entity::TableEntry(entry)) = &read[0].entity else {
+        panic!("{read:?}")
+    };
+    let action = entry
+        .action
+        .as_ref()
+        .and_then(|action| action.r#type.as_ref());
+    let Some(table_action::Type::Action(action)) = action else {
+        panic!("{entry:?}")
+    };
+    action.params[0].value.clone()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

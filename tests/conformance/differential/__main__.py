@@ -60,6 +60,12 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
         "--findings", type=Path, default=Path("findings"), metavar="DIR", help="(%(default)s)"
     )
     parser.add_argument("--keep", action="store_true", help="keep the directories of all cases in DIR/cases")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the summary there, with how often each feature was used",
+    )
     parser.add_argument("--no-shrink", action="store_true", help="leave findings as large as they were found")
     parser.add_argument(
         "--switch", type=Path, metavar="FILE", help="wormcast-switch (default: as the tests do)"
@@ -136,6 +142,8 @@ def main() -> int:
     )
     summary = run_campaign(plan)
     print(summary.text())
+    if given.json:
+        given.json.write_text(summary.json())
     return int(bool(summary.findings))
 
 

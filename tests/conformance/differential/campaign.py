@@ -46,7 +46,9 @@ class Plan:
             for program in self.programs:
                 seed = f"{self.seed}/{program.name}/{number}"
                 if self.mutates and number % 2:
-                    yield read(program.name, mutated(program.json, Random(seed))), seed
+                    changed = read(program.name, mutated(program.json, Random(seed)))
+                    changed.changed = True
+                    yield changed, seed
                 else:
                     yield program, seed
 
@@ -65,6 +67,8 @@ class Summary:
     given_up: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     not_taken: dict[str, str] = field(default_factory=dict)
+    # How often each command was sent, and what wormcast-switch's pipeline has counted.
+    features: Counter[str] = field(default_factory=Counter)
     findings: list[tuple[str, Verdict, Path]] = field(default_factory=list)
 
     def add(self, judged: Judged) -> None:
@@ -77,6 +81,17 @@ class Summary:
         self.reordered += judged.verdict.reordered
         self.given_up += judged.given_up
         self.left_out.update(judged.left_out)
+        self.features.update(f"command.{command['do']}" for command in judged.case.commands)
+        self.features.update({name: count for name, count in judged.tested.counts.items() if count})
+
+    def json(self) -> str:
+        """For programs."""
+        counts = ("programs", "cases", "packets", "frames", "commands", "refused", "reordered", "given_up")
+        found = [{"program": name, "kind": one.kind, "folder": str(at)} for name, one, at in self.findings]
+        more = {"left_out": self.left_out, "not_taken": self.not_taken, "findings": found}
+        features = dict(sorted(self.features.items()))
+        numbers = {name: getattr(self, name) for name in counts}
+        return json.dumps({**numbers, **more, "features": features}, indent=1) + "\n"
 
     def text(self) -> str:
         """For the terminal."""

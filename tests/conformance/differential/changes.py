@@ -21,6 +21,9 @@ class Changer:
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
         self.program, self.values, self.rng = writer.program, writer.values, writer.rng
+        # BMv2 no longer counts what an entry refers to once its change was refused for what it should
+        # refer to: either entries are changed in a case, or members and groups go.
+        self.takes_away = self.rng.random() < 0.5
         self.changes = self._changes()
 
     def write(self) -> bool:
@@ -44,7 +47,7 @@ class Changer:
             if table.actions and table.keys and not table.constant_entries:
                 kinds = self._of_direct if table.kind == "simple" else self._of_indirect
                 found.append(bound(table, *kinds, *self._of_any(table)))
-        found += [bound(name, *self._of_profile) for name in program.profile_actions()]
+        found += [bound(name, *self._of_profile(name)) for name in program.profile_actions()]
         if self.writer.replicates:
             found.append([self._node_new, self._node_update, self._node_destroy, self._dissociate, self._lag])
             found.append([self._group_new, self._group_destroy])
@@ -77,7 +80,8 @@ class Changer:
 
     @property
     def _of_indirect(self) -> tuple[Callable[[Table], None], ...]:
-        return (self._entry_new, self._indirect_modify, self._indirect_delete, self._indirect_default)
+        some = (self._entry_new, self._indirect_delete, self._indirect_default)
+        return some if self.takes_away else (*some, self._indirect_modify)
 
     def _of_any(self, table: Table) -> list[Callable[[Table], None]]:
         found: list[Callable[[Table], None]] = [self._clear] if self.rng.random() < 0.3 else []
@@ -126,12 +130,15 @@ class Changer:
 
     def _indirect_modify(self, table: Table) -> None:
         name, entry = table.profile or "", self._entry(table)
+        # Those that are there: see `takes_away`.
+        member, group = (
+            self.rng.randrange(max(1, counts.get(name, 0)))
+            for counts in (self.writer.members, self.writer.groups)
+        )
         if self.writer.groups.get(name) and self.rng.random() < 0.5:
-            self._add(
-                "table_indirect_modify_with_group", table=table.name, entry=entry, group=self._group(name)
-            )
+            self._add("table_indirect_modify_with_group", table=table.name, entry=entry, group=group)
         else:
-            self._add("table_indirect_modify", table=table.name, entry=entry, member=self._member(name))
+            self._add("table_indirect_modify", table=table.name, entry=entry, member=member)
 
     def _indirect_delete(self, table: Table) -> None:
         self._add("table_indirect_delete", table=table.name, entry=self._entry(table))
@@ -150,10 +157,13 @@ class Changer:
     def _group(self, profile: str) -> int:
         return self._one_of(self.writer.groups.get(profile, 0))
 
-    @property
-    def _of_profile(self) -> tuple[Callable[[str], None], ...]:
-        some = (self._member_new, self._member_modify, self._member_modify, self._member_delete)
-        return (*some, self._group_add, self._group_remove, self._group_delete)
+    def _of_profile(self, profile: str) -> tuple[Callable[[str], None], ...]:
+        found = (self._member_new, self._member_modify, self._member_modify)
+        if not self.takes_away:
+            return found
+        if profile not in self.program.selecting:
+            return (*found, self._member_delete)
+        return (*found, self._member_delete, self._group_add, self._group_remove, self._group_delete)
 
     def _member_new(self, profile: str) -> None:
         self.writer.member(profile, self.program.profile_actions()[profile])
@@ -180,16 +190,22 @@ class Changer:
     def _node_new(self) -> None:
         self.writer.node(self.rng.choice(self.values.groups))
 
+    def _node(self) -> int:
+        """A node of a group that is there, or one more than there are: BMv2 ends the call with an
+        exception that it has not declared where the group of a node is gone."""
+        there = [at for at, group in enumerate(self.writer.nodes) if group is not None]
+        return self.rng.choice(there) if there else len(self.writer.nodes)
+
     def _node_update(self) -> None:
-        node = self._one_of(self.writer.nodes)
+        node = self._node()
         # One port of its own, so that no group has a replica twice.
         self._add("mc_node_update", node=node, ports=[200 + node % 50], lags=[])
 
     def _node_destroy(self) -> None:
-        self._add("mc_node_destroy", node=self._one_of(self.writer.nodes))
+        self._add("mc_node_destroy", node=self._node())
 
     def _dissociate(self) -> None:
-        node = self._one_of(self.writer.nodes)
+        node = self._node()
         self._add("mc_node_dissociate", group=self.rng.choice(self.values.groups), node=node)
 
     def _lag(self) -> None:
@@ -200,7 +216,9 @@ class Changer:
         self._add("mc_mgrp_create", group=self.rng.choice(self.values.groups))
 
     def _group_destroy(self) -> None:
-        self._add("mc_mgrp_destroy", group=self.rng.choice(self.values.groups))
+        group = self.rng.choice(self.values.groups)
+        self._add("mc_mgrp_destroy", group=group)
+        self.writer.nodes = [None if one == group else one for one in self.writer.nodes]
 
     def _session_add(self) -> None:
         self.writer.session(self.rng.choice(self.values.sessions))

@@ -34,7 +34,7 @@ class Writer:
         self.commands: list[Json] = []
         self.groups: dict[str, int] = {}  # how many each profile has
         self.members: dict[str, int] = {}
-        self.nodes = 0
+        self.nodes: list[int | None] = []  # of multicast groups; None: of a group that is gone
         self.after = 0  # packets that come before what is added
 
     @property
@@ -82,7 +82,7 @@ class Writer:
         rid, lags = self.rng.choice([0, 1, 1, 5, 65535]), []
         if self.rng.random() < LAG_SHARE:
             chosen, lags = [], [self.rng.randint(0, LAG_MAX)]
-            rid = 100 + self.nodes  # of its own: its ports may be those of other nodes
+            rid = 100 + len(self.nodes)  # of its own: its ports may be those of other nodes
         if any(
             one["do"] == "mc_node_create"
             and one["group"] == group
@@ -92,7 +92,7 @@ class Writer:
         ):
             return
         self.add("mc_node_create", group=group, rid=rid, ports=chosen, lags=lags)
-        self.nodes += 1
+        self.nodes.append(group)
 
     def _sessions(self) -> None:
         if not any(one.startswith("clone_") for one in self.program.primitives):
@@ -105,7 +105,9 @@ class Writer:
         """A clone session to a port, a multicast group or both."""
         port, group = self.values.port(), self.rng.choice(self.values.groups)
         ways = [{"port": port}, {"group": group}, {"port": port, "group": group}]
-        self.add("mirroring_add", session=session, **self.rng.choices(ways, [6, 2, 1])[0])
+        # With both, BMv2's copy to the port has the `egress_rid` of the group's last one.
+        both = 0 if "egress_rid" in self.program.text.decode() else 1
+        self.add("mirroring_add", session=session, **self.rng.choices(ways, [6, 2, both])[0])
 
     def _arrays(self) -> None:
         for register in self.program.registers:
@@ -142,16 +144,18 @@ class Writer:
         self.members[profile] = self.groups[profile] = 0
         for _ in range(self.rng.randint(1, MEMBERS_MAX)):
             self.member(profile, actions)
-        selects = any(one.kind == "indirect_ws" and one.profile == profile for one in self.program.tables)
+        selects = profile in self.program.selecting
         for group in range(self.rng.randint(1, 2) if selects else 0):
             self.add("act_prof_create_group", profile=profile)
             self.groups[profile] += 1
-            count = self.rng.randint(1, self.members[profile])
+            count = self.rng.randint(min(1, self.members[profile]), self.members[profile])
             for member in self.rng.sample(range(self.members[profile]), count):
                 self.add("act_prof_add_member_to_group", profile=profile, member=member, group=group)
 
     def member(self, profile: str, actions: tuple[int, ...]) -> None:
-        """A member of a profile."""
+        """A member of a profile that has room for one: BMv2 does not know how large they are."""
+        if self.members[profile] >= self.program.profile_sizes.get(profile, MEMBERS_MAX):
+            return
         action = self.program.actions[self.rng.choice(actions)]
         self.add("act_prof_create_member", profile=profile, action=action.name, data=self.data(action))
         self.members[profile] += 1

@@ -66,12 +66,15 @@ def run_reference(pair: Pair, program: Program, case: Case, directory: Path, tes
 
 
 def may_end(pair: Pair, program: Program, reference: Outcome, tested: Outcome) -> str | None:
-    """Why the reference was ended by a packet, or came to no end, where that is known of BMv2."""
+    """Why the reference was ended by a packet, or came to no end, where that is known of BMv2; of
+    a changed program also why it may have gone on for longer than the tested switch does."""
     if not pair.reference.bmv2:
         return None
-    if reference.endless is not None:
+    if reference.crash:
+        return known.reason_of_end(program, reference.crash)
+    if reference.endless is not None or program.changed:
         return known.reason_of_no_end(tested.counts)
-    return known.reason_of_end(program, reference.crash) if reference.crash else None
+    return None
 
 
 def culprit(pair: Pair, program: Program, case: Case, directory: Path, reference: Outcome) -> int:
@@ -85,7 +88,7 @@ def culprit(pair: Pair, program: Program, case: Case, directory: Path, reference
 
     def ends(count: int) -> bool:
         part = replace(case, packets=case.packets[:count])
-        if reference.endless is not None:
+        if not reference.crash:
             counts = run(pair.tested, program, part, directory / "tested").counts
             return known.reason_of_no_end(counts) is not None
         outcome = run(pair.reference, program, part, directory / "reference")

@@ -80,7 +80,7 @@ def reason_of_no_end(counts: Mapping[str, int]) -> str | None:
     """Why BMv2 comes to no end with what wormcast-switch has dropped, as it counted; None where
     it has dropped nothing of the kind."""
     causes = [reason for name, reason in ENDLESS.items() if counts.get(name)]
-    return f"BMv2 comes to no end: {causes[0]}" if causes else None
+    return f"BMv2 comes to no end, or late: {causes[0]}" if causes else None
 
 
 def without_sources(source: Json, alike: bool = False) -> tuple[Json, list[str]]:

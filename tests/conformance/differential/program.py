@@ -70,6 +70,7 @@ class Program:
 
     name: str
     json: Json
+    changed: bool = False  # by mutate.py: a bound that the program has may be another
     headers: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     varbit_max: dict[str, int] = field(default_factory=dict)
     stacks: dict[str, list[str]] = field(default_factory=dict)
@@ -84,6 +85,8 @@ class Program:
     value_sets: dict[str, int] = field(default_factory=dict)
     constants: list[int] = field(default_factory=list)
     compared: dict[FieldName, list[int]] = field(default_factory=dict)  # what fields are compared with
+    selecting: set[str] = field(default_factory=set)  # action profiles that have groups
+    profile_sizes: dict[str, int] = field(default_factory=dict)
     primitives: set[str] = field(default_factory=set)
     egress_primitives: set[str] = field(default_factory=set)
 
@@ -211,6 +214,10 @@ def _read(name: str, source: Json) -> Program:
             for number in used:
                 calls = next(one for one in source["actions"] if one["id"] == number)["primitives"]
                 program.egress_primitives |= {call["op"] for call in calls}
+        for profile in pipeline.get("action_profiles", []):
+            program.profile_sizes[profile["name"]] = profile["max_size"]
+            if "selector" in profile:
+                program.selecting.add(profile["name"])
         program.tables += [_table(table, program) for table in pipeline["tables"]]
     for array in source.get("register_arrays", []):
         program.registers.append(Array(array["name"], array["size"], array["bitwidth"]))
