@@ -2,13 +2,13 @@
 
 mod command_line;
 mod compatibility;
+mod notification_service;
 mod replay_service;
 mod switches;
 mod thrift_service;
 mod traces;
 
 use std::error::Error;
-use std::fs;
 use std::io;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -101,6 +101,7 @@ async fn serve(
 ) -> Result<(Dataplane, Result<(), Box<dyn Error>>), Box<dyn Error>> {
     let switches = started.control(pipeline_config, traces).await?;
     let listener = listen(settings).await?;
+    notification_service::start(settings, &switches).await?;
     thrift_service::start(settings, pipeline_config, &switches)?;
     replay_service::start(settings, &switches)?;
     let metrics = serve_metrics(settings, &switches).await?;
@@ -111,10 +112,6 @@ async fn serve(
         ended = wait_for_end(&switches, settings) => ended,
     };
     switches.report(settings.statistics.as_deref()).await;
-    if let wormcast_switch::p4rt::Address::Unix(path) = &settings.address {
-        // Somebody else may have removed it already.
-        let _ = fs::remove_file(path);
-    }
     Ok((switches.dataplane, ended))
 }
 

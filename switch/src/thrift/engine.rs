@@ -1,12 +1,16 @@
 //! The data plane as the Thrift interface sees it.
 
 use super::context::Switch;
-use crate::dataplane::{Engine, PortStatus, Queues};
+use crate::dataplane::{Engine, Installed, PortStatus, Queues};
 use crate::pipeline::{Pipeline, PortId};
 
 impl Switch for Engine {
     fn pipeline(&mut self) -> Option<&mut Pipeline> {
         Engine::pipeline(self)
+    }
+
+    fn installed(&self) -> Option<Installed> {
+        Engine::installed(self)
     }
 
     fn install(&mut self, pipeline: Pipeline) {
