@@ -18,8 +18,6 @@ use crate::ports::{CapturedFrame, PcapError, PcapReader};
 #[derive(Debug)]
 pub struct Replay {
     tracks: Vec<Track>,
-    /// Whose frame was given last, and the next one not read yet.
-    taken: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -80,10 +78,7 @@ impl Replay {
                 next: None,
             });
         }
-        Ok(Self {
-            tracks,
-            taken: None,
-        })
+        Ok(Self { tracks })
     }
 
     /// Reads the first frame of each capture.
@@ -94,25 +89,22 @@ impl Replay {
         self.tracks.iter_mut().try_for_each(Track::advance)
     }
 
-    /// The next frame and its port; `None` after the last one. What follows in the same
-    /// capture is read with the next call, so that a frame of a named pipe does not have
-    /// to wait until the next one is written.
+    /// The next frame and its port; `None` after the last one.
     ///
     /// # Errors
     /// A capture that cannot be read on.
     pub fn next_frame(&mut self) -> Result<Option<(PortId, Vec<u8>)>, ReplayError> {
-        if let Some(position) = self.taken.take() {
-            self.tracks[position].advance()?;
-        }
-        let tracks = self.tracks.iter().enumerate();
-        let waiting = tracks.filter_map(|(at, track)| Some((track.next.as_ref()?.time_ns, at)));
-        let Some((_, position)) = waiting.min_by_key(|(time_ns, _)| *time_ns) else {
+        let tracks = self.tracks.iter_mut();
+        let waiting = tracks.filter_map(|track| Some((track.next.as_ref()?.time_ns, track)));
+        let Some((_, track)) = waiting.min_by_key(|(time_ns, _)| *time_ns) else {
             return Ok(None);
         };
-        self.taken = Some(position);
-        let track = &mut self.tracks[position];
-        let frame = track.next.take();
-        Ok(frame.map(|frame| (track.port, frame.frame)))
+        let Some(frame) = track.next.take() else {
+            return Ok(None);
+        };
+        let port = track.port;
+        track.advance()?;
+        Ok(Some((port, frame.frame)))
     }
 
     /// Waits, then hands every frame to the switch, each when the one before has passed.
