@@ -10,4 +10,6 @@ fn main() {
         .expect("it lies in the switch's folder");
     println!("cargo:rustc-env=CARGO_MANIFEST_DIR={}", switch.display());
     println!("cargo:rerun-if-changed=build.rs");
+    // The folder may be another one although the build directory is the same.
+    println!("cargo:rerun-if-env-changed=CARGO_MANIFEST_DIR");
 }

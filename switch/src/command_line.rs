@@ -61,8 +61,8 @@ struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interface", "device_id"])]
     fabric: Option<PathBuf>,
 
-    /// Threads that move frames: the switches of a fabric are spread over them; those that
-    /// have no switch send its frames
+    /// Threads that move frames: the switches of a fabric are spread over them; where there
+    /// are more threads than switches, several share a switch
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_number(1..=WORKERS_MAX as u16))]
     workers: u16,
 
@@ -444,7 +444,7 @@ impl Arguments {
         let mut notes = self.without_effect.notes();
         if self.workers > 1 && self.fabric.is_none() && queueing.lossless.is_some() {
             notes.push(
-                "--workers has no effect on a single lossless switch, which sends itself"
+                "--workers has no effect on a single lossless switch, which has one thread"
                     .to_owned(),
             );
         }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::clock::Clock;
 use super::input::{Input, Source};
+use super::lane::{Departed, Lane};
 use super::port::{Link, Port};
 use super::port_set::PortSet;
 use super::settings::SwitchSettings;
 use super::traffic::{Installed, TrafficManager};
 use crate::log::{Level, Log};
 use crate::pipeline::{DequeueInfo, Pipeline, PortId};
+use crate::ports::transmit::Departure;
 use crate::ports::{Interface, ReceiveRing, TransmitQueue};
 use crate::trace::Tracing;
 
@@ -44,6 +46,8 @@ pub struct Engine {
     tracing: Tracing,
     /// Inputs were added or removed since the worker last looked.
     pub(super) inputs_changed: bool,
+    /// An interface is other than before, but frames are being sent by its old socket.
+    pub(super) renewal_waits: bool,
 }
 
 /// What a turn has done, and what is left.
@@ -89,6 +93,7 @@ impl Engine {
             program_replaced: 0,
             packet_outs: 0,
             inputs_changed: false,
+            renewal_waits: false,
         }
     }
 
@@ -219,24 +224,41 @@ impl Engine {
 
     /// One batch from every input that has frames, and from every port that has packets.
     pub(super) fn turn(&mut self, now_us: u64) -> Turn {
+        self.turn_of(now_us, 0, &mut Lane::sole())
+    }
+
+    /// The same for a thread that may share the switch with others: its inputs only. What
+    /// it is to send for the switch afterwards is in its departures, for `member`.
+    pub(super) fn turn_of(&mut self, now_us: u64, member: usize, lane: &mut Lane) -> Turn {
         let mut turn = Turn::default();
         self.traffic.now_us = now_us;
-        self.receive(&mut turn);
+        self.receive(&mut turn, lane.number);
         self.send_pauses(&mut turn);
-        self.send(&mut turn);
+        self.send(&mut turn, member, lane);
         self.send_pauses(&mut turn);
         self.watch(&mut turn);
         turn
     }
 
-    /// Takes frames from inputs through ingress.
-    fn receive(&mut self, turn: &mut Turn) {
+    /// Takes back a port whose frames a thread has sent.
+    pub(super) fn land(&mut self, position: usize, departure: Departure, now_us: u64) {
+        if let Some(port) = self.traffic.ports.get_mut(position) {
+            port.land(departure, now_us);
+            self.traffic.active.insert(position);
+        }
+    }
+
+    /// Takes frames from the inputs of a lane through ingress.
+    fn receive(&mut self, turn: &mut Turn, lane: usize) {
         let unix_us = self.traffic.unix_us();
         let now_us = self.traffic.now_us;
         let mut from = 0;
         while let Some(position) = self.ready.next(from) {
             from = position + 1;
             let input = &mut self.inputs[position];
+            if input.lane != lane {
+                continue;
+            }
             let number = input.number;
             let (pipeline, traffic) = (&mut self.pipeline, &mut self.traffic);
             let no_program = &mut self.no_program;
@@ -269,7 +291,7 @@ impl Engine {
     }
 
     /// Takes packets from queues through egress.
-    fn send(&mut self, turn: &mut Turn) {
+    fn send(&mut self, turn: &mut Turn, member: usize, lane: &mut Lane) {
         let now_us = self.traffic.now_us;
         let unix_us = self.traffic.unix_us();
         let mut from = 0;
@@ -279,7 +301,15 @@ impl Engine {
             turn.sent += sent;
             let allowed = self.traffic.allowed(position);
             let port = &mut self.traffic.ports[position];
-            port.send_due(now_us, unix_us);
+            let departure = lane.is_shared.then(|| port.depart(now_us)).flatten();
+            match departure {
+                Some(departure) => lane.departures.push(Departed {
+                    member,
+                    port: position,
+                    departure,
+                }),
+                None => port.send_due(now_us, unix_us),
+            }
             if port.is_idle() {
                 self.traffic.active.remove(position);
             } else if sent == DRAIN_PACKETS && port.has_packet(allowed) {
@@ -333,7 +363,10 @@ impl Engine {
     }
 
     /// Looks after the interfaces: errors the kernel kept, interfaces gone and come back.
-    pub(super) fn maintain(&mut self) {
+    /// Whether the sockets of one are others than before.
+    pub(super) fn maintain(&mut self) -> bool {
+        let mut renewed = false;
+        self.renewal_waits = false;
         for position in 0..self.inputs.len() {
             let input = &mut self.inputs[position];
             let Source::Interface { index, ring } = &mut input.source else {
@@ -346,28 +379,37 @@ impl Engine {
             let found = Interface::find(&input.name).ok();
             self.traffic.ports[position].up = found.as_ref().is_some_and(Interface::is_running);
             let (name, number) = (&input.name, input.number.0);
-            match found {
+            match &found {
                 Some(interface) if interface.index() == *index => {
                     if let Some(error) = error {
                         let text = format_args!("port {number} ({name}): {error}");
                         self.log.write(Level::Warn, text);
                     }
-                    let outgrown = |ring: &ReceiveRing| ring.is_outgrown(&interface);
-                    if ring.as_ref().is_none_or(outgrown) {
-                        self.attach(position, &interface);
+                    let outgrown = |ring: &ReceiveRing| ring.is_outgrown(interface);
+                    if !ring.as_ref().is_none_or(outgrown) {
+                        continue;
                     }
                 }
+                None if ring.is_none() => continue,
+                Some(_) | None => {}
+            }
+            if !self.traffic.ports[position].is_at_hand() {
+                self.renewal_waits = true;
+                continue;
+            }
+            renewed = true;
+            match found {
                 Some(interface) => self.attach(position, &interface),
-                None if ring.is_some() => {
+                None => {
                     let text = format_args!("port {number}: interface {name} has gone");
                     self.log.write(Level::Warn, text);
                     *ring = None;
                     self.traffic.ports[position].lose_link();
                 }
-                None => {}
             }
         }
         self.tell_ports();
+        renewed
     }
 
     /// Opens a port's interface again.

@@ -16,6 +16,8 @@ pub(super) struct Input {
     pub(super) capture: Option<Capture>,
     /// It was left alone for want of room, and is until then.
     pub(super) blocked_until_us: u64,
+    /// The thread that receives from it, of those that share the switch.
+    pub(super) lane: usize,
 }
 
 /// What frames come from.
@@ -119,6 +121,11 @@ impl Input {
     /// Whether it is an interface, which nobody announces frames of.
     pub(super) fn is_interface(&self) -> bool {
         matches!(self.source, Source::Interface { .. })
+    }
+
+    /// Frames that its interface, if it is one that is there, has brought so far.
+    pub(super) fn ring_frames(&self) -> u64 {
+        self.ring().map_or(0, ReceiveRing::received_frames)
     }
 
     /// The ring of an interface that is there.

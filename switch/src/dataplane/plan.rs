@@ -6,17 +6,13 @@ use std::sync::Arc;
 
 use super::input::LinkInput;
 use super::mailbox::Mailbox;
-use super::port::{Link, LinkOutput};
-use super::sender::{RemoteOutput, RemotePort, Shared};
+use super::port::LinkOutput;
 use super::settings::{DataplaneSettings, LinkEnd};
 use super::start::StartError;
 use super::worker::Letter;
 use crate::pipeline::PortId;
 use crate::ports::memory::{self, LINK_FRAMES_MAX};
 use crate::ports::{LinkReceiver, LinkSender};
-
-/// Frames between a switch and the thread that sends them.
-const REMOTE_FRAMES_MAX: usize = 512;
 
 /// The plan of a whole data plane.
 pub(super) struct Plan {
@@ -32,20 +28,8 @@ pub(super) struct Plan {
     /// The letter of an end at its own worker that says there are frames; the next one
     /// says there is room.
     first_letters: BTreeMap<LinkEnd, usize>,
-    /// Of each thread that only sends.
-    pub(super) sender_mailboxes: Vec<Arc<Mailbox>>,
-    /// Ports that such a thread sends for, by switch and position.
-    remotes: BTreeMap<(usize, usize), Remote>,
-}
-
-/// Who sends for a port.
-#[derive(Clone, Copy)]
-struct Remote {
-    sender: usize,
-    /// Tells the sender that there are frames: its position there.
-    letter: usize,
-    /// Tells the switch that there is room.
-    room_letter: usize,
+    /// Of the further threads of each worker.
+    pub(super) bells: Vec<Vec<Arc<Mailbox>>>,
 }
 
 /// Where a switch runs.
@@ -78,7 +62,8 @@ impl Plan {
     /// `settings` have been checked.
     pub(super) fn new(settings: &DataplaneSettings) -> Result<Self, StartError> {
         let count = settings.switches.len();
-        let workers = settings.workers.min(count).max(1);
+        let threads = settings.threads();
+        let workers = threads.len();
         let places = place(count, workers);
         let mut ends = BTreeMap::new();
         let mut peers = BTreeMap::new();
@@ -111,31 +96,10 @@ impl Plan {
                 port: position,
             });
         }
-        let mut sizes = vec![0; settings.senders()];
-        let mut remotes = BTreeMap::new();
-        let attached = settings.switches.iter().enumerate();
-        let interfaces = attached.flat_map(|(number, switch)| {
-            let ports = switch.ports.iter().enumerate();
-            let ports = ports.filter(|(_, port)| port.attachment.is_interface());
-            ports.map(move |(position, _)| (number, position))
-        });
-        for (turn, (number, position)) in interfaces.enumerate() {
-            let Some(sender) = turn.checked_rem(sizes.len()) else {
-                break;
-            };
-            let Place { worker, engine } = places[number];
-            let remote = Remote {
-                sender,
-                letter: sizes[sender],
-                room_letter: letters[worker].len(),
-            };
-            sizes[sender] += 1;
-            letters[worker].push(Letter::Room {
-                engine,
-                port: position,
-            });
-            remotes.insert((number, position), remote);
-        }
+        let bells: Result<_, _> = threads
+            .iter()
+            .map(|threads| mailboxes(std::iter::repeat_n(0, threads - 1)))
+            .collect();
         Ok(Self {
             places,
             mailboxes: mailboxes(letters.iter().map(Vec::len))?,
@@ -143,41 +107,8 @@ impl Plan {
             ends,
             peers,
             first_letters,
-            sender_mailboxes: mailboxes(sizes.into_iter())?,
-            remotes,
+            bells: bells?,
         })
-    }
-
-    /// Hands the interface of a port over to a thread that only sends, if there is one for
-    /// it; gives that thread's number and what it gets.
-    pub(super) fn hand_over(
-        &self,
-        switch: usize,
-        position: usize,
-        link: &mut Link,
-    ) -> Option<(usize, RemotePort)> {
-        let remote = self.remotes.get(&(switch, position))?;
-        let transmit = match std::mem::replace(link, Link::Missing) {
-            Link::Interface(transmit) => transmit,
-            other => {
-                *link = other;
-                return None;
-            }
-        };
-        let (sender, receiver) = memory::link(REMOTE_FRAMES_MAX);
-        let shared = Arc::new(Shared::default());
-        *link = Link::Remote(RemoteOutput {
-            link: LinkOutput {
-                sender,
-                receiver_mailbox: Arc::clone(&self.sender_mailboxes[remote.sender]),
-                receiver_letter: remote.letter,
-                unannounced: false,
-            },
-            shared: Arc::clone(&shared),
-        });
-        let mailbox = Arc::clone(&self.mailboxes[self.places[switch].worker]);
-        let port = RemotePort::new(receiver, transmit, shared, mailbox, remote.room_letter);
-        Some((remote.sender, port))
     }
 
     /// The ends of links at one switch, by port; they are given once.

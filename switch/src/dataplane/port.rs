@@ -5,10 +5,9 @@ use std::io::BufWriter;
 use std::sync::Arc;
 
 use super::mailbox::Mailbox;
-use super::sender::RemoteOutput;
 use crate::lossless::{FrameHold, PrioritySet};
 use crate::pipeline::{PortId, Queued};
-use crate::ports::transmit::Flushed;
+use crate::ports::transmit::{Departure, Flushed};
 use crate::ports::{
     EgressQueue, Impairment, LinkSender, Pace, PcapWriter, TokenBucket, TransmitCounts,
     TransmitQueue,
@@ -28,8 +27,6 @@ pub(super) enum Link {
     Memory(LinkOutput),
     /// A capture that frames are written to.
     File(Capture),
-    /// A network interface that another thread sends by.
-    Remote(RemoteOutput),
     /// An interface that is not there at the moment.
     Missing,
     /// The controller.
@@ -53,7 +50,7 @@ impl Link {
     fn has_room(&mut self) -> bool {
         match self {
             Self::Interface(transmit) => !transmit.is_full(),
-            Self::Memory(link) | Self::Remote(RemoteOutput { link, .. }) => link.sender.has_room(),
+            Self::Memory(link) => link.sender.has_room(),
             Self::File(_) | Self::Missing | Self::Cpu | Self::Unattached => true,
         }
     }
@@ -88,6 +85,8 @@ pub(super) struct Port {
     wait_writable: bool,
     /// The link had no room when it was last asked.
     blocked: bool,
+    /// No frames are to be sent without the port: it is to be renewed.
+    grounded: bool,
 }
 
 impl Port {
@@ -107,6 +106,7 @@ impl Port {
             retry_at_us: 0,
             wait_writable: false,
             blocked: false,
+            grounded: false,
         }
     }
 
@@ -152,7 +152,7 @@ impl Port {
     pub(super) fn send_first(&mut self, frame: &[u8], now_us: u64, unix_us: u64) -> bool {
         let pushed = match &mut self.link {
             Link::Interface(transmit) => transmit.push_first(frame),
-            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) => {
+            Link::Memory(link) => {
                 let pushed = link.sender.has_room() && link.sender.push(frame);
                 link.unannounced |= pushed;
                 pushed
@@ -207,12 +207,39 @@ impl Port {
         }
     }
 
-    /// The interface has gone. Another thread that sends by it counts that itself.
-    pub(super) fn lose_link(&mut self) {
-        if !matches!(self.link, Link::Remote(_)) {
-            self.keep_counts();
-            self.link = Link::Missing;
+    /// Begins to send what waits in the link without the port; the thread that asks sends
+    /// it, while others may give the port more.
+    #[inline]
+    pub(super) fn depart(&mut self, now_us: u64) -> Option<Departure> {
+        match &mut self.link {
+            Link::Interface(transmit)
+                if self.impairment.is_none() && !self.grounded && now_us >= self.retry_at_us =>
+            {
+                transmit.depart()
+            }
+            _ => None,
         }
+    }
+
+    /// Ends what [`depart`](Self::depart) began.
+    pub(super) fn land(&mut self, departure: Departure, now_us: u64) {
+        if let Link::Interface(transmit) = &mut self.link {
+            let flushed = transmit.land(departure);
+            self.flushed(flushed, now_us);
+        }
+    }
+
+    /// Whether the link may be taken away or renewed: not while frames are being sent by
+    /// it, which would not be counted. It is the next time it is asked.
+    pub(super) fn is_at_hand(&mut self) -> bool {
+        self.grounded = self.is_away();
+        !self.grounded
+    }
+
+    /// The interface has gone.
+    pub(super) fn lose_link(&mut self) {
+        self.keep_counts();
+        self.link = Link::Missing;
     }
 
     fn keep_counts(&mut self) {
@@ -224,13 +251,8 @@ impl Port {
     /// The interface was opened again.
     pub(super) fn renew_link(&mut self, mut transmit: TransmitQueue) {
         self.keep_counts();
-        if !matches!(self.link, Link::Remote(_)) {
-            transmit.carry_counts(self.sent_before);
-        }
-        match &mut self.link {
-            Link::Remote(remote) => remote.renew(transmit),
-            link => *link = Link::Interface(transmit),
-        }
+        transmit.carry_counts(self.sent_before);
+        self.link = Link::Interface(transmit);
     }
 
     /// Nothing is here that will be sent without another packet.
@@ -243,7 +265,8 @@ impl Port {
     /// has room.
     /// `allowed`: queues that are not paused.
     pub(super) fn next_us(&self, allowed: PrioritySet) -> Option<u64> {
-        let retry = (!self.wait_writable && self.has_unsent()).then_some(self.retry_at_us);
+        let waits = !self.wait_writable && self.has_unsent() && !self.is_away();
+        let retry = waits.then_some(self.retry_at_us);
         if self.blocked {
             return retry;
         }
@@ -260,11 +283,18 @@ impl Port {
     /// The socket to wait for until it is writable.
     pub(super) fn awaited(&self) -> Option<&TransmitQueue> {
         match &self.link {
-            Link::Interface(transmit) if self.wait_writable && !transmit.is_empty() => {
+            Link::Interface(transmit)
+                if self.wait_writable && !transmit.is_empty() && !transmit.is_away() =>
+            {
                 Some(transmit)
             }
             _ => None,
         }
+    }
+
+    /// Frames are being sent; whoever does so comes back.
+    fn is_away(&self) -> bool {
+        matches!(&self.link, Link::Interface(transmit) if transmit.is_away())
     }
 
     fn has_unsent(&self) -> bool {
@@ -289,7 +319,7 @@ impl Port {
     fn put_on_wire(&mut self, frame: &[u8], unix_us: u64) {
         let pushed = match &mut self.link {
             Link::Interface(transmit) => transmit.push(frame),
-            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) => {
+            Link::Memory(link) => {
                 link.unannounced = true;
                 link.sender.push(frame)
             }
@@ -313,16 +343,20 @@ impl Port {
         }
     }
 
+    fn flushed(&mut self, flushed: Flushed, now_us: u64) {
+        self.wait_writable = flushed == Flushed::WaitWritable;
+        if flushed != Flushed::Empty {
+            self.retry_at_us = now_us + RETRY_US;
+        }
+    }
+
     fn flush(&mut self, now_us: u64) {
         match &mut self.link {
-            Link::Interface(transmit) if transmit.is_stuck() => {
+            Link::Interface(transmit) if transmit.is_stuck() && !transmit.is_away() => {
                 let flushed = transmit.flush();
-                self.wait_writable = flushed == Flushed::WaitWritable;
-                if flushed != Flushed::Empty {
-                    self.retry_at_us = now_us + RETRY_US;
-                }
+                self.flushed(flushed, now_us);
             }
-            Link::Memory(link) | Link::Remote(RemoteOutput { link, .. }) if link.unannounced => {
+            Link::Memory(link) if link.unannounced => {
                 link.unannounced = false;
                 link.receiver_mailbox.post(link.receiver_letter);
             }

@@ -14,7 +14,8 @@ use crate::ports::{CapturedFrame, PcapError, PcapReader};
 /// Captures of several ports, frame by frame in the order of their stamps; of two frames
 /// with one stamp that of the port that was given first comes first.
 ///
-/// A capture may be a named pipe: then reading waits for whoever writes it.
+/// A capture may be a named pipe: then reading waits for whoever writes it. A frame is read when the one
+/// before has passed, so that none waits for the next one to be written.
 #[derive(Debug)]
 pub struct Replay {
     tracks: Vec<Track>,
@@ -26,6 +27,7 @@ struct Track {
     path: PathBuf,
     reader: PcapReader<BufReader<File>>,
     next: Option<CapturedFrame>,
+    ended: bool,
 }
 
 /// A capture that cannot be replayed.
@@ -76,35 +78,26 @@ impl Replay {
                 path,
                 reader,
                 next: None,
+                ended: false,
             });
         }
         Ok(Self { tracks })
     }
 
-    /// Reads the first frame of each capture.
-    ///
-    /// # Errors
-    /// The first capture that cannot be read.
-    pub fn begin(&mut self) -> Result<(), ReplayError> {
-        self.tracks.iter_mut().try_for_each(Track::advance)
-    }
-
-    /// The next frame and its port; `None` after the last one.
+    /// The next frame and its port; `None` after the last one. Reads a frame of each capture
+    /// first, where there is none from before.
     ///
     /// # Errors
     /// A capture that cannot be read on.
     pub fn next_frame(&mut self) -> Result<Option<(PortId, Vec<u8>)>, ReplayError> {
+        self.tracks.iter_mut().try_for_each(Track::fill)?;
         let tracks = self.tracks.iter_mut();
         let waiting = tracks.filter_map(|track| Some((track.next.as_ref()?.time_ns, track)));
         let Some((_, track)) = waiting.min_by_key(|(time_ns, _)| *time_ns) else {
             return Ok(None);
         };
-        let Some(frame) = track.next.take() else {
-            return Ok(None);
-        };
         let port = track.port;
-        track.advance()?;
-        Ok(Some((port, frame.frame)))
+        Ok(track.next.take().map(|frame| (port, frame.frame)))
     }
 
     /// Waits, then hands every frame to the switch, each when the one before has passed.
@@ -119,7 +112,6 @@ impl Replay {
         runtime: &tokio::runtime::Handle,
     ) -> Result<u64, ReplayError> {
         std::thread::sleep(wait);
-        self.begin()?;
         let mut frames = 0;
         while let Some((port, frame)) = self.next_frame()? {
             let passed = dataplane.run(move |engine| engine.replay(port, &frame));
@@ -133,17 +125,23 @@ impl Replay {
 }
 
 impl Track {
-    fn advance(&mut self) -> Result<(), ReplayError> {
+    fn fill(&mut self) -> Result<(), ReplayError> {
+        if self.next.is_some() || self.ended {
+            return Ok(());
+        }
         self.next = self.reader.next_frame().map_err(|error| ReplayError {
             path: self.path.clone(),
             error,
         })?;
+        self.ended = self.next.is_none();
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
     use crate::ports::PcapWriter;
 
@@ -171,7 +169,6 @@ mod tests {
             port(&directory, 3, &[]),
         ];
         let mut replay = Replay::open(&ports).unwrap();
-        replay.begin().unwrap();
         let mut order = Vec::new();
         while let Some((port, frame)) = replay.next_frame().unwrap() {
             order.push((port.0, u64::from_be_bytes(frame.try_into().unwrap())));
@@ -180,6 +177,20 @@ mod tests {
             order,
             [(1, 10), (2, 10), (2, 20), (1, 40), (1, 40), (2, 90)]
         );
+    }
+
+    #[test]
+    fn a_frame_does_not_wait_for_the_next_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let ports = [port(&directory, 1, &[10])];
+        let mut replay = Replay::open(&ports).unwrap();
+        // A second frame that is longer than any: whoever reads on says so.
+        let path = directory.path().join("port1_in.pcap");
+        let mut capture = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+        capture.write_all(&[0xff; 16]).unwrap();
+        let (port, frame) = replay.next_frame().unwrap().unwrap();
+        assert_eq!((port, frame), (PortId(1), 10u64.to_be_bytes().to_vec()));
+        assert!(replay.next_frame().is_err());
     }
 
     #[test]

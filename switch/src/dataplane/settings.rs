@@ -20,8 +20,8 @@ pub struct DataplaneSettings {
     pub switches: Vec<SwitchSettings>,
     /// Links in memory between ports of these switches.
     pub links: Vec<LinkSettings>,
-    /// Threads that move frames, 1 to [`WORKERS_MAX`]. Each switch is on one of them; those
-    /// that are left send what the switches hand over to them.
+    /// Threads that move frames, 1 to [`WORKERS_MAX`]. Each switch is on one of them; where
+    /// there are more threads than switches, several share a switch.
     pub workers: usize,
     /// How long a thread that has no more frames looks for others before it sleeps,
     /// microseconds; at high rates it does so for a little in any case.
@@ -42,14 +42,17 @@ impl DataplaneSettings {
         }
     }
 
-    /// Threads that only send: those that have no switch. There are none for lossless
-    /// ports, whose order and times the switch keeps itself.
-    pub fn senders(&self) -> usize {
+    /// How many threads share what: a number for each group of switches. Lossless switches
+    /// have one thread, since a pause frame must overtake what their ports are about to
+    /// send.
+    pub fn threads(&self) -> Vec<usize> {
+        let groups = self.workers.min(self.switches.len()).max(1);
         let lossless = |switch: &SwitchSettings| switch.queueing.lossless.is_some();
         if self.switches.iter().any(lossless) {
-            return 0;
+            return vec![1; groups];
         }
-        self.workers.saturating_sub(self.switches.len().max(1))
+        let share = |group: usize| (self.workers - group).div_ceil(groups).max(1);
+        (0..groups).map(share).collect()
     }
 
     /// Finds what cannot be.

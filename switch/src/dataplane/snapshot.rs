@@ -214,7 +214,6 @@ impl Engine {
         };
         match &port.link {
             Link::Interface(transmit) => snapshot.set_sent(transmit.counts()),
-            Link::Remote(remote) => snapshot.set_sent(remote.shared.counts()),
             Link::Missing => snapshot.set_sent(port.sent_before),
             Link::Memory(link) => {
                 let counts = link.sender.counts();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tokio::sync::mpsc;
@@ -12,11 +12,11 @@ use super::clock::Clock;
 use super::control::{COMMANDS_MAX, DataplaneHandle};
 use super::deadlock::DeadlockWatch;
 use super::engine::Engine;
+use super::lane::{Lane, LaneThread};
 use super::load::Load;
 use super::mailbox::Mailbox;
 use super::open::Opening;
 use super::plan::{Place, Plan};
-use super::sender::{RemotePort, Sender};
 use super::settings::{DataplaneSettings, LinkEnd, SwitchSettings};
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use super::worker::Worker;
@@ -79,20 +79,13 @@ impl Dataplane {
         let clock = Clock::start();
         let mut plan = Plan::new(settings)?;
         let mut from_dataplane = Vec::new();
-        let mut handed_over: Vec<Vec<RemotePort>> = Vec::new();
-        handed_over.resize_with(plan.sender_mailboxes.len(), Vec::new);
         let mut engines: Vec<Vec<Engine>> = Vec::new();
         engines.resize_with(plan.mailboxes.len(), Vec::new);
         for (number, switch) in settings.switches.iter().enumerate() {
             let (to_controller, receiver) = mpsc::channel(TO_CONTROLLER_MAX);
             from_dataplane.push((switch.device_id, receiver));
             let opening = Opening::new(switch, settings.seed, clock);
-            let (mut ports, inputs) = opening.open(plan.ends_of(number))?;
-            for (position, port) in ports.iter_mut().enumerate() {
-                if let Some((sender, port)) = plan.hand_over(number, position, &mut port.link) {
-                    handed_over[sender].push(port);
-                }
-            }
+            let (ports, inputs) = opening.open(plan.ends_of(number))?;
             let mut traffic = TrafficManager::new(clock, ports, to_controller);
             traffic
                 .set_queueing(&switch.queueing, switch.priorities)
@@ -102,31 +95,35 @@ impl Dataplane {
         }
         let mut senders = Vec::new();
         let mut workers = Vec::new();
-        for (mailbox, ports) in plan.sender_mailboxes.into_iter().zip(handed_over) {
-            let sender = Sender::new(
-                clock,
-                Load::new(settings.spin_us),
-                ports,
-                Arc::clone(&mailbox),
-            );
-            let thread = spawn(format!("send-{}", workers.len()), move || sender.run())?;
-            workers.push((mailbox, thread));
-        }
-        let parts = plan.letters.into_iter().zip(plan.mailboxes).zip(engines);
-        for (number, ((letters, mailbox), engines)) in parts.enumerate() {
+        let mailboxes = plan.mailboxes.into_iter().zip(plan.bells);
+        let parts = plan.letters.into_iter().zip(mailboxes).zip(engines);
+        for (number, ((letters, (mailbox, bells)), engines)) in parts.enumerate() {
             let (sender, commands) = mpsc::channel(COMMANDS_MAX);
             senders.push((sender, Arc::clone(&mailbox)));
-            let load = Load::new(settings.spin_us);
+            let members = engines.len();
             let worker = Worker::new(
                 clock,
-                load,
                 engines,
                 letters,
                 Arc::clone(&mailbox),
+                bells.clone(),
                 commands,
             );
-            let thread = spawn(format!("dataplane-{number}"), move || worker.run())?;
-            workers.push((mailbox, thread));
+            let worker = Arc::new(Mutex::new(worker));
+            let is_shared = !bells.is_empty();
+            for (lane, bell) in std::iter::once(mailbox).chain(bells).enumerate() {
+                let thread = LaneThread::new(
+                    Arc::clone(&worker),
+                    Lane::new(lane, is_shared, members),
+                    Arc::clone(&bell),
+                    Load::new(settings.spin_us),
+                );
+                let name = match lane {
+                    0 => format!("dataplane-{number}"),
+                    _ => format!("dataplane-{number}.{lane}"),
+                };
+                workers.push((bell, spawn(name, move || thread.run())?));
+            }
         }
         let handle = |(switch, place): (&SwitchSettings, &Place)| {
             let (sender, mailbox) = &senders[place.worker];

@@ -164,6 +164,12 @@ fn bind_table(
         let bound = bind_action(action, reference, (of_program, name), types, program)?;
         insert(&mut of_table, bound.id, bound, "table's action")?;
     }
+    let const_entries = described.const_entries
+        // BMv2's JSON does not tell entries that can be changed from constant ones.
+        && (table.is_const_table || !table.has_initial_entries);
+    if !const_entries {
+        check_initial_entries((of_program, name), &of_table, program)?;
+    }
     let mut schema = TableSchema {
         id,
         name: name.to_owned(),
@@ -171,9 +177,7 @@ fn bind_table(
         fields,
         actions: of_table,
         has_priority: described.has_priority,
-        // BMv2's JSON does not tell entries that can be changed from constant ones.
-        const_entries: described.const_entries
-            && (table.is_const_table || !table.has_initial_entries),
+        const_entries,
         size: usize::try_from(table.size).unwrap_or(0),
         const_default: described.const_default,
         direct_counter: None,
@@ -214,6 +218,26 @@ fn bind_table(
         }
     }
     Ok(schema)
+}
+
+/// Entries that the program comes with and a controller may change must be such as it can
+/// read and write: their actions are among those of the table.
+fn check_initial_entries(
+    (table, name): (TableId, &str),
+    actions: &BTreeMap<u32, ActionSchema>,
+    program: &Program,
+) -> Bound<()> {
+    for action in program.initial_actions(table) {
+        let is_known = |schema: &ActionSchema| schema.action == action && schema.for_entries;
+        if !actions.values().any(is_known) {
+            let action = &program.actions()[action.index()].name;
+            return misfit(format!(
+                "entries that the program gives table `{name}` have the action `{action}`, \
+                 which is not among its actions for entries"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// How a match field is compared; `None` for what only some architecture knows.

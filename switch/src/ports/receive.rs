@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use super::blocks::Blocks;
 use super::interface::{Interface, InterfaceError};
@@ -73,7 +74,7 @@ impl fmt::Display for ReceiveMode {
 /// Frames that arrive on one interface.
 #[derive(Debug)]
 pub struct ReceiveRing {
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     ring: Ring,
     mtu: usize,
     slot_bytes: usize,
@@ -132,7 +133,7 @@ impl ReceiveRing {
             .map_err(failed("binding the receiving socket"))?;
         socket::set_promiscuous(&socket, interface).map_err(failed("going promiscuous"))?;
         Ok(Self {
-            socket,
+            socket: Arc::new(socket),
             ring,
             mtu,
             slot_bytes,
@@ -223,6 +224,16 @@ impl ReceiveRing {
     /// away. After a mere down and up the ring goes on by itself.
     pub fn take_error(&self) -> Option<io::Error> {
         socket::take_error(&self.socket)
+    }
+
+    /// Frames handed over so far; asks nobody.
+    pub fn received_frames(&self) -> u64 {
+        self.counts.frames
+    }
+
+    /// The socket, to wait for without the ring.
+    pub fn socket(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.socket)
     }
 
     /// Goes on counting where another ring of the same port ended.

@@ -48,6 +48,14 @@ pub(super) struct SendSlots {
     lengths: Box<[usize]>,
 }
 
+/// Has the kernel send what waits in the ring of a socket, without waiting itself. Gives
+/// the error it ended with; [`SendSlots::taken`] says how far it came.
+pub(super) fn send_waiting(socket: &OwnedFd) -> Option<io::Error> {
+    // SAFETY: no bytes are passed; what is sent is in the ring.
+    let result = unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
+    (result < 0).then(io::Error::last_os_error)
+}
+
 /// What the kernel took at once.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
@@ -127,13 +135,9 @@ impl SendSlots {
         }
     }
 
-    /// Has the kernel send what waits, without waiting itself. Gives what it took, and the
-    /// error it ended with.
-    pub(super) fn send(&mut self, socket: &OwnedFd) -> (Taken, Option<io::Error>) {
-        // SAFETY: no bytes are passed; what is sent is in the ring.
-        let result =
-            unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
-        let error = (result < 0).then(io::Error::last_os_error);
+    /// Frees the slots of what the kernel has taken since it was last asked, and gives what
+    /// that was.
+    pub(super) fn taken(&mut self) -> Taken {
         let mut taken = Taken::default();
         while self.waiting > 0 {
             if self.map.status(self.offset(0)) & WAITS != 0 {
@@ -144,7 +148,7 @@ impl SendSlots {
             self.first = self.layout.after(self.first, 1);
             self.waiting -= 1;
         }
-        (taken, error)
+        taken
     }
 
     /// Where the slot of a waiting frame is; also of the one after the last.
@@ -154,7 +158,7 @@ impl SendSlots {
     }
 
     /// The bytes of a slot that the kernel does not hold, which is so of those with frames
-    /// that wait, between calls of [`send`](Self::send), and of free ones.
+    /// that wait, except during [`send_waiting`], and of free ones.
     #[inline]
     fn slot(&mut self, offset: usize) -> Option<&mut [u8]> {
         let is_ours = |status| status & libc::TP_STATUS_SENDING == 0;

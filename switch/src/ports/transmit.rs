@@ -6,9 +6,10 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use super::interface::{Interface, InterfaceError};
-use super::sending::SendSlots;
+use super::sending::{SendSlots, send_waiting};
 use super::{socket, vlan};
 use crate::pipeline::limits::PACKET_BYTES_MAX;
 
@@ -44,13 +45,43 @@ pub enum Flushed {
     WaitWritable,
     /// The queue below is full; nothing tells when it has room.
     WaitTime,
+    /// A [`Departure`] is under way: nothing was tried.
+    WaitReturn,
+}
+
+/// What a call to the kernel has come to.
+enum Settled {
+    /// Further frames may be sent.
+    GoesOn,
+    /// They have to wait.
+    Ends(Flushed),
+    /// The interface is down, or was when the socket was last used: it keeps that as an
+    /// error for the next call.
+    Down,
+}
+
+/// Frames of a queue that are being sent without the queue: another thread can fill it
+/// meanwhile. [`TransmitQueue::depart`] makes one, [`TransmitQueue::land`] ends it.
+#[derive(Debug)]
+pub struct Departure {
+    socket: Arc<OwnedFd>,
+    error: Option<io::Error>,
+}
+
+impl Departure {
+    /// Has the kernel send what waits. This is the slow part.
+    pub fn send(&mut self) {
+        self.error = send_waiting(&self.socket);
+    }
 }
 
 /// Frames that leave by one interface.
 #[derive(Debug)]
 pub struct TransmitQueue {
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     slots: SendSlots,
+    /// Frames of the departure that is under way; 0: there is none.
+    departed: usize,
     /// Longest frame without a VLAN tag.
     frame_bytes_max: usize,
     counts: TransmitCounts,
@@ -74,8 +105,9 @@ impl TransmitQueue {
         socket::bind(&socket, interface, socket::NO_PROTOCOL)
             .map_err(failed("binding the sending socket"))?;
         Ok(Self {
-            socket,
+            socket: Arc::new(socket),
             slots,
+            departed: 0,
             frame_bytes_max,
             counts: TransmitCounts::default(),
         })
@@ -92,7 +124,7 @@ impl TransmitQueue {
     /// interface has sent what it was given.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.slots.waiting() >= BATCH_FRAMES_MAX || !self.slots.has_room()
+        self.slots.waiting() - self.departed >= BATCH_FRAMES_MAX || !self.slots.has_room()
     }
 
     /// No frame waits to be sent.
@@ -111,6 +143,40 @@ impl TransmitQueue {
         !self.is_empty() || self.is_full()
     }
 
+    /// A [`Departure`] is under way.
+    #[inline]
+    pub fn is_away(&self) -> bool {
+        self.departed > 0
+    }
+
+    /// Begins to send what waits without the queue, which takes further frames meanwhile;
+    /// none if nothing waits or the last departure has not landed.
+    pub fn depart(&mut self) -> Option<Departure> {
+        if self.is_away() || self.is_empty() {
+            return None;
+        }
+        self.departed = self.slots.waiting();
+        Some(Departure {
+            socket: Arc::clone(&self.socket),
+            error: None,
+        })
+    }
+
+    /// Ends a departure: what the kernel took leaves the queue. As [`flush`](Self::flush),
+    /// but frames that were collected meanwhile may wait although it says `Empty`. One of
+    /// another queue, which this one has replaced, ends nothing.
+    pub fn land(&mut self, departure: Departure) -> Flushed {
+        if !Arc::ptr_eq(&departure.socket, &self.socket) {
+            return self.rest();
+        }
+        self.departed = 0;
+        match self.settle(departure.error) {
+            Settled::GoesOn => self.rest(),
+            Settled::Ends(flushed) => flushed,
+            Settled::Down => self.flush(),
+        }
+    }
+
     /// Collects a frame; `false` if there is no room. One whose length the interface does
     /// not take is dropped and counted.
     #[inline]
@@ -124,7 +190,7 @@ impl TransmitQueue {
     /// Puts a frame in front of all that have been collected, be they a whole batch; `false`
     /// if there is no room.
     pub fn push_first(&mut self, frame: &[u8]) -> bool {
-        if !self.slots.has_room() {
+        if self.is_away() || !self.slots.has_room() {
             return false;
         }
         !self.has_length_of_frame(frame) || self.slots.push_first(frame)
@@ -148,32 +214,53 @@ impl TransmitQueue {
     /// Sends what has been collected, as far as the kernel takes it. A frame that it
     /// refuses for good is dropped and counted.
     pub fn flush(&mut self) -> Flushed {
+        if self.is_away() {
+            return Flushed::WaitReturn;
+        }
+        let mut is_down = false;
         while !self.is_empty() {
-            let (taken, error) = self.slots.send(&self.socket);
-            self.counts.frames += taken.frames as u64;
-            self.counts.bytes += taken.bytes;
-            match error.and_then(|error| error.raw_os_error()) {
-                Some(libc::EINTR) => {}
-                Some(libc::EAGAIN) => {
-                    self.counts.retried += 1;
-                    return Flushed::WaitWritable;
-                }
-                Some(libc::ENOBUFS | libc::ENOMEM) => {
-                    self.counts.retried += 1;
-                    return Flushed::WaitTime;
-                }
-                Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
+            let error = send_waiting(&self.socket);
+            match self.settle(error) {
+                Settled::GoesOn => {}
+                Settled::Ends(flushed) => return flushed,
+                Settled::Down if !is_down => is_down = true,
+                Settled::Down => {
                     self.counts.interface_down += self.slots.waiting() as u64;
                     self.slots.clear();
                 }
-                None if taken.frames > 0 => {}
-                _ if self.is_empty() => {}
-                _ => {
-                    self.counts.failed += 1;
-                    self.slots.drop_first();
-                }
             }
         }
+        self.rest()
+    }
+
+    /// Counts what the kernel took, and drops what it will never take.
+    fn settle(&mut self, error: Option<io::Error>) -> Settled {
+        let taken = self.slots.taken();
+        self.counts.frames += taken.frames as u64;
+        self.counts.bytes += taken.bytes;
+        match error.and_then(|error| error.raw_os_error()) {
+            Some(libc::EINTR) => {}
+            Some(libc::EAGAIN) => {
+                self.counts.retried += 1;
+                return Settled::Ends(Flushed::WaitWritable);
+            }
+            Some(libc::ENOBUFS | libc::ENOMEM) => {
+                self.counts.retried += 1;
+                return Settled::Ends(Flushed::WaitTime);
+            }
+            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => return Settled::Down,
+            None if taken.frames > 0 => {}
+            _ if self.is_empty() => {}
+            _ => {
+                self.counts.failed += 1;
+                self.slots.drop_first();
+            }
+        }
+        Settled::GoesOn
+    }
+
+    /// How a flush ends that the kernel has not held up.
+    fn rest(&self) -> Flushed {
         if self.slots.has_room() {
             Flushed::Empty
         } else {
@@ -189,6 +276,11 @@ impl TransmitQueue {
     /// Goes on counting where another queue of the same port ended.
     pub fn carry_counts(&mut self, counts: TransmitCounts) {
         self.counts = counts;
+    }
+
+    /// The socket, to wait for without the queue.
+    pub fn socket(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.socket)
     }
 
     /// Counts so far.

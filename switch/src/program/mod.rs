@@ -181,6 +181,13 @@ impl Program {
             .find(|action| self.actions[action.index()].name == name)
     }
 
+    /// Actions of the entries that a table comes with, in their order.
+    pub fn initial_actions(&self, table: TableId) -> impl Iterator<Item = ActionId> {
+        let plan = self.table_plans.get(table.index());
+        let entries = plan.map_or(&[][..], |plan| plan.entries.as_slice());
+        entries.iter().map(|entry| entry.action.action)
+    }
+
     /// The counter array with a name.
     pub fn counter(&self, name: &str) -> Option<CounterId> {
         position(&self.counters, |counter| counter.name == name).map(CounterId::from_index)

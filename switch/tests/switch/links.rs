@@ -214,6 +214,17 @@ fn checksums_left_to_the_interface_are_completed() {
     });
 }
 
+/// Until then the kernel itself drops what is sent: it looks at carriers in its own time.
+fn wait_until_links_carry(names: [&str; 4]) {
+    let start = Instant::now();
+    let carries = |name: &&str| Interface::find(name).is_ok_and(|found| found.is_running());
+    while !names.iter().all(carries) {
+        assert!(start.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(20));
+}
+
 #[test]
 fn an_interface_may_go_down_and_come_up() {
     in_namespace(|| {
@@ -224,6 +235,7 @@ fn an_interface_may_go_down_and_come_up() {
             std::thread::sleep(Duration::from_millis(50));
             run("ip link set s1 up");
             run("ip link set s2 up");
+            wait_until_links_carry(["s1", "h1", "s2", "h2"]);
             testbed.send(&frame(number, 90));
             assert_eq!(testbed.receive(1), [frame(number, 90)]);
         }

@@ -24,6 +24,7 @@ mod replication;
 mod resources;
 mod rig;
 mod roles;
+mod shared;
 mod stream;
 mod symmetry;
 mod tables;

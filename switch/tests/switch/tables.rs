@@ -7,6 +7,9 @@ use super::entities_program::{
 };
 use super::errors::refusal;
 use super::messages::{delete, insert, modify, of, table, ternary};
+use super::rig::entities;
+use wormcast_switch::p4rt::proto::p4::config::v1::{ActionRef, action_ref::Scope};
+use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{CounterData, ExternEntry, TableEntry, entity};
 
 fn fixed(priority: i32) -> TableEntry {
@@ -69,6 +72,38 @@ async fn of_constant_entries_only_resources_can_be_modified() {
     for (update, message) in cases {
         let refused = refusal(&mut controller, update).await;
         assert_eq!(refused, (Code::PermissionDenied, message.to_owned()));
+    }
+}
+
+/// Without the action a controller would read entries that it cannot write.
+#[tokio::test]
+async fn a_p4info_names_the_actions_of_entries_that_are_there_at_the_start() {
+    let (_rig, mut controller) = start().await;
+    let choose = id("ingress.choose");
+    let changes: [fn(&mut ActionRef) -> bool; 2] = [
+        |_| false,
+        |reference| {
+            reference.scope = Scope::DefaultOnly as i32;
+            true
+        },
+    ];
+    for change in changes {
+        let mut config = entities();
+        for found in &mut config.p4info.as_mut().unwrap().tables {
+            if found.preamble.as_ref().unwrap().name == "ingress.initial" {
+                let keeps = |one: &mut ActionRef| one.id != choose || change(one);
+                found.action_refs.retain_mut(keeps);
+            }
+        }
+        let set = controller.set_config(Action::VerifyAndCommit, config).await;
+        let status = set.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert_eq!(
+            status.message(),
+            "the P4Info does not fit the program: entries that the program gives table \
+             `ingress.initial` have the action `ingress.choose`, which is not among its actions \
+             for entries"
+        );
     }
 }
 

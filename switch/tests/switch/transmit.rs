@@ -69,6 +69,93 @@ fn lengths_the_interface_does_not_take_are_counted() {
     });
 }
 
+/// What one thread sends, another may add to.
+#[test]
+fn a_departure_takes_what_waits_and_leaves_room_for_more() {
+    in_namespace(|| {
+        let (mut sender, mut receiver) = link();
+        assert!(sender.depart().is_none());
+        let frames: Vec<_> = (0..2 * BATCH_FRAMES_MAX as u32)
+            .map(|number| frame(number, 100))
+            .collect();
+        let (first, second) = frames.split_at(BATCH_FRAMES_MAX);
+        assert!(first.iter().all(|frame| sender.push(frame)) && sender.is_full());
+        let mut departure = sender.depart().unwrap();
+        // A second batch finds room; nobody else may send or rearrange meanwhile.
+        assert!(second.iter().all(|frame| sender.push(frame)) && sender.is_full());
+        assert!(sender.is_away() && sender.depart().is_none());
+        assert!(!sender.push_first(&first[0]));
+        assert_eq!(sender.flush(), Flushed::WaitReturn);
+        assert_eq!(sender.counts().frames, 0);
+        let thread = std::thread::spawn(move || {
+            departure.send();
+            departure
+        });
+        assert_eq!(sender.land(thread.join().unwrap()), Flushed::Empty);
+        assert!(!sender.is_away());
+        // The kernel has found the second batch too.
+        assert!(receive(&mut receiver, frames.len()) == frames);
+        assert_eq!(sender.counts().frames, frames.len() as u64);
+        assert!(sender.is_empty());
+    });
+}
+
+#[test]
+fn a_departure_says_when_the_interface_is_down_and_when_the_queue_is_full() {
+    in_namespace(|| {
+        let (mut sender, mut receiver) = link();
+        run("tc qdisc add dev t1 root tbf rate 4mbit burst 2kb limit 3kb");
+        let frames: Vec<_> = (0..20).map(|number| frame(number, 1_000)).collect();
+        assert!(frames.iter().all(|frame| sender.push(frame)));
+        let mut departure = sender.depart().unwrap();
+        departure.send();
+        assert_eq!(sender.land(departure), Flushed::WaitTime);
+        let start = Instant::now();
+        while sender.flush() != Flushed::Empty {
+            assert!(start.elapsed() < PATIENCE);
+        }
+        assert!(receive(&mut receiver, 20) == frames);
+        run("ip link set t1 down");
+        assert!(sender.push(&frames[0]));
+        let mut departure = sender.depart().unwrap();
+        departure.send();
+        assert!(sender.push(&frames[1]));
+        assert_eq!(sender.land(departure), Flushed::Empty);
+        assert_eq!(sender.counts().interface_down, 2);
+        // The socket keeps in mind that its interface went down, which is over.
+        run("ip link set t1 down");
+        run("ip link set t1 up");
+        assert!(sender.push(&frames[2]));
+        let mut departure = sender.depart().unwrap();
+        departure.send();
+        assert_eq!(sender.land(departure), Flushed::Empty);
+        assert_eq!(receive(&mut receiver, 1), [frames[2].clone()]);
+        assert_eq!(sender.counts().interface_down, 2);
+    });
+}
+
+/// The queue was opened again meanwhile.
+#[test]
+fn a_departure_of_another_queue_ends_nothing() {
+    in_namespace(|| {
+        let (mut old, mut receiver) = link();
+        let mut new = TransmitQueue::open(&Interface::find("t1").unwrap()).unwrap();
+        assert!(old.push(&frame(1, 100)) && new.push(&frame(2, 100)));
+        let mut of_old = old.depart().unwrap();
+        let mut of_new = new.depart().unwrap();
+        drop(old);
+        // The socket of the old one is still there, and so are its frames.
+        of_old.send();
+        assert_eq!(receive(&mut receiver, 1), [frame(1, 100)]);
+        new.land(of_old);
+        assert!(new.is_away());
+        of_new.send();
+        new.land(of_new);
+        assert!(!new.is_away());
+        assert_eq!(receive(&mut receiver, 1), [frame(2, 100)]);
+    });
+}
+
 #[test]
 fn what_is_first_overtakes_what_the_kernel_refused() {
     in_namespace(|| {
