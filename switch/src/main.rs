@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use command_line::{LogTo, P4Runtime, Settings, Task};
 use switches::{Plan, Started, Switches};
@@ -99,6 +99,8 @@ async fn serve(
     settings: &Settings,
     traces: &Traces<'_>,
 ) -> Result<(Dataplane, Result<(), Box<dyn Error>>), Box<dyn Error>> {
+    // Before anybody is told that the switch is there, who might end it at once.
+    let signals = Signals::new()?;
     let switches = started.control(pipeline_config, traces).await?;
     let listener = listen(settings).await?;
     notification_service::start(settings, &switches).await?;
@@ -109,7 +111,7 @@ async fn serve(
         () = watch_deadlocks(&switches) => Err("the deadlock watch has ended".into()),
         () = metrics => Err("the metrics server has ended".into()),
         served = serve_p4runtime(listener, tls, switches.devices.clone()) => served,
-        ended = wait_for_end(&switches, settings) => ended,
+        ended = wait_for_end(signals, &switches, settings) => ended,
     };
     switches.report(settings.statistics.as_deref()).await;
     Ok((switches.dataplane, ended))
@@ -203,17 +205,36 @@ fn open_log(settings: &Settings) -> Result<Log, Box<dyn Error>> {
     }
 }
 
+/// Signals that the switch heeds.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    /// Asks for statistics.
+    ask: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            ask: signal(SignalKind::user_defined1())?,
+        })
+    }
+}
+
 /// Waits for a signal that ends the switch; `Err` if the data plane ends by itself.
-async fn wait_for_end(switches: &Switches, settings: &Settings) -> Result<(), Box<dyn Error>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut ask = signal(SignalKind::user_defined1())?;
+async fn wait_for_end(
+    mut signals: Signals,
+    switches: &Switches,
+    settings: &Settings,
+) -> Result<(), Box<dyn Error>> {
     let mut watch = tokio::time::interval(WATCH_INTERVAL);
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = ask.recv() => switches.report(settings.statistics.as_deref()).await,
+            _ = signals.terminate.recv() => return Ok(()),
+            _ = signals.interrupt.recv() => return Ok(()),
+            _ = signals.ask.recv() => switches.report(settings.statistics.as_deref()).await,
             _ = watch.tick() => {
                 if switches.dataplane.has_ended() {
                     return Err("the data plane has ended".into());

@@ -135,7 +135,7 @@ impl Engine {
     }
 
     /// Tells the pipeline which ports are down, for backup replicas and ports to watch.
-    fn tell_ports(&mut self) {
+    pub(super) fn tell_ports(&mut self) {
         if let Some(pipeline) = &mut self.pipeline {
             for port in &self.traffic.ports {
                 pipeline.set_port_up(port.number, port.up);

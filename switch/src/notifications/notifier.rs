@@ -234,7 +234,7 @@ impl Notifier {
         interval.tick().await;
         loop {
             interval.tick().await;
-            let ports = dataplane.run(|engine| engine.port_statuses());
+            let ports = dataplane.run(|engine| engine.look_at_ports());
             let Ok(ports) = ports.await else { return };
             let ports = ports.iter().map(|port| (port.number.0, port.up));
             if let Some(notification) = watch.look(ports) {

@@ -23,7 +23,7 @@ pub trait Switch {
     /// Microseconds since the start of 1970.
     fn unix_us(&self) -> u64;
     /// Ports with interfaces, by number.
-    fn ports(&self) -> Vec<PortStatus>;
+    fn ports(&mut self) -> Vec<PortStatus>;
     /// Attaches an interface to a port.
     ///
     /// # Errors

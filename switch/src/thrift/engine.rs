@@ -25,8 +25,8 @@ impl Switch for Engine {
         Engine::unix_us(self)
     }
 
-    fn ports(&self) -> Vec<PortStatus> {
-        Engine::port_statuses(self)
+    fn ports(&mut self) -> Vec<PortStatus> {
+        Engine::look_at_ports(self)
     }
 
     fn add_port(&mut self, number: PortId, interface: &str) -> Result<(), String> {

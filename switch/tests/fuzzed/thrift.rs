@@ -92,7 +92,7 @@ impl Switch for Bench {
         self.now_us
     }
 
-    fn ports(&self) -> Vec<PortStatus> {
+    fn ports(&mut self) -> Vec<PortStatus> {
         Vec::new()
     }
 
