@@ -251,6 +251,8 @@ pub struct Settings {
     pub log_level: Level,
     /// Programs may be swapped over Thrift.
     pub swap: bool,
+    /// Asking for the config without one is an error.
+    pub needs_config: bool,
     /// Where notifications are published.
     pub notifications: Notifications,
     /// What BMv2 has as well.
@@ -500,6 +502,7 @@ impl Arguments {
             },
             log_level: self.log_level,
             swap: !self.drop_in.disable_swap && (self.drop_in.enable_swap || personality.swap()),
+            needs_config: personality.needs_config(),
             notifications: Notifications::of(&self.drop_in, personality, device_id),
             drop_in: self.drop_in,
             notes,

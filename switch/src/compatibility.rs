@@ -75,6 +75,12 @@ impl Personality {
         }
     }
 
+    /// Whether controllers of P4Runtime that ask for the config without one are told an
+    /// error, as BMv2 does, rather than nothing.
+    pub fn needs_config(self) -> bool {
+        self != Self::Own
+    }
+
     /// Whether programs may be swapped over Thrift unless it is said.
     pub fn swap(self) -> bool {
         self != Self::SimpleSwitch

@@ -102,6 +102,11 @@ async fn serve(
     // Before anybody is told that the switch is there, who might end it at once.
     let signals = Signals::new()?;
     let switches = started.control(pipeline_config, traces).await?;
+    if settings.needs_config {
+        switches
+            .each()
+            .for_each(|(_, _, server)| server.need_config());
+    }
     let listener = listen(settings).await?;
     notification_service::start(settings, &switches).await?;
     thrift_service::start(settings, pipeline_config, &switches)?;

@@ -1,5 +1,6 @@
 //! A P4Runtime server: who may do what, and where it is done.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{Notify, mpsc};
@@ -55,6 +56,8 @@ pub(super) struct Shared {
     requests: RequestCounts,
     /// Told when an entry may have got an idle timeout.
     pub(super) ages: Notify,
+    /// Asking for the config without one is an error.
+    pub(super) needs_config: AtomicBool,
     /// Who hears of digests besides controllers, once there is one.
     pub(super) notifier: OnceLock<Arc<Notifier>>,
 }
@@ -99,6 +102,7 @@ impl Server {
             running: Mutex::new(None),
             requests: RequestCounts::default(),
             ages: Notify::new(),
+            needs_config: AtomicBool::new(false),
             notifier: OnceLock::new(),
         });
         tokio::spawn(deliver(Arc::clone(&shared), from_dataplane));
@@ -111,6 +115,13 @@ impl Server {
     pub async fn translate_with(&self, translations: TranslationTables) {
         let mut forwarding = self.shared.forwarding.lock().await;
         forwarding.translate_with(Arc::new(translations));
+    }
+
+    /// From now on, asking for the config while none is set is FAILED_PRECONDITION, by which
+    /// controllers of BMv2 tell that they have to set one; P4Runtime wants an answer without
+    /// a config (§"GetForwardingPipelineConfig").
+    pub fn need_config(&self) {
+        self.shared.needs_config.store(true, Ordering::Relaxed);
     }
 
     /// From now on, digests go to `notifier` too, whether controllers want them or not. To
