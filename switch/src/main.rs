@@ -2,6 +2,7 @@
 
 mod command_line;
 mod compatibility;
+mod console;
 mod notification_service;
 mod replay_service;
 mod switches;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use command_line::{LogTo, P4Runtime, Settings, Task};
+use console::{complain, say};
 use switches::{Plan, Started, Switches};
 use traces::Traces;
 use wormcast_switch::dataplane::Dataplane;
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
     let settings = match command_line::parse(std::env::args()) {
         Ok(Task::Run(settings)) => settings,
         Ok(Task::Print(text)) => {
-            print!("{text}");
+            say(format_args!("{}", text.trim_end()));
             return ExitCode::SUCCESS;
         }
         Err(error) => {
@@ -53,7 +55,7 @@ fn main() -> ExitCode {
     match run(*settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("wormcast-switch: {error}");
+            complain(format_args!("{error}"));
             ExitCode::FAILURE
         }
     }
@@ -62,7 +64,7 @@ fn main() -> ExitCode {
 fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let log = open_log(&settings)?;
     for note in &settings.notes {
-        eprintln!("wormcast-switch: note: {note}");
+        complain(format_args!("note: {note}"));
     }
     let pipeline_config = PipelineConfig {
         drop_port: settings.drop_port,
@@ -133,11 +135,11 @@ async fn listen(settings: &Settings) -> Result<Option<Listener>, Box<dyn Error>>
             if settings.p4runtime == P4Runtime::IfFree
                 && error.kind() == io::ErrorKind::AddrInUse =>
         {
-            eprintln!(
-                "wormcast-switch: note: {} is taken, so there is no P4Runtime server; \
+            complain(format_args!(
+                "note: {} is taken, so there is no P4Runtime server; \
                  --grpc-server-addr gives it another address",
                 settings.address
-            );
+            ));
             return Ok(None);
         }
         Err(error) => {
@@ -145,8 +147,8 @@ async fn listen(settings: &Settings) -> Result<Option<Listener>, Box<dyn Error>>
         }
     };
     match listener.local_address() {
-        Some(address) => println!("Server listening on {address}"),
-        None => println!("Server listening on {}", settings.address),
+        Some(address) => say(format_args!("Server listening on {address}")),
+        None => say(format_args!("Server listening on {}", settings.address)),
     }
     Ok(Some(listener))
 }
@@ -180,7 +182,10 @@ async fn serve_metrics(
     let metrics = MetricsServer::bind(address, devices, requests)
         .await
         .map_err(|error| format!("--metrics-addr {address}: {error}"))?;
-    println!("Metrics on http://{}/metrics", metrics.local_address()?);
+    say(format_args!(
+        "Metrics on http://{}/metrics",
+        metrics.local_address()?
+    ));
     Ok(Box::pin(metrics.serve()))
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::command_line::Settings;
 use crate::compatibility::Notifications;
+use crate::console::{complain, say};
 use crate::switches::Switches;
 use wormcast_switch::nanomsg::{Address, Publisher};
 use wormcast_switch::notifications::{Notifier, Watched};
@@ -21,15 +22,15 @@ pub async fn start(settings: &Settings, switches: &Switches) -> Result<(), Strin
         Notifications::IfFree(address) => match bind(address).await {
             Ok(publisher) => publisher,
             Err(problem) => {
-                eprintln!(
-                    "wormcast-switch: note: there are no notifications; {problem}; give the \
+                complain(format_args!(
+                    "note: there are no notifications; {problem}; give the \
                      switches of a machine different device ids or addresses"
-                );
+                ));
                 return Ok(());
             }
         },
     };
-    println!("Notifications on {}", publisher.address());
+    say(format_args!("Notifications on {}", publisher.address()));
     let publisher = Arc::new(publisher);
     let watched = match settings.drop_in.use_files {
         Some(_) => Watched::NoPorts,

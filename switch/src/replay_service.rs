@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use crate::command_line::Settings;
+use crate::console::complain;
 use crate::switches::Switches;
 use wormcast_switch::dataplane::Replay;
 use wormcast_switch::log::Level;
@@ -41,7 +42,7 @@ pub fn start(settings: &Settings, switches: &Switches) -> Result<(), String> {
                 ),
                 Err(error) => {
                     log.write(Level::Error, format_args!("replay: {error}"));
-                    eprintln!("wormcast-switch: --use-files: {error}");
+                    complain(format_args!("--use-files: {error}"));
                 }
             }
         })

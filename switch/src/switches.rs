@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::command_line::Settings;
+use crate::console::{complain, say};
 use crate::traces::Traces;
 use wormcast_switch::dataplane::{
     Attachment, Dataplane, DataplaneHandle, DataplaneSettings, Snapshot, SwitchSettings,
@@ -127,10 +128,10 @@ impl Plan {
                     "" => String::new(),
                     name => format!(" of {name}"),
                 };
-                println!(
+                say(format_args!(
                     "Adding interface {name} as port {}{of}{files}",
                     port.number.0
-                );
+                ));
             }
         }
         Ok(Started {
@@ -299,7 +300,7 @@ impl Switches {
         {
             let text = format_args!("{}: {error}", path.display());
             self.log.write(Level::Error, text);
-            eprintln!("wormcast-switch: {}: {error}", path.display());
+            complain(format_args!("{}: {error}", path.display()));
         }
     }
 }

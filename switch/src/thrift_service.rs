@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::command_line::Settings;
+use crate::console::{complain, say};
 use crate::switches::Switches;
 use wormcast_switch::log::Level;
 use wormcast_switch::pipeline::PipelineConfig;
@@ -32,16 +33,16 @@ pub fn start(
         let server = match ThriftServer::bind(port) {
             Ok(server) => server,
             Err(error) if wanted.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
-                eprintln!(
-                    "wormcast-switch: note: port {PORT} is taken, so there is no Thrift server; \
+                complain(format_args!(
+                    "note: port {PORT} is taken, so there is no Thrift server; \
                      --thrift-port gives it another"
-                );
+                ));
                 return Ok(());
             }
             Err(error) => return Err(format!("--thrift-port {port}: {error}")),
         };
         let port = server.port();
-        println!("Thrift server listening on port {port}");
+        say(format_args!("Thrift server listening on port {port}"));
         // The lines of BMv2's log that scripts wait for.
         let log = &switches.log;
         log.write(

@@ -233,7 +233,7 @@ def test_what_differs() -> None:
     assert "port 1: one sent 2 frames, other 1" in frames.problem
     turned = (outcome(b"a", b"b"), outcome(b"b", b"a"))
     assert compare(case, *turned, NAMES).kind == "frames"
-    assert compare(replace(case, paced=True), *turned, NAMES).reordered
+    assert compare(replace(case, reorders=True), *turned, NAMES).reordered
     state = compare(case, outcome(state={"counter c[0]": 1}), outcome(state={"counter c[0]": 2}), NAMES)
     assert state.problem == "counter c[0]: one 1, other 2"
     answer = replace(outcome_with("done")), replace(outcome_with("refused: 3"))

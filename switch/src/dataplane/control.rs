@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::engine::Engine;
@@ -57,6 +58,38 @@ impl DataplaneHandle {
         &self,
         operation: impl FnOnce(&mut Engine) -> T + Send + 'static,
     ) -> Result<T, Stopped> {
+        let result = self.hand_over(operation).await?;
+        self.mailbox.ring();
+        result.await.map_err(|_| Stopped)
+    }
+
+    /// Runs one operation on each of some switches; those that share a thread have theirs
+    /// when that is woken once. Results are in the order of the switches.
+    pub(super) async fn run_on_all<'h, T: Send + 'static>(
+        handles: impl Iterator<Item = &'h Self> + Clone,
+        operation: impl Fn(&mut Engine) -> T + Clone + Send + 'static,
+    ) -> Vec<Result<T, Stopped>> {
+        let mut results = Vec::new();
+        for handle in handles.clone() {
+            results.push(handle.hand_over(operation.clone()).await);
+        }
+        handles.for_each(|handle| handle.mailbox.ring());
+        let mut answers = Vec::with_capacity(results.len());
+        for result in results {
+            answers.push(match result {
+                Ok(result) => result.await.map_err(|_| Stopped),
+                Err(stopped) => Err(stopped),
+            });
+        }
+        answers
+    }
+
+    /// Hands an operation over without waking the thread of the switch, unless there is no
+    /// room for another one.
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Engine) -> T + Send + 'static,
+    ) -> Result<oneshot::Receiver<T>, Stopped> {
         let (answer, result) = oneshot::channel();
         let command = Command {
             engine: self.engine,
@@ -65,8 +98,38 @@ impl DataplaneHandle {
                 let _ = answer.send(operation(engine));
             }),
         };
-        self.commands.send(command).await.map_err(|_| Stopped)?;
-        self.mailbox.ring();
-        result.await.map_err(|_| Stopped)
+        if let Err(TrySendError::Full(command)) = self.commands.try_send(command) {
+            self.mailbox.ring();
+            self.commands.send(command).await.map_err(|_| Stopped)?;
+        }
+        Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataplane::{Dataplane, DataplaneSettings, SwitchSettings};
+    use crate::log::Log;
+
+    /// More switches than operations that may wait for a thread.
+    #[tokio::test]
+    async fn all_switches_are_asked_at_once_and_answer_in_order() {
+        let count = COMMANDS_MAX as u64 + 50;
+        let mut settings = DataplaneSettings::single(SwitchSettings::without_ports(0, 16), 1);
+        let switches = (0..count).map(|id| SwitchSettings::without_ports(id, 16));
+        settings.switches = switches.collect();
+        settings.workers = 2;
+        let (dataplane, _from_dataplane) = Dataplane::start(&settings, Log::off()).unwrap();
+        let handles: Vec<DataplaneHandle> = dataplane
+            .handles()
+            .map(|(_, handle)| handle.clone())
+            .collect();
+        let ask = || DataplaneHandle::run_on_all(handles.iter(), |engine| engine.device_id());
+        let expected: Vec<_> = (0..count).map(Ok).collect();
+        assert_eq!(ask().await, expected);
+        dataplane.stop();
+        assert!(dataplane.join());
+        assert!(ask().await.iter().all(|answer| *answer == Err(Stopped)));
     }
 }

@@ -7,7 +7,7 @@ use crate::lossless::cycle::{FabricPort, FabricQueue, Waits, find_rings};
 
 /// Looks for rings of switches that wait for one another.
 ///
-/// Switches are asked one after the other, while frames move; so a ring counts only if it
+/// Each switch is asked at a time of its own, while frames move; so a ring counts only if it
 /// is found twice in a row with every queue paused since the same time.
 pub struct DeadlockWatch {
     switches: Vec<(u64, DataplaneHandle)>,
@@ -37,13 +37,13 @@ impl DeadlockWatch {
 
     /// Rings that have come about; each is given once, and again if it comes again.
     pub async fn look(&mut self) -> Vec<Vec<FabricQueue>> {
-        let mut waits = BTreeMap::new();
-        for (switch, handle) in &self.switches {
-            // A switch that has stopped waits for nothing.
-            if let Ok(of_switch) = handle.run(|engine| engine.waits()).await {
-                waits.insert(*switch, of_switch);
-            }
-        }
+        let handles = self.switches.iter().map(|(_, handle)| handle);
+        let answers = DataplaneHandle::run_on_all(handles, |engine| engine.waits()).await;
+        // A switch that has stopped waits for nothing.
+        let switches = self.switches.iter().map(|(switch, _)| *switch);
+        let waits = switches.zip(answers);
+        let waits = waits.filter_map(|(switch, waits)| Some((switch, waits.ok()?)));
+        let waits: BTreeMap<u64, Waits> = waits.collect();
         let since = |queue: &FabricQueue| paused_since(&waits, queue);
         let found: BTreeSet<_> = find_rings(&waits, &self.links)
             .into_iter()

@@ -404,7 +404,10 @@ impl<'f, 'p> Lower<'f, 'p> {
         self.known.remove(&LENGTH);
         let may_stop = matches!(
             op,
-            Op::ExtractNext { .. } | Op::ExtractUnionNext { .. } | Op::ExtractVarbitNext { .. }
+            Op::ExtractNext { .. }
+                | Op::ExtractUnionNext { .. }
+                | Op::ExtractVarbitNext { .. }
+                | Op::ExtractVarbitUnionNext { .. }
         );
         if let (true, Some(result)) = (may_stop, result) {
             let on = self.builder.create_block();

@@ -47,7 +47,8 @@ pub(super) fn is_interpreted(program: &Program, op: Op) -> bool {
         | Op::Recirculate { .. }
         | Op::Digest { .. }
         | Op::Truncate { .. }
-        | Op::ExtractUnionNext { .. } => true,
+        | Op::ExtractUnionNext { .. }
+        | Op::ExtractVarbitUnionNext { .. } => true,
         _ => false,
     }
 }

@@ -115,6 +115,7 @@ impl Machine {
         packet: &[u8],
         stack: u32,
         member: u32,
+        varbit_bits: Option<u64>,
     ) -> Result<(), u64> {
         let stack = &program.layout.union_stacks[stack as usize];
         let fill = self.word(stack.fill);
@@ -122,7 +123,7 @@ impl Machine {
             return Err(program.errors.stack_out_of_bounds);
         };
         let header = program.layout.unions[union as usize].headers[member as usize];
-        self.extract(program, packet, header, None)?;
+        self.extract(program, packet, header, varbit_bits)?;
         self.write(stack.fill, fill + 1);
         Ok(())
     }

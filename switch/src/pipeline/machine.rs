@@ -377,7 +377,17 @@ impl Machine {
                 }
             }
             Op::ExtractUnionNext { stack, member } => {
-                if let Err(error) = self.extract_union_next(program, packet, stack, member) {
+                if let Err(error) = self.extract_union_next(program, packet, stack, member, None) {
+                    return Flow::Error(error);
+                }
+            }
+            Op::ExtractVarbitUnionNext {
+                stack,
+                member,
+                bits,
+            } => {
+                let bits = Some(self.word(bits));
+                if let Err(error) = self.extract_union_next(program, packet, stack, member, bits) {
                     return Flow::Error(error);
                 }
             }

@@ -383,6 +383,11 @@ pub(crate) enum Op {
         stack: u32,
         bits: Slot,
     },
+    ExtractVarbitUnionNext {
+        stack: u32,
+        member: u32,
+        bits: Slot,
+    },
     Advance {
         bits: Slot,
     },

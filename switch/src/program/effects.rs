@@ -251,7 +251,10 @@ pub(crate) fn effects(layout: &Layout, code: &Code, register_limbs: &[u32], op: 
             effects.stack(layout, stack);
             effects.read(bits);
         }
-        Op::ExtractUnionNext { stack, .. } => {
+        Op::ExtractUnionNext { stack, .. } | Op::ExtractVarbitUnionNext { stack, .. } => {
+            if let Op::ExtractVarbitUnionNext { bits, .. } = op {
+                effects.read(bits);
+            }
             let stack = &layout.union_stacks[stack as usize];
             for &union in &stack.unions {
                 for &header in &layout.unions[union as usize].headers {

@@ -130,6 +130,7 @@ fn matters_to_headers(op: Op) -> bool {
             | Op::ExtractNext { .. }
             | Op::ExtractVarbitNext { .. }
             | Op::ExtractUnionNext { .. }
+            | Op::ExtractVarbitUnionNext { .. }
     )
 }
 

@@ -220,21 +220,20 @@ impl Reader<'_> {
             }
             "union_stack" => {
                 let (stack, member) = layout.union_stack_member(&value)?;
-                if bits.is_some() {
-                    return Err(what.unsupported(
-                        "a variable field in a stack of header unions",
-                        "headers of fixed width there",
-                    ));
-                }
                 let unions = &layout.union_stacks[stack as usize].unions;
                 let Some(&first) = unions.first() else {
                     return Err(value.invalid("a stack with at least one header union"));
                 };
                 let header = layout.unions[first as usize].headers[member as usize];
-                (
-                    layout.headers[header as usize].kind,
-                    Op::ExtractUnionNext { stack, member },
-                )
+                let op = match bits {
+                    None => Op::ExtractUnionNext { stack, member },
+                    Some(bits) => Op::ExtractVarbitUnionNext {
+                        stack,
+                        member,
+                        bits,
+                    },
+                };
+                (layout.headers[header as usize].kind, op)
             }
             name => {
                 return Err(what.member("type")?.unsupported(

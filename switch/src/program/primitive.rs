@@ -235,7 +235,11 @@ impl Objects<'_> {
         values: &Node<'_>,
     ) -> Result<(), ProgramError> {
         let mut arguments = Vec::new();
-        for node in values.list("value")? {
+        let values = values.member("value")?;
+        // p4c writes an empty object where a message has no values.
+        let none = values.member_names().is_ok_and(|names| names.is_empty());
+        let values = if none { Vec::new() } else { values.items()? };
+        for node in values {
             arguments.push(match self.scope.value(&node)? {
                 Value::Logic(logic) => LogArgument {
                     slot: assembler.logic(&logic, &node)?,

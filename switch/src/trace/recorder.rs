@@ -156,7 +156,8 @@ impl Recorder {
                 self.pending = Some(Pending::Next { stack });
                 return;
             }
-            Op::ExtractUnionNext { stack, member } => {
+            Op::ExtractUnionNext { stack, member }
+            | Op::ExtractVarbitUnionNext { stack, member, .. } => {
                 self.pending = Some(Pending::UnionNext { stack, member });
                 return;
             }

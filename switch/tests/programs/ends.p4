@@ -87,6 +87,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         } else if (hdr.h.op == 4) {
             assume(hdr.h.b == 0);
         } else if (hdr.h.op == 5) {
+            log_msg("op is five");
             log_msg("op {} and b {}", { hdr.h.op, hdr.h.b });
         }
         hdr.h.b = 0x44;

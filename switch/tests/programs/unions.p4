@@ -6,9 +6,11 @@ header count_t { bit<8> left; bit<8> error_seen; }
 header kind_t { bit<8> kind; }
 header byte_t { bit<8> value; }
 header short_t { bit<16> value; }
+header bytes_t { bit<8> length; varbit<32> value; }
 header_union value_t {
     byte_t  byte;
     short_t short;
+    bytes_t bytes;
 }
 
 struct headers_t {
@@ -39,6 +41,7 @@ parser parse(packet_in packet, out headers_t hdr, inout metadata_t meta,
         transition select(hdr.kinds.last.kind) {
             1: byte;
             2: short;
+            3: bytes;
             default: accept;
         }
     }
@@ -48,6 +51,10 @@ parser parse(packet_in packet, out headers_t hdr, inout metadata_t meta,
     }
     state short {
         packet.extract(hdr.values.next.short);
+        transition more;
+    }
+    state bytes {
+        packet.extract(hdr.values.next.bytes, (bit<32>)packet.lookahead<bit<8>>() * 8);
         transition more;
     }
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tonic::Code;
 use tonic::transport::Channel;
@@ -77,6 +77,25 @@ impl Process {
         // SAFETY: no pointers; the process is our child and has not been waited for.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
         assert!(self.child.wait().unwrap().success());
+    }
+
+    /// Processor time of the first thread of the data plane, in clock ticks.
+    fn dataplane_ticks(&self) -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let mut stats = tasks.filter_map(|task| {
+            let stat = task.unwrap().path().join("stat");
+            std::fs::read_to_string(stat).ok()
+        });
+        let Some(stat) = stats.find(|stat| stat.contains("(dataplane-0)")) else {
+            return 0; // it has not come so far
+        };
+        let (_, after_name) = stat.rsplit_once(") ").unwrap();
+        let words: Vec<&str> = after_name.split_whitespace().collect();
+        // `utime` and `stime`, proc_pid_stat(5).
+        words[11..13]
+            .iter()
+            .map(|word| word.parse::<u64>().unwrap())
+            .sum()
     }
 
     fn resident_kib(&self) -> u64 {
@@ -352,4 +371,26 @@ fn a_slow_link_tells_when_it_is_due() {
     assert!(arrivals[0] >= 5_000);
     // All but the burst of 15 and the first to go into debt wait for their tokens.
     assert!(arrivals[39] >= 5_000 + 23 * 800, "{arrivals:?}");
+}
+
+/// A tenth of a second of processor time, though nothing happens.
+const SPUN_TICKS: u64 = 10;
+
+#[test]
+fn a_thread_sleeps_unless_it_is_told_to_look_for_frames() {
+    in_namespace(|| {
+        add_link("s0", "h0");
+        let single = ["--no-p4", "--device-id", "1", "-i", "0@s0"];
+        let spinning = Process::start(&[&single[..], &["--spin", "60s"]].concat());
+        let start = Instant::now();
+        while spinning.dataplane_ticks() < SPUN_TICKS {
+            assert!(start.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        spinning.end();
+        let sleeping = Process::start(&single);
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(sleeping.dataplane_ticks() < SPUN_TICKS);
+        sleeping.end();
+    });
 }

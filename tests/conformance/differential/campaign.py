@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from differential import findings
-from differential.compare import Verdict
+from differential.compare import ENDLESS, Verdict
 from differential.generate import PACKETS_MAX, Case, generate
 from differential.judge import Judged, Pair, judge
 from differential.known import without_sources
@@ -148,7 +148,8 @@ def smaller(plan: Plan, program: Program, judged: Judged, root: Path) -> Judged:
         again = once(case)
         return again is not None and again.verdict.kind == judged.verdict.kind
 
-    if judged.verdict.kind == BROKEN or not shows(judged.case):
+    # Each run of one without end takes long, and those that start with less may end.
+    if judged.verdict.kind in (BROKEN, ENDLESS) or not shows(judged.case):
         return judged
     again = once(shrink(judged.case, shows))
     shutil.rmtree(directory, ignore_errors=True)

@@ -1,8 +1,8 @@
 """What is written into a switch before its packets come: commands, the same for both.
 
 A command is JSON, so that a finding keeps it; `text` gives what simple_switch_CLI calls it.
-Entries of tables are named by when they were added to their table, members and groups by the
-handles that both switches give them.
+Entries of tables are named by when they were added to their table, members and groups by when they
+were added to their profile, nodes of multicast groups by when they were made.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from differential.thrift import (
     Value,
     boolean,
     double,
+    i16,
     i32,
     i64,
     list_of,
@@ -27,8 +28,14 @@ from differential.thrift import (
 Json = dict[str, Any]
 STANDARD, PRE, SIMPLE = "standard", "simple_pre_lag", "simple_switch"
 KINDS = {"exact": 0, "lpm": 1, "ternary": 2, "optional": 2, "valid": 3, "range": 4}
-PORT_MAP_BITS = 256
+MAP_BITS = 256  # of ports and link aggregation groups
+NO_HANDLE = 1 << 20  # that nothing has
 CONTEXT = i32(0)
+TAKES_AWAY = {
+    "act_prof_delete_member": "member",
+    "act_prof_delete_group": "group",
+    "mc_node_destroy": "node",
+}
 
 
 @dataclass
@@ -37,15 +44,22 @@ class Session:
 
     connection: Connection
     entries: dict[str, list[int | None]] = field(default_factory=dict)
-    nodes: list[int] = field(default_factory=list)
+    members: dict[str, list[int | None]] = field(default_factory=dict)
+    groups: dict[str, list[int | None]] = field(default_factory=dict)
+    profiles: dict[str, str] = field(default_factory=dict)  # of tables
+    nodes: list[int | None] = field(default_factory=list)
 
     def send(self, command: Json) -> str:
         """Does a command; gives `done` or why not. Raises OSError where the switch is gone."""
         try:
-            return _DO[command["do"]](self, command)
+            answer = _DO[command["do"]](self, command)
+            if command["do"] in TAKES_AWAY:
+                self._forget(command, TAKES_AWAY[command["do"]])
+            return answer
         except Refused as refused:
-            if command["do"] in ("table_add", "table_indirect_add", "table_indirect_add_with_group"):
-                self.entries.setdefault(command["table"], []).append(None)
+            added = self._added(command)
+            if added is not None:
+                added.append(None)
             return f"refused: {refused.code}"
 
     def call(self, method: str, *arguments: Value, service: str = STANDARD) -> Any:
@@ -53,13 +67,42 @@ class Session:
         context = () if service == SIMPLE else (CONTEXT,)
         return self.connection.call(service, method, *context, *arguments)
 
-    def handle(self, command: Json) -> int:
-        """The handle of the entry that a command names; one that no entry has for those that
-        could not be added."""
-        added = self.entries.get(command["table"], [])
-        at = command["entry"]
+    def _forget(self, command: Json, what: str) -> None:
+        """Its handle is given to another one: what each switch gives to which is its own."""
+        lists = {"member": self.members, "group": self.groups}
+        added = lists[what][command["profile"]] if what in lists else self.nodes
+        added[command[what]] = None
+
+    def _added(self, command: Json) -> list[int | None] | None:
+        """Where the handle goes that a command gives; None for one that gives none."""
+        if "key" in command:
+            return self.entries.setdefault(command["table"], [])
+        if command["do"] == "act_prof_create_member":
+            return self.members.setdefault(command["profile"], [])
+        if command["do"] == "act_prof_create_group":
+            return self.groups.setdefault(command["profile"], [])
+        return self.nodes if command["do"] == "mc_node_create" else None
+
+    def keep(self, command: Json, handle: int) -> str:
+        """Keeps the handle that a command has given."""
+        added = self._added(command)
+        if added is not None:
+            added.append(handle)
+        return "done"
+
+    def handle(self, command: Json, what: str = "entry") -> int:
+        """The handle of the entry, member, group or node that a command names; one that nothing
+        has for those that could not be added."""
+        profile = command.get("profile") or self.profiles.get(command.get("table", ""), "")
+        added = {
+            "entry": self.entries.get(command.get("table", ""), []),
+            "member": self.members.get(profile, []),
+            "group": self.groups.get(profile, []),
+            "node": self.nodes,
+        }[what]
+        at = command[what]
         found = added[at] if at < len(added) else None
-        return 1 << 20 if found is None else found
+        return NO_HANDLE if found is None else found
 
 
 Do = Callable[[Session, Json], str]
@@ -102,40 +145,42 @@ def _rates(command: Json) -> Value:
     return list_of(STRUCT, rates)
 
 
-def _added(session: Session, command: Json, handle: int) -> str:
-    session.entries.setdefault(command["table"], []).append(handle)
-    return "done"
-
-
 def _table_add(session: Session, command: Json) -> str:
     arguments = (text(command["table"]), _key(command["key"]))
     action = (text(command["action"]), _data(command))
-    return _added(session, command, session.call("bm_mt_add_entry", *arguments, *action, _options(command)))
+    return session.keep(command, session.call("bm_mt_add_entry", *arguments, *action, _options(command)))
 
 
 def _indirect_add(session: Session, command: Json) -> str:
     group = "group" in command
     method = "bm_mt_indirect_ws_add_entry" if group else "bm_mt_indirect_add_entry"
-    to = i32(command["group"] if group else command["member"])
+    to = i32(session.handle(command, "group" if group else "member"))
     key = _key(command["key"])
-    return _added(session, command, session.call(method, text(command["table"]), key, to, _options(command)))
+    return session.keep(command, session.call(method, text(command["table"]), key, to, _options(command)))
 
 
 def _simple(method: str, service: str, *fields: str) -> Do:
     """A command whose arguments are numbers and names."""
 
     def do(session: Session, command: Json) -> str:
-        values = [command[name] for name in fields]
-        arguments = [i32(value) if isinstance(value, int) else text(value) for value in values]
+        arguments: list[Value] = []
+        for name in fields:
+            value = session.handle(command, name) if name in HANDLES else command[name]
+            arguments.append(i32(value) if isinstance(value, int) else text(value))
         session.call(method, *arguments, service=service)
         return "done"
 
     return do
 
 
-def _with_entry(method: str, *, action: bool = False, rates: bool = False) -> Do:
+HANDLES = ("entry", "member", "node")
+
+
+def _with_entry(method: str, *, action: bool = False, rates: bool = False, count: bool = False) -> Do:
     def do(session: Session, command: Json) -> str:
         arguments = [text(command["table"]), i32(session.handle(command))]
+        if count:
+            arguments.append(_count(command))
         if action:
             arguments += [text(command["action"]), _data(command)]
         if rates:
@@ -154,12 +199,91 @@ def _with_action(method: str, name: str) -> Do:
     return do
 
 
+def _map(bits: list[int]) -> Value:
+    """Ports or groups as a text of digits, the last one that of number 0."""
+    return text("".join("1" if bit in bits else "0" for bit in reversed(range(MAP_BITS))).lstrip("0") or "0")
+
+
 def _node_create(session: Session, command: Json) -> str:
-    ports = "".join("1" if port in command["ports"] else "0" for port in range(PORT_MAP_BITS))
-    ports = ports[::-1].lstrip("0") or "0"
-    node = session.call("bm_mc_node_create", i32(command["rid"]), text(ports), text(""), service=PRE)
-    session.nodes.append(node)
-    session.call("bm_mc_node_associate", i32(command["group"]), i32(node), service=PRE)
+    maps = (_map(command["ports"]), _map(command.get("lags", [])))
+    node = session.call("bm_mc_node_create", i32(command["rid"]), *maps, service=PRE)
+    session.keep(command, node)
+    try:
+        session.call("bm_mc_node_associate", i32(command["group"]), i32(node), service=PRE)
+    except Refused as refused:
+        return f"made, and refused: {refused.code}"
+    return "done"
+
+
+def _node_update(session: Session, command: Json) -> str:
+    maps = (_map(command["ports"]), _map(command.get("lags", [])))
+    session.call("bm_mc_node_update", i32(session.handle(command, "node")), *maps, service=PRE)
+    return "done"
+
+
+def _lag(session: Session, command: Json) -> str:
+    ports = _map(command["ports"])
+    session.call("bm_mc_set_lag_membership", i16(command["lag"]), ports, service=PRE)
+    return "done"
+
+
+def _create(method: str) -> Do:
+    """A command that gives a member or a group of a profile."""
+
+    def do(session: Session, command: Json) -> str:
+        action = (text(command["action"]), _data(command)) if "action" in command else ()
+        return session.keep(command, session.call(method, text(command["profile"]), *action))
+
+    return do
+
+
+def _modify_member(session: Session, command: Json) -> str:
+    member = i32(session.handle(command, "member"))
+    action = (text(command["action"]), _data(command))
+    session.call("bm_mt_act_prof_modify_member", text(command["profile"]), member, *action)
+    return "done"
+
+
+def _with_profile_group(method: str, *, member: bool = False) -> Do:
+    def do(session: Session, command: Json) -> str:
+        handles = [i32(session.handle(command, "group"))]
+        if member:
+            handles.insert(0, i32(session.handle(command, "member")))
+        session.call(method, text(command["profile"]), *handles)
+        return "done"
+
+    return do
+
+
+def _indirect_modify_group(session: Session, command: Json) -> str:
+    handles = [i32(session.handle(command, what)) for what in ("entry", "group")]
+    session.call("bm_mt_indirect_ws_modify_entry", text(command["table"]), *handles)
+    return "done"
+
+
+def _table_clear(session: Session, command: Json) -> str:
+    session.call("bm_mt_clear_entries", text(command["table"]), boolean(False))
+    return "done"
+
+
+def _count(command: Json) -> Value:
+    """Bytes and packets."""
+    return struct_of(i64(command["value"] * 64), i64(command["value"]))
+
+
+def _counter_write(session: Session, command: Json) -> str:
+    session.call("bm_counter_write", text(command["counter"]), i32(command["index"]), _count(command))
+    return "done"
+
+
+def _register_range(session: Session, command: Json) -> str:
+    ends = (i32(command["start"]), i32(command["end"]))
+    session.call("bm_register_write_range", text(command["register"]), *ends, i64(command["value"]))
+    return "done"
+
+
+def _meter_cell(session: Session, command: Json) -> str:
+    session.call("bm_meter_set_rates", text(command["meter"]), i32(command["index"]), _rates(command))
     return "done"
 
 
@@ -181,10 +305,13 @@ def _meter(session: Session, command: Json) -> str:
     return "done"
 
 
-def _value_set_add(session: Session, command: Json) -> str:
-    value = whole_bytes(command["value"], command["width"])
-    session.call("bm_parse_vset_add", text(command["value_set"]), text(value))
-    return "done"
+def _value_set(method: str) -> Do:
+    def do(session: Session, command: Json) -> str:
+        value = whole_bytes(command["value"], command["width"])
+        session.call(method, text(command["value_set"]), text(value))
+        return "done"
+
+    return do
 
 
 _DO: dict[str, Do] = {
@@ -195,17 +322,47 @@ _DO: dict[str, Do] = {
     "table_delete": _with_entry("bm_mt_delete_entry"),
     "table_set_meter_rates": _with_entry("bm_mt_set_meter_rates", rates=True),
     "table_set_default": _with_action("bm_mt_set_default_action", "table"),
-    "act_prof_create_member": _with_action("bm_mt_act_prof_add_member", "profile"),
-    "act_prof_create_group": _simple("bm_mt_act_prof_create_group", STANDARD, "profile"),
-    "act_prof_add_member_to_group": _simple(
-        "bm_mt_act_prof_add_member_to_group", STANDARD, "profile", "member", "group"
+    "table_reset_default": _simple("bm_mt_reset_default_entry", STANDARD, "table"),
+    "table_clear": _table_clear,
+    "table_set_timeout": _simple("bm_mt_set_entry_ttl", STANDARD, "table", "entry", "value"),
+    "table_write_counter": _with_entry("bm_mt_write_counter", count=True),
+    "table_reset_counters": _simple("bm_mt_reset_counters", STANDARD, "table"),
+    "table_indirect_modify": _simple("bm_mt_indirect_modify_entry", STANDARD, "table", "entry", "member"),
+    "table_indirect_modify_with_group": _indirect_modify_group,
+    "table_indirect_delete": _with_entry("bm_mt_indirect_delete_entry"),
+    "table_indirect_set_timeout": _simple(
+        "bm_mt_indirect_set_entry_ttl", STANDARD, "table", "entry", "value"
+    ),
+    "table_indirect_set_default": _simple("bm_mt_indirect_set_default_member", STANDARD, "table", "member"),
+    "table_indirect_reset_default": _simple("bm_mt_indirect_reset_default_entry", STANDARD, "table"),
+    "act_prof_create_member": _create("bm_mt_act_prof_add_member"),
+    "act_prof_modify_member": _modify_member,
+    "act_prof_delete_member": _simple("bm_mt_act_prof_delete_member", STANDARD, "profile", "member"),
+    "act_prof_create_group": _create("bm_mt_act_prof_create_group"),
+    "act_prof_delete_group": _with_profile_group("bm_mt_act_prof_delete_group"),
+    "act_prof_add_member_to_group": _with_profile_group("bm_mt_act_prof_add_member_to_group", member=True),
+    "act_prof_remove_member_from_group": _with_profile_group(
+        "bm_mt_act_prof_remove_member_from_group", member=True
     ),
     "mc_mgrp_create": _simple("bm_mc_mgrp_create", PRE, "group"),
+    "mc_mgrp_destroy": _simple("bm_mc_mgrp_destroy", PRE, "group"),
     "mc_node_create": _node_create,
+    "mc_node_update": _node_update,
+    "mc_node_dissociate": _simple("bm_mc_node_dissociate", PRE, "group", "node"),
+    "mc_node_destroy": _simple("bm_mc_node_destroy", PRE, "node"),
+    "mc_set_lag_membership": _lag,
     "mirroring_add": _mirroring_add,
+    "mirroring_delete": _simple("mirroring_session_delete", SIMPLE, "session"),
     "register_write": _register_write,
+    "register_write_range": _register_range,
+    "register_reset": _simple("bm_register_reset", STANDARD, "register"),
+    "counter_write": _counter_write,
+    "counter_reset": _simple("bm_counter_reset_all", STANDARD, "counter"),
     "meter_array_set_rates": _meter,
-    "parse_value_set_add": _value_set_add,
+    "meter_set_rates": _meter_cell,
+    "parse_value_set_add": _value_set("bm_parse_vset_add"),
+    "parse_value_set_remove": _value_set("bm_parse_vset_remove"),
+    "parse_value_set_clear": _simple("bm_parse_vset_clear", STANDARD, "value_set"),
     "set_queue_depth": _simple("set_all_egress_queue_depths", SIMPLE, "depth"),
 }
 
@@ -224,10 +381,10 @@ def _key_text(one: Json) -> str:
 def as_text(command: Json) -> str:
     """A command in the words of simple_switch_CLI, but for two that are one command here."""
     words: list[str] = [command["do"]]
-    for name in ("table", "profile", "register", "meter", "value_set"):
+    for name in ("table", "profile", "register", "counter", "meter", "value_set"):
         if name in command:
             words.append(command[name])
-    for name in ("action", "entry", "session", "index"):
+    for name in ("action", "entry", "session", "index", "start", "end", "lag", "node"):
         if name in command and not (name == "action" and "key" not in command and "entry" in command):
             words.append(str(command[name]))
     words += [_key_text(one) for one in command.get("key", [])]
@@ -236,7 +393,10 @@ def as_text(command: Json) -> str:
     words += [f"{value:#x}" for value, _ in command.get("data", [])]
     words += [str(command[name]) for name in ("member", "group", "rid", "port", "value") if name in command]
     words += [str(port) for port in command.get("ports", [])]
+    words += ["|", *(str(lag) for lag in command["lags"])] if command.get("lags") else []
     words += [f"{rate}:{burst}" for rate, burst in command.get("rates", [])]
     if command.get("priority") is not None:
         words.append(str(command["priority"]))
+    if command.get("after"):
+        words.append(f"# after {command['after']} packets")
     return " ".join(words)

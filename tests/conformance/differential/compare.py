@@ -8,6 +8,7 @@ from differential.switches import Outcome
 
 SHOWN_MAX = 12
 SAME = "same"
+ENDLESS = "endless"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def compare(case: Case, left: Outcome, right: Outcome, names: tuple[str, str]) -
         return Verdict("crash", f"{left.crash or names[0] + ' runs'}\n{right.crash or names[1] + ' runs'}")
     for outcome, name in ((left, names[0]), (right, names[1])):
         if outcome.endless is not None:
-            return Verdict("endless", f"{name} does not come to rest after packet {outcome.endless}")
+            return Verdict(ENDLESS, f"{name} does not come to rest after packet {outcome.endless}")
     for command, said, answer in zip(case.commands, left.answers, right.answers, strict=False):
         if said != answer:
             return Verdict("answer", f"{command}\n{names[0]}: {said}\n{names[1]}: {answer}")
@@ -41,7 +42,7 @@ def compare(case: Case, left: Outcome, right: Outcome, names: tuple[str, str]) -
         one, other = left.frames[port], right.frames[port]
         if one == other:
             continue
-        if case.paced and Counter(one) == Counter(other):
+        if case.reorders and Counter(one) == Counter(other):
             reordered = True
             continue
         lines += _frames(port, one, other, names)

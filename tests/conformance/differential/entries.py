@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from differential.packets import Packet
-from differential.program import Action, FieldName, Key, Program, Table
+from differential.program import Action, Array, FieldName, Key, Program, Table
 from differential.values import Values
 
 Json = dict[str, Any]
@@ -17,6 +17,9 @@ SESSION_MAX = 1 << 15
 METER_RATE = 1e-9
 TERNARY = ("ternary", "range", "optional")
 INVALID_SHARE = 0.02
+ADDS = ("table_add", "table_indirect_add", "table_indirect_add_with_group")
+LAG_SHARE = 0.15  # of nodes that have a link aggregation group
+LAG_MAX = 3
 TWICE_SHARE = 0.1  # of entries that are there already that are added all the same
 
 
@@ -31,6 +34,14 @@ class Writer:
         self.commands: list[Json] = []
         self.groups: dict[str, int] = {}  # how many each profile has
         self.members: dict[str, int] = {}
+        self.nodes = 0
+        self.after = 0  # packets that come before what is added
+
+    @property
+    def replicates(self) -> bool:
+        """Whether multicast groups do something."""
+        uses = "mcast_grp" in str(self.program.json["actions"])
+        return uses or "clone" in " ".join(self.program.primitives)
 
     def write(self) -> list[Json]:
         """All of them."""
@@ -44,57 +55,78 @@ class Writer:
             self._table(table)
         return self.commands
 
-    def _add(self, do: str, **arguments: Any) -> None:
-        self.commands.append({"do": do, **arguments})
+    def add(self, do: str, **arguments: Any) -> None:
+        """Adds a command."""
+        after: Json = {"after": self.after} if self.after else {}
+        self.commands.append({"do": do, **arguments, **after})
 
     def _replication(self) -> None:
-        uses = "mcast_grp" in str(self.program.json["actions"])
-        if not uses and "clone" not in " ".join(self.program.primitives):
+        if not self.replicates:
             return
+        for lag in range(LAG_MAX + 1):
+            if self.rng.random() < 0.3:
+                ports = self.rng.sample(range(8), self.rng.randint(1, 4))
+                self.add("mc_set_lag_membership", lag=lag, ports=sorted(ports))
         for group in self.values.groups:
             if self.rng.random() < 0.2:
                 continue
-            self._add("mc_mgrp_create", group=group)
+            self.add("mc_mgrp_create", group=group)
             for _ in range(self.rng.randint(0, NODES_MAX)):
-                ports = [one for one in self.values.ports if one < 256]
-                chosen = sorted(self.rng.sample(ports, self.rng.randint(0, min(3, len(ports)))))
-                rid = self.rng.choice([0, 1, 1, 5, 65535])
-                if any(
-                    one["do"] == "mc_node_create"
-                    and one["group"] == group
-                    and one["rid"] == rid
-                    and set(one["ports"]) & set(chosen)
-                    for one in self.commands
-                ):
-                    continue  # a replica twice is refused here (drop-in.md)
-                self._add("mc_node_create", group=group, rid=rid, ports=chosen)
+                self.node(group)
+
+    def node(self, group: int) -> None:
+        """A node of a group, unless it would have a replica twice, which is refused here
+        (drop-in.md)."""
+        ports = [one for one in self.values.ports if one < 256]
+        chosen = sorted(self.rng.sample(ports, self.rng.randint(0, min(3, len(ports)))))
+        rid, lags = self.rng.choice([0, 1, 1, 5, 65535]), []
+        if self.rng.random() < LAG_SHARE:
+            chosen, lags = [], [self.rng.randint(0, LAG_MAX)]
+            rid = 100 + self.nodes  # of its own: its ports may be those of other nodes
+        if any(
+            one["do"] == "mc_node_create"
+            and one["group"] == group
+            and one["rid"] == rid
+            and set(one["ports"]) & set(chosen)
+            for one in self.commands
+        ):
+            return
+        self.add("mc_node_create", group=group, rid=rid, ports=chosen, lags=lags)
+        self.nodes += 1
 
     def _sessions(self) -> None:
         if not any(one.startswith("clone_") for one in self.program.primitives):
             return
         for session in self.values.sessions:
             if session < SESSION_MAX and self.rng.random() < 0.85:
-                port = self.values.port()
-                group = self.rng.choice(self.values.groups)
-                to = self.rng.choices([{"port": port}, {"group": group}], [4, 1])[0]
-                self._add("mirroring_add", session=session, **to)
+                self.session(session)
+
+    def session(self, session: int) -> None:
+        """A clone session to a port, a multicast group or both."""
+        port, group = self.values.port(), self.rng.choice(self.values.groups)
+        ways = [{"port": port}, {"group": group}, {"port": port, "group": group}]
+        self.add("mirroring_add", session=session, **self.rng.choices(ways, [6, 2, 1])[0])
 
     def _arrays(self) -> None:
         for register in self.program.registers:
             for _ in range(self.rng.randint(0, 3)):
-                value = self.values.draw(min(register.width, 63))
-                index = self._index(register.size)
-                self._add("register_write", register=register.name, index=index, value=value)
+                self.register(register)
         for meter in self.program.meters:
             if self.rng.random() < 0.7:
-                self._add("meter_array_set_rates", meter=meter.name, rates=self._rates())
+                self.add("meter_array_set_rates", meter=meter.name, rates=self.rates())
 
-    def _index(self, size: int) -> int:
+    def register(self, register: Array) -> None:
+        """Writes a cell."""
+        value = self.values.draw(min(register.width, 63))
+        self.add("register_write", register=register.name, index=self.index(register.size), value=value)
+
+    def index(self, size: int) -> int:
+        """One of the first cells of an array, sometimes one that is not there."""
         if self.rng.random() < INVALID_SHARE:
             return size
         return self.rng.randrange(min(size, 16)) if size else 0
 
-    def _rates(self) -> list[tuple[float, int]]:
+    def rates(self) -> list[tuple[float, int]]:
         """Committed and peak rate and burst; BMv2 wants the bursts whole and the rates rising."""
         bursts = sorted(self.rng.choices([1, 2, 3, 64, 200, 1000], k=2))
         return [(METER_RATE, bursts[0]), (2 * METER_RATE, bursts[1])]
@@ -104,23 +136,28 @@ class Writer:
             wanted = [value for packet in self.packets for set_, value in packet.members if set_ == name]
             wanted = list(dict.fromkeys(wanted))[:2]
             for value in [*wanted, self.values.draw(width)]:
-                self._add("parse_value_set_add", value_set=name, value=value, width=width)
+                self.add("parse_value_set_add", value_set=name, value=value, width=width)
 
     def _profile(self, profile: str, actions: tuple[int, ...]) -> None:
         self.members[profile] = self.groups[profile] = 0
         for _ in range(self.rng.randint(1, MEMBERS_MAX)):
-            action = self.program.actions[self.rng.choice(actions)]
-            self._add("act_prof_create_member", profile=profile, action=action.name, data=self._data(action))
-            self.members[profile] += 1
+            self.member(profile, actions)
         selects = any(one.kind == "indirect_ws" and one.profile == profile for one in self.program.tables)
         for group in range(self.rng.randint(1, 2) if selects else 0):
-            self._add("act_prof_create_group", profile=profile)
+            self.add("act_prof_create_group", profile=profile)
             self.groups[profile] += 1
             count = self.rng.randint(1, self.members[profile])
             for member in self.rng.sample(range(self.members[profile]), count):
-                self._add("act_prof_add_member_to_group", profile=profile, member=member, group=group)
+                self.add("act_prof_add_member_to_group", profile=profile, member=member, group=group)
 
-    def _data(self, action: Action) -> list[tuple[int, int]]:
+    def member(self, profile: str, actions: tuple[int, ...]) -> None:
+        """A member of a profile."""
+        action = self.program.actions[self.rng.choice(actions)]
+        self.add("act_prof_create_member", profile=profile, action=action.name, data=self.data(action))
+        self.members[profile] += 1
+
+    def data(self, action: Action) -> list[tuple[int, int]]:
+        """Arguments for an action, and their widths."""
         data = []
         for at, width in enumerate(action.widths):
             targets = [name for parameter, name in action.targets if parameter == at]
@@ -139,37 +176,38 @@ class Writer:
             return
         if table.kind == "simple" and not table.constant_default and self.rng.random() < 0.4:
             action = self.program.actions[self.rng.choice(table.actions)]
-            self._add("table_set_default", table=table.name, action=action.name, data=self._data(action))
+            self.add("table_set_default", table=table.name, action=action.name, data=self.data(action))
         if not table.keys or (table.constant_entries and self.rng.random() < 1 - INVALID_SHARE):
             return
         most = min(ENTRIES_MAX, table.size)
         priorities = self.rng.sample(range(1, 100), ENTRIES_MAX + 1)
         for at in range(self.rng.randint(min(1, most), most)):
-            key = self._key(table)
+            key = self.key(table)
             again = any(one.get("table") == table.name and one.get("key") == key for one in self.commands)
             if again and self.rng.random() > TWICE_SHARE:
                 continue
-            self._entry(table, key, priorities[at])
+            self.entry(table, key, priorities[at])
             if table.meter:
                 last = sum(one.get("table") == table.name and "key" in one for one in self.commands) - 1
-                self._add("table_set_meter_rates", table=table.name, entry=last, rates=self._rates())
+                self.add("table_set_meter_rates", table=table.name, entry=last, rates=self.rates())
         self._change(table)
 
-    def _entry(self, table: Table, key: list[Json], priority: int) -> None:
+    def entry(self, table: Table, key: list[Json], priority: int) -> None:
+        """Adds an entry."""
         common: Json = {"table": table.name, "key": key}
         if any(part["kind"] in TERNARY for part in key):
             common["priority"] = priority
         if table.kind == "simple":
             action = self.program.actions[self.rng.choice(table.actions)]
-            self._add("table_add", **common, action=action.name, data=self._data(action))
+            self.add("table_add", **common, action=action.name, data=self.data(action))
             return
         profile = table.profile or ""
         if self.groups.get(profile) and self.rng.random() < 0.7:
             group = self.rng.randrange(self.groups[profile])
-            self._add("table_indirect_add_with_group", **common, group=group)
+            self.add("table_indirect_add_with_group", **common, group=group)
         else:
             member = self.rng.randrange(max(1, self.members.get(profile, 0)))
-            self._add("table_indirect_add", **common, member=member)
+            self.add("table_indirect_add", **common, member=member)
 
     def _change(self, table: Table) -> None:
         """Changes or takes away an entry of some tables."""
@@ -178,13 +216,13 @@ class Writer:
             return
         entry = self.rng.randrange(added)
         if self.rng.random() < 0.5:
-            self._add("table_delete", table=table.name, entry=entry)
+            self.add("table_delete", table=table.name, entry=entry)
             return
         action = self.program.actions[self.rng.choice(table.actions)]
-        data = self._data(action)
-        self._add("table_modify", table=table.name, entry=entry, action=action.name, data=data)
+        data = self.data(action)
+        self.add("table_modify", table=table.name, entry=entry, action=action.name, data=data)
 
-    def _key(self, table: Table) -> list[Json]:
+    def key(self, table: Table) -> list[Json]:
         """The key of an entry, mostly one that some packet has."""
         packet = self.rng.choice(self.packets) if self.packets and self.rng.random() < 0.75 else None
         return [self._part(key, packet.fields if packet else {}) for key in table.keys]

@@ -72,8 +72,14 @@ def load(folder: Path) -> tuple[Program, Case]:
     try:
         source = json.loads((folder / CASE).read_text())
         packets = tuple((int(port), bytes.fromhex(frame)) for port, frame in source["packets"])
-        lists = {"ports": tuple(source["ports"]), "commands": tuple(source["commands"])}
-        return program, Case(source["seed"], paced=bool(source["paced"]), packets=packets, **lists)
+        return program, Case(
+            source["seed"],
+            ports=tuple(source["ports"]),
+            paced=bool(source["paced"]),
+            commands=tuple(source["commands"]),
+            packets=packets,
+            reorders=bool(source.get("reorders", source["paced"])),
+        )
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder / CASE} is no case: {type(error).__name__} {error}") from error
 

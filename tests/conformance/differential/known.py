@@ -5,6 +5,7 @@ instead, so that the rest of the program is compared bit for bit. `RANDOM` calls
 low bound of their range for both bounds, which leaves one value.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from differential.program import Json, Program, walk
@@ -38,13 +39,21 @@ STALE = (
     "what BMv2 reads from headers that a packet does not have is left from packets before (P4-16 "
     "leaves open what it is); stale.py makes it 0 for BMv2, which is what wormcast-switch reads"
 )
-ENDLESS = (
-    "a packet that comes again and again: BMv2 goes on with it for ever, wormcast-switch drops it after "
-    "200 passes and counts that; the packet is left out"
-)
+# What wormcast-switch counts as it ends what BMv2 goes on with for ever. Where it has counted none of
+# them, a BMv2 that comes to no end is a finding.
+ENDLESS = {
+    "drop.pass_limit": "it comes again and again (wormcast-switch: 200 passes)",
+    "drop.action_loop": "a loop in an action has no end (wormcast-switch: 65,536 rounds in a pass)",
+    "drop.parser_loop": "the parser goes in a circle (wormcast-switch: 4,096 states in a pass)",
+    "clone_depth_limit": "each clone is cloned again (wormcast-switch: 16 times)",
+}
 WIDE_REGISTERS = (
     "Thrift reads registers as 64 bits with a sign: BMv2 gives the highest such number where more than "
     "63 bits are used, wormcast-switch the lowest 64 bits; they are not read"
+)
+SLOW_RATES = (
+    "wormcast-switch keeps the rates of meters in whole units a second, as P4Runtime does: what is read back is "
+    "compared so"
 )
 UNCOMPARED = (
     "bits of an entry past its prefix or outside its mask, as constant entries may have them: BMv2 shows "
@@ -65,6 +74,13 @@ def reason_of_end(program: Program, crash: str) -> str | None:
         if text in crash:
             return reason
     return ASSERTION if program.primitives & ASSERTIONS and "terminate called" not in crash else None
+
+
+def reason_of_no_end(counts: Mapping[str, int]) -> str | None:
+    """Why BMv2 comes to no end with what wormcast-switch has dropped, as it counted; None where
+    it has dropped nothing of the kind."""
+    causes = [reason for name, reason in ENDLESS.items() if counts.get(name)]
+    return f"BMv2 comes to no end: {causes[0]}" if causes else None
 
 
 def without_sources(source: Json, alike: bool = False) -> tuple[Json, list[str]]:

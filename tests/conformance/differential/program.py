@@ -52,6 +52,7 @@ class Table:
     meter: bool
     constant_entries: bool
     constant_default: bool
+    timeouts: bool
 
 
 @dataclass(frozen=True)
@@ -301,4 +302,5 @@ def _table(source: Json, program: Program) -> Table:
         meter=bool(source.get("direct_meters")),
         constant_entries=bool(source.get("entries")),
         constant_default=bool(default.get("action_const")),
+        timeouts=bool(source.get("support_timeout")),
     )

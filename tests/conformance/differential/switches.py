@@ -5,6 +5,7 @@ of whose threads has run between two looks and all of whose threads sleep, is do
 """
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
@@ -12,6 +13,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,12 +32,14 @@ START_TIMEOUT_S = 30.0
 # slowly it was built.
 BMV2_CPU_S = (0.5, 3.0)
 CPU_S = (10.0, 30.0)
-REST_TIMEOUT_S = 60.0
+IDLE_S = 60.0  # after which a switch that only wakes now and then is at rest too
+IDLE_CPU_S = 0.05  # that it uses at most in this time
 STOP_TIMEOUT_S = 10.0
 LOOK_S = 0.004
 LOOKS = 3  # that nothing has happened between
 QUEUE_DEPTH = 4096
 DEVICE_BITS = 40
+COUNTS = "counts.json"
 STARTS_MAX = 3  # where another process takes the port that was free
 
 
@@ -71,6 +75,8 @@ class Switch:
         if self.bmv2:
             # Each of several at a time needs a socket of its own.
             words += ["--notifications-addr", f"ipc://{directory}/notifications.ipc"]
+        else:
+            words += ["--statistics", COUNTS]
         words += ["--log-level", "trace" if log else "off"]
         if log:
             words += ["--log-file", str(log), "--log-flush"]
@@ -80,13 +86,15 @@ class Switch:
 @dataclass
 class Outcome:
     """What a switch has done. `crash` says how it ended if it did so by itself; `endless` is
-    the packet that it did not come to rest after, the last one if they came together."""
+    the packet that it did not come to rest after, the last one if they came together. `counts`
+    are those of wormcast-switch's pipeline, by name."""
 
     frames: dict[int, list[bytes]] = field(default_factory=dict)
     answers: list[str] = field(default_factory=list)
     state: Json = field(default_factory=dict)
     crash: str | None = None
     endless: int | None = None
+    counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -119,14 +127,26 @@ class Ports:
 PORTS = Ports()
 
 
-def run(switch: Switch, program: Program, case: Case, directory: Path, log: Path | None = None) -> Outcome:
-    """Runs a case in a directory, which holds the captures afterwards. Raises SwitchError."""
+def run(
+    switch: Switch,
+    program: Program,
+    case: Case,
+    directory: Path,
+    log: Path | None = None,
+    patience: float = 1.0,
+) -> Outcome:
+    """Runs a case in a directory, which holds the captures afterwards. Raises SwitchError.
+
+    `patience`: how many times what a switch may use of processors otherwise.
+    """
     for attempt in range(STARTS_MAX):
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         try:
-            with Running(switch, program, case, directory, log) as running:
-                return running.outcome()
+            with Running(switch, program, case, directory, log, patience) as running:
+                outcome = running.outcome()
+            outcome.counts = read_counts(directory / COUNTS)
+            return outcome
         except SwitchError:
             if attempt == STARTS_MAX - 1:
                 raise
@@ -137,7 +157,13 @@ class Running:
     """A switch that runs a case. A context manager; leaving it ends the switch."""
 
     def __init__(
-        self, switch: Switch, program: Program, case: Case, directory: Path, log: Path | None
+        self,
+        switch: Switch,
+        program: Program,
+        case: Case,
+        directory: Path,
+        log: Path | None = None,
+        patience: float = 1.0,
     ) -> None:
         self.switch, self.program, self.case, self.directory = switch, program, case, directory
         text = program.cleaned_text if switch.bmv2 else program.text
@@ -156,7 +182,8 @@ class Running:
             else:
                 stamped = enumerate(frames)
                 pcap.write(path, [(at * STAMP_STEP_US, data) for at, (to, data) in stamped if to == port])
-        self.cpu_s = BMV2_CPU_S if switch.bmv2 else CPU_S
+        one, all_ = BMV2_CPU_S if switch.bmv2 else CPU_S
+        self.cpu_s = one * patience, all_ * patience
         self.port = PORTS.take()
         self.device = secrets.randbits(DEVICE_BITS)  # so that no other switch is taken for this one
         command = switch.command(directory, self.port, self.device, case, log)
@@ -182,11 +209,12 @@ class Running:
         """Writes entries, sends packets, reads what came of it."""
         result = Outcome()
         with self._connect() as connection:
-            session = Session(connection)
+            session = Session(
+                connection, profiles={one.name: one.profile or "" for one in self.program.tables}
+            )
             try:
                 session.send({"do": "set_queue_depth", "depth": QUEUE_DEPTH})
-                result.answers = [session.send(command) for command in self.case.commands]
-                result.endless = self._send()
+                result.endless = self._send(session, result.answers)
                 if result.endless is None and self.process.poll() is None:
                     result.state = read_state(session, self.program)
             except OSError as error:
@@ -230,8 +258,16 @@ class Running:
             else:
                 return connection
 
-    def _send(self) -> int | None:
-        """Lets the packets in; gives the one after which the switch does not come to rest."""
+    def _send(self, session: Session, answers: list[str]) -> int | None:
+        """Lets the packets in, with the commands before and between them, whose answers it adds;
+        gives the packet after which the switch does not come to rest."""
+        commands = deque(self.case.commands)
+
+        def send_until(after: int) -> None:
+            while commands and commands[0].get("after", 0) <= after:
+                answers.append(session.send(commands.popleft()))
+
+        send_until(0)
         frames = [(at, data) for at, (port, data) in enumerate(self.case.packets) if port == self.gate]
         if not self._reads():
             return None
@@ -239,9 +275,15 @@ class Running:
             _write(self.pipe, pcap.record(at * STAMP_STEP_US, data))
             if self.case.paced and not self._rest(self.cpu_s[0]):
                 return at
+            if self.case.paced:
+                send_until(at + 1)
         os.close(self.pipe)
         self.pipe = -1
-        return None if self._rest(self.cpu_s[1]) else len(self.case.packets) - 1
+        if not self._rest(self.cpu_s[1]):
+            return len(self.case.packets) - 1
+        while commands and self.process.poll() is None:
+            answers.append(session.send(commands.popleft()))
+        return None
 
     def _reads(self) -> bool:
         """Waits until the switch has opened the pipe: what is in a pipe that nobody has open
@@ -259,22 +301,36 @@ class Running:
     def _rest(self, cpu_s: float) -> bool:
         """Waits until nothing moves; False where the switch uses that much of processors before.
 
-        One that does next to nothing for a long time, but wakes now and then, is at rest too.
+        One that does next to nothing for a long time, but wakes now and then, is at rest too;
+        one that is busy and gets little of a processor, or was stopped, is not.
         """
-        until = time.monotonic() + REST_TIMEOUT_S
-        used = cpu_time_s(self.process.pid)
+        used = idle_used = cpu_time_s(self.process.pid)
+        idle_since = time.monotonic()
         before: Any = None
         same = 0
-        while same < LOOKS and time.monotonic() < until:
+        while same < LOOKS:
             now = activity(self.process.pid)
             same = same + 1 if now is not None and now == before else 0
             before = now
             if self.process.poll() is not None:
                 return True
-            if cpu_time_s(self.process.pid) - used > cpu_s:
+            cpu = cpu_time_s(self.process.pid)
+            if cpu - used > cpu_s:
                 return False
+            if now is None or cpu - idle_used > IDLE_CPU_S:
+                idle_since, idle_used = time.monotonic(), cpu
+            elif time.monotonic() - idle_since > IDLE_S:
+                return True
             time.sleep(LOOK_S)
         return True
+
+
+def read_counts(path: Path) -> dict[str, int]:
+    """The counts of the pipeline that wormcast-switch leaves; none of a switch that left none."""
+    try:
+        return dict(json.loads(path.read_text())["pipeline"])
+    except (OSError, ValueError, KeyError):
+        return {}
 
 
 def cpu_time_s(process: int) -> float:

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 CALL, REPLY = 1, 2
 VERSION = 0x80010000
-STOP, BOOL, DOUBLE, I32, I64, STRING, STRUCT, LIST = 0, 2, 4, 8, 10, 11, 12, 15
-FIXED = {BOOL: ">b", 3: ">b", DOUBLE: ">d", 6: ">h", I32: ">i", I64: ">q"}
+STOP, BOOL, DOUBLE, I16, I32, I64, STRING, STRUCT, LIST = 0, 2, 4, 6, 8, 10, 11, 12, 15
+FIXED = {BOOL: ">b", 3: ">b", DOUBLE: ">d", I16: ">h", I32: ">i", I64: ">q"}
 TIMEOUT_S = 30.0
 
 
@@ -30,6 +30,11 @@ class Refused(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(f"refused with code {code}")
         self.code = code
+
+
+def i16(value: int) -> Value:
+    """A 16 bit number."""
+    return Value(I16, value)
 
 
 def i32(value: int) -> Value:
