@@ -154,8 +154,12 @@ mod tests {
             \0\0\0\0\x02\0\0\x01";
         assert_eq!(aged.to_bytes(7), bytes);
         let ports = Notification::Ports(vec![(511, true), (1, false)]);
-        let bytes = b"PRT|\x07\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
-            \xff\x01\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0";
+        let bytes = [
+            b"PRT|\x07\0\0\0\0\0\0\0\x02\0\0\0".as_slice(),
+            &[0; 16],
+            b"\xff\x01\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0",
+        ]
+        .concat();
         assert_eq!(ports.to_bytes(7), bytes);
         for notification in [learned, aged, ports] {
             let bytes = notification.to_bytes(u64::MAX);
