@@ -7,7 +7,7 @@ use clap::error::ContextKind;
 use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
-use crate::compatibility::{DropIn, Personality, Unsupported, WithoutEffect};
+use crate::compatibility::{DropIn, Notifications, Personality, Unsupported, WithoutEffect};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
 use wormcast_switch::lossless::{LosslessArguments, QueueSettings};
@@ -251,6 +251,10 @@ pub struct Settings {
     pub log_level: Level,
     /// Programs may be swapped over Thrift.
     pub swap: bool,
+    /// Asking for the config without one is an error.
+    pub needs_config: bool,
+    /// Where notifications are published.
+    pub notifications: Notifications,
     /// What BMv2 has as well.
     pub drop_in: DropIn,
     /// Options that were given and have no effect, for a note.
@@ -449,6 +453,7 @@ impl Arguments {
         if self.no_p4 && self.json.is_some() {
             notes.push("the program is ignored because of --no-p4".to_owned());
         }
+        let device_id = self.fabric.is_none().then_some(self.device_id);
         Ok(Settings {
             json: self.json.filter(|_| !self.no_p4),
             ports,
@@ -497,6 +502,8 @@ impl Arguments {
             },
             log_level: self.log_level,
             swap: !self.drop_in.disable_swap && (self.drop_in.enable_swap || personality.swap()),
+            needs_config: personality.needs_config(),
+            notifications: Notifications::of(&self.drop_in, personality, device_id),
             drop_in: self.drop_in,
             notes,
         })

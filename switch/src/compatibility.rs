@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use wormcast_switch::nanomsg;
 use wormcast_switch::whole_number::whole_number;
 
 /// Options of simple_switch and simple_switch_grpc that work here as they do there.
@@ -26,6 +27,11 @@ pub struct DropIn {
         conflicts_with = "fabric"
     )]
     pub use_files: Option<i32>,
+    /// Publish what is learned, idle entries and ports that go up or down over nanomsg, at
+    /// ipc://PATH or tcp://ADDRESS:PORT [default: ipc:///tmp/bmv2-ID-notifications.ipc if
+    /// called as simple_switch, otherwise nowhere]
+    #[arg(long, value_name = "ADDR")]
+    pub notifications_addr: Option<nanomsg::Address>,
     /// Begin with a state that `serialize_state` of simple_switch_CLI has saved
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_p4", "fabric"])]
     pub restore_state: Option<PathBuf>,
@@ -69,9 +75,41 @@ impl Personality {
         }
     }
 
+    /// Whether controllers of P4Runtime that ask for the config without one are told an
+    /// error, as BMv2 does, rather than nothing.
+    pub fn needs_config(self) -> bool {
+        self != Self::Own
+    }
+
     /// Whether programs may be swapped over Thrift unless it is said.
     pub fn swap(self) -> bool {
         self != Self::SimpleSwitch
+    }
+}
+
+/// Where notifications are published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notifications {
+    /// There, as was asked for.
+    Needed(nanomsg::Address),
+    /// There, if nobody else publishes there: where BMv2 does unless it is told otherwise.
+    IfFree(nanomsg::Address),
+    /// Nowhere.
+    None,
+}
+
+impl Notifications {
+    /// Those of a switch: of BMv2's binaries only `simple_switch` publishes, since
+    /// `simple_switch_grpc` has controllers of P4Runtime for that.
+    pub fn of(drop_in: &DropIn, personality: Personality, device_id: Option<u64>) -> Self {
+        match (&drop_in.notifications_addr, personality, device_id) {
+            (Some(address), _, _) => Self::Needed(address.clone()),
+            (None, Personality::SimpleSwitch, Some(id)) => {
+                let path = format!("/tmp/bmv2-{id}-notifications.ipc");
+                Self::IfFree(nanomsg::Address::Ipc(path.into()))
+            }
+            _ => Self::None,
+        }
     }
 }
 
@@ -82,9 +120,6 @@ pub struct WithoutEffect {
     /// There is no nanomsg event log
     #[arg(long, value_name = "ADDR")]
     nanolog: Option<String>,
-    /// There are no nanomsg notifications
-    #[arg(long, value_name = "ADDR")]
-    notifications_addr: Option<String>,
     /// Every line of the log is flushed
     #[arg(long)]
     log_flush: bool,
@@ -134,7 +169,6 @@ impl WithoutEffect {
     pub fn notes(&self) -> Vec<String> {
         let given = [
             ("nanolog", self.nanolog.is_some()),
-            ("notifications-addr", self.notifications_addr.is_some()),
             ("log-file-max-size", self.log_file_max_size.is_some()),
             ("log-file-max-files", self.log_file_max_files.is_some()),
             ("dump-packet-data", self.dump_packet_data.is_some()),

@@ -3,20 +3,20 @@
 mod command_line;
 mod compatibility;
 mod console;
+mod notification_service;
 mod replay_service;
 mod switches;
 mod thrift_service;
 mod traces;
 
 use std::error::Error;
-use std::fs;
 use std::io;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use command_line::{LogTo, P4Runtime, Settings, Task};
 use console::{complain, say};
@@ -101,8 +101,16 @@ async fn serve(
     settings: &Settings,
     traces: &Traces<'_>,
 ) -> Result<(Dataplane, Result<(), Box<dyn Error>>), Box<dyn Error>> {
+    // Before anybody is told that the switch is there, who might end it at once.
+    let signals = Signals::new()?;
     let switches = started.control(pipeline_config, traces).await?;
+    if settings.needs_config {
+        switches
+            .each()
+            .for_each(|(_, _, server)| server.need_config());
+    }
     let listener = listen(settings).await?;
+    notification_service::start(settings, &switches).await?;
     thrift_service::start(settings, pipeline_config, &switches)?;
     replay_service::start(settings, &switches)?;
     let metrics = serve_metrics(settings, &switches).await?;
@@ -110,13 +118,9 @@ async fn serve(
         () = watch_deadlocks(&switches) => Err("the deadlock watch has ended".into()),
         () = metrics => Err("the metrics server has ended".into()),
         served = serve_p4runtime(listener, tls, switches.devices.clone()) => served,
-        ended = wait_for_end(&switches, settings) => ended,
+        ended = wait_for_end(signals, &switches, settings) => ended,
     };
     switches.report(settings.statistics.as_deref()).await;
-    if let wormcast_switch::p4rt::Address::Unix(path) = &settings.address {
-        // Somebody else may have removed it already.
-        let _ = fs::remove_file(path);
-    }
     Ok((switches.dataplane, ended))
 }
 
@@ -211,17 +215,36 @@ fn open_log(settings: &Settings) -> Result<Log, Box<dyn Error>> {
     }
 }
 
+/// Signals that the switch heeds.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    /// Asks for statistics.
+    ask: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            ask: signal(SignalKind::user_defined1())?,
+        })
+    }
+}
+
 /// Waits for a signal that ends the switch; `Err` if the data plane ends by itself.
-async fn wait_for_end(switches: &Switches, settings: &Settings) -> Result<(), Box<dyn Error>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut ask = signal(SignalKind::user_defined1())?;
+async fn wait_for_end(
+    mut signals: Signals,
+    switches: &Switches,
+    settings: &Settings,
+) -> Result<(), Box<dyn Error>> {
     let mut watch = tokio::time::interval(WATCH_INTERVAL);
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = ask.recv() => switches.report(settings.statistics.as_deref()).await,
+            _ = signals.terminate.recv() => return Ok(()),
+            _ = signals.interrupt.recv() => return Ok(()),
+            _ = signals.ask.recv() => switches.report(settings.statistics.as_deref()).await,
             _ = watch.tick() => {
                 if switches.dataplane.has_ended() {
                     return Err("the data plane has ended".into());

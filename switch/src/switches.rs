@@ -264,7 +264,7 @@ impl Switches {
             Device {
                 id,
                 dataplane,
-                undelivered: Arc::new(move || server.undelivered()),
+                complete: Arc::new(move |snapshot| server.complete(snapshot)),
             }
         };
         self.each().map(device).collect()
@@ -279,10 +279,7 @@ impl Switches {
                 return;
             };
             let mut snapshot = Snapshot::from(counts);
-            (
-                snapshot.packet_ins_no_primary,
-                snapshot.packet_ins_stream_full,
-            ) = server.undelivered();
+            server.complete(&mut snapshot);
             snapshots.insert(id, snapshot);
         }
         let json = match snapshots.values().next() {

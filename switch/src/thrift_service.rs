@@ -28,7 +28,7 @@ pub fn start(
     if switches.is_fabric && wanted.is_none() {
         return Ok(());
     }
-    for (position, (device_id, dataplane, _)) in switches.each().enumerate() {
+    for (position, (device_id, dataplane, p4runtime)) in switches.each().enumerate() {
         let port = port_of(wanted.unwrap_or(PORT), position)?;
         let server = match ThriftServer::bind(port) {
             Ok(server) => server,
@@ -57,6 +57,7 @@ pub fn start(
             swap: settings.swap,
             ..Identity::default()
         };
+        let server = server.notifying(p4runtime.notifier());
         tokio::spawn(server.serve(identity, dataplane, log.clone()));
     }
     Ok(())

@@ -379,6 +379,50 @@ fn a_call_looks_at_no_more_entries_than_it_may() {
     assert_eq!(told, (1..=100).collect::<Vec<u64>>());
 }
 
+/// Handles of the idle entries, looked for so many places at a time.
+fn idle_now(pipeline: &Pipeline, budget: usize) -> Vec<u32> {
+    let table = pipeline.program().table("ingress.counted_table");
+    let mut idle = Vec::new();
+    let mut from = Some(0);
+    while let Some(first) = from {
+        let (found, next) = pipeline.idle_entries(table.expect("a table"), first, budget);
+        assert!(found.len() <= budget);
+        idle.extend(found.iter().map(|handle| handle.to_u32()));
+        from = next;
+    }
+    idle
+}
+
+#[test]
+fn an_entry_is_idle_until_a_packet_or_a_timeout_comes() {
+    let mut pipeline = pipeline();
+    aged(&mut pipeline, &[1, 2, 3], 10);
+    aged(&mut pipeline, &[4], 0);
+    pipeline.advance(10 * MS - 1);
+    assert!(idle_now(&pipeline, 99).is_empty());
+    // Whether it was told to P4Runtime does not matter.
+    assert_eq!(expired(&mut pipeline, 10 * MS, 99), [1, 2, 3]);
+    assert_eq!(idle_now(&pipeline, 99), [0, 1, 2]);
+    assert_eq!(idle_now(&pipeline, 1), [0, 1, 2]);
+    let mut packet = vec![0; 33];
+    packet[1] = 2;
+    forward(&mut pipeline, &mut Wire::default(), 0, &packet, 12 * MS, 0);
+    assert_eq!(idle_now(&pipeline, 99), [0, 2]);
+    // A timeout begins when it is set.
+    let table = pipeline.program().table("ingress.counted_table");
+    let key = [FieldMatch::Exact(3.into())];
+    pipeline
+        .set_idle_timeout(table.expect("a table"), &key, 0, 10_000_000)
+        .expect("an entry");
+    assert_eq!(idle_now(&pipeline, 99), [0]);
+    // The next entry with the number has another handle.
+    operate(&mut pipeline, 2, 1, 0).expect("an entry");
+    assert!(idle_now(&pipeline, 99).is_empty());
+    aged(&mut pipeline, &[5], 1);
+    pipeline.advance(22 * MS);
+    assert_eq!(idle_now(&pipeline, 2), [1 << 24, 1, 2]);
+}
+
 #[test]
 fn entries_age_only_where_the_program_says_so() {
     let text = include_str!("programs/externs.json");

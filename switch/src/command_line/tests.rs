@@ -259,3 +259,29 @@ fn how_long_a_thread_looks_for_frames() {
     assert_eq!(run("--no-p4 --spin 1ms").spin_us, 1_000);
     assert!(error("--no-p4 --spin 1").contains("ms"));
 }
+
+#[test]
+fn notifications_are_where_bmv2_has_them() {
+    let run_as = |name: &str, arguments: &str| {
+        let arguments = arguments.split_whitespace().map(str::to_owned);
+        match parse(std::iter::once(name.to_owned()).chain(arguments)) {
+            Ok(Task::Run(settings)) => (settings.notifications, settings.needs_config),
+            other => panic!("{other:?}"),
+        }
+    };
+    let address = |text: &str| text.parse().unwrap();
+    let usual = Notifications::IfFree(address("ipc:///tmp/bmv2-7-notifications.ipc"));
+    let options = "--no-p4 --device-id 7";
+    assert_eq!(run_as("/opt/simple_switch", options), (usual, true));
+    let none = Notifications::None;
+    assert_eq!(run_as("simple_switch_grpc", options), (none.clone(), true));
+    assert_eq!(run_as("wormcast-switch", options), (none.clone(), false));
+    assert_eq!(run_as("simple_switch", "--fabric f.json").0, none);
+    let asked = Notifications::Needed(address("tcp://0.0.0.0:10001"));
+    let options = "--no-p4 --notifications-addr tcp://*:10001";
+    for name in ["simple_switch", "simple_switch_grpc", "wormcast-switch"] {
+        assert_eq!(run_as(name, options).0, asked);
+    }
+    let error = error("--no-p4 --notifications-addr /tmp/here");
+    assert!(error.contains("`/tmp/here` is not an address"), "{error}");
+}

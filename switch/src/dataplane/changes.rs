@@ -7,7 +7,7 @@ use super::port::Link;
 use super::port_set::PortSet;
 use super::settings::{Attachment, PortSettings};
 use crate::pipeline::PortId;
-use crate::ports::Pace;
+use crate::ports::{Interface, Pace};
 
 /// A port as its switch sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +58,19 @@ impl Engine {
         let mut statuses: Vec<PortStatus> = statuses.collect();
         statuses.sort_by_key(|status| status.number);
         statuses
+    }
+
+    /// The same, with interfaces as they are now rather than when they were last looked
+    /// after.
+    pub fn look_at_ports(&mut self) -> Vec<PortStatus> {
+        for (input, port) in self.inputs.iter().zip(&mut self.traffic.ports) {
+            if matches!(input.source, Source::Interface { .. }) {
+                let found = Interface::find(&input.name);
+                port.up = found.is_ok_and(|interface| interface.is_running());
+            }
+        }
+        self.tell_ports();
+        self.port_statuses()
     }
 
     /// Attaches an interface to a port that has none. The port has the settings of the

@@ -1,12 +1,14 @@
 //! One switch: its pipeline, its ports, and a turn of its work.
 
+use std::sync::Arc;
+
 use super::clock::Clock;
 use super::input::{Input, Source};
 use super::lane::{Departed, Lane};
 use super::port::{Link, Port};
 use super::port_set::PortSet;
 use super::settings::SwitchSettings;
-use super::traffic::TrafficManager;
+use super::traffic::{Installed, TrafficManager};
 use crate::log::{Level, Log};
 use crate::pipeline::{DequeueInfo, Pipeline, PortId};
 use crate::ports::transmit::Departure;
@@ -118,12 +120,22 @@ impl Engine {
         }
         let tracing = std::mem::take(self.tracing());
         pipeline.set_tracing(tracing);
+        let before = self.traffic.installed.as_ref();
+        self.traffic.installed = Some(Installed {
+            program: Arc::clone(pipeline.program()),
+            number: before.map_or(0, |before| before.number + 1),
+        });
         self.pipeline = Some(pipeline);
         self.tell_ports();
     }
 
+    /// The program that runs, and which of those it is that were installed.
+    pub fn installed(&self) -> Option<Installed> {
+        self.traffic.installed.clone()
+    }
+
     /// Tells the pipeline which ports are down, for backup replicas and ports to watch.
-    fn tell_ports(&mut self) {
+    pub(super) fn tell_ports(&mut self) {
         if let Some(pipeline) = &mut self.pipeline {
             for port in &self.traffic.ports {
                 pipeline.set_port_up(port.number, port.up);

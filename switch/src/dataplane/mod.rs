@@ -48,5 +48,5 @@ pub use settings::{
 };
 pub use snapshot::{Counts, PortDrops, PortSnapshot, QueueSnapshot, Snapshot, TableSnapshot};
 pub use start::{Dataplane, FromDataplane, StartError};
-pub use traffic::{DigestMessage, ToController};
+pub use traffic::{DigestMessage, Installed, ToController};
 pub use virtual_fabric::VirtualFabric;

@@ -10,6 +10,7 @@ use super::input::Source;
 use super::lossless::LosslessSnapshot;
 use super::port::Link;
 use super::traffic::TO_CONTROLLER_MAX;
+use crate::notifications::NotificationCounts;
 use crate::pipeline::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
 use crate::ports::{EgressQueue, TransmitCounts};
 use crate::program::Program;
@@ -31,6 +32,9 @@ pub struct Snapshot {
     pub packet_ins_no_primary: u64,
     /// Packet-ins and digests that the primary did not read in time.
     pub packet_ins_stream_full: u64,
+    /// Notifications, if they are published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notifications: Option<NotificationCounts>,
     /// Frames a controller sent into the pipeline.
     pub packet_outs: u64,
     /// Packet-ins and digests that wait for the server now.

@@ -1,5 +1,7 @@
 //! The traffic manager: egress queues of all ports, and the way out of the switch.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
 use super::clock::Clock;
@@ -8,7 +10,7 @@ use super::port::{HeldPacket, Link, Port};
 use super::port_set::PortSet;
 use crate::lossless::ecn;
 use crate::pipeline::{Bits, EmitSink, PortId, Queued, TrafficSink};
-use crate::program::DigestId;
+use crate::program::{DigestId, Program};
 
 /// Packet-ins and digests that may wait for the controller; more are dropped and counted.
 pub const TO_CONTROLLER_MAX: usize = 4_096;
@@ -22,9 +24,28 @@ pub enum ToController {
     Digest(DigestMessage),
 }
 
+/// A program that was put in the place of the one before.
+#[derive(Clone, Debug)]
+pub struct Installed {
+    /// Which one.
+    pub program: Arc<Program>,
+    /// How many were installed before it, whether it was among them or not.
+    pub number: u64,
+}
+
+impl PartialEq for Installed {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number && Arc::ptr_eq(&self.program, &other.program)
+    }
+}
+
+impl Eq for Installed {}
+
 /// A digest: one message of a P4 `digest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DigestMessage {
+    /// The program that sent it.
+    pub installed: Installed,
     /// Which digest.
     pub digest: DigestId,
     /// Its fields, in order.
@@ -44,6 +65,8 @@ pub(super) struct TrafficManager {
     /// Position in `ports` for each port number.
     positions: Vec<u16>,
     to_controller: mpsc::Sender<ToController>,
+    /// The program whose digests come.
+    pub(super) installed: Option<Installed>,
     pub(super) packet_ins: u64,
     pub(super) to_controller_full: u64,
     /// Flow control, if some priorities are lossless.
@@ -69,6 +92,7 @@ impl TrafficManager {
             active: PortSet::new(ports.len()),
             ports,
             to_controller,
+            installed: None,
             packet_ins: 0,
             to_controller_full: 0,
             lossless: None,
@@ -196,7 +220,12 @@ impl TrafficSink for TrafficManager {
 
     fn digest(&mut self, digest: DigestId, fields: &[Bits]) {
         let unix_us = self.unix_us();
+        // Whatever sends digests was installed.
+        let Some(installed) = self.installed.clone() else {
+            return;
+        };
         self.tell_controller(ToController::Digest(DigestMessage {
+            installed,
             digest,
             fields: fields.to_vec(),
             unix_us,

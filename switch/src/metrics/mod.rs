@@ -15,4 +15,4 @@ pub use exposition::{Exposition, Family, Kind, Sample};
 pub use families::{device_families, request_families};
 pub use process::process_families;
 pub use requests::{RequestCount, RequestCountLayer, RequestCounts};
-pub use server::{CONNECTIONS_MAX, Device, Devices, MetricsServer, Undelivered};
+pub use server::{CONNECTIONS_MAX, Complete, Device, Devices, MetricsServer};

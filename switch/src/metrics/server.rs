@@ -45,8 +45,8 @@ const PATHS: &str = "/metrics, /healthz, /trace";
 
 pub(super) type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// Packet-ins that reached no controller: none was primary, the primary did not read them.
-pub type Undelivered = Arc<dyn Fn() -> (u64, u64) + Send + Sync>;
+/// Adds to the counts of a data plane what its server knows.
+pub type Complete = Arc<dyn Fn(&mut Snapshot) + Send + Sync>;
 
 /// A switch of this process.
 #[derive(Clone)]
@@ -55,8 +55,8 @@ pub struct Device {
     pub id: u64,
     /// Its data plane.
     pub dataplane: DataplaneHandle,
-    /// What its server lost.
-    pub undelivered: Undelivered,
+    /// Adds what its server knows.
+    pub complete: Complete,
 }
 
 /// Gives the switches there are at the moment.
@@ -204,10 +204,7 @@ impl Shared {
             let counts = tokio::time::timeout(ANSWER_TIMEOUT, counts).await;
             let snapshot = counts.ok().and_then(Result::ok).map(|counts| {
                 let mut snapshot = Snapshot::from(counts);
-                (
-                    snapshot.packet_ins_no_primary,
-                    snapshot.packet_ins_stream_full,
-                ) = (device.undelivered)();
+                (device.complete)(&mut snapshot);
                 snapshot
             });
             snapshots.push((device.id, snapshot));

@@ -4,12 +4,11 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server as Transport;
 use tonic::transport::server::TcpIncoming;
@@ -18,6 +17,7 @@ use super::devices::Devices;
 use super::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
 use super::tls::TlsSettings;
 use crate::metrics::RequestCountLayer;
+use crate::socket_file::SocketFile;
 
 /// Longest message of a client: a program and its P4Info.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -78,7 +78,7 @@ pub enum Listener {
     /// On a TCP port.
     Tcp(TcpListener),
     /// On a Unix socket.
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, SocketFile),
 }
 
 impl Listener {
@@ -87,8 +87,8 @@ impl Listener {
         match address {
             Address::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address.as_str()).await?)),
             Address::Unix(path) => {
-                remove_stale(path).await?;
-                Ok(Self::Unix(UnixListener::bind(path)?, path.clone()))
+                let (listener, file) = SocketFile::bind(path)?;
+                Ok(Self::Unix(UnixListener::from_std(listener)?, file))
             }
         }
     }
@@ -136,29 +136,12 @@ impl Listener {
                 let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
                 router.serve_with_incoming_shutdown(incoming, stop).await
             }
-            Self::Unix(listener, path) => {
+            Self::Unix(listener, _file) => {
                 let incoming = UnixListenerStream::new(listener);
-                let served = router.serve_with_incoming_shutdown(incoming, stop).await;
-                // Somebody else may have removed it already.
-                let _ = std::fs::remove_file(path);
-                served
+                router.serve_with_incoming_shutdown(incoming, stop).await
             }
         }
     }
-}
-
-async fn remove_stale(path: &Path) -> io::Result<()> {
-    let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    if !is_socket {
-        return Ok(()); // nothing there, or something that binding will complain about
-    }
-    if UnixStream::connect(path).await.is_ok() {
-        return Err(io::Error::new(
-            io::ErrorKind::AddrInUse,
-            "another process listens on this socket",
-        ));
-    }
-    std::fs::remove_file(path)
 }
 
 #[cfg(test)]

@@ -73,6 +73,9 @@ pub async fn watch_ages(shared: Arc<Shared>) {
 
 impl Shared {
     fn send_to_controllers(&self, message: ToController, now_us: u64) {
+        if let (ToController::Digest(message), Some(notifier)) = (&message, self.notifier.get()) {
+            notifier.learn(message);
+        }
         let Some(running) = self.running().clone() else {
             self.streams().no_primary += 1;
             return;

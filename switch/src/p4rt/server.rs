@@ -1,6 +1,7 @@
 //! A P4Runtime server: who may do what, and where it is done.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{Notify, mpsc};
 use tonic::{Code, Status, Streaming};
@@ -22,9 +23,10 @@ use super::rejection::{Rejection, code_name, write_status};
 use super::roles::Access;
 use super::streams::{Outgoing, Streams};
 use super::translation::TranslationTables;
-use crate::dataplane::{DataplaneHandle, ToController};
+use crate::dataplane::{DataplaneHandle, Snapshot, ToController};
 use crate::log::{Level, Log};
 use crate::metrics::RequestCounts;
+use crate::notifications::Notifier;
 use crate::pipeline::PipelineConfig;
 
 /// What the server is told before it starts.
@@ -54,6 +56,10 @@ pub(super) struct Shared {
     requests: RequestCounts,
     /// Told when an entry may have got an idle timeout.
     pub(super) ages: Notify,
+    /// Asking for the config without one is an error.
+    pub(super) needs_config: AtomicBool,
+    /// Who hears of digests besides controllers, once there is one.
+    pub(super) notifier: OnceLock<Arc<Notifier>>,
 }
 
 impl Shared {
@@ -96,6 +102,8 @@ impl Server {
             running: Mutex::new(None),
             requests: RequestCounts::default(),
             ages: Notify::new(),
+            needs_config: AtomicBool::new(false),
+            notifier: OnceLock::new(),
         });
         tokio::spawn(deliver(Arc::clone(&shared), from_dataplane));
         tokio::spawn(watch_ages(Arc::clone(&shared)));
@@ -107,6 +115,25 @@ impl Server {
     pub async fn translate_with(&self, translations: TranslationTables) {
         let mut forwarding = self.shared.forwarding.lock().await;
         forwarding.translate_with(Arc::new(translations));
+    }
+
+    /// From now on, asking for the config while none is set is FAILED_PRECONDITION, by which
+    /// controllers of BMv2 tell that they have to set one; P4Runtime wants an answer without
+    /// a config (§"GetForwardingPipelineConfig").
+    pub fn need_config(&self) {
+        self.shared.needs_config.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on, digests go to `notifier` too, whether controllers want them or not. To
+    /// be called once.
+    pub fn notify(&self, notifier: Arc<Notifier>) {
+        // A second one changes nothing.
+        let _ = self.shared.notifier.set(notifier);
+    }
+
+    /// Who hears of digests besides controllers.
+    pub fn notifier(&self) -> Option<Arc<Notifier>> {
+        self.shared.notifier.get().cloned()
     }
 
     /// The device that controllers must name.
@@ -125,11 +152,13 @@ impl Server {
         running.map_or_else(DigestCounts::default, |running| running.digests().counts())
     }
 
-    /// Packet-ins, digests and idle entries that reached no controller: they were for no
-    /// primary, or a primary did not read them.
-    pub fn undelivered(&self) -> (u64, u64) {
+    /// Adds to the counts of the data plane what controllers and subscribers were told.
+    pub fn complete(&self, snapshot: &mut Snapshot) {
         let streams = self.shared.streams();
-        (streams.no_primary, streams.queue_full)
+        snapshot.packet_ins_no_primary = streams.no_primary;
+        snapshot.packet_ins_stream_full = streams.queue_full;
+        let notifier = self.shared.notifier.get();
+        snapshot.notifications = notifier.map(|notifier| notifier.counts());
     }
 }
 

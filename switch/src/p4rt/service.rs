@@ -1,12 +1,14 @@
 //! The calls of the P4Runtime service, one by one.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::forwarding::no_config;
 use super::proto::p4::v1::{
     CapabilitiesRequest, CapabilitiesResponse, Entity, ForwardingPipelineConfig,
     GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
@@ -88,6 +90,9 @@ impl P4Runtime for Server {
             .into());
         };
         let forwarding = self.shared.forwarding.lock().await;
+        if forwarding.current().is_none() && self.shared.needs_config.load(Ordering::Relaxed) {
+            return Err(no_config().into());
+        }
         let config = forwarding.current().map(|verified| {
             let config = &verified.config;
             let info = matches!(wanted, ResponseType::All | ResponseType::P4infoAndCookie);

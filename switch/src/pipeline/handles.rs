@@ -17,6 +17,13 @@ pub struct EntryHandle {
     pub generation: u8,
 }
 
+impl EntryHandle {
+    /// As BMv2 writes it: the generation above 24 bits of the number.
+    pub fn to_u32(self) -> u32 {
+        u32::from(self.generation) << 24 | self.number
+    }
+}
+
 impl Pipeline {
     /// The handle of the entry with a key.
     ///

@@ -4,6 +4,7 @@
 use super::Pipeline;
 use super::entry::{FieldMatch, TableEntry};
 use super::error::ControlError;
+use super::handles::EntryHandle;
 use crate::program::TableId;
 
 /// Shortest timeout that is kept to, microseconds; shorter ones count as this one.
@@ -14,6 +15,8 @@ pub const IDLE_TIMEOUT_MIN_US: u64 = 1_000;
 pub(super) struct Timer {
     /// As it was set; 0: the entry does not age.
     timeout_ns: u64,
+    /// When it was set.
+    set_us: u64,
     /// When the entry was last told to be idle, or the timer was set.
     reset_us: u64,
     /// When to look at the entry again. A packet may put off what is due then.
@@ -24,6 +27,7 @@ impl Timer {
     fn new(timeout_ns: u64, now_us: u64) -> Self {
         let timer = Self {
             timeout_ns,
+            set_us: now_us,
             reset_us: now_us,
             look_us: 0,
         };
@@ -187,6 +191,37 @@ impl Pipeline {
         }
         self.idle_table = 0;
         expired
+    }
+
+    /// Entries of a table that no packet has found for their timeout, whether that was told
+    /// before or not, by ascending number. Looks at `budget` places from `first` on; the
+    /// second value is the place to go on from, `None` at the end.
+    pub fn idle_entries(
+        &self,
+        table: TableId,
+        first: u32,
+        budget: usize,
+    ) -> (Vec<EntryHandle>, Option<u32>) {
+        let Some(state) = self.tables.get(table.index()) else {
+            return (Vec::new(), None);
+        };
+        if state.deadlines.is_empty() {
+            return (Vec::new(), None); // no entry ages
+        }
+        let places = state.entries.iter().zip(&state.generations).zip(0..);
+        let places = places.skip(first as usize).take(budget);
+        let mut idle = Vec::new();
+        for ((stored, &generation), number) in places {
+            let Some(stored) = stored else { continue };
+            let since_us = stored.last_hit_us.max(stored.timer.set_us);
+            let due_us = since_us.saturating_add(stored.timer.timeout_us());
+            if stored.timer.timeout_ns > 0 && due_us <= self.now_us {
+                idle.push(EntryHandle { number, generation });
+            }
+        }
+        let next = (first as usize).saturating_add(budget);
+        let next = (next < state.entries.len()).then_some(next as u32);
+        (idle, next)
     }
 
     /// When [`take_expired`](Self::take_expired) may next find something; `None` while no

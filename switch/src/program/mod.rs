@@ -25,6 +25,7 @@ mod layout;
 mod logic;
 mod metadata;
 mod names;
+mod object_ids;
 mod objects;
 mod parser;
 mod primitive;
@@ -159,11 +160,6 @@ impl Program {
     /// Digests.
     pub fn digests(&self) -> &[DigestInfo] {
         &self.digests
-    }
-
-    /// Whether a list of digests has this id in the JSON.
-    pub fn has_digest_list(&self, id: i64) -> bool {
-        u64::try_from(id).is_ok_and(|id| self.digest_lists.contains_key(&id))
     }
 
     /// Action profiles.

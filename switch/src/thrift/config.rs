@@ -9,6 +9,8 @@ use super::context::{Context, no_program};
 use super::failure::{CrcError, Failure, LearnError, LookupError, Outcome, SwapError};
 use super::multicast::Multicast;
 use super::wire::Value;
+use crate::dataplane::Installed;
+use crate::notifications::Notifier;
 use crate::pipeline::{ControlError, CrcParameters, Pipeline};
 use crate::program::Program;
 
@@ -34,15 +36,15 @@ pub fn config_md5(context: &mut Context<'_>, _: &Arguments) -> Outcome {
 /// `bm_mgmt_get_info`.
 pub fn info(context: &mut Context<'_>, _: &Arguments) -> Outcome {
     let identity = &context.state.identity;
+    // As in BMv2, no notifications have an empty address.
+    let notifier = context.state.notifier.as_ref();
+    let notifications = notifier.map_or_else(String::new, |notifier| notifier.address());
     let mut fields = vec![
         (1, Value::I64(identity.device_id as i64)),
         (2, Value::I32(i32::from(identity.thrift_port))),
+        (3, Value::text(&notifications)),
     ];
-    let sockets = [
-        (3, &identity.notifications),
-        (4, &identity.event_log),
-        (5, &identity.debugger),
-    ];
+    let sockets = [(4, &identity.event_log), (5, &identity.debugger)];
     for (number, socket) in sockets {
         if let Some(socket) = socket {
             fields.push((number, Value::text(socket)));
@@ -154,14 +156,14 @@ pub fn set_toeplitz(_: &mut Context<'_>, call: &Arguments) -> Outcome {
     Err(CrcError::WrongType.because(why))
 }
 
-/// Names of `BmResourceType` in the JSON: the list, and whether it is one of pipelines.
-const RESOURCES: [(&str, bool); 6] = [
-    ("tables", true),
-    ("action_profiles", true),
-    ("counter_arrays", false),
-    ("meter_arrays", false),
-    ("register_arrays", false),
-    ("learn_lists", false),
+/// Lists of the kinds of `BmResourceType` in the JSON.
+const RESOURCES: [&str; 6] = [
+    "tables",
+    "action_profiles",
+    "counter_arrays",
+    "meter_arrays",
+    "register_arrays",
+    "learn_lists",
 ];
 
 /// `bm_get_id_from_name`: the id that the JSON gives an object.
@@ -169,41 +171,74 @@ pub fn object_id(context: &mut Context<'_>, call: &Arguments) -> Outcome {
     let kind = call.integer(1);
     let resource = usize::try_from(kind).ok();
     let resource = resource.and_then(|kind| RESOURCES.get(kind));
-    let (list, in_pipelines) = *resource
+    let list = *resource
         .ok_or_else(|| LookupError::InvalidType.because(format!("kind of object {kind}")))?;
-    let pipeline = context.pipeline()?;
-    let json: serde_json::Value = serde_json::from_str(pipeline.program().text())
-        .map_err(|error| Failure::internal(error.to_string()))?;
-    let places = if in_pipelines {
-        json["pipelines"].as_array().cloned().unwrap_or_default()
-    } else {
-        vec![json]
-    };
+    let ids = context.pipeline()?.program().object_ids(list);
     let name = call.text(2);
-    let id = places
-        .iter()
-        .filter_map(|place| place[list].as_array())
-        .flatten()
-        .find(|object| object["name"] == name)
-        .and_then(|object| object["id"].as_i64());
+    let id = ids.get(name);
     let id =
         id.ok_or_else(|| LookupError::InvalidName.because(format!("no {name:?} in {list}")))?;
-    Ok(Some(Value::I32(id as i32)))
+    Ok(Some(Value::I32(*id as i32)))
 }
 
-/// The learning lists of the program have ids from 1 on in its JSON.
-fn check_learn_list(context: &mut Context<'_>, call: &Arguments) -> Result<(), Failure> {
-    let pipeline = context.switch.pipeline().ok_or_else(no_program)?;
+/// The list that a call is about, and who publishes it.
+struct LearnList {
+    id: u16,
+    installed: Installed,
+    notifier: Option<Arc<Notifier>>,
+}
+
+fn learn_list(context: &mut Context<'_>, call: &Arguments) -> Result<LearnList, Failure> {
+    let installed = context.switch.installed().ok_or_else(no_program)?;
     let list = call.integer(1);
-    if pipeline.program().has_digest_list(list) {
-        return Ok(());
-    }
-    Err(LearnError::InvalidList.because(format!("there is no learning list {list}")))
+    let mut ids = installed.program.digest_list_ids();
+    let Some(id) = ids.find(|id| i64::from(*id) == list) else {
+        let why = format!("there is no learning list {list}");
+        return Err(LearnError::InvalidList.because(why));
+    };
+    drop(ids);
+    Ok(LearnList {
+        id,
+        installed,
+        notifier: context.state.notifier.clone(),
+    })
 }
 
-/// `bm_learning_ack`, `bm_learning_ack_buffer`, `bm_learning_set_timeout` and
-/// `bm_learning_set_buffer_size`: digests go to P4Runtime alone, so nothing waits for these.
-pub fn learning(context: &mut Context<'_>, call: &Arguments) -> Outcome {
-    check_learn_list(context, call)?;
+/// `bm_learning_ack`.
+pub fn acknowledge(context: &mut Context<'_>, call: &Arguments) -> Outcome {
+    let list = learn_list(context, call)?;
+    if let Some(notifier) = &list.notifier {
+        let buffer = call.integer(2) as u64;
+        let samples = call.items(3).iter().map(|sample| integer(sample) as i32);
+        let samples: Vec<i32> = samples.collect();
+        notifier.acknowledge(&list.installed, list.id, buffer, &samples);
+    }
+    Ok(None)
+}
+
+/// `bm_learning_ack_buffer`.
+pub fn acknowledge_buffer(context: &mut Context<'_>, call: &Arguments) -> Outcome {
+    let list = learn_list(context, call)?;
+    if let Some(notifier) = &list.notifier {
+        notifier.acknowledge_buffer(&list.installed, list.id, call.integer(2) as u64);
+    }
+    Ok(None)
+}
+
+/// `bm_learning_set_timeout`. As in BMv2, what is below 0 is very long.
+pub fn set_learn_timeout(context: &mut Context<'_>, call: &Arguments) -> Outcome {
+    let list = learn_list(context, call)?;
+    if let Some(notifier) = &list.notifier {
+        notifier.set_timeout(&list.installed, list.id, call.integer(2) as u32);
+    }
+    Ok(None)
+}
+
+/// `bm_learning_set_buffer_size`. As in BMv2, what is below 0 is very large.
+pub fn set_learn_buffer(context: &mut Context<'_>, call: &Arguments) -> Outcome {
+    let list = learn_list(context, call)?;
+    if let Some(notifier) = &list.notifier {
+        notifier.set_buffer_samples(&list.installed, list.id, call.integer(2) as u32);
+    }
     Ok(None)
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::failure::{Failure, TableError};
 use super::multicast::Multicast;
-use crate::dataplane::{PortStatus, Queues};
+use crate::dataplane::{Installed, PortStatus, Queues};
+use crate::notifications::Notifier;
 use crate::pipeline::{Pipeline, PipelineConfig, PortId};
 use crate::program::{Program, TableId, TableInfo};
 
@@ -13,6 +14,8 @@ use crate::program::{Program, TableId, TableInfo};
 pub trait Switch {
     /// The program that runs, with its tables.
     fn pipeline(&mut self) -> Option<&mut Pipeline>;
+    /// Which program it is of those that were installed.
+    fn installed(&self) -> Option<Installed>;
     /// Puts another pipeline in its place.
     fn install(&mut self, pipeline: Pipeline);
     /// Microseconds since the switch started.
@@ -20,7 +23,7 @@ pub trait Switch {
     /// Microseconds since the start of 1970.
     fn unix_us(&self) -> u64;
     /// Ports with interfaces, by number.
-    fn ports(&self) -> Vec<PortStatus>;
+    fn ports(&mut self) -> Vec<PortStatus>;
     /// Attaches an interface to a port.
     ///
     /// # Errors
@@ -55,8 +58,6 @@ pub struct Identity {
     pub pipeline: PipelineConfig,
     /// Programs may be swapped.
     pub swap: bool,
-    /// Address for notifications, as it was given.
-    pub notifications: Option<String>,
     /// Address of the event log, as it was given.
     pub event_log: Option<String>,
     /// Address of the debugger, as it was given.
@@ -72,6 +73,8 @@ pub struct State {
     pub multicast: Multicast,
     /// A program that waits to be swapped in.
     pub pending: Option<Arc<Program>>,
+    /// Who publishes what was learned, if somebody does.
+    pub notifier: Option<Arc<Notifier>>,
     /// Members that are defaults of their tables.
     pub default_members: BTreeMap<TableId, i32>,
     program: Option<Arc<Program>>,

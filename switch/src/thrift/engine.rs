@@ -1,12 +1,16 @@
 //! The data plane as the Thrift interface sees it.
 
 use super::context::Switch;
-use crate::dataplane::{Engine, PortStatus, Queues};
+use crate::dataplane::{Engine, Installed, PortStatus, Queues};
 use crate::pipeline::{Pipeline, PortId};
 
 impl Switch for Engine {
     fn pipeline(&mut self) -> Option<&mut Pipeline> {
         Engine::pipeline(self)
+    }
+
+    fn installed(&self) -> Option<Installed> {
+        Engine::installed(self)
     }
 
     fn install(&mut self, pipeline: Pipeline) {
@@ -21,8 +25,8 @@ impl Switch for Engine {
         Engine::unix_us(self)
     }
 
-    fn ports(&self) -> Vec<PortStatus> {
-        Engine::port_statuses(self)
+    fn ports(&mut self) -> Vec<PortStatus> {
+        Engine::look_at_ports(self)
     }
 
     fn add_port(&mut self, number: PortId, interface: &str) -> Result<(), String> {

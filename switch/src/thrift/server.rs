@@ -15,6 +15,7 @@ use super::interface::answer;
 use super::wire::{Message, MessageKind, WireError};
 use crate::dataplane::DataplaneHandle;
 use crate::log::{Level, Log};
+use crate::notifications::Notifier;
 
 /// Connections at a time; more are closed at once.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -33,6 +34,7 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 pub struct ThriftServer {
     listener: TcpListener,
     address: SocketAddr,
+    notifier: Option<Arc<Notifier>>,
 }
 
 impl ThriftServer {
@@ -50,7 +52,16 @@ impl ThriftServer {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener.into())?;
         let address = listener.local_addr()?;
-        Ok(Self { listener, address })
+        Ok(Self {
+            listener,
+            address,
+            notifier: None,
+        })
+    }
+
+    /// The same, with who publishes what is learned.
+    pub fn notifying(self, notifier: Option<Arc<Notifier>>) -> Self {
+        Self { notifier, ..self }
     }
 
     /// The port it listens on.
@@ -61,7 +72,9 @@ impl ThriftServer {
     /// Serves until the runtime ends. Calls of one connection are carried out one after
     /// another, each between two batches of packets.
     pub async fn serve(self, identity: Identity, dataplane: DataplaneHandle, log: Log) {
-        let state = Arc::new(Mutex::new(State::new(identity)));
+        let mut state = State::new(identity);
+        state.notifier = self.notifier;
+        let state = Arc::new(Mutex::new(state));
         let open = Arc::new(AtomicUsize::new(0));
         loop {
             let stream = match self.listener.accept().await {

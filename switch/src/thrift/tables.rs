@@ -70,9 +70,8 @@ fn selecting<'a>(context: &'a mut Context<'_>, call: &Arguments) -> Result<Table
     table_of(context, call, |kind| kind == Kind::IndirectWithSelector)
 }
 
-/// A handle as Thrift has it: the generation above 24 bits of the number.
 fn write_handle(handle: EntryHandle) -> Value {
-    Value::I32((u32::from(handle.generation) << 24 | handle.number) as i32)
+    Value::I32(handle.to_u32() as i32)
 }
 
 /// The entry with a handle.

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use super::draws::Draws;
 use super::programs::{self, Case};
 use super::wire::{Wire, forward};
-use wormcast_switch::dataplane::{PortStatus, Queues};
+use wormcast_switch::dataplane::{Installed, PortStatus, Queues};
 use wormcast_switch::pipeline::{Engine, Pipeline, PipelineConfig, PortId};
 use wormcast_switch::program::Program;
 use wormcast_switch::thrift::{
@@ -72,6 +72,14 @@ impl Switch for Bench {
         self.pipeline.as_mut()
     }
 
+    fn installed(&self) -> Option<Installed> {
+        let pipeline = self.pipeline.as_ref()?;
+        Some(Installed {
+            program: pipeline.program().clone(),
+            number: 0,
+        })
+    }
+
     fn install(&mut self, pipeline: Pipeline) {
         self.pipeline = Some(pipeline);
     }
@@ -84,7 +92,7 @@ impl Switch for Bench {
         self.now_us
     }
 
-    fn ports(&self) -> Vec<PortStatus> {
+    fn ports(&mut self) -> Vec<PortStatus> {
         Vec::new()
     }
 

@@ -27,6 +27,26 @@ async fn get(controller: &mut Controller, kind: ResponseType) -> Option<Forwardi
     response.into_inner().config
 }
 
+/// As controllers expect of BMv2 that set a config only where there is none: p4-utils, say.
+#[tokio::test]
+async fn a_config_that_is_needed_and_not_there_is_an_error() {
+    let rig = Rig::start().await;
+    rig.server.need_config();
+    let mut controller = Controller::open(&rig, 1).await;
+    controller.arbitrate(1).await;
+    let request = GetForwardingPipelineConfigRequest {
+        device_id: DEVICE_ID,
+        response_type: ResponseType::All as i32,
+    };
+    let answer = controller.client.get_forwarding_pipeline_config(request);
+    let code = answer.await.unwrap_err().code();
+    assert_eq!(code, Code::FailedPrecondition);
+    let set = controller.set_config(Action::VerifyAndCommit, objects());
+    set.await.unwrap();
+    let config = get(&mut controller, ResponseType::All).await;
+    assert_eq!(config, Some(objects()));
+}
+
 fn everything() -> TableEntry {
     TableEntry::default()
 }

@@ -19,7 +19,7 @@ use wormcast_switch::p4rt::proto::p4::v1::{
 const LEARN: u32 = 0x1700_0001;
 
 /// `externs.p4` with nothing but its digest in the P4Info.
-fn learning() -> ForwardingPipelineConfig {
+pub fn learning() -> ForwardingPipelineConfig {
     let json = include_bytes!("../programs/externs.json");
     one_digest(json, "digest_t", &[("index", 8), ("value", 96)])
 }
@@ -71,7 +71,7 @@ fn one_digest(json: &[u8], name: &str, fields: &[(&str, i32)]) -> ForwardingPipe
     }
 }
 
-async fn controller(rig: &Rig) -> Controller {
+pub async fn controller(rig: &Rig) -> Controller {
     let mut controller = Controller::open(rig, 1).await;
     controller.arbitrate(1).await;
     controller
@@ -99,7 +99,7 @@ fn every(max_list_size: i32, ack_timeout_ns: i64) -> Option<Config> {
 const LONG_NS: i64 = 3_600_000_000_000;
 
 /// Sends packets that make the program send digests.
-async fn learn(rig: &Rig, values: &[u8]) {
+pub async fn learn(rig: &Rig, values: &[u8]) {
     let frames: Vec<Vec<u8>> = values
         .iter()
         .map(|value| {
@@ -116,14 +116,14 @@ async fn learn(rig: &Rig, values: &[u8]) {
     injected.await.unwrap();
 }
 
-async fn hear(controller: &mut Controller) -> DigestList {
+pub async fn hear(controller: &mut Controller) -> DigestList {
     match controller.hear().await.unwrap() {
         stream_message_response::Update::Digest(list) => list,
         other => panic!("{other:?}"),
     }
 }
 
-fn data(values: &[u8]) -> Vec<P4Data> {
+pub fn data(values: &[u8]) -> Vec<P4Data> {
     let bits = |value: u8| P4Data {
         data: Some(p4_data::Data::Bitstring(vec![value])),
     };
@@ -133,6 +133,12 @@ fn data(values: &[u8]) -> Vec<P4Data> {
         })),
     });
     values.collect()
+}
+
+/// Asks for lists of so many messages.
+pub async fn enable(controller: &mut Controller, size: i32) {
+    let enabled = insert(entry(every(size, LONG_NS)));
+    controller.write(vec![enabled]).await.unwrap();
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use std::ffi::CString;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::rig::PATIENCE;
@@ -14,8 +14,10 @@ use wormcast_switch::ports::{PcapReader, PcapWriter};
 use wormcast_switch::thrift::{Type, Value};
 
 /// A switch of its own process, ended with the value.
-struct Process {
+pub struct Process {
     child: Child,
+    /// Stays open, for a switch that goes on printing.
+    _output: BufReader<ChildStdout>,
     thrift_port: u16,
 }
 
@@ -29,7 +31,15 @@ impl Process {
     /// Starts the switch as `simple_switch`, which has no P4Runtime unless it is told an
     /// address, and waits for its Thrift server.
     fn start(directory: &Path, arguments: &[&str]) -> Self {
-        let binary = directory.join("simple_switch");
+        let address = format!("ipc://{}/notifications", directory.display());
+        let arguments = [&["--notifications-addr", &address], arguments].concat();
+        Self::start_as("simple_switch", directory, &arguments)
+    }
+
+    /// The same under any name, and with notifications where they are without being asked
+    /// for.
+    pub fn start_as(name: &str, directory: &Path, arguments: &[&str]) -> Self {
+        let binary = directory.join(name);
         if !binary.exists() {
             std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_wormcast-switch"), &binary).unwrap();
         }
@@ -40,25 +50,30 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut lines = output.lines().map_while(Result::ok);
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = output.by_ref().lines().map_while(Result::ok);
         let port = lines.find_map(|line| {
-            assert!(!line.starts_with("Server listening"), "no P4Runtime");
+            let is_simple = name == "simple_switch";
+            assert!(
+                !(is_simple && line.starts_with("Server listening")),
+                "no P4Runtime"
+            );
             let port = line.strip_prefix("Thrift server listening on port ")?;
             Some(port.parse().unwrap())
         });
         Self {
             thrift_port: port.expect("the Thrift server starts"),
             child,
+            _output: output,
         }
     }
 
-    fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         connect(self.thrift_port)
     }
 
     /// Ends it as scripts do; whether it ended well.
-    fn end(mut self) -> bool {
+    pub fn end(mut self) -> bool {
         // SAFETY: kill takes two integers; the child has not been waited for, so that its
         // process id is still its own.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };

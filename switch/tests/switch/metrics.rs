@@ -17,7 +17,7 @@ pub async fn serve(rig: &Rig) -> String {
     let device = Device {
         id: DEVICE_ID,
         dataplane: rig.dataplane.clone(),
-        undelivered: Arc::new(move || server.undelivered()),
+        complete: Arc::new(move |snapshot| server.complete(snapshot)),
     };
     let devices: Devices = Arc::new(move || vec![device.clone()]);
     let metrics = MetricsServer::bind("127.0.0.1:0", devices, rig.server.requests());

@@ -171,9 +171,10 @@ async fn packet_ins_that_nobody_reads_are_dropped_and_counted() {
             (0..1_000).for_each(|_| engine.inject(&frame));
         });
         burst.await.unwrap();
-        let snapshot = rig.dataplane.run(|engine| engine.snapshot()).await.unwrap();
+        let mut snapshot = rig.dataplane.run(|engine| engine.snapshot()).await.unwrap();
+        rig.server.complete(&mut snapshot);
         lost = snapshot.to_controller_full
-            + rig.server.undelivered().1
+            + snapshot.packet_ins_stream_full
             + snapshot
                 .ports
                 .iter()

@@ -6,7 +6,6 @@
 
 mod calls;
 mod cells;
-mod nanomsg;
 mod process;
 
 use std::sync::Arc;
@@ -23,6 +22,7 @@ use super::names;
 use super::runner::{Failure, Passed};
 use super::script::parse;
 use super::statement::{Line, Statement};
+use crate::notifications::Notification;
 use crate::pipeline::Bits;
 use crate::program::Program;
 
@@ -179,14 +179,15 @@ impl Live {
     }
 }
 
-/// List, sample and buffer of a notification of one digest (`LearnEngineIface::msg_hdr_t` of
-/// BMv2): topic, device, context, list, buffer and how many samples follow.
+/// List, sample and buffer of a notification of one digest.
 fn read_sample(message: &[u8]) -> Option<(Sample, i64)> {
-    let (head, fields) = message.split_first_chunk::<32>()?;
-    if !head.starts_with(b"LEA|") {
-        return None;
+    match Notification::from_bytes(message)? {
+        (
+            _,
+            Notification::Learned {
+                list, buffer, data, ..
+            },
+        ) => Some(((list, data), buffer as i64)),
+        _ => None,
     }
-    let list = i32::from_ne_bytes(head[16..20].try_into().ok()?);
-    let buffer = i64::from_ne_bytes(head[20..28].try_into().ok()?);
-    Some(((list, fields.to_vec()), buffer))
 }

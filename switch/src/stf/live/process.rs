@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::nanomsg::{Socket, SocketType};
-use crate::thrift::Client;
+use crate::nanomsg::{self, Address, SocketType};
+use crate::thrift;
 
 /// How long a switch may take for anything.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,11 +36,11 @@ impl Drop for Running {
 /// A switch that runs; it ends with the value.
 pub(in crate::stf) struct Process {
     /// Frames in and out.
-    pub(super) packets: Socket,
+    pub(super) packets: nanomsg::Client,
     /// What it publishes.
-    pub(super) digests: Socket,
+    pub(super) digests: nanomsg::Client,
     /// Its Thrift server.
-    pub(super) calls: Client,
+    pub(super) calls: thrift::Client,
     running: Running,
     /// Its files; goes after it has ended.
     _folder: TempDir,
@@ -56,7 +56,7 @@ impl Process {
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let thrift_port = free_port().map_err(|error| format!("a free port: {error}"))?;
         let log = File::create(at("log")).map_err(say)?;
-        let socket = |name: &str| format!("ipc://{}", at(name).display());
+        let socket = |name: &str| Address::Ipc(at(name)).to_string();
         let child = Command::new(command)
             .arg(at("program.json"))
             .args(["--packet-in", &socket("packets")])
@@ -135,15 +135,17 @@ fn connect(
     child: &mut Child,
     folder: &Path,
     thrift_port: u16,
-) -> Result<(Socket, Socket, Client), String> {
+) -> Result<(nanomsg::Client, nanomsg::Client, thrift::Client), String> {
     let calls = retry(child, || {
-        let mut calls = Client::connect(thrift_port, PATIENCE)?;
+        let mut calls = thrift::Client::connect(thrift_port, PATIENCE)?;
         // BMv2 listens before it knows all its services.
         let answer = calls.call("simple_switch:get_time_elapsed_us", Vec::new());
         answer.map_err(std::io::Error::other)?;
         Ok(calls)
     })?;
-    let socket = |name: &str, kind| Socket::connect(&folder.join(name), kind, PATIENCE);
+    let socket = |name: &str, kind| {
+        nanomsg::Client::connect(&Address::Ipc(folder.join(name)), kind, PATIENCE)
+    };
     let packets = retry(child, || socket("packets", SocketType::Pair))?;
     let digests = retry(child, || socket("digests", SocketType::Subscriber))?;
     Ok((packets, digests, calls))

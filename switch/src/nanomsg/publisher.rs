@@ -1,0 +1,281 @@
+//! A socket that is bound and says the same to all that subscribe.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::{Address, HEADER_BYTES, MESSAGE_BYTES_MAX, SocketType, message_head};
+use crate::socket_file::SocketFile;
+
+/// Connections at a time, whether they have introduced themselves or not; more are closed.
+pub const SUBSCRIBERS_MAX: usize = 64;
+
+/// Messages that may wait for one subscriber; what comes then is dropped for it.
+pub const QUEUE_MESSAGES_MAX: usize = 1_024;
+
+/// Bytes that may wait for one subscriber, so that long messages do not pile up either.
+pub const QUEUE_BYTES_MAX: usize = 8 << 20;
+
+/// How long a connection may take for its header.
+const HEADER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the socket waits when the system has no connection for it.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What became of messages and connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PublishedCounts {
+    /// Messages published, whoever heard them.
+    pub published: u64,
+    /// Messages handed to subscribers, each once for each of them.
+    pub delivered: u64,
+    /// Messages that found the queue of a subscriber full.
+    pub dropped: u64,
+    /// Connections closed because there were too many, or because they were none of a
+    /// subscriber.
+    pub refused: u64,
+    /// Subscribers there are.
+    pub subscribers: u64,
+}
+
+/// The socket. Its tasks and its file end with the value.
+#[derive(Debug)]
+pub struct Publisher {
+    shared: Arc<Shared>,
+    address: Address,
+    accepting: JoinHandle<()>,
+    _file: Option<SocketFile>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    subscribers: Mutex<BTreeMap<u64, Subscriber>>,
+    /// Connections that are open.
+    open: AtomicUsize,
+    published: AtomicU64,
+    delivered: AtomicU64,
+    dropped: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// The way to one subscriber.
+#[derive(Debug)]
+struct Subscriber {
+    queue: mpsc::Sender<Bytes>,
+    /// Bytes in the queue.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Publisher {
+    /// Listens, on tasks of the present runtime.
+    ///
+    /// # Errors
+    /// Those of the system; `AddrInUse` if another process listens there.
+    pub async fn bind(address: &Address) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let (address, accepting, file) = match address {
+            Address::Ipc(path) => {
+                let (listener, file) = SocketFile::bind(path)?;
+                let listener = UnixListener::from_std(listener)?;
+                let task = tokio::spawn(accept_ipc(listener, Arc::clone(&shared)));
+                (address.clone(), task, Some(file))
+            }
+            Address::Tcp(address) => {
+                let listener = TcpListener::bind(address).await?;
+                let bound: SocketAddr = listener.local_addr()?;
+                let task = tokio::spawn(accept_tcp(listener, Arc::clone(&shared)));
+                (Address::Tcp(bound), task, None)
+            }
+        };
+        Ok(Self {
+            shared,
+            address,
+            accepting,
+            _file: file,
+        })
+    }
+
+    /// Where it listens, with the port it got.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Sends a message to all subscribers that have room for it; waits for none of them.
+    /// Messages longer than [`MESSAGE_BYTES_MAX`] are dropped.
+    pub fn publish(&self, body: &[u8]) {
+        let shared = &self.shared;
+        shared.published.fetch_add(1, Ordering::Relaxed);
+        let subscribers = shared.subscribers();
+        if subscribers.is_empty() {
+            return;
+        }
+        let mut message = message_head(self.address.is_ipc(), body.len());
+        message.extend_from_slice(body);
+        let message = Bytes::from(message);
+        for subscriber in subscribers.values() {
+            let waiting = subscriber.waiting.load(Ordering::Acquire);
+            let has_room = waiting.saturating_add(message.len()) <= QUEUE_BYTES_MAX
+                && body.len() <= MESSAGE_BYTES_MAX;
+            // Counted before it is sent, since it may be taken out at once.
+            subscriber
+                .waiting
+                .fetch_add(message.len(), Ordering::AcqRel);
+            if has_room && subscriber.queue.try_send(message.clone()).is_ok() {
+                shared.delivered.fetch_add(1, Ordering::Relaxed);
+            } else {
+                subscriber
+                    .waiting
+                    .fetch_sub(message.len(), Ordering::AcqRel);
+                shared.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether somebody listens.
+    pub fn is_heard(&self) -> bool {
+        !self.shared.subscribers().is_empty()
+    }
+
+    /// What became of messages and connections so far.
+    pub fn counts(&self) -> PublishedCounts {
+        let shared = &self.shared;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        PublishedCounts {
+            published: count(&shared.published),
+            delivered: count(&shared.delivered),
+            dropped: count(&shared.dropped),
+            refused: count(&shared.refused),
+            subscribers: shared.subscribers().len() as u64,
+        }
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        // Without its queue, a connection ends.
+        self.shared.subscribers().clear();
+    }
+}
+
+impl Shared {
+    fn subscribers(&self) -> MutexGuard<'_, BTreeMap<u64, Subscriber>> {
+        self.subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Serves a connection on a task of its own, if there are not too many.
+    fn begin(self: &Arc<Self>, number: u64, stream: impl AsyncRead + AsyncWrite + Send + 'static) {
+        if self.open.load(Ordering::Acquire) >= SUBSCRIBERS_MAX {
+            return self.refuse();
+        }
+        self.open.fetch_add(1, Ordering::AcqRel);
+        let open = Open {
+            shared: Arc::clone(self),
+            number,
+        };
+        tokio::spawn(async move { open.serve(stream).await });
+    }
+}
+
+async fn accept_ipc(listener: UnixListener, shared: Arc<Shared>) {
+    for number in 0.. {
+        match listener.accept().await {
+            Ok((stream, _)) => shared.begin(number, stream),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn accept_tcp(listener: TcpListener, shared: Arc<Shared>) {
+    for number in 0.. {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Without this, messages only come a little later.
+                let _ = stream.set_nodelay(true);
+                shared.begin(number, stream);
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+/// A connection that is open.
+struct Open {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.shared.subscribers().remove(&self.number);
+        self.shared.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Open {
+    async fn serve(&self, stream: impl AsyncRead + AsyncWrite) {
+        let (mut from, mut to) = tokio::io::split(stream);
+        let greeted = greet(&mut from, &mut to);
+        let greeted = tokio::time::timeout(HEADER_PATIENCE, greeted).await;
+        if !matches!(greeted, Ok(Ok(()))) {
+            return self.shared.refuse();
+        }
+        let (queue, messages) = mpsc::channel(QUEUE_MESSAGES_MAX);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let subscriber = Subscriber {
+            queue,
+            waiting: Arc::clone(&waiting),
+        };
+        self.shared.subscribers().insert(self.number, subscriber);
+        // A subscriber has nothing to say: what it sends ends the connection as its end does.
+        let mut said = [0];
+        tokio::select! {
+            _ = from.read(&mut said) => {}
+            _ = send(&mut to, messages, &waiting) => {}
+        }
+    }
+}
+
+/// Exchanges headers.
+async fn greet<S: AsyncRead + AsyncWrite>(
+    from: &mut ReadHalf<S>,
+    to: &mut WriteHalf<S>,
+) -> io::Result<()> {
+    to.write_all(&SocketType::Publisher.header()).await?;
+    let mut theirs = [0; HEADER_BYTES];
+    from.read_exact(&mut theirs).await?;
+    let checked = SocketType::Publisher.check_peer(theirs);
+    checked.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
+}
+
+/// Sends what comes until the queue or the connection ends.
+async fn send<S: AsyncWrite>(
+    to: &mut WriteHalf<S>,
+    mut messages: mpsc::Receiver<Bytes>,
+    waiting: &AtomicUsize,
+) -> io::Result<()> {
+    while let Some(message) = messages.recv().await {
+        waiting.fetch_sub(message.len(), Ordering::AcqRel);
+        to.write_all(&message).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

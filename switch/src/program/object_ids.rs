@@ -1,0 +1,76 @@
+//! Ids that the JSON gives objects, by which BMv2's interfaces name some of them.
+
+use std::collections::BTreeMap;
+
+use super::{DigestId, Program};
+
+impl Program {
+    /// Ids of the objects of a list in the JSON (`counter_arrays`, say), by name. `tables`
+    /// and `action_profiles` are those of all pipelines.
+    pub fn object_ids(&self, list: &str) -> BTreeMap<String, i64> {
+        // The text was read as JSON before; what else is in it is passed over.
+        let root: serde_json::Value = serde_json::from_str(&self.text).unwrap_or_default();
+        let pipelines = root["pipelines"].as_array().into_iter().flatten();
+        let lists = pipelines
+            .chain([&root])
+            .filter_map(|place| place[list].as_array());
+        let objects = lists.flatten();
+        let mut ids = BTreeMap::new();
+        for object in objects {
+            if let (Some(name), Some(id)) = (object["name"].as_str(), object["id"].as_i64()) {
+                // p4c makes a learning list for each call of `digest`, and those of one
+                // struct have one name; BMv2 finds the first.
+                ids.entry(name.to_owned()).or_insert(id);
+            }
+        }
+        ids
+    }
+
+    /// Ids of the lists of digests (learning lists) in the JSON.
+    pub fn digest_list_ids(&self) -> impl Iterator<Item = u16> + '_ {
+        let ids = self.digest_lists.keys();
+        // Reading a program bounds them.
+        ids.filter_map(|id| u16::try_from(*id).ok())
+    }
+
+    /// Id of the list of a digest in the JSON.
+    pub fn digest_list_id(&self, digest: DigestId) -> Option<u16> {
+        let mut lists = self.digest_lists.iter();
+        let (id, _) = lists.find(|(_, (of, _))| *of == digest)?;
+        u16::try_from(*id).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(program: &Program, list: &str) -> Vec<(String, i64)> {
+        program.object_ids(list).into_iter().collect()
+    }
+
+    #[test]
+    fn objects_of_the_program_and_of_its_pipelines() {
+        let text = include_str!("../../tests/programs/externs.json");
+        let program = Program::from_json(text).unwrap();
+        let named = |name: &str, id| (name.to_owned(), id);
+        assert_eq!(ids(&program, "learn_lists"), [named("digest_t", 1)]);
+        assert_eq!(ids(&program, "nothing"), []);
+        let tables = program.object_ids("tables");
+        for table in program.tables() {
+            assert!(tables.contains_key(&table.name), "{}", table.name);
+        }
+        let mut numbers: Vec<i64> = tables.values().copied().collect();
+        numbers.dedup();
+        assert_eq!(numbers.len(), program.tables().len());
+    }
+
+    #[test]
+    fn lists_of_digests() {
+        let text = include_str!("../../tests/programs/externs.json");
+        let program = Program::from_json(text).unwrap();
+        assert_eq!(program.digest_list_ids().collect::<Vec<_>>(), [1]);
+        let digest = program.digests_named("digest_t").next().unwrap();
+        assert_eq!(program.digest_list_id(digest), Some(1));
+    }
+}
