@@ -63,7 +63,9 @@ def pin_threads(pid: int, cores: int) -> None:
         os.sched_setaffinity(int(task.name), {lane % cores})
 
 
-def offer(floods: list[Flood], programs: Programs, setting: Setting, seconds: float, rate: float | None) -> float:
+def offer(
+    floods: list[Flood], programs: Programs, setting: Setting, seconds: float, rate: float | None
+) -> float:
     """Runs a generator for each pair; gives the seconds of the longest."""
     started = []
     for number, flood in enumerate(floods):

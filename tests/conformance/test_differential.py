@@ -37,6 +37,28 @@ def campaign(pair: Pair, cases: int, folder: Path) -> Summary:
     return run_campaign(plan, progress=False)
 
 
+def test_unreadable_programs_of_a_folder_are_named_and_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is named itself is an error."""
+    good = sorted(PROGRAMS.glob("*.json"))[0]
+    shutil.copy(good, tmp_path / "good.json")
+    broken = json.loads(good.read_text())
+    broken["pipelines"] = [{"name": "ingress", "tables": 3}]
+    (tmp_path / "broken.json").write_text(json.dumps(broken))
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "text.json").write_text("{")
+    found = command.find_programs([tmp_path], alike=True)
+    assert [program.name for program in found] == ["good"]
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split()[2] for line in said] == [
+        f"{tmp_path}/{name}.json:" for name in ("broken", "list", "text")
+    ]
+    for name in ("broken", "list", "text"):
+        with pytest.raises(ValueError, match=r".+"):
+            command.find_programs([tmp_path / f"{name}.json"], alike=True)
+
+
 @needs_switch
 def test_both_engines_do_the_same(tmp_path: Path) -> None:
     """Machine code and interpreter, over every committed program."""

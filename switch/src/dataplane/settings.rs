@@ -227,3 +227,35 @@ pub struct LinkEnd {
     /// Port of that switch.
     pub port: PortId,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lossless::headroom::LosslessSettings;
+
+    fn threads(workers: usize, switches: u64) -> Vec<usize> {
+        let switch = |id| SwitchSettings::without_ports(id, 16);
+        let mut settings = DataplaneSettings::single(switch(0), 1);
+        settings.switches = (0..switches).map(switch).collect();
+        settings.workers = workers;
+        settings.threads()
+    }
+
+    #[test]
+    fn threads_are_given_to_switches_in_turn() {
+        assert_eq!(threads(1, 5), [1]);
+        assert_eq!(threads(3, 5), [1, 1, 1]);
+        assert_eq!(threads(4, 1), [4]);
+        assert_eq!(threads(8, 3), [3, 3, 2]);
+        assert_eq!(threads(2, 2), [1, 1]);
+    }
+
+    #[test]
+    fn a_lossless_switch_has_one_thread() {
+        let mut switch = SwitchSettings::without_ports(0, 16);
+        switch.queueing.lossless = Some(LosslessSettings::default());
+        let mut settings = DataplaneSettings::single(switch, 1);
+        settings.workers = 4;
+        assert_eq!(settings.threads(), [1]);
+    }
+}

@@ -100,9 +100,21 @@ def choose_pair(given: argparse.Namespace) -> Pair:
 
 
 def find_programs(paths: list[Path], alike: bool) -> tuple[Program, ...]:
-    """The programs of files and folders. Raises OSError, ValueError."""
-    files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
-    return tuple(prepare(file, alike) for file in files)
+    """The programs of files and folders. Those of a folder that cannot be read are named and left out.
+
+    Raises OSError; ValueError for a file that was named itself.
+    """
+    found = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(prepare(path, alike))
+            continue
+        for file in sorted(path.glob("*.json")):
+            try:
+                found.append(prepare(file, alike))
+            except ValueError as error:
+                print(f"left out: {file}: {error}", file=sys.stderr)
+    return tuple(found)
 
 
 def replay(pair: Pair, folder: Path) -> int:

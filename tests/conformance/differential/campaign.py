@@ -117,7 +117,10 @@ def prepare(path: Path, alike: bool) -> Program:
     source = json.loads(path.read_text())
     if not isinstance(source, dict):
         raise ValueError(f"{path} is no program of BMv2: {type(source).__name__} instead of an object")
-    return read(path.stem, without_sources(source, alike)[0])
+    try:
+        return read(path.stem, without_sources(source, alike)[0])
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not as BMv2's programs are: {type(error).__name__}: {error}") from error
 
 
 def start(plan: Plan, program: Program, root: Path) -> str | None:
