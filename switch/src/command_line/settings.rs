@@ -1,0 +1,114 @@
+//! What the command line comes to.
+
+use std::path::PathBuf;
+
+use crate::compatibility::{DropIn, Notifications};
+use wormcast_switch::dataplane::PortSettings;
+use wormcast_switch::log::Level;
+use wormcast_switch::lossless::QueueSettings;
+use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
+use wormcast_switch::pipeline::{Engine, PortId};
+use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
+use wormcast_switch::trace::{Filter, Format};
+
+/// What the switch is told.
+#[derive(Debug)]
+pub struct Settings {
+    /// Program to start with.
+    pub json: Option<PathBuf>,
+    /// Ports.
+    pub ports: Vec<PortSettings>,
+    /// Device id.
+    pub device_id: u64,
+    /// File of many switches.
+    pub fabric: Option<PathBuf>,
+    /// Threads that move frames.
+    pub workers: usize,
+    /// How long a thread without frames looks for more, microseconds.
+    pub spin_us: u64,
+    /// How packets are run.
+    pub engine: Engine,
+    /// Where the P4Runtime server listens.
+    pub address: Address,
+    /// Whether it speaks TLS, and with which files.
+    pub tls: TlsArguments,
+    /// What values of translated types stand for.
+    pub translation: TranslationArguments,
+    /// Whether there has to be one.
+    pub p4runtime: P4Runtime,
+    /// Port that leads to the controller.
+    pub cpu_port: Option<PortId>,
+    /// Port that drops.
+    pub drop_port: PortId,
+    /// Egress queues of a port.
+    pub priority_queues: u8,
+    /// Most packets in an egress queue.
+    pub queue_frames: usize,
+    /// How egress queues behave, and whether frames are lost at all.
+    pub queueing: QueueSettings,
+    /// Frames in a receive ring.
+    pub ring_frames: usize,
+    /// How frames are received.
+    pub receive: ReceiveMode,
+    /// Rate of each port.
+    pub port_rate: Option<BitRate>,
+    /// Impairments.
+    pub impairments: ImpairmentTable,
+    /// Seed.
+    pub seed: u64,
+    /// Directory of captures.
+    pub capture_directory: Option<PathBuf>,
+    /// File for statistics.
+    pub statistics: Option<PathBuf>,
+    /// Where counts are answered over HTTP.
+    pub metrics_address: Option<String>,
+    /// Packets to trace from the start on.
+    pub trace: Option<TraceSettings>,
+    /// Where the log goes.
+    pub log: LogTo,
+    /// Least level that is logged.
+    pub log_level: Level,
+    /// Programs may be swapped over Thrift.
+    pub swap: bool,
+    /// Asking for the config without one is an error.
+    pub needs_config: bool,
+    /// Where notifications are published.
+    pub notifications: Notifications,
+    /// What BMv2 has as well.
+    pub drop_in: DropIn,
+    /// Options that were given and have no effect, for a note.
+    pub notes: Vec<String>,
+}
+
+/// A trace that runs from the start on.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// Which packets.
+    pub filter: Filter,
+    /// Where to; `None`: the standard output.
+    pub file: Option<PathBuf>,
+    /// How it is written.
+    pub format: Format,
+}
+
+/// Whether there has to be a P4Runtime server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum P4Runtime {
+    /// Yes.
+    Needed,
+    /// Only if its address is free.
+    IfFree,
+    /// There is none.
+    None,
+}
+
+/// Where the log goes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LogTo {
+    /// Nowhere.
+    Nowhere,
+    /// To the standard output.
+    Console,
+    /// To a file.
+    File(PathBuf),
+}
