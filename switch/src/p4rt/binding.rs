@@ -1,6 +1,6 @@
 //! Binding: finds every object of a P4Info in a program, or says what does not fit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::digests::Shape;
@@ -50,6 +50,16 @@ impl Schema {
         tables: &TranslationTables,
     ) -> Bound<Self> {
         let mut schema = Self::default();
+        check_names("table", p4info.tables.iter().map(|one| &one.preamble))?;
+        check_names("counter", p4info.counters.iter().map(|one| &one.preamble))?;
+        check_names("register", p4info.registers.iter().map(|one| &one.preamble))?;
+        check_names("meter", p4info.meters.iter().map(|one| &one.preamble))?;
+        let profiles = p4info.action_profiles.iter();
+        check_names("action profile", profiles.map(|one| &one.preamble))?;
+        check_names(
+            "value set",
+            p4info.value_sets.iter().map(|one| &one.preamble),
+        )?;
         let types = Types::new(p4info, tables);
         let actions = bind_actions(p4info)?;
         for table in &p4info.tables {
@@ -103,6 +113,20 @@ impl Schema {
         schema.port_max = u16::try_from(ports).unwrap_or(u16::MAX);
         Ok(schema)
     }
+}
+
+/// Two objects of one name would be the same one of the program, with two sizes perhaps.
+fn check_names<'a>(what: &str, preambles: impl Iterator<Item = &'a Option<Preamble>>) -> Bound<()> {
+    let mut names = BTreeSet::new();
+    for preamble in preambles.flatten() {
+        if !names.insert(preamble.name.as_str()) {
+            return misfit(format!(
+                "two of its {what}s have the name `{}`",
+                preamble.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn insert<T>(into: &mut BTreeMap<u32, T>, id: u32, value: T, what: &str) -> Bound<()> {

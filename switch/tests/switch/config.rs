@@ -224,6 +224,17 @@ async fn a_config_that_cannot_be_is_refused_and_the_old_one_stays() {
         "the P4Info does not fit the program: table `ingress.other` is not in the program"
     );
     assert_eq!(
+        refuse(|config| {
+            let counters = &mut config.p4info.as_mut().unwrap().counters;
+            let mut other = counters[0].clone();
+            other.preamble.as_mut().unwrap().id += 1;
+            counters.push(other);
+        })
+        .await,
+        "the P4Info does not fit the program: two of its counters have the name \
+         `ingress.received`"
+    );
+    assert_eq!(
         refuse(|config| config.p4info.as_mut().unwrap().counters[0].size = 3).await,
         "the P4Info does not fit the program: counter `ingress.received` has 3 cells, in the \
          program 512"
