@@ -65,10 +65,14 @@ fn learn_everything(switch: &mut Publishing) {
     switch.learning("bm_learning_set_timeout", 2, vec![int(0)]);
     switch.learning("bm_learning_set_buffer_size", 2, vec![int(2)]);
     switch.learning("bm_learning_set_buffer_size", 3, vec![int(1)]);
-    for (op, value) in [(2, 1), (3, 1), (2, 1), (2, 2)] {
+    for (op, value) in [(2, 1), (3, 1)] {
         switch.send(&learnable(op, value));
     }
+    // BMv2 has a thread for each list: what follows could overtake this.
     assert_eq!(switch.hear(), noted(3, 0, &[1]));
+    for value in [1, 2] {
+        switch.send(&learnable(2, value));
+    }
     assert_eq!(switch.hear(), noted(2, 0, &[1, 2]));
     // Those that are acknowledged are news again.
     switch.acknowledge(2, 0, &[1, -1, 77]);
