@@ -1,10 +1,11 @@
 //! The data plane: threads that own pipelines and ports.
 //!
 //! A process runs one switch or many. Each has an [`Engine`]: frames go from its inputs
-//! through ingress into the egress queues, and from there through egress to the links, all
-//! on one thread and without a lock. A worker thread has one or more switches and gives
-//! those that have something to do a bounded turn each; switches on links in memory tell
-//! one another of frames and of room by letters. Control operations come over a bounded
+//! through ingress into the egress queues, and from there through egress to the links. A
+//! worker thread has one or more switches and gives those that have something to do a
+//! bounded turn each; several threads may share one switch, a turn at a time, and send
+//! side by side (`lane.rs`). No lock is taken for a single packet. Switches on links in
+//! memory tell one another of frames and of room by letters. Control operations come over a bounded
 //! channel and run between two turns, so a packet sees all of an operation or nothing of
 //! it.
 //!

@@ -111,6 +111,8 @@ pub struct PortSnapshot {
     pub port: Option<u16>,
     /// Interface, port at the other end of a link in memory, `cpu`, or empty.
     pub interface: String,
+    /// Thread that receives its frames, of those that share the switch; 0 is the first.
+    pub thread: usize,
     /// Frames received.
     pub received_frames: u64,
     /// Bytes received.
@@ -235,6 +237,7 @@ impl Engine {
         }
         if let Some(input) = self.inputs.get_mut(position) {
             snapshot.interface.clone_from(&input.name);
+            snapshot.thread = input.lane;
             match &mut input.source {
                 Source::Interface {
                     ring: Some(ring), ..

@@ -11,7 +11,7 @@ use tonic::transport::Channel;
 
 use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace};
-use super::rig::{Controller, PATIENCE, objects, settings};
+use super::rig::{Controller, PATIENCE, objects, runtime, settings};
 use wormcast_switch::dataplane::{DetachedSwitch, SwitchSettings};
 use wormcast_switch::p4rt::proto::p4::v1::CapabilitiesRequest;
 use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
@@ -175,10 +175,7 @@ fn a_line_of_three_forwards_between_its_edges() {
                 "--statistics",
                 &path("statistics.json"),
             ]);
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
+            let runtime = runtime();
             runtime.block_on(async {
                 for (device_id, east, west) in [(10, 1, 0), (11, 2, 1), (12, 0, 1)] {
                     let mut controller = process.controller(device_id).await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace, run};
-use super::rig::{Controller, PATIENCE, Rig, objects, settings};
+use super::rig::{Controller, PATIENCE, Rig, objects, runtime, settings};
 use wormcast_switch::dataplane::{DataplaneSettings, PortSettings, Snapshot, SwitchSettings};
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::pipeline::PortId;
@@ -37,10 +37,7 @@ impl Testbed {
             PortSettings::interface(2, "s2"),
         ];
         change(&mut settings);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = runtime();
         let rig = runtime.block_on(async {
             let rig = Rig::start_as(&DataplaneSettings {
                 workers,

@@ -27,6 +27,14 @@ pub const CPU_PORT: u16 = 510;
 /// How long anything may take that should happen at once.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Runs what a test awaits on its own thread, whose network namespace may be its own.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
 /// A data plane without interfaces.
 pub fn settings() -> SwitchSettings {
     SwitchSettings {

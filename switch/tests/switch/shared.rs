@@ -1,12 +1,13 @@
 //! A switch that several threads share.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace, run};
-use super::rig::{PATIENCE, Rig, settings};
+use super::rig::{PATIENCE, Rig, runtime, settings};
 use wormcast_switch::dataplane::{DataplaneSettings, PortSettings, Snapshot};
 use wormcast_switch::pipeline::PortId;
 use wormcast_switch::ports::{Interface, ReceiveRing, TransmitQueue};
@@ -30,10 +31,7 @@ impl Testbed {
             let interface = PortSettings::interface(port, format!("s{port}"));
             settings.ports.push(interface);
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = runtime();
         let rig = runtime.block_on(async {
             let rig = Rig::start_as(&DataplaneSettings {
                 workers,
@@ -132,6 +130,9 @@ fn every_flow_keeps_its_order_and_every_frame_is_counted_once() {
                 assert!(frames == expected, "{workers}: {from} to {to}");
             }
             let snapshot = testbed.snapshot_after(4 * u64::from(FRAMES));
+            let threads: BTreeSet<usize> =
+                snapshot.ports[..4].iter().map(|port| port.thread).collect();
+            assert_eq!(threads.len(), workers.min(usize::from(PORTS)), "all work");
             for (from, to) in pairs {
                 let (received, sent) = (
                     &snapshot.ports[usize::from(from) - 1],
@@ -221,6 +222,32 @@ fn interfaces_change_under_load() {
         let mut at_1 = receiver(1);
         send_all(&mut sender(4), 4, 1, 500);
         assert_eq!(receive(&mut at_1, 500).len(), 500);
+    });
+}
+
+/// Ports 1 and 3 begin on one thread; under load they part.
+#[test]
+fn busy_ports_come_to_threads_of_their_own() {
+    in_namespace(|| {
+        let testbed = Testbed::start(2);
+        let mut senders = [(1, 2), (3, 4)].map(|(from, to)| (sender(from), frame(from, to, 0)));
+        let threads = || {
+            let snapshot = testbed.snapshot();
+            (snapshot.ports[0].thread, snapshot.ports[2].thread)
+        };
+        assert_eq!(threads(), (0, 0));
+        let start = Instant::now();
+        loop {
+            for (sender, frame) in &mut senders {
+                sender.push(frame);
+                sender.flush();
+            }
+            let (one, other) = threads();
+            if one != other {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE);
+        }
     });
 }
 
