@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::digests::Shape;
+use super::entry::can_say;
 use super::objects::{
     bind_counter, bind_meter, bind_profile, bind_register, bind_value_set, counter_unit, meter_kind,
 };
@@ -191,8 +192,9 @@ fn bind_table(
     let const_entries = described.const_entries
         // BMv2's JSON does not tell entries that can be changed from constant ones.
         && (table.is_const_table || !table.has_initial_entries);
+    check_initial_keys((of_program, name), &fields, program)?;
     if !const_entries {
-        check_initial_entries((of_program, name), &of_table, program)?;
+        check_initial_actions((of_program, name), &of_table, program)?;
     }
     if !described.const_default {
         check_default((of_program, name), &of_table, program)?;
@@ -247,14 +249,40 @@ fn bind_table(
     Ok(schema)
 }
 
+/// Entries that the program comes with must be such as a controller can read: matches of the
+/// kinds that the P4Info names.
+fn check_initial_keys(
+    (table, name): (TableId, &str),
+    fields: &[FieldSchema],
+    program: &Program,
+) -> Bound<()> {
+    for (key, _) in program.initial_entries(table) {
+        let mut pairs = fields.iter().zip(key);
+        if let Some((field, of_key)) = pairs.find(|(field, of_key)| !can_say(field, of_key)) {
+            return misfit(format!(
+                "entries that the program gives table `{name}` match field `{}` by {of_key}, \
+                 which a match of kind {}{} cannot say",
+                field.name,
+                field.kind,
+                if field.value.is_ordered() {
+                    ""
+                } else {
+                    " on translated values"
+                }
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Entries that the program comes with and a controller may change must be such as it can
-/// read and write: their actions are among those of the table.
-fn check_initial_entries(
+/// write: their actions are among those of the table.
+fn check_initial_actions(
     (table, name): (TableId, &str),
     actions: &BTreeMap<u32, ActionSchema>,
     program: &Program,
 ) -> Bound<()> {
-    for action in program.initial_actions(table) {
+    for (_, action) in program.initial_entries(table) {
         let is_known = |schema: &ActionSchema| schema.action == action && schema.for_entries;
         if !actions.values().any(is_known) {
             let action = &program.actions()[action.index()].name;

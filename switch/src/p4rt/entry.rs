@@ -220,6 +220,30 @@ fn for_program(field: &FieldSchema, of_key: KeyMatch) -> KeyMatch {
     }
 }
 
+/// Whether a match of the program can be said in the field's kind: that of the program may
+/// be wider, as p4c makes all fields ternary of a table that has one such field, and of
+/// translated values one is matched or all.
+pub fn can_say(field: &FieldSchema, of_program: &KeyMatch) -> bool {
+    let width_bits = field.value.width_bits;
+    let all = Bits::ones(width_bits);
+    let one_only = field.kind == MatchKind::Optional || !field.value.is_ordered();
+    match of_program {
+        KeyMatch::Any | KeyMatch::Exact(_) => true,
+        KeyMatch::Lpm { prefix_len, .. } => !one_only || *prefix_len == width_bits,
+        KeyMatch::Ternary { mask, .. } if one_only => *mask == all,
+        KeyMatch::Ternary { mask, .. } if field.kind == MatchKind::Lpm => {
+            *mask == Bits::prefix_mask(width_bits, ones(mask))
+        }
+        KeyMatch::Ternary { .. } => true,
+        KeyMatch::Range { low, high } => !one_only || low == high,
+    }
+}
+
+/// Bits that are 1.
+fn ones(mask: &Bits) -> u32 {
+    mask.as_bytes().iter().map(|byte| byte.count_ones()).sum()
+}
+
 /// The matches of a key, with what matches anything left out.
 pub fn write_key(table: &TableSchema, key: &[KeyMatch]) -> Vec<FieldMatch> {
     write_matches(&table.fields, key)
@@ -263,10 +287,9 @@ fn write_match(field: &FieldSchema, of_key: &KeyMatch) -> Option<field_match::Fi
             prefix_len: length(*prefix_len),
         }),
         KeyMatch::Ternary { value, mask } if field.kind == MatchKind::Lpm => {
-            let ones = mask.as_bytes().iter().map(|byte| byte.count_ones());
             Kind::Lpm(field_match::Lpm {
                 value: bytes(value),
-                prefix_len: length(ones.sum()),
+                prefix_len: length(ones(mask)),
             })
         }
         KeyMatch::Ternary { value, mask } => Kind::Ternary(field_match::Ternary {

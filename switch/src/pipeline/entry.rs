@@ -1,6 +1,7 @@
 //! What a control plane writes into a pipeline and reads from it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::bits::Bits;
 use super::config::PortId;
@@ -35,6 +36,19 @@ pub enum FieldMatch {
         /// Greatest value, not below `low`.
         high: Bits,
     },
+}
+
+/// As P4 writes it (P4-16, "Select expressions"); a prefix by its length.
+impl fmt::Display for FieldMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("_"),
+            Self::Exact(value) => value.fmt(f),
+            Self::Lpm { value, prefix_len } => write!(f, "{value}/{prefix_len}"),
+            Self::Ternary { value, mask } => write!(f, "{value} &&& {mask}"),
+            Self::Range { low, high } => write!(f, "{low}..{high}"),
+        }
+    }
 }
 
 /// An action with its arguments.

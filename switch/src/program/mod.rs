@@ -43,6 +43,7 @@ pub use description::{
 };
 pub use error::{Problem, ProgramError};
 
+use crate::pipeline::FieldMatch;
 use crate::trace::Stage;
 pub(crate) use calculation::{Algorithm, Calculation, Checksum, InputPart};
 pub(crate) use code::Code;
@@ -187,11 +188,16 @@ impl Program {
         plan.default.as_ref().map(|call| call.action)
     }
 
-    /// Actions of the entries that a table comes with, in their order.
-    pub fn initial_actions(&self, table: TableId) -> impl Iterator<Item = ActionId> {
+    /// Keys and actions of the entries that a table comes with, in their order.
+    pub fn initial_entries(
+        &self,
+        table: TableId,
+    ) -> impl Iterator<Item = (&[FieldMatch], ActionId)> {
         let plan = self.table_plans.get(table.index());
         let entries = plan.map_or(&[][..], |plan| plan.entries.as_slice());
-        entries.iter().map(|entry| entry.action.action)
+        entries
+            .iter()
+            .map(|entry| (entry.key.as_slice(), entry.action.action))
     }
 
     /// The counter array with a name.

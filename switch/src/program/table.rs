@@ -411,9 +411,10 @@ fn const_match(node: &Node<'_>, field: &KeyField) -> Result<FieldMatch, ProgramE
         }
         MatchKind::Lpm => {
             let prefix_len = node.member("prefix_length")?.count(width as usize)? as u32;
-            FieldMatch::Lpm {
-                value: value("key")?.and(&Bits::prefix_mask(width, prefix_len)),
-                prefix_len,
+            let value = value("key")?.and(&Bits::prefix_mask(width, prefix_len));
+            match prefix_len {
+                0 => FieldMatch::Any,
+                _ => FieldMatch::Lpm { value, prefix_len },
             }
         }
         MatchKind::Ternary => {
@@ -434,7 +435,11 @@ fn const_match(node: &Node<'_>, field: &KeyField) -> Result<FieldMatch, ProgramE
             {
                 return Err(node.invalid("a range whose start is not above its end"));
             }
-            FieldMatch::Range { low, high }
+            if low == Bits::default() && high == Bits::ones(width) {
+                FieldMatch::Any
+            } else {
+                FieldMatch::Range { low, high }
+            }
         }
     })
 }

@@ -201,6 +201,27 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
+    // Of those, matches of any value: a prefix of no bits, the whole range.
+    table prefixes {
+        key = { hdr.probe.kind: lpm @name("kind"); }
+        actions = { NoAction; }
+        entries = {
+            0x40 &&& 0xf0: NoAction();
+            _: NoAction();
+        }
+        size = 8;
+    }
+
+    table bands {
+        key = { hdr.probe.kind: range @name("kind"); }
+        actions = { NoAction; }
+        entries = {
+            0x40 .. 0x4f: NoAction();
+            _: NoAction();
+        }
+        size = 8;
+    }
+
     table directed {
         key = { hdr.probe.kind: exact @name("kind"); }
         actions = { replicate; mirror; to_port; NoAction; }
@@ -255,6 +276,8 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
             hdr.probe.parsed = meta.parsed;
             fixed.apply();
             initial.apply();
+            prefixes.apply();
+            bands.apply();
             weighted.apply();
             counted.apply();
             profiled.apply();

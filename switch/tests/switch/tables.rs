@@ -6,8 +6,9 @@ use super::entities_program::{
     CHOSEN, PARSED, action, add, by_kind, default_of, find, id, probe, send_one, start,
 };
 use super::errors::refusal;
-use super::messages::{delete, insert, modify, of, table, ternary};
+use super::messages::{delete, insert, lpm, modify, of, range, table, ternary};
 use super::rig::entities;
+use wormcast_switch::p4rt::proto::p4::config::v1::match_field::{Match, MatchType};
 use wormcast_switch::p4rt::proto::p4::config::v1::{ActionRef, action_ref::Scope};
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{CounterData, ExternEntry, TableEntry, entity};
@@ -107,6 +108,36 @@ async fn a_p4info_names_the_actions_of_entries_that_are_there_at_the_start() {
     }
 }
 
+/// p4c makes all match fields ternary of a table that has one such field, so a P4Info may
+/// say of a ternary field that it is not; what the program's entries match it must be able
+/// to say.
+#[tokio::test]
+async fn a_p4info_can_say_what_the_entries_match_that_are_there_at_the_start() {
+    let (_rig, mut controller) = start().await;
+    for (kind, cannot_say) in [
+        (MatchType::Lpm, Some("0xf &&& 0xf")),
+        (MatchType::Optional, Some("0x10 &&& 0xf0")),
+        (MatchType::Ternary, None),
+    ] {
+        let mut config = entities();
+        for found in &mut config.p4info.as_mut().unwrap().tables {
+            if found.preamble.as_ref().unwrap().name == "ingress.fixed" {
+                found.match_fields[0].r#match = Some(Match::MatchType(kind as i32));
+            }
+        }
+        let set = controller.set_config(Action::VerifyAndCommit, config).await;
+        let message = cannot_say.map(|entry| {
+            let kind = kind.as_str_name().to_lowercase();
+            format!(
+                "the P4Info does not fit the program: entries that the program gives table \
+                 `ingress.fixed` match field `kind` by {entry}, which a match of kind {kind} \
+                 cannot say"
+            )
+        });
+        assert_eq!(set.err().map(|status| status.message().to_owned()), message);
+    }
+}
+
 #[tokio::test]
 async fn a_p4info_cannot_keep_the_default_action_for_entries() {
     let (_rig, mut controller) = start().await;
@@ -192,6 +223,34 @@ async fn an_entry_is_only_its_key_when_it_is_deleted() {
     );
 }
 
+/// A prefix of no bits and the whole range match anything: their fields are left out
+/// (§"Match Format"), so that what is read can be written.
+#[tokio::test]
+async fn entries_of_the_program_that_match_anything_are_read_without_the_field() {
+    let (_rig, mut controller) = start().await;
+    let others = [
+        ("ingress.prefixes", lpm(1, &[0x40], 4)),
+        ("ingress.bands", range(1, &[0x40], &[0x4f])),
+    ];
+    for (name, other) in others {
+        let all = TableEntry {
+            table_id: id(name),
+            ..TableEntry::default()
+        };
+        let entries = find(&mut controller, all).await;
+        let mut keys: Vec<_> = entries.iter().map(|entry| entry.r#match.clone()).collect();
+        keys.sort_by_key(Vec::len);
+        assert_eq!(keys, [vec![], vec![other]], "{name}");
+        for entry in entries {
+            controller
+                .write(vec![delete(table(entry.clone()))])
+                .await
+                .unwrap();
+            controller.write(vec![insert(table(entry))]).await.unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn filters_for_all_tables_cannot_name_fields_or_actions() {
     let (_rig, mut controller) = start().await;
@@ -211,7 +270,7 @@ async fn filters_for_all_tables_cannot_name_fields_or_actions() {
     };
     let found = find(&mut controller, resources).await;
     let counted = found.iter().filter(|entry| entry.counter_data.is_some());
-    assert_eq!((found.len(), counted.count()), (4, 2));
+    assert_eq!((found.len(), counted.count()), (8, 2));
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ fn updates<'a>(entities: impl Iterator<Item = &'a Entity>, kind: update::Type) -
 
 async fn write(rig: &Rig, updates: Vec<Update>, what: &str) {
     if let Err(status) = rig.write(updates).await {
-        panic!("{what}: {status:?}");
+        panic!("{what}: {:?}: {}", status.code(), status.message());
     }
 }
 
