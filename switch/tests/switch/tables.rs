@@ -9,7 +9,11 @@ use super::errors::refusal;
 use super::messages::{delete, insert, lpm, modify, of, range, table, ternary};
 use super::rig::entities;
 use wormcast_switch::p4rt::proto::p4::config::v1::match_field::{Match, MatchType};
-use wormcast_switch::p4rt::proto::p4::config::v1::{ActionRef, action_ref::Scope};
+use wormcast_switch::p4rt::proto::p4::config::v1::p4_new_type_spec::Representation;
+use wormcast_switch::p4rt::proto::p4::config::v1::p4_new_type_translation::SdnType;
+use wormcast_switch::p4rt::proto::p4::config::v1::{
+    ActionRef, P4NamedType, P4NewTypeSpec, P4NewTypeTranslation, action_ref::Scope,
+};
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{CounterData, ExternEntry, TableEntry, entity};
 
@@ -136,6 +140,39 @@ async fn a_p4info_can_say_what_the_entries_match_that_are_there_at_the_start() {
         });
         assert_eq!(set.err().map(|status| status.message().to_owned()), message);
     }
+}
+
+/// Of translated values one is matched or all (§"Translation of Match Fields").
+#[tokio::test]
+async fn a_p4info_cannot_translate_what_entries_match_by_masks() {
+    let (_rig, mut controller) = start().await;
+    let mut config = entities();
+    let p4info = config.p4info.as_mut().unwrap();
+    let translation = P4NewTypeTranslation {
+        uri: "kinds".to_owned(),
+        sdn_type: Some(SdnType::SdnBitwidth(16)),
+    };
+    let kinds = P4NewTypeSpec {
+        representation: Some(Representation::TranslatedType(translation)),
+        ..P4NewTypeSpec::default()
+    };
+    let types = p4info.type_info.get_or_insert_default();
+    types.new_types.insert("Kind_t".to_owned(), kinds);
+    for found in &mut p4info.tables {
+        if found.preamble.as_ref().unwrap().name == "ingress.fixed" {
+            found.match_fields[0].bitwidth = 16;
+            found.match_fields[0].type_name = Some(P4NamedType {
+                name: "Kind_t".to_owned(),
+            });
+        }
+    }
+    let set = controller.set_config(Action::VerifyAndCommit, config).await;
+    assert_eq!(
+        set.unwrap_err().message(),
+        "the P4Info does not fit the program: entries that the program gives table \
+         `ingress.fixed` match field `kind` by 0x10 &&& 0xf0, which a match of kind ternary on \
+         translated values cannot say"
+    );
 }
 
 #[tokio::test]
