@@ -277,7 +277,11 @@ class Fabric:
                 time.sleep(0.1)
 
     def wait_ready(self, seconds_max: float = READY_SECONDS_MAX) -> dict[str, Any]:
-        """Wait until the controller has found every switch, link and host; return the topology."""
+        """Wait until the controller has found every switch, link and host; return the topology.
+
+        A host counts once its agent takes part: one that its neighbours reported silent still
+        has its place in the topology and is in no plan.
+        """
         want = self.options.topology
         hosts = {h["id"] for h in want["hosts"]} - self.options.plain_hosts
         missing = "the controller does not answer"
@@ -288,7 +292,7 @@ class Fabric:
                 continue
             gaps = {
                 "switches": {s["id"] for s in want["switches"]} - {s["id"] for s in found["switches"]},
-                "hosts": hosts - {h["id"] for h in found["hosts"]},
+                "hosts": hosts - {h["id"] for h in found["hosts"] if h["state"] == "up"},
                 "links": link_keys(want) - link_keys(found),
             }
             if not any(gaps.values()):
@@ -299,13 +303,16 @@ class Fabric:
         )
 
     def wait_group(self, group: int, seconds_max: float = PLAN_SECONDS_MAX) -> None:
-        """Wait until the agent of every member follows the newest plan of `group`."""
-        state: dict[str, Any] = {}
+        """Wait until every member of `group` takes part and its agent follows the newest plan."""
+        missing: list[str] = []
         for _ in self._poll(seconds_max):
             state = self.get(f"groups/{group}")
-            if all(member["plan_epoch"] == state["epoch"] for member in state["state"]):
+            missing = [gap for member in state["state"] if (gap := plan_gap(member, state["epoch"]))]
+            if not missing:
                 return
-        raise FabricError(f"no plan of group {group} at every member after {seconds_max:.0f} s: {state}")
+        raise FabricError(
+            f"no plan of group {group} at every member after {seconds_max:.0f} s: {'; '.join(missing)}"
+        )
 
     def agent_status(self, host: int) -> dict[str, Any] | None:
         """What the agent of `host` says of itself; None while it does not answer."""
@@ -389,6 +396,15 @@ class Fabric:
             "sockets": {f"h{n}": str(self.agent_socket(n)) for n in self.hosts},
             "api": self.api_address,
         }
+
+
+def plan_gap(member: dict[str, Any], epoch: int) -> str | None:
+    """What keeps a member, as the controller shows it, from following the plan of `epoch`; None: nothing."""
+    if not member["takes_part"]:
+        return f"host {member['host']} does not take part: {member['reason']}"
+    if member["plan_epoch"] != epoch:
+        return f"host {member['host']} follows plan {member['plan_epoch']}, not {epoch}"
+    return None
 
 
 def host_mac(host: int) -> str:

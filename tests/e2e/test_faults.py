@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fabric import Fabric
+from fabric import Fabric, FabricError
 from links import Link
 from transfer import SCHEMES, transfer
 
@@ -113,6 +113,34 @@ def test_a_switch_dies_and_the_rest_is_routed_around_it(
         fabric.wait_ready()
     assert result.intact
     assert set(result.failed) == {2, 3}
+
+
+def test_a_group_is_ready_when_every_member_takes_part(fabric: Fabric) -> None:
+    """A dead member has no part in the plan that the others follow; once back, it has."""
+    fabric.kill_agent(4)
+    group = None
+    try:
+        deadline = time.monotonic() + 20
+        while fabric.get("hosts/4")["state"] == "up":  # for a second it may dial again
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        with pytest.raises(FabricError, match=r"hosts \[4\]"):
+            fabric.wait_ready(0.5)
+        group = fabric.post("groups", {"scheme": "tree", "members": [0, 4]})["id"]
+        with pytest.raises(FabricError, match="host 4 does not take part: its agent is gone"):
+            fabric.wait_group(group, 2.0)
+        fabric.start_agent(4)
+        fabric.wait_ready()
+        fabric.wait_group(group)
+        status = fabric.agent_status(4)
+        assert status is not None
+        assert group in [entry["group"] for entry in status["groups"]]
+    finally:
+        if 4 not in fabric.agents:
+            fabric.start_agent(4)
+        if group is not None:
+            fabric.delete(f"groups/{group}")
+        fabric.wait_ready()
 
 
 @pytest.fixture

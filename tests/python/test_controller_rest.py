@@ -12,10 +12,12 @@ import httpx
 import pytest
 from controller_lab.running import rest, running
 from wormcast.api.body_limit import BODY_BYTES_MAX
+from wormcast.api.views import show_group
 from wormcast.control.controller import Controller
 from wormcast.control.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
+from wormcast.control.group_book import GroupRequest
 from wormcast.fabric.ids import Epoch, PortId, SwitchId
-from wormcast.fabric.planner import PLAIN
+from wormcast.fabric.planner import NOT_PLANNED, PLAIN
 from wormcast.fabric.topology import Link
 from wormcast.store.database import SwitchSpec
 
@@ -387,6 +389,23 @@ def test_the_network_is_shown_in_the_file_forms() -> None:
         assert (await client.delete("switches/1")).status_code == 204
         assert [s["id"] for s in (await client.get("switches")).json()["switches"]] == [0]
         assert (await client.get("topology")).json()["links"] == []
+
+    with_rest(test)
+
+
+def test_members_of_a_group_that_no_plan_has_yet_do_not_take_part() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        for n in range(3):
+            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        request = GroupRequest(scheme="tree", members=[0, 1])
+        shown = show_group(controller, controller.groups.create(request))
+        assert [(m["takes_part"], m["reason"]) for m in shown["state"]] == [(False, NOT_PLANNED)] * 2
+        await controller.reconciler.settle()
+        # Nor do they while a plan without the change is in force.
+        shown = show_group(controller, controller.groups.add(shown["id"], [2]))
+        assert [m["reason"] for m in shown["state"]] == [NOT_PLANNED] * 3
+        await controller.reconciler.settle()
+        assert all(m["takes_part"] for m in (await client.get(f"groups/{shown['id']}")).json()["state"])
 
     with_rest(test)
 

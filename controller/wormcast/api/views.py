@@ -9,7 +9,8 @@ from wormcast.control.controller import Controller
 from wormcast.control.group_book import group_json
 from wormcast.discovery.hosts import HostRecord
 from wormcast.fabric.groups import Group
-from wormcast.fabric.ids import SwitchId
+from wormcast.fabric.ids import HostId, SwitchId
+from wormcast.fabric.planner import NOT_PLANNED
 
 
 def show_topology(controller: Controller) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
 def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     """One group: what was asked for and who takes part."""
     reconciler = controller.reconciler
-    reasons = {s.host: s.reason for s in reconciler.state.shortfalls if s.group == group.id}
+    reasons = _reasons(controller, group)
     hosts = {record.id: record for record in controller.hosts.records()}
     now = time.monotonic()
     members = []
@@ -89,6 +90,14 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "epoch": reconciler.epoch,
         "state": members,
     }
+
+
+def _reasons(controller: Controller, group: Group) -> dict[HostId, str]:
+    """Why members of a group do not take part, by host; those that do are not in it."""
+    planned = controller.reconciler.view
+    if planned is None or group not in planned.groups:
+        return dict.fromkeys(group.members, NOT_PLANNED)
+    return {s.host: s.reason for s in controller.reconciler.state.shortfalls if s.group == group.id}
 
 
 def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:

@@ -34,6 +34,7 @@ NOT_LOCATED = "no place known for it, or its switch is down"
 PLAIN = "it has no agent, and the group has no class D address"
 NOT_LIVE = "its agent is gone, silent or lost"
 CUT_OFF = "cut off from the other members"
+NOT_PLANNED = "the plan in force is older than this group"
 
 
 @dataclass(frozen=True)
