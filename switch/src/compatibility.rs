@@ -32,6 +32,10 @@ pub struct DropIn {
     /// called as simple_switch, otherwise nowhere]
     #[arg(long, value_name = "ADDR")]
     pub notifications_addr: Option<nanomsg::Address>,
+    /// Publish each step of each packet over nanomsg, at ipc://PATH or tcp://ADDRESS:PORT, as
+    /// long as somebody subscribes: BMv2's event log
+    #[arg(long, value_name = "ADDR")]
+    pub nanolog: Option<nanomsg::Address>,
     /// Begin with a state that `serialize_state` of simple_switch_CLI has saved
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_p4", "fabric"])]
     pub restore_state: Option<PathBuf>,
@@ -117,9 +121,6 @@ impl Notifications {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Accepted for simple_switch_grpc's sake, without effect")]
 pub struct WithoutEffect {
-    /// There is no nanomsg event log
-    #[arg(long, value_name = "ADDR")]
-    nanolog: Option<String>,
     /// Every line of the log is flushed
     #[arg(long)]
     log_flush: bool,
@@ -168,7 +169,6 @@ impl WithoutEffect {
     /// A note for each that was given.
     pub fn notes(&self) -> Vec<String> {
         let given = [
-            ("nanolog", self.nanolog.is_some()),
             ("log-file-max-size", self.log_file_max_size.is_some()),
             ("log-file-max-files", self.log_file_max_files.is_some()),
             ("dump-packet-data", self.dump_packet_data.is_some()),

@@ -1,6 +1,7 @@
 //! A P4 software switch: BMv2 JSON in, P4Runtime, AF_PACKET ports.
 
 pub mod dataplane;
+pub mod event_log;
 pub mod fabric;
 mod jit;
 pub mod log;

@@ -3,6 +3,7 @@
 mod command_line;
 mod compatibility;
 mod console;
+mod event_log_service;
 mod notification_service;
 mod replay_service;
 mod switches;
@@ -111,6 +112,7 @@ async fn serve(
     }
     let listener = listen(settings).await?;
     notification_service::start(settings, &switches).await?;
+    event_log_service::start(settings, &switches).await?;
     thrift_service::start(settings, pipeline_config, &switches)?;
     replay_service::start(settings, &switches)?;
     let metrics = serve_metrics(settings, &switches).await?;

@@ -55,6 +55,9 @@ pub fn start(
             thrift_port: port,
             pipeline,
             swap: settings.swap,
+            event_log: p4runtime
+                .event_log()
+                .map(|event_log| event_log.address().to_string()),
             ..Identity::default()
         };
         let server = server.notifying(p4runtime.notifier());

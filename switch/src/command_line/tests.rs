@@ -34,7 +34,9 @@ fn the_command_line_of_simple_switch_grpc() {
     assert_eq!(settings.log_level, Level::Debug);
     assert_eq!(settings.drop_in.thrift_port, Some(9090));
     assert_eq!(settings.capture_directory, Some(PathBuf::from(".")));
-    assert_eq!(settings.notes, ["--nanolog has no effect here"]);
+    let log = settings.drop_in.nanolog.map(|address| address.to_string());
+    assert_eq!(log.as_deref(), Some("ipc:///tmp/log.ipc"));
+    assert!(settings.notes.is_empty());
 }
 
 #[test]

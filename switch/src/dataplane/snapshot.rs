@@ -10,6 +10,7 @@ use super::input::Source;
 use super::lossless::LosslessSnapshot;
 use super::port::Link;
 use super::traffic::TO_CONTROLLER_MAX;
+use crate::event_log::EventLogCounts;
 use crate::notifications::NotificationCounts;
 use crate::pipeline::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
 use crate::ports::{EgressQueue, TransmitCounts};
@@ -35,6 +36,9 @@ pub struct Snapshot {
     /// Notifications, if they are published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notifications: Option<NotificationCounts>,
+    /// The event log, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_log: Option<EventLogCounts>,
     /// Frames a controller sent into the pipeline.
     pub packet_outs: u64,
     /// Packet-ins and digests that wait for the server now.

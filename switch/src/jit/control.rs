@@ -79,7 +79,7 @@ impl Lower<'_, '_> {
                     self.leave_if_exited(ends_early, done);
                     self.builder.ins().brif(result, if_true, &[], if_false, &[]);
                 }
-                ControlNode::Call { action, next } => {
+                ControlNode::Call { action, next, .. } => {
                     self.lower_piece(program.action_code[*action as usize], exits);
                     self.leave_if_exited(ends_early, done);
                     let next = self.way(&mut ways, *next);

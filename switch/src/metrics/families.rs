@@ -2,6 +2,7 @@
 
 use super::exposition::{Family, Kind};
 use super::lossless::lossless_families;
+use super::publishing::{event_log_families, notification_families};
 use super::requests::RequestCount;
 use crate::dataplane::{PortSnapshot, Snapshot};
 
@@ -11,6 +12,7 @@ pub fn device_families(device_id: u64, snapshot: &Snapshot) -> Vec<Family> {
     let mut families = Vec::new();
     switch_families(&device, snapshot, &mut families);
     notification_families(&device, snapshot, &mut families);
+    event_log_families(&device, snapshot, &mut families);
     pipeline_families(&device, snapshot, &mut families);
     table_families(&device, snapshot, &mut families);
     port_families(&device, snapshot, &mut families);
@@ -116,68 +118,6 @@ fn switch_families(device: &str, snapshot: &Snapshot, families: &mut Vec<Family>
         lost.add(&[("device", device), ("reason", reason)], value as f64);
     }
     families.push(lost);
-}
-
-/// Notifications, of a switch that publishes them.
-fn notification_families(device: &str, snapshot: &Snapshot, families: &mut Vec<Family>) {
-    let Some(counts) = &snapshot.notifications else {
-        return;
-    };
-    let (published, learned) = (&counts.published, &counts.learned);
-    for (kind, name, help, value) in [
-        (
-            Kind::Gauge,
-            "wormcast_switch_notification_subscribers",
-            "Subscribers to the socket of notifications.",
-            published.subscribers,
-        ),
-        (
-            Kind::Counter,
-            "wormcast_switch_notifications_total",
-            "Notifications published on the socket of this switch, whoever heard them.",
-            published.published,
-        ),
-        (
-            Kind::Counter,
-            "wormcast_switch_notifications_delivered_total",
-            "Notifications handed to subscribers, each once for each of them.",
-            published.delivered,
-        ),
-        (
-            Kind::Counter,
-            "wormcast_switch_notifications_lost_total",
-            "Notifications that found the queue of a subscriber full.",
-            published.dropped,
-        ),
-        (
-            Kind::Counter,
-            "wormcast_switch_notification_connections_refused_total",
-            "Connections that were one too many, or none of a subscriber.",
-            published.refused,
-        ),
-        (
-            Kind::Counter,
-            "wormcast_switch_learned_samples_total",
-            "Samples in notifications of what was learned.",
-            learned.sent,
-        ),
-        (
-            Kind::Counter,
-            "wormcast_switch_learned_samples_known_total",
-            "Samples left out since the same one waited to be sent or acknowledged.",
-            learned.duplicates,
-        ),
-        (
-            Kind::Counter,
-            "wormcast_switch_learned_samples_forgotten_total",
-            "Samples whose acknowledgement was no longer waited for, for want of room.",
-            learned.forgotten,
-        ),
-    ] {
-        let mut family = Family::new(kind, name, help);
-        family.add(&[("device", device)], value as f64);
-        families.push(family);
-    }
 }
 
 /// Names in [`Snapshot::pipeline`] that are packets; others are drops or events.

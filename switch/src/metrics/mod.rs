@@ -7,6 +7,7 @@ mod exposition;
 mod families;
 mod lossless;
 mod process;
+mod publishing;
 mod requests;
 mod server;
 mod trace;

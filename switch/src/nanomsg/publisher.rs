@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::{Address, HEADER_BYTES, MESSAGE_BYTES_MAX, SocketType, message_head};
@@ -60,6 +61,8 @@ pub struct Publisher {
 #[derive(Debug, Default)]
 struct Shared {
     subscribers: Mutex<BTreeMap<u64, Subscriber>>,
+    /// Told when there is one more.
+    joined: Notify,
     /// Connections that are open.
     open: AtomicUsize,
     published: AtomicU64,
@@ -144,6 +147,19 @@ impl Publisher {
     /// Whether somebody listens.
     pub fn is_heard(&self) -> bool {
         !self.shared.subscribers().is_empty()
+    }
+
+    /// Waits until somebody listens.
+    pub async fn wait_until_heard(&self) {
+        loop {
+            let mut joined = pin!(self.shared.joined.notified());
+            // From here on, so that nobody joins unseen after the look.
+            joined.as_mut().enable();
+            if self.is_heard() {
+                return;
+            }
+            joined.await;
+        }
     }
 
     /// What became of messages and connections so far.
@@ -243,6 +259,7 @@ impl Open {
             waiting: Arc::clone(&waiting),
         };
         self.shared.subscribers().insert(self.number, subscriber);
+        self.shared.joined.notify_waiters();
         // A subscriber has nothing to say: what it sends ends the connection as its end does.
         let mut said = [0];
         tokio::select! {

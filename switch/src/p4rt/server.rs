@@ -24,6 +24,7 @@ use super::roles::Access;
 use super::streams::{Outgoing, Streams};
 use super::translation::TranslationTables;
 use crate::dataplane::{DataplaneHandle, Snapshot, ToController};
+use crate::event_log::EventLog;
 use crate::log::{Level, Log};
 use crate::metrics::RequestCounts;
 use crate::notifications::Notifier;
@@ -60,6 +61,7 @@ pub(super) struct Shared {
     pub(super) needs_config: AtomicBool,
     /// Who hears of digests besides controllers, once there is one.
     pub(super) notifier: OnceLock<Arc<Notifier>>,
+    event_log: OnceLock<Arc<EventLog>>,
 }
 
 impl Shared {
@@ -104,6 +106,7 @@ impl Server {
             ages: Notify::new(),
             needs_config: AtomicBool::new(false),
             notifier: OnceLock::new(),
+            event_log: OnceLock::new(),
         });
         tokio::spawn(deliver(Arc::clone(&shared), from_dataplane));
         tokio::spawn(watch_ages(Arc::clone(&shared)));
@@ -136,6 +139,17 @@ impl Server {
         self.shared.notifier.get().cloned()
     }
 
+    /// The switch has an event log, whose counts belong to its snapshots. To be called once.
+    pub fn publish_events(&self, event_log: Arc<EventLog>) {
+        // A second one changes nothing.
+        let _ = self.shared.event_log.set(event_log);
+    }
+
+    /// Its event log.
+    pub fn event_log(&self) -> Option<Arc<EventLog>> {
+        self.shared.event_log.get().cloned()
+    }
+
     /// The device that controllers must name.
     pub fn device_id(&self) -> u64 {
         self.shared.device_id
@@ -159,6 +173,7 @@ impl Server {
         snapshot.packet_ins_stream_full = streams.queue_full;
         let notifier = self.shared.notifier.get();
         snapshot.notifications = notifier.map(|notifier| notifier.counts());
+        snapshot.event_log = self.event_log().map(|event_log| event_log.counts());
     }
 }
 

@@ -1,6 +1,7 @@
 //! The programmable stages: parser, controls, tables, conditions of checksums.
 
 use super::config::limits;
+use super::handles::EntryHandle;
 use super::machine::{Flow, Machine};
 use super::profile::Profile;
 use super::statistics::{DropCause, Event};
@@ -126,7 +127,14 @@ pub(super) fn run_control(
                 };
                 (next, flow)
             }
-            ControlNode::Call { action, next } => {
+            ControlNode::Call {
+                action,
+                table,
+                next,
+            } => {
+                if let (Some(recorder), Some(table)) = (&mut machine.recorder, *table) {
+                    recorder.push(TraceEvent::Called { table });
+                }
                 let flow = machine.run(program, packet, program.action_code[*action as usize]);
                 (*next, flow)
             }
@@ -236,7 +244,8 @@ pub(super) fn look_up<'t>(
     if let Some(recorder) = &mut machine.recorder {
         let entry = hit.and_then(|number| {
             let entry = state.entries[number as usize].as_ref()?;
-            Some((number, entry.entry.clone()))
+            let generation = state.generations[number as usize];
+            Some((EntryHandle { number, generation }, entry.entry.clone()))
         });
         recorder.push(TraceEvent::Table(Box::new(TableLookup {
             table: table as u32,

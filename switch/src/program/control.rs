@@ -29,7 +29,12 @@ pub(crate) enum ControlNode {
         if_false: Next,
     },
     /// Runs an action that has no parameters.
-    Call { action: u32, next: Next },
+    Call {
+        action: u32,
+        /// The table that can do nothing else, if it is one.
+        table: Option<u32>,
+        next: Next,
+    },
 }
 
 /// How an action profile chooses a member of a group.
@@ -133,9 +138,14 @@ impl Controls {
                     name: info.name,
                 }));
             }
+            let number = self.tables.len() as u32;
             nodes.push(match direct_call(&info, &table_state) {
-                Some((action, next)) => ControlNode::Call { action, next },
-                None => ControlNode::Table(self.tables.len() as u32),
+                Some((action, next)) => ControlNode::Call {
+                    action,
+                    table: Some(number),
+                    next,
+                },
+                None => ControlNode::Table(number),
             });
             self.tables.push(table_state);
             self.table_infos.push(info);
@@ -167,6 +177,7 @@ impl Controls {
             }
             nodes.push(ControlNode::Call {
                 action,
+                table: None,
                 next: next_node(call, "next_node", &names)?,
             });
         }

@@ -8,22 +8,31 @@ impl Program {
     /// Ids of the objects of a list in the JSON (`counter_arrays`, say), by name. `tables`
     /// and `action_profiles` are those of all pipelines.
     pub fn object_ids(&self, list: &str) -> BTreeMap<String, i64> {
-        // The text was read as JSON before; what else is in it is passed over.
-        let root: serde_json::Value = serde_json::from_str(&self.text).unwrap_or_default();
+        let root = self.json();
         let pipelines = root["pipelines"].as_array().into_iter().flatten();
-        let lists = pipelines
-            .chain([&root])
-            .filter_map(|place| place[list].as_array());
-        let objects = lists.flatten();
-        let mut ids = BTreeMap::new();
-        for object in objects {
-            if let (Some(name), Some(id)) = (object["name"].as_str(), object["id"].as_i64()) {
-                // p4c makes a learning list for each call of `digest`, and those of one
-                // struct have one name; BMv2 finds the first.
-                ids.entry(name.to_owned()).or_insert(id);
-            }
-        }
-        ids
+        let places = pipelines.chain([&root]);
+        ids_by_name(places.flat_map(|place| named_objects(place, list)))
+    }
+
+    /// Ids of the objects of a list of one pipeline in the JSON (`conditionals` of
+    /// `ingress`, say), by name.
+    pub(crate) fn object_ids_of(&self, pipeline: &str, list: &str) -> BTreeMap<String, i64> {
+        let root = self.json();
+        let pipelines = root["pipelines"].as_array().into_iter().flatten();
+        let named = pipelines.filter(|place| place["name"].as_str() == Some(pipeline));
+        ids_by_name(named.flat_map(|place| named_objects(place, list)))
+    }
+
+    /// Ids of the objects of a list of the JSON that is not one of the pipelines, in their
+    /// order; those of actions can have one name.
+    pub(crate) fn object_ids_in_order(&self, list: &str) -> Vec<i64> {
+        let root = self.json();
+        named_objects(&root, list).map(|(_, id)| id).collect()
+    }
+
+    fn json(&self) -> serde_json::Value {
+        // The text was read as JSON before; what else is in it is passed over.
+        serde_json::from_str(&self.text).unwrap_or_default()
     }
 
     /// Ids of the lists of digests (learning lists) in the JSON.
@@ -39,6 +48,24 @@ impl Program {
         let (id, _) = lists.find(|(_, (of, _))| *of == digest)?;
         u16::try_from(*id).ok()
     }
+}
+
+fn named_objects<'v>(
+    place: &'v serde_json::Value,
+    list: &str,
+) -> impl Iterator<Item = (&'v str, i64)> {
+    let objects = place[list].as_array().into_iter().flatten();
+    objects.filter_map(|object| Some((object["name"].as_str()?, object["id"].as_i64()?)))
+}
+
+fn ids_by_name<'v>(objects: impl Iterator<Item = (&'v str, i64)>) -> BTreeMap<String, i64> {
+    let mut ids = BTreeMap::new();
+    for (name, id) in objects {
+        // p4c makes a learning list for each call of `digest`, and those of one struct have
+        // one name; BMv2 finds the first.
+        ids.entry(name.to_owned()).or_insert(id);
+    }
+    ids
 }
 
 #[cfg(test)]

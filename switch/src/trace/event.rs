@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::pipeline::{Bits, DropCause, Event, Replica, TableEntry};
+use crate::pipeline::{Bits, DropCause, EntryHandle, Event, Replica, TableEntry};
 use crate::program::{DigestId, Program};
 
 /// Which half of the pipeline a record is about.
@@ -62,8 +62,8 @@ pub(crate) struct TableLookup {
     pub(crate) table: u32,
     /// Words of the key.
     pub(crate) key: Box<[u64]>,
-    /// The entry that matched and its number.
-    pub(crate) entry: Option<(u32, TableEntry)>,
+    /// The entry that matched and its handle.
+    pub(crate) entry: Option<(EntryHandle, TableEntry)>,
 }
 
 /// One step.
@@ -96,6 +96,10 @@ pub(crate) enum TraceEvent {
     Entered(Stage),
     Left(Stage),
     Table(Box<TableLookup>),
+    /// A table that p4c has put around a call of an action.
+    Called {
+        table: u32,
+    },
     Member {
         member: u32,
         group: Option<u32>,

@@ -93,6 +93,10 @@ impl TraceRecord {
             }
             TraceEvent::Entered(stage) => named("control_start", json!({"control": stage.name()})),
             TraceEvent::Left(stage) => named("control_end", json!({"control": stage.name()})),
+            TraceEvent::Called { table } => named(
+                "call",
+                json!({"table": self.program.tables()[*table as usize].name}),
+            ),
             TraceEvent::Table(lookup) => named("table", self.lookup_json(lookup)),
             TraceEvent::Member { member, group } => {
                 named("member", json!({"member": member, "group": group}))
@@ -224,7 +228,7 @@ impl TraceRecord {
     fn lookup_json(&self, lookup: &TableLookup) -> Value {
         let name = &self.program.tables()[lookup.table as usize].name;
         let key = object(self.table_key(lookup.table, &lookup.key));
-        let entry = lookup.entry.as_ref().map(|(number, entry)| {
+        let entry = lookup.entry.as_ref().map(|(handle, entry)| {
             let matches: Vec<String> = entry.key.iter().map(match_text).collect();
             let action = match &entry.action {
                 EntryAction::Call(call) => json!({
@@ -245,7 +249,7 @@ impl TraceRecord {
                 }
             };
             json!({
-                "handle": number,
+                "handle": handle.to_u32(),
                 "matches": matches,
                 "priority": entry.priority,
                 "leads_to": action,

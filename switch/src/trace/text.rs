@@ -266,11 +266,14 @@ impl TraceRecord {
         for (field, value) in key {
             say(format!("* {field}: {value}"));
         }
-        let Some((number, entry)) = &lookup.entry else {
+        let Some((handle, entry)) = &lookup.entry else {
             say(format!("Table '{name}': miss"));
             return;
         };
-        say(format!("Table '{name}': hit with handle {number}"));
+        say(format!(
+            "Table '{name}': hit with handle {}",
+            handle.to_u32()
+        ));
         let matches: Vec<String> = entry.key.iter().map(match_text).collect();
         let mut text = format!("Entry is {}", matches.join(", "));
         if entry.priority != 0 {

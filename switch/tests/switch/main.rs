@@ -8,6 +8,7 @@ mod drop_in;
 mod entities;
 mod entities_program;
 mod errors;
+mod event_log;
 mod exposition;
 mod fabric;
 mod fuzz;

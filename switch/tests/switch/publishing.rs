@@ -24,7 +24,7 @@ pub struct Publishing {
     pub client: Client,
     pub heard: nanomsg::Client,
     /// Its files; they go after it has ended.
-    _folder: tempfile::TempDir,
+    pub folder: tempfile::TempDir,
     input: Option<PcapWriter<File>>,
     child: Child,
 }
@@ -90,9 +90,16 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 impl Publishing {
     /// Starts a switch with a program, whose frames come from a capture that is being
-    /// written, to port 3.
+    /// written, to port 3. Port 1 is there to send by.
     pub fn start(command: Option<&Path>, json: &str) -> Self {
+        Self::start_with(command, json, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_with(command: Option<&Path>, json: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let nothing = File::create(folder.path().join("other_in.pcap"));
+        PcapWriter::new(nothing.unwrap()).unwrap().flush().unwrap();
         let fifo = folder.path().join("port_in.pcap");
         let path = CString::new(fifo.as_os_str().as_bytes()).unwrap();
         // SAFETY: mkfifo reads the path, which ends with a zero byte and outlives the call.
@@ -101,7 +108,8 @@ impl Publishing {
         let input = OpenOptions::new().read(true).write(true).open(&fifo);
         let mut input = PcapWriter::new(input.unwrap()).unwrap();
         input.flush().unwrap();
-        let arguments = ["-i", "3@port", "--use-files", "0"];
+        let ports = ["-i", "3@port", "-i", "1@other", "--use-files", "0"];
+        let arguments = [&ports, more].concat();
         let mut switch = Self::start_in(folder, command, json, &arguments);
         switch.input = Some(input);
         switch
@@ -138,7 +146,7 @@ impl Publishing {
         let mut switch = Self {
             client,
             heard,
-            _folder: folder,
+            folder,
             input: None,
             child,
         };
