@@ -1,6 +1,7 @@
-//! Generates the P4Runtime messages and services from their `.proto` files.
+//! Generates the messages and services of P4Runtime, and of BMv2's interface for frames,
+//! from their `.proto` files.
 //!
-//! The files are those of the Python package finsy, which the controller needs
+//! Those of P4Runtime are of the Python package finsy, which the controller needs
 //! anyway; `make build` installs it before it calls cargo. `WORMCAST_PROTO_DIR`
 //! names another directory that holds `p4/v1/p4runtime.proto` and what it imports.
 
@@ -10,6 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const SERVICE: &str = "p4/v1/p4runtime.proto";
+
+/// In `proto/` beside this file.
+const DATAPLANE: &str = "p4/bm/dataplane_interface.proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-env-changed=WORMCAST_PROTO_DIR");
@@ -24,7 +28,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         println!("cargo:rerun-if-changed={}", directory.join(file).display());
     }
-    let descriptors = protox::compile([SERVICE, "google/rpc/code.proto"], [&directory])?;
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?;
+    let own = Path::new(&manifest).join("proto");
+    println!("cargo:rerun-if-changed={}", own.join(DATAPLANE).display());
+    let files = [SERVICE, "google/rpc/code.proto", DATAPLANE];
+    let descriptors = protox::compile(files, [&directory, &own])?;
     tonic_prost_build::configure()
         .compile_well_known_types(true)
         .btree_map(".")

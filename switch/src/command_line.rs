@@ -9,7 +9,7 @@ use clap::error::ContextKind;
 use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
-use crate::compatibility::{DropIn, Notifications, Personality, Unsupported, WithoutEffect};
+use crate::compatibility::{DropIn, Notifications, Personality, WithoutEffect};
 pub use settings::{LogTo, P4Runtime, Settings, TraceSettings};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
 use wormcast_switch::log::Level;
@@ -190,9 +190,6 @@ struct Arguments {
 
     #[command(flatten)]
     without_effect: WithoutEffect,
-
-    #[command(flatten)]
-    unsupported: Unsupported,
 }
 
 /// What to do.
@@ -261,9 +258,6 @@ impl Arguments {
         let fail = |message: String| {
             Err(Self::command().error(clap::error::ErrorKind::ValueValidation, message))
         };
-        if let Some(refusal) = self.unsupported.refusal() {
-            return fail(refusal);
-        }
         if self.json.is_none() && !self.no_p4 && self.fabric.is_none() {
             return fail("no program: give the JSON of one, or --no-p4".to_owned());
         }
@@ -295,6 +289,7 @@ impl Arguments {
                 ));
             }
         }
+        let messages = self.drop_in.message_option();
         let mut impairments = ImpairmentTable::default();
         for argument in &self.impair {
             if let Err(error) = impairments.add(argument) {
@@ -303,7 +298,7 @@ impl Arguments {
         }
         if let Some(number) = impairments
             .named_ports()
-            .find(|number| !numbers.contains(number))
+            .find(|number| messages.is_none() && !numbers.contains(number))
         {
             return fail(match self.fabric {
                 None => format!("--impair names port {number}, which has no interface"),
@@ -325,13 +320,27 @@ impl Arguments {
             Ok(queueing) => queueing,
             Err(error) => return fail(error.to_string()),
         };
-        let names_other = |number: &u16| self.fabric.is_none() && !numbers.contains(number);
+        let named_freely = self.fabric.is_some() || messages.is_some();
+        let names_other = |number: &u16| !named_freely && !numbers.contains(number);
         if let Some(number) = queueing.named_ports().find(names_other) {
             return fail(format!(
                 "--link-rate or --link-delay names port {number}, which has no interface"
             ));
         }
+        let mut notes = self.without_effect.notes();
         let mut ports = self.interface;
+        if let Some(option) = messages {
+            if queueing.lossless.is_some() {
+                return fail(format!(
+                    "--lossless needs interfaces, whose ports are there from the start; with \
+                     {option} they come one by one"
+                ));
+            }
+            if !ports.is_empty() {
+                notes.push(format!("the interfaces are ignored because of {option}"));
+                ports.clear();
+            }
+        }
         if self.drop_in.use_files.is_some() {
             if self.pcap.is_some() {
                 return fail(
@@ -344,7 +353,6 @@ impl Arguments {
                 port.attachment = Attachment::Files(port.attachment.name().to_owned());
             }
         }
-        let mut notes = self.without_effect.notes();
         if self.workers > 1 && self.fabric.is_none() && queueing.lossless.is_some() {
             notes.push(
                 "--workers has no effect on a single lossless switch, which has one thread"

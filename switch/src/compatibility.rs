@@ -1,8 +1,9 @@
-//! Options of BMv2's `simple_switch_grpc` that this switch takes only to ignore or refuse.
+//! Options of BMv2's `simple_switch_grpc` that this switch has for its sake.
 
 use std::path::PathBuf;
 
 use wormcast_switch::nanomsg;
+use wormcast_switch::p4rt;
 use wormcast_switch::whole_number::whole_number;
 
 /// Options of simple_switch and simple_switch_grpc that work here as they do there.
@@ -32,6 +33,18 @@ pub struct DropIn {
     /// called as simple_switch, otherwise nowhere]
     #[arg(long, value_name = "ADDR")]
     pub notifications_addr: Option<nanomsg::Address>,
+    /// Take frames from a nanomsg pair and send them there, at ipc://PATH or
+    /// tcp://ADDRESS:PORT; interfaces are ignored
+    #[arg(
+        long,
+        value_name = "ADDR",
+        conflicts_with_all = ["dp_grpc_server_addr", "use_files", "fabric"]
+    )]
+    pub packet_in: Option<nanomsg::Address>,
+    /// Take frames over gRPC and send them there (BMv2's DataplaneInterface), at this address;
+    /// interfaces are ignored
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["use_files", "fabric"])]
+    pub dp_grpc_server_addr: Option<p4rt::Address>,
     /// Publish each step of each packet over nanomsg, at ipc://PATH or tcp://ADDRESS:PORT, as
     /// long as somebody subscribes: BMv2's event log
     #[arg(long, value_name = "ADDR")]
@@ -51,6 +64,17 @@ pub enum Personality {
     /// Neither: both, and the defaults of this switch.
     #[default]
     Own,
+}
+
+impl DropIn {
+    /// The option by which frames come in messages, if one does.
+    pub fn message_option(&self) -> Option<&'static str> {
+        match (&self.packet_in, &self.dp_grpc_server_addr) {
+            (Some(_), _) => Some("--packet-in"),
+            (None, Some(_)) => Some("--dp-grpc-server-addr"),
+            (None, None) => None,
+        }
+    }
 }
 
 impl Personality {
@@ -153,18 +177,6 @@ pub struct WithoutEffect {
     max_l2_entries: Option<u32>,
 }
 
-/// Options of simple_switch_grpc that this switch refuses.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Options of simple_switch_grpc that are refused")]
-pub struct Unsupported {
-    /// Not supported: frames come from interfaces or captures
-    #[arg(long, value_name = "ADDR")]
-    packet_in: Option<String>,
-    /// Not supported: frames come from interfaces or captures
-    #[arg(long, value_name = "ADDR")]
-    dp_grpc_server_addr: Option<String>,
-}
-
 impl WithoutEffect {
     /// A note for each that was given.
     pub fn notes(&self) -> Vec<String> {
@@ -182,22 +194,5 @@ impl WithoutEffect {
         given
             .map(|(name, _)| format!("--{name} has no effect here"))
             .collect()
-    }
-}
-
-impl Unsupported {
-    /// Why the first of them that was given is refused.
-    pub fn refusal(&self) -> Option<String> {
-        let elsewhere = "frames come from interfaces (-i) or captures (--use-files)";
-        let given = [
-            ("packet-in", self.packet_in.is_some(), elsewhere),
-            (
-                "dp-grpc-server-addr",
-                self.dp_grpc_server_addr.is_some(),
-                elsewhere,
-            ),
-        ];
-        let (name, _, reason) = given.iter().find(|(_, given, _)| *given)?;
-        Some(format!("--{name} is not supported: {reason}"))
     }
 }

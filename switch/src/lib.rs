@@ -6,6 +6,7 @@ pub mod fabric;
 mod jit;
 pub mod log;
 pub mod lossless;
+pub mod message_ports;
 pub mod metrics;
 pub mod nanomsg;
 pub mod notifications;

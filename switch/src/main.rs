@@ -4,6 +4,7 @@ mod command_line;
 mod compatibility;
 mod console;
 mod event_log_service;
+mod message_service;
 mod notification_service;
 mod replay_service;
 mod switches;
@@ -104,7 +105,7 @@ async fn serve(
 ) -> Result<(Dataplane, Result<(), Box<dyn Error>>), Box<dyn Error>> {
     // Before anybody is told that the switch is there, who might end it at once.
     let signals = Signals::new()?;
-    let switches = started.control(pipeline_config, traces).await?;
+    let mut switches = started.control(pipeline_config, traces).await?;
     if settings.needs_config {
         switches
             .each()
@@ -115,6 +116,7 @@ async fn serve(
     event_log_service::start(settings, &switches).await?;
     thrift_service::start(settings, pipeline_config, &switches)?;
     replay_service::start(settings, &switches)?;
+    message_service::start(settings, &mut switches).await?;
     let metrics = serve_metrics(settings, &switches).await?;
     let ended = tokio::select! {
         () = watch_deadlocks(&switches) => Err("the deadlock watch has ended".into()),

@@ -13,8 +13,8 @@ use crate::command_line::Settings;
 use crate::console::{complain, say};
 use crate::traces::Traces;
 use wormcast_switch::dataplane::{
-    Attachment, Dataplane, DataplaneHandle, DataplaneSettings, Snapshot, SwitchSettings,
-    ToController,
+    Attachment, Dataplane, DataplaneHandle, DataplaneSettings, MessagePorts, SentFrame, Snapshot,
+    SwitchSettings, ToController,
 };
 use wormcast_switch::fabric::Fabric;
 use wormcast_switch::log::{Level, Log};
@@ -50,6 +50,8 @@ pub struct Plan {
     translations: TranslationTables,
     /// Text of the state to start with, and its file.
     state: Option<(PathBuf, String)>,
+    /// What leaves by ports without interfaces, if frames come in messages.
+    sent_frames: Option<mpsc::Receiver<SentFrame>>,
     is_fabric: bool,
 }
 
@@ -69,6 +71,18 @@ impl Plan {
             port_rate: settings.port_rate,
             impairments: settings.impairments.clone(),
             capture_directory: settings.capture_directory.clone(),
+            message_ports: None,
+        };
+        let (message_ports, sent_frames) = match settings.drop_in.message_option() {
+            Some(_) => {
+                let (ports, frames) = MessagePorts::new();
+                (Some(ports), Some(frames))
+            }
+            None => (None, None),
+        };
+        let common = SwitchSettings {
+            message_ports,
+            ..common
         };
         let translations = settings.translation.tables()?;
         let mut loaded = Loaded::default();
@@ -82,6 +96,7 @@ impl Plan {
                     ..DataplaneSettings::single(common, settings.seed)
                 },
                 translations,
+                sent_frames,
                 is_fabric: false,
             });
         };
@@ -110,6 +125,7 @@ impl Plan {
             programs,
             translations,
             state: None,
+            sent_frames,
             is_fabric: true,
         })
     }
@@ -224,6 +240,7 @@ impl Started {
             dataplane: self.dataplane,
             devices: Devices::new(servers),
             is_fabric: self.plan.is_fabric,
+            sent_frames: self.plan.sent_frames,
             log: self.log,
         })
     }
@@ -237,6 +254,8 @@ pub struct Switches {
     pub devices: Devices,
     /// They are those of `--fabric`.
     pub is_fabric: bool,
+    /// What leaves by ports without interfaces, if frames come in messages.
+    pub sent_frames: Option<mpsc::Receiver<SentFrame>>,
     /// How often rings of switches that wait for one another are looked for, if there can
     /// be any.
     pub deadlock_interval: Option<Duration>,

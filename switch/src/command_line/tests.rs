@@ -52,6 +52,22 @@ fn defaults() {
     assert!(settings.notes.is_empty());
 }
 
+#[test]
+fn interfaces_are_ignored_where_frames_come_in_messages() {
+    for option in ["--packet-in", "--dp-grpc-server-addr"] {
+        let address = match option {
+            "--packet-in" => "ipc:///tmp/a",
+            _ => "127.0.0.1:0",
+        };
+        let settings = run(&format!(
+            "--no-p4 -i 1@a {option} {address} --impair 5:loss=1%"
+        ));
+        assert!(settings.ports.is_empty());
+        let note = format!("the interfaces are ignored because of {option}");
+        assert_eq!(settings.notes, [note]);
+    }
+}
+
 /// The command lines of p4c's test driver and of Mininet scripts for simple_switch.
 #[test]
 fn the_command_line_of_simple_switch() {
@@ -185,8 +201,20 @@ fn values_that_cannot_be() {
         ("--no-p4 --use-files many", "invalid value 'many'"),
         ("--no-p4 --use-files 3 --pcap", "--pcap has no use"),
         (
-            "--no-p4 --packet-in ipc:///tmp/a",
-            "--packet-in is not supported",
+            "--no-p4 --packet-in /tmp/a",
+            "`/tmp/a` is not an address of nanomsg",
+        ),
+        (
+            "--no-p4 --packet-in ipc:///tmp/a --use-files 0",
+            "cannot be used with",
+        ),
+        (
+            "--no-p4 --packet-in ipc:///tmp/a --dp-grpc-server-addr :::1",
+            "`:::1` is not an address",
+        ),
+        (
+            "--no-p4 --dp-grpc-server-addr 127.0.0.1:1 --lossless",
+            "--lossless needs interfaces",
         ),
         (
             "--no-p4 --enable-swap --disable-swap",

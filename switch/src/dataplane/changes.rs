@@ -1,9 +1,9 @@
 //! Changes to the ports of a running switch, and what they are.
 
 use super::engine::Engine;
-use super::input::Source;
+use super::input::{Input, Source};
 use super::open::Opening;
-use super::port::Link;
+use super::port::{Link, Port};
 use super::port_set::PortSet;
 use super::settings::{Attachment, PortSettings};
 use crate::pipeline::PortId;
@@ -105,9 +105,15 @@ impl Engine {
         let (port, input) = opening
             .join(number, interface.to_owned(), link, source)
             .map_err(|error| error.to_string())?;
+        self.place_port(port, input);
+        Ok(())
+    }
+
+    /// Puts a new port in.
+    pub(super) fn place_port(&mut self, port: Port, input: Input) {
         // The place of a port that was removed, else a new one behind the others: places
         // of links must not change.
-        let free = |input: &super::input::Input| matches!(input.source, Source::Nothing);
+        let free = |input: &Input| matches!(input.source, Source::Nothing);
         match self.inputs.iter().position(free) {
             Some(position) => {
                 self.inputs[position] = input;
@@ -119,7 +125,6 @@ impl Engine {
             }
         }
         self.ports_changed();
-        Ok(())
     }
 
     /// Detaches the interface of a port; packets that wait for it are dropped.
@@ -136,6 +141,12 @@ impl Engine {
         let Some(position) = position else {
             return Err(format!("port {} has no interface", number.0));
         };
+        self.take_port(position);
+        Ok(())
+    }
+
+    /// Takes a port out; packets that wait for it are dropped.
+    pub(super) fn take_port(&mut self, position: usize) {
         let input = &mut self.inputs[position];
         input.source = Source::Nothing;
         input.name.clear();
@@ -154,7 +165,6 @@ impl Engine {
             self.traffic.ports[position].no_link += 1;
         }
         self.ports_changed();
-        Ok(())
     }
 
     fn ports_changed(&mut self) {

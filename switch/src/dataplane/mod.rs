@@ -23,6 +23,7 @@ mod lane;
 mod load;
 mod lossless;
 mod mailbox;
+mod message_ports;
 mod open;
 mod plan;
 mod port;
@@ -42,6 +43,7 @@ pub use deadlock::DeadlockWatch;
 pub use detached::{DetachedSwitch, FarEnd};
 pub use engine::Engine;
 pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};
+pub use message_ports::{MESSAGE_PORT_MAX, MessagePorts, PortChange, SENT_FRAMES_MAX, SentFrame};
 pub use replay::{Replay, ReplayError};
 pub use settings::{
     Attachment, DataplaneSettings, LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX,

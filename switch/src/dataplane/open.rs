@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::clock::Clock;
 use super::input::{Input, Source};
+use super::message_ports::MessageLink;
 use super::plan::PlannedEnd;
 use super::port::{Capture, Link, Port};
 use super::settings::{Attachment, PortSettings, SwitchSettings};
@@ -66,7 +67,11 @@ impl<'a> Opening<'a> {
         if let Some(number) = self.switch.cpu_port {
             ports.push(Port::new(number, Link::Cpu, self.queue()));
         }
-        ports.push(Port::new(PortId(0), Link::Unattached, self.queue()));
+        let others = match &self.switch.message_ports {
+            Some(ports) => Link::Messages(MessageLink::new(ports.clone(), true)),
+            None => Link::Unattached,
+        };
+        ports.push(Port::new(PortId(0), others, self.queue()));
         Ok((ports, inputs))
     }
 

@@ -5,6 +5,7 @@ use std::io::BufWriter;
 use std::sync::Arc;
 
 use super::mailbox::Mailbox;
+use super::message_ports::MessageLink;
 use crate::lossless::{FrameHold, PrioritySet};
 use crate::pipeline::{PortId, Queued};
 use crate::ports::transmit::{Departure, Flushed};
@@ -29,6 +30,8 @@ pub(super) enum Link {
     File(Capture),
     /// An interface that is not there at the moment.
     Missing,
+    /// Whoever takes frames as messages.
+    Messages(MessageLink),
     /// The controller.
     Cpu,
     /// Nowhere: no such port was given on the command line.
@@ -45,13 +48,24 @@ pub(super) struct LinkOutput {
 }
 
 impl Link {
+    /// Whether it stands for all ports that are not there.
+    pub(super) fn is_for_others(&self) -> bool {
+        match self {
+            Self::Unattached => true,
+            Self::Messages(link) => link.is_for_others,
+            _ => false,
+        }
+    }
+
     /// Whether it takes a frame now.
     #[inline]
     fn has_room(&mut self) -> bool {
         match self {
             Self::Interface(transmit) => !transmit.is_full(),
             Self::Memory(link) => link.sender.has_room(),
-            Self::File(_) | Self::Missing | Self::Cpu | Self::Unattached => true,
+            Self::File(_) | Self::Messages(_) | Self::Missing | Self::Cpu | Self::Unattached => {
+                true
+            }
         }
     }
 }
@@ -157,7 +171,9 @@ impl Port {
                 link.unannounced |= pushed;
                 pushed
             }
-            Link::File(_) | Link::Missing | Link::Cpu | Link::Unattached => true,
+            Link::File(_) | Link::Messages(_) | Link::Missing | Link::Cpu | Link::Unattached => {
+                true
+            }
         };
         if pushed {
             if let Some(capture) = &mut self.capture {
@@ -171,7 +187,10 @@ impl Port {
 
     /// Whether there is, or was, somebody at the other end who could be stopped.
     pub(super) fn has_neighbour(&self) -> bool {
-        !matches!(self.link, Link::Cpu | Link::File(_) | Link::Unattached)
+        !matches!(
+            self.link,
+            Link::Cpu | Link::File(_) | Link::Messages(_) | Link::Unattached
+        )
     }
 
     /// Whether a pause frame finds room.
@@ -185,15 +204,16 @@ impl Port {
         self.queue.filled().0 & allowed.0 != 0
     }
 
-    /// Takes a frame that has passed egress.
+    /// Takes a frame that has passed egress. `number`: the port that the program said, which
+    /// is not this one's where it stands for others.
     #[inline]
-    pub(super) fn send(&mut self, frame: &[u8], now_us: u64, unix_us: u64) {
+    pub(super) fn send(&mut self, number: PortId, frame: &[u8], now_us: u64, unix_us: u64) {
         if let Some(bucket) = &mut self.bucket {
             bucket.charge(frame.len());
         }
         match &mut self.impairment {
             Some(impairment) => impairment.offer(frame, now_us),
-            None => self.put_on_wire(frame, unix_us),
+            None => self.put_on_wire(number, frame, unix_us),
         }
     }
 
@@ -312,11 +332,11 @@ impl Port {
             let Some(frame) = impairment.poll(now_us) else {
                 return;
             };
-            self.put_on_wire(&frame, unix_us);
+            self.put_on_wire(self.number, &frame, unix_us);
         }
     }
 
-    fn put_on_wire(&mut self, frame: &[u8], unix_us: u64) {
+    fn put_on_wire(&mut self, number: PortId, frame: &[u8], unix_us: u64) {
         let pushed = match &mut self.link {
             Link::Interface(transmit) => transmit.push(frame),
             Link::Memory(link) => {
@@ -328,13 +348,14 @@ impl Port {
                 .write(unix_us, frame)
                 .and_then(|()| file.flush())
                 .is_ok(),
+            Link::Messages(link) => link.send(number, frame),
             Link::Missing | Link::Cpu | Link::Unattached => {
                 self.no_link += 1;
                 return;
             }
         };
-        let is_file = matches!(self.link, Link::File(_));
-        debug_assert!(pushed || is_file, "room was checked before");
+        let may_fail = matches!(self.link, Link::File(_) | Link::Messages(_));
+        debug_assert!(pushed || may_fail, "room was checked before");
         if !pushed {
             self.no_link += 1;
         } else if let Some(capture) = &mut self.capture {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::message_ports::MessagePorts;
 use crate::lossless::QueueSettings;
 use crate::pipeline::PortId;
 use crate::ports::{BitRate, ImpairmentTable, ReceiveMode};
@@ -127,6 +128,8 @@ pub struct SwitchSettings {
     pub impairments: ImpairmentTable,
     /// Directory for captures, if they are wanted.
     pub capture_directory: Option<PathBuf>,
+    /// Where frames go that leave by ports which were not given; nowhere without.
+    pub message_ports: Option<MessagePorts>,
 }
 
 impl SwitchSettings {
@@ -145,6 +148,7 @@ impl SwitchSettings {
             port_rate: None,
             impairments: ImpairmentTable::default(),
             capture_directory: None,
+            message_ports: None,
         }
     }
 

@@ -210,7 +210,7 @@ impl Engine {
     fn port_snapshot(&mut self, position: usize) -> PortSnapshot {
         let port = &self.traffic.ports[position];
         let mut snapshot = PortSnapshot {
-            port: (!matches!(port.link, Link::Unattached)).then_some(port.number.0),
+            port: (!port.link.is_for_others()).then_some(port.number.0),
             no_link: port.no_link,
             queued: port.queue.len(),
             queue_tail_drops: port.queue.tail_drops(),
@@ -228,6 +228,10 @@ impl Engine {
                 snapshot.send_retried = counts.full;
             }
             Link::File(file) => snapshot.sent_frames = file.records(),
+            Link::Messages(link) => {
+                snapshot.sent_frames = link.sent_frames;
+                snapshot.sent_bytes = link.sent_bytes;
+            }
             Link::Cpu => snapshot.interface = "cpu".to_owned(),
             Link::Unattached => {}
         }

@@ -244,7 +244,7 @@ impl EmitSink for TrafficManager {
         if matches!(port.link, Link::Cpu) {
             self.tell_controller(ToController::PacketIn(frame.to_vec()));
         } else {
-            port.send(frame, now_us, unix_us);
+            port.send(number, frame, now_us, unix_us);
         }
     }
 }

@@ -10,10 +10,13 @@
 
 mod address;
 mod client;
+mod listener;
+mod pair;
 mod publisher;
 
 pub use address::Address;
 pub use client::Client;
+pub use pair::{Connection, Pair};
 pub use publisher::{
     PublishedCounts, Publisher, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX, SUBSCRIBERS_MAX,
 };

@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use super::{Address, HEADER_BYTES, MESSAGE_BYTES_MAX, SocketType, message_head};
+use super::listener::{Listener, Stream, greet};
+use super::{Address, MESSAGE_BYTES_MAX, SocketType, message_head};
 use crate::socket_file::SocketFile;
 
 /// Connections at a time, whether they have introduced themselves or not; more are closed.
@@ -26,12 +24,6 @@ pub const QUEUE_MESSAGES_MAX: usize = 1_024;
 
 /// Bytes that may wait for one subscriber, so that long messages do not pile up either.
 pub const QUEUE_BYTES_MAX: usize = 8 << 20;
-
-/// How long a connection may take for its header.
-const HEADER_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long the socket waits when the system has no connection for it.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// What became of messages and connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -86,20 +78,8 @@ impl Publisher {
     /// Those of the system; `AddrInUse` if another process listens there.
     pub async fn bind(address: &Address) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let (address, accepting, file) = match address {
-            Address::Ipc(path) => {
-                let (listener, file) = SocketFile::bind(path)?;
-                let listener = UnixListener::from_std(listener)?;
-                let task = tokio::spawn(accept_ipc(listener, Arc::clone(&shared)));
-                (address.clone(), task, Some(file))
-            }
-            Address::Tcp(address) => {
-                let listener = TcpListener::bind(address).await?;
-                let bound: SocketAddr = listener.local_addr()?;
-                let task = tokio::spawn(accept_tcp(listener, Arc::clone(&shared)));
-                (Address::Tcp(bound), task, None)
-            }
-        };
+        let (listener, address, file) = Listener::bind(address).await?;
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self {
             shared,
             address,
@@ -196,7 +176,7 @@ impl Shared {
     }
 
     /// Serves a connection on a task of its own, if there are not too many.
-    fn begin(self: &Arc<Self>, number: u64, stream: impl AsyncRead + AsyncWrite + Send + 'static) {
+    fn begin(self: &Arc<Self>, number: u64, stream: Box<dyn Stream>) {
         if self.open.load(Ordering::Acquire) >= SUBSCRIBERS_MAX {
             return self.refuse();
         }
@@ -209,25 +189,9 @@ impl Shared {
     }
 }
 
-async fn accept_ipc(listener: UnixListener, shared: Arc<Shared>) {
+async fn accept(listener: Listener, shared: Arc<Shared>) {
     for number in 0.. {
-        match listener.accept().await {
-            Ok((stream, _)) => shared.begin(number, stream),
-            Err(_) => tokio::time::sleep(PAUSE).await,
-        }
-    }
-}
-
-async fn accept_tcp(listener: TcpListener, shared: Arc<Shared>) {
-    for number in 0.. {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                // Without this, messages only come a little later.
-                let _ = stream.set_nodelay(true);
-                shared.begin(number, stream);
-            }
-            Err(_) => tokio::time::sleep(PAUSE).await,
-        }
+        shared.begin(number, listener.accept().await);
     }
 }
 
@@ -245,11 +209,10 @@ impl Drop for Open {
 }
 
 impl Open {
-    async fn serve(&self, stream: impl AsyncRead + AsyncWrite) {
+    async fn serve(&self, stream: Box<dyn Stream>) {
         let (mut from, mut to) = tokio::io::split(stream);
-        let greeted = greet(&mut from, &mut to);
-        let greeted = tokio::time::timeout(HEADER_PATIENCE, greeted).await;
-        if !matches!(greeted, Ok(Ok(()))) {
+        let greeted = greet(SocketType::Publisher, &mut from, &mut to);
+        if greeted.await.is_err() {
             return self.shared.refuse();
         }
         let (queue, messages) = mpsc::channel(QUEUE_MESSAGES_MAX);
@@ -267,18 +230,6 @@ impl Open {
             _ = send(&mut to, messages, &waiting) => {}
         }
     }
-}
-
-/// Exchanges headers.
-async fn greet<S: AsyncRead + AsyncWrite>(
-    from: &mut ReadHalf<S>,
-    to: &mut WriteHalf<S>,
-) -> io::Result<()> {
-    to.write_all(&SocketType::Publisher.header()).await?;
-    let mut theirs = [0; HEADER_BYTES];
-    from.read_exact(&mut theirs).await?;
-    let checked = SocketType::Publisher.check_peer(theirs);
-    checked.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
 }
 
 /// Sends what comes until the queue or the connection ends.

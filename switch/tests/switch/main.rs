@@ -15,6 +15,7 @@ mod fuzz;
 mod idle;
 mod links;
 mod matrix;
+mod message_ports;
 mod messages;
 mod metrics;
 mod network;

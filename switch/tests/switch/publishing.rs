@@ -71,7 +71,8 @@ pub fn ageing(name: &str) -> String {
     json.to_string()
 }
 
-fn free_port() -> u16 {
+/// A port of TCP that was free a moment ago.
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
