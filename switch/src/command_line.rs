@@ -1,5 +1,6 @@
 //! The command line: that of BMv2's `simple_switch_grpc`, and more.
 
+mod logging;
 mod settings;
 
 use std::collections::BTreeSet;
@@ -10,9 +11,9 @@ use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
 use crate::compatibility::{DropIn, Notifications, Personality, WithoutEffect};
+use logging::LogArguments;
 pub use settings::{LogTo, P4Runtime, Settings, TraceSettings};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
-use wormcast_switch::log::Level;
 use wormcast_switch::lossless::LosslessArguments;
 use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
@@ -152,17 +153,8 @@ struct Arguments {
     )]
     trace_format: Format,
 
-    /// Log to the standard output
-    #[arg(long)]
-    log_console: bool,
-
-    /// Log to a file
-    #[arg(long, value_name = "FILE", conflicts_with = "log_console")]
-    log_file: Option<PathBuf>,
-
-    /// Least level that is logged: trace, debug, info, warn, error or off
-    #[arg(short = 'L', long, value_name = "LEVEL", default_value_t = Level::Info)]
-    log_level: Level,
+    #[command(flatten)]
+    logging: LogArguments,
 
     /// Print a completion script and exit
     #[arg(long, value_name = "SHELL")]
@@ -328,6 +320,7 @@ impl Arguments {
             ));
         }
         let mut notes = self.without_effect.notes();
+        notes.extend(self.logging.notes());
         let mut ports = self.interface;
         if let Some(option) = messages {
             if queueing.lossless.is_some() {
@@ -404,12 +397,9 @@ impl Arguments {
                 file: self.trace_file,
                 format: self.trace_format,
             }),
-            log: match (self.log_console, self.log_file) {
-                (true, _) => LogTo::Console,
-                (false, Some(path)) => LogTo::File(path),
-                (false, None) => LogTo::Nowhere,
-            },
-            log_level: self.log_level,
+            log_level: self.logging.log_level,
+            packet_data_bytes: self.logging.dump_packet_data,
+            log: self.logging.output(personality.log_suffix()),
             swap: !self.drop_in.disable_swap && (self.drop_in.enable_swap || personality.swap()),
             needs_config: personality.needs_config(),
             notifications: Notifications::of(&self.drop_in, personality, device_id),

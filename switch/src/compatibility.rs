@@ -103,6 +103,14 @@ impl Personality {
         }
     }
 
+    /// What follows the name that `--log-file` gives in that of the file.
+    pub fn log_suffix(self) -> &'static str {
+        match self {
+            Self::Own => "",
+            _ => ".txt",
+        }
+    }
+
     /// Whether controllers of P4Runtime that ask for the config without one are told an
     /// error, as BMv2 does, rather than nothing.
     pub fn needs_config(self) -> bool {
@@ -148,15 +156,6 @@ pub struct WithoutEffect {
     /// Every line of the log is flushed
     #[arg(long)]
     log_flush: bool,
-    /// The log is not rotated
-    #[arg(long, value_name = "BYTES")]
-    log_file_max_size: Option<u64>,
-    /// The log is not rotated
-    #[arg(long, value_name = "N")]
-    log_file_max_files: Option<u64>,
-    /// Packets are not logged; see --pcap
-    #[arg(long, value_name = "BYTES")]
-    dump_packet_data: Option<u64>,
     /// There is no debugger
     #[arg(long)]
     debugger: bool,
@@ -181,9 +180,6 @@ impl WithoutEffect {
     /// A note for each that was given.
     pub fn notes(&self) -> Vec<String> {
         let given = [
-            ("log-file-max-size", self.log_file_max_size.is_some()),
-            ("log-file-max-files", self.log_file_max_files.is_some()),
-            ("dump-packet-data", self.dump_packet_data.is_some()),
             ("debugger", self.debugger || self.debugger_addr.is_some()),
             ("max-port-count", self.max_port_count.is_some()),
             ("max-mc-groups", self.max_mc_groups.is_some()),

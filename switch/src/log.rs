@@ -1,12 +1,16 @@
 //! The log: what happens to the switch; at level `trace` what happens to each packet too.
 
+mod file;
+mod rotation;
+
 use std::fmt;
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::path::Path;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use file::LogFile;
+pub use rotation::{LOG_FILE_BYTES, LogFiles, OLDER_LOG_FILES, OLDER_LOG_FILES_MAX};
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +65,12 @@ impl fmt::Display for Level {
 #[derive(Clone)]
 pub struct Log {
     level: Level,
-    output: Option<Arc<Mutex<dyn Write + Send>>>,
+    output: Option<Arc<Mutex<Output>>>,
+}
+
+enum Output {
+    Console(io::Stdout),
+    File(LogFile),
 }
 
 impl fmt::Debug for Log {
@@ -83,16 +92,19 @@ impl Log {
 
     /// Writes lines of at least this level to the standard output.
     pub fn to_console(level: Level) -> Self {
-        Self::to(level, io::stdout())
+        Self::to(level, Output::Console(io::stdout()))
     }
 
-    /// Writes to a file, at its end if it is there already.
-    pub fn to_file(level: Level, path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Self::to(level, file))
+    /// Writes to a file, at its end if it is there already, and makes it an older one when it
+    /// is full.
+    ///
+    /// # Errors
+    /// The file cannot be opened to write.
+    pub fn to_file(level: Level, files: LogFiles) -> io::Result<Self> {
+        Ok(Self::to(level, Output::File(LogFile::open(files)?)))
     }
 
-    fn to(level: Level, output: impl Write + Send + 'static) -> Self {
+    fn to(level: Level, output: Output) -> Self {
         Self {
             level,
             output: Some(Arc::new(Mutex::new(output))),
@@ -122,9 +134,14 @@ impl Log {
             since.subsec_millis(),
         );
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = output
-            .write_all(line.as_bytes())
-            .and_then(|()| output.flush());
+        let _ = match &mut *output {
+            Output::Console(stdout) => stdout
+                .write_all(line.as_bytes())
+                .and_then(|()| stdout.flush()),
+            Output::File(file) => file.write_line(line.as_bytes(), |text| {
+                let _ = writeln!(io::stderr().lock(), "wormcast-switch: {text}");
+            }),
+        };
     }
 }
 
@@ -146,7 +163,7 @@ mod tests {
     fn lines_below_the_level_are_not_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
-        let log = Log::to_file(Level::Info, &path).unwrap();
+        let log = Log::to_file(Level::Info, LogFiles::new(&path)).unwrap();
         log.write(Level::Debug, format_args!("quiet"));
         log.write(Level::Info, format_args!("port {} is up", 3));
         let text = std::fs::read_to_string(&path).unwrap();

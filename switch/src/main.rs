@@ -214,8 +214,8 @@ fn open_log(settings: &Settings) -> Result<Log, Box<dyn Error>> {
     match &settings.log {
         LogTo::Nowhere => Ok(Log::off()),
         LogTo::Console => Ok(Log::to_console(settings.log_level)),
-        LogTo::File(path) => Log::to_file(settings.log_level, path)
-            .map_err(|error| format!("--log-file {}: {error}", path.display()).into()),
+        LogTo::File(files) => Log::to_file(settings.log_level, files.clone())
+            .map_err(|error| format!("--log-file {}: {error}", files.name(0).display()).into()),
     }
 }
 

@@ -208,7 +208,8 @@ impl Started {
             let Some(handle) = self.dataplane.handle(device_id) else {
                 return Err(format!("the data plane has no device {device_id}").into());
             };
-            for (filter, sink) in traces.of_switch()? {
+            let cpu_port = handle.run(|engine| engine.cpu_port()).await?;
+            for (filter, sink) in traces.of_switch(cpu_port)? {
                 let added = handle.run(|engine| engine.tracing().add(filter, sink));
                 added.await??;
             }

@@ -6,7 +6,10 @@ use std::io;
 
 use crate::command_line::Settings;
 use wormcast_switch::log::{Level, Log};
-use wormcast_switch::trace::{Filter, TraceSink, write_messages_to_log, write_to, write_to_log};
+use wormcast_switch::pipeline::PortId;
+use wormcast_switch::trace::{
+    Filter, PacketData, TraceSink, write_messages_to_log, write_to, write_to_log,
+};
 
 /// Where `--trace` goes.
 enum Output {
@@ -44,8 +47,11 @@ impl<'s> Traces<'s> {
         })
     }
 
-    /// Those of one more switch.
-    pub fn of_switch(&self) -> io::Result<Vec<(Filter, Box<dyn TraceSink>)>> {
+    /// Those of one more switch, whose port to the controller this is.
+    pub fn of_switch(
+        &self,
+        cpu_port: Option<PortId>,
+    ) -> io::Result<Vec<(Filter, Box<dyn TraceSink>)>> {
         let mut traces = Vec::new();
         if let Some(trace) = &self.settings.trace {
             let sink = match &self.output {
@@ -54,8 +60,11 @@ impl<'s> Traces<'s> {
             };
             traces.push((trace.filter.clone(), sink));
         }
-        if self.log.enabled(Level::Trace) {
-            traces.push((Filter::default(), write_to_log(self.log.clone())?));
+        let bytes = self.settings.packet_data_bytes;
+        let has_data = bytes != 0 && self.log.enabled(Level::Info);
+        if self.log.enabled(Level::Trace) || has_data {
+            let sink = write_to_log(self.log.clone(), PacketData { bytes, cpu_port })?;
+            traces.push((Filter::default(), sink));
         } else if self.log.enabled(Level::Info) {
             let sink = write_messages_to_log(self.log.clone())?;
             traces.push((Filter::messages(), sink));

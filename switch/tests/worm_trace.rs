@@ -15,10 +15,12 @@ use hexadecimal::hex;
 use serde_json::Value;
 use wire::{Wire, forward};
 use worm_state::{number, packet, pipeline_in_state, read, text};
-use wormcast_switch::pipeline::Pipeline;
+use wormcast_switch::log::Level;
+use wormcast_switch::pipeline::{Pipeline, PortId};
 use wormcast_switch::program::Program;
 use wormcast_switch::trace::{
-    Filter, Format, TRACES_MAX, TraceReader, TracesFull, trace_channel, write_record,
+    Filter, Format, PacketData, TRACES_MAX, TraceReader, TraceRecord, TracesFull, Tracing,
+    trace_channel, write_record,
 };
 
 fn program() -> Arc<Program> {
@@ -106,6 +108,60 @@ fn a_packet_that_is_forwarded() {
 #[test]
 fn a_packet_that_is_dropped() {
     golden("UNICAST: empty route", "trace_drop");
+}
+
+/// The data of a packet of one switch among several: as many bytes as are asked for, as it
+/// comes before its steps and as it goes after them.
+#[test]
+fn what_a_log_has_of_a_packet() {
+    let vectors = vectors();
+    let vector = vector(&vectors, "UNICAST: strips the first byte");
+    let state = &vectors["states"][text(vector, "state")];
+    let mut pipeline = pipeline_in_state(&program(), state);
+    pipeline.set_tracing(Tracing::of_switch("s1"));
+    let mut reader = trace(&mut pipeline, "all", 64);
+    let (port, packet) = packet(vector);
+    let mut wire = Wire::default();
+    forward(&mut pipeline, &mut wire, port, &packet, 0, 0);
+    drop(pipeline);
+    let [(out, frame)] = &wire.sent[..] else {
+        panic!("{:?}", wire.sent);
+    };
+    let line = |what: &str, bytes: &[u8], port: u16, data: &[u8]| {
+        let (length, data) = (bytes.len(), hex(data));
+        let line = format!("{what} of length {length} on port {port} of s1: {data}");
+        (Level::Info, line)
+    };
+    let (ingress, _) = reader.blocking_read().expect("ingress");
+    let (egress, _) = reader.blocking_read().expect("egress");
+    let data = |bytes, cpu_port| PacketData { bytes, cpu_port };
+    let short = [line("Received packet", &packet, port, &packet[..4])];
+    assert_eq!(ingress.log_lines(false, data(4, None)), short);
+    let short = [line("Sending packet", frame, out.0, &frame[..4])];
+    assert_eq!(egress.log_lines(false, data(4, Some(PortId(port)))), short);
+    let short = [line("Sending packet-in", frame, out.0, &frame[..1])];
+    assert_eq!(egress.log_lines(false, data(1, Some(*out))), short);
+    for record in [&ingress, &egress] {
+        assert!(record.log_lines(false, data(0, Some(*out))).is_empty());
+    }
+    let steps = |record: &TraceRecord| {
+        let lines = record.lines().into_iter();
+        let lines: Vec<(Level, String)> = lines.map(|line| (Level::Trace, line)).collect();
+        assert!(!lines.is_empty());
+        lines
+    };
+    let whole = [
+        vec![line("Received packet", &packet, port, &packet)],
+        steps(&ingress),
+    ]
+    .concat();
+    assert_eq!(ingress.log_lines(true, data(usize::MAX, None)), whole);
+    let whole = [
+        steps(&egress),
+        vec![line("Sending packet", frame, out.0, frame)],
+    ]
+    .concat();
+    assert_eq!(egress.log_lines(true, data(usize::MAX, None)), whole);
 }
 
 /// Every vector leaves the same frames in the same order and the same counts, traced or not.

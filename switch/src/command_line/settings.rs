@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::compatibility::{DropIn, Notifications};
 use wormcast_switch::dataplane::PortSettings;
-use wormcast_switch::log::Level;
+use wormcast_switch::log::{Level, LogFiles};
 use wormcast_switch::lossless::QueueSettings;
 use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
@@ -68,6 +68,8 @@ pub struct Settings {
     pub log: LogTo,
     /// Least level that is logged.
     pub log_level: Level,
+    /// Bytes of each packet that comes and goes that are logged; 0: not even that it does.
+    pub packet_data_bytes: usize,
     /// Programs may be swapped over Thrift.
     pub swap: bool,
     /// Asking for the config without one is an error.
@@ -109,6 +111,6 @@ pub enum LogTo {
     Nowhere,
     /// To the standard output.
     Console,
-    /// To a file.
-    File(PathBuf),
+    /// To a file, with older ones beside it.
+    File(LogFiles),
 }

@@ -1,5 +1,7 @@
 //! What the command line takes and refuses.
 
+use wormcast_switch::log::LogFiles;
+
 use super::*;
 
 fn run(arguments: &str) -> Settings {
@@ -31,7 +33,7 @@ fn the_command_line_of_simple_switch_grpc() {
     assert_eq!(settings.cpu_port, Some(PortId(255)));
     assert_eq!(settings.address.to_string(), "0.0.0.0:50051");
     assert_eq!(settings.log, LogTo::Console);
-    assert_eq!(settings.log_level, Level::Debug);
+    assert_eq!(settings.log_level.to_string(), "debug");
     assert_eq!(settings.drop_in.thrift_port, Some(9090));
     assert_eq!(settings.capture_directory, Some(PathBuf::from(".")));
     let log = settings.drop_in.nanolog.map(|address| address.to_string());
@@ -101,14 +103,71 @@ fn the_command_line_of_simple_switch() {
     assert_eq!((settings.priority_queues, settings.swap), (3, false));
 }
 
+#[test]
+fn log_files_are_as_large_and_as_many_as_bmv2_has_them() {
+    let files = |arguments: &str| {
+        let arguments = arguments.split_whitespace().map(str::to_owned);
+        match parse(arguments) {
+            Ok(Task::Run(settings)) => match (settings.log, settings.notes) {
+                (LogTo::File(files), notes) if notes.is_empty() => files,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    };
+    let expected = |suffix, bytes_max, older_max| LogFiles {
+        path: "a.log".into(),
+        suffix,
+        bytes_max,
+        older_max,
+    };
+    let usual = files("wormcast-switch --no-p4 --log-file a.log");
+    assert_eq!(usual, expected("", 5_242_880, 3));
+    for name in ["simple_switch", "/usr/bin/simple_switch_grpc"] {
+        let arguments = "--no-p4 --log-file a.log --log-file-max-size 1 --log-file-max-files 0";
+        let found = files(&format!("{name} {arguments}"));
+        assert_eq!(found, expected(".txt", 1, 0), "BMv2 appends .txt");
+    }
+}
+
+#[test]
+fn options_of_the_log_that_do_nothing_are_said() {
+    assert_eq!(run("--no-p4 --log-console").packet_data_bytes, 0);
+    let settings = run("--no-p4 --log-console --dump-packet-data 64");
+    assert_eq!((settings.packet_data_bytes, settings.notes.len()), (64, 0));
+    assert!(run("--no-p4 --dump-packet-data 0").notes.is_empty());
+    for (arguments, expected) in [
+        (
+            "--log-console -L warn --dump-packet-data 1",
+            "--dump-packet-data has no effect: the log level warn excludes info",
+        ),
+        (
+            "--dump-packet-data 1",
+            "--dump-packet-data has no effect without --log-console or --log-file",
+        ),
+        (
+            "--log-console --log-file-max-size 1",
+            "--log-file-max-size has no effect without --log-file",
+        ),
+        (
+            "--log-file-max-files 1",
+            "--log-file-max-files has no effect without --log-file",
+        ),
+    ] {
+        assert_eq!(run(&format!("--no-p4 {arguments}")).notes, [expected]);
+    }
+}
+
 /// An option whose type is not that of its parser panics when it is read.
 #[test]
 fn every_number_can_be_given() {
     let settings = run(
         "--no-p4 --device-id 1 --workers 2 --cpu-port 3 --drop-port 4 --priority-queues 5 \
          --queue-frames 6 --ring-frames 512 --seed 8 --thrift-port 9 --lossless --frame-max 1000 \
-         --pause-quanta 10 --ecn-threshold 11",
+         --pause-quanta 10 --ecn-threshold 11 --log-file l --log-file-max-size 12 \
+         --log-file-max-files 13 --dump-packet-data 14",
     );
+    assert_eq!(settings.packet_data_bytes, 14);
     assert_eq!((settings.device_id, settings.workers), (1, 2));
     assert_eq!(
         (settings.cpu_port, settings.drop_port),
@@ -241,6 +300,18 @@ fn values_that_cannot_be() {
         ),
         ("--no-p4 --trace-file a", "--trace <FILTER>"),
         ("--no-p4 --log-console --log-file a", "cannot be used with"),
+        (
+            "--no-p4 --log-file a --log-file-max-size 0",
+            "it must be a whole number from 1 to 18446744073709551615",
+        ),
+        (
+            "--no-p4 --log-file a --log-file-max-files 10001",
+            "it must be a whole number from 0 to 10000",
+        ),
+        (
+            "--no-p4 --log-console --dump-packet-data all",
+            "it must be a whole number from 0 to 18446744073709551615",
+        ),
     ] {
         let text = error(arguments);
         assert!(text.contains(expected), "{arguments}: {text}");

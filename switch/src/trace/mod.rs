@@ -13,6 +13,7 @@ mod event;
 mod fields;
 mod filter;
 mod json;
+mod logged;
 mod recorder;
 mod text;
 mod tracing;
@@ -21,6 +22,7 @@ mod writer;
 pub use channel::{RECORDS_MAX, TraceReader, trace_channel};
 pub use event::{Stage, TraceRecord};
 pub use filter::{Filter, Format, MATCH_BYTES_MAX, MATCHES_MAX};
+pub use logged::PacketData;
 pub use tracing::{Delivery, TRACES_MAX, TraceSink, TracesFull, Tracing};
 
 pub use writer::{write_messages_to_log, write_record, write_to, write_to_log};

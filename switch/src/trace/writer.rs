@@ -8,6 +8,7 @@ use serde_json::json;
 use super::channel::{RECORDS_MAX, TraceReader, trace_channel};
 use super::event::TraceRecord;
 use super::filter::Format;
+use super::logged::PacketData;
 use super::tracing::TraceSink;
 use crate::log::{Level, Log};
 
@@ -56,19 +57,21 @@ pub fn write_to(
     })
 }
 
-/// A sink that logs each step of every packet at level `trace`.
+/// A sink that logs each step of every packet at level `trace` if the log has that, else what
+/// programs say; and the data of each packet that comes and goes, at level `info`.
 ///
 /// # Errors
 /// The thread cannot be started.
-pub fn write_to_log(log: Log) -> io::Result<Box<dyn TraceSink>> {
+pub fn write_to_log(log: Log, data: PacketData) -> io::Result<Box<dyn TraceSink>> {
+    let has_steps = log.enabled(Level::Trace);
     spawn(move |mut reader| {
         while let Some((record, lost)) = reader.blocking_read() {
             if lost != 0 {
                 let text = format_args!("{lost} records of packets were lost");
                 log.write(Level::Warn, text);
             }
-            for line in record.lines() {
-                log.write(Level::Trace, format_args!("{line}"));
+            for (level, line) in record.log_lines(has_steps, data) {
+                log.write(level, format_args!("{line}"));
             }
         }
     })
@@ -85,8 +88,8 @@ pub fn write_messages_to_log(log: Log) -> io::Result<Box<dyn TraceSink>> {
                 let text = format_args!("messages of {lost} packets were lost");
                 log.write(Level::Warn, text);
             }
-            for message in record.messages() {
-                log.write(Level::Info, format_args!("{message}"));
+            for (level, message) in record.log_lines(false, PacketData::default()) {
+                log.write(level, format_args!("{message}"));
             }
         }
     })

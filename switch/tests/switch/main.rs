@@ -14,6 +14,7 @@ mod fabric;
 mod fuzz;
 mod idle;
 mod links;
+mod logging;
 mod matrix;
 mod message_ports;
 mod messages;

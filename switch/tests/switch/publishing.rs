@@ -34,6 +34,9 @@ impl Drop for Publishing {
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if thread::panicking() {
+            eprint!("{}", self.errors());
+        }
     }
 }
 
@@ -89,6 +92,10 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+fn errors_in(folder: &Path) -> String {
+    fs::read_to_string(folder.join("errors")).unwrap_or_default()
+}
+
 impl Publishing {
     /// Starts a switch with a program, whose frames come from a capture that is being
     /// written, to port 3. Port 1 is there to send by.
@@ -134,10 +141,12 @@ impl Publishing {
             .args(["--thrift-port", &port.to_string(), "--device-id", "7"])
             .arg("program.json")
             .stdout(Stdio::null())
+            .stderr(File::create(folder.path().join("errors")).unwrap())
             .spawn()
             .unwrap();
         let client = wait_for("the Thrift server", || {
-            assert_eq!(child.try_wait().unwrap(), None, "the switch has ended");
+            let ended = child.try_wait().unwrap();
+            assert_eq!(ended, None, "{}", errors_in(folder.path()));
             let mut client = Client::connect(port, PATIENCE).ok()?;
             // BMv2 listens before it knows all its services.
             let call = client.call("simple_switch:get_time_elapsed_us", Vec::new());
@@ -155,6 +164,11 @@ impl Publishing {
         thread::sleep(Duration::from_millis(100));
         switch.client.standard("bm_reset_state", Vec::new()).ok();
         switch
+    }
+
+    /// What it has written to its standard error.
+    pub fn errors(&self) -> String {
+        errors_in(self.folder.path())
     }
 
     /// Sends a frame into port 3.

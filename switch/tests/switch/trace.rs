@@ -6,9 +6,9 @@ use tokio::net::TcpStream;
 
 use super::metrics::{ask, packet_out, serve};
 use super::rig::{PATIENCE, Rig, objects};
-use wormcast_switch::log::{Level, Log};
+use wormcast_switch::log::{Level, Log, LogFiles};
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::trace::{Filter, TRACES_MAX, write_messages_to_log, write_to_log};
+use wormcast_switch::trace::{Filter, PacketData, TRACES_MAX, write_messages_to_log, write_to_log};
 
 async fn inject(rig: &Rig, ports: &'static [u16]) {
     let injected = rig.dataplane.run(move |engine| {
@@ -127,9 +127,12 @@ async fn the_log_has_packets_at_level_trace_only() {
     for (level, logged) in [(Level::Trace, true), (Level::Info, false)] {
         let rig = Rig::start().await;
         let path = directory.path().join(level.to_string());
-        let log = Log::to_file(level, &path).unwrap();
+        let log = Log::to_file(level, LogFiles::new(&path)).unwrap();
         let (filter, sink) = match logged {
-            true => (Filter::default(), write_to_log(log).unwrap()),
+            true => (
+                Filter::default(),
+                write_to_log(log, PacketData::default()).unwrap(),
+            ),
             false => (Filter::messages(), write_messages_to_log(log).unwrap()),
         };
         let add = rig
