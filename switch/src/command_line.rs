@@ -10,7 +10,7 @@ use clap::error::ContextKind;
 use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
-use crate::compatibility::{DropIn, Notifications, Personality, WithoutEffect};
+use crate::compatibility::{DropIn, Notifications, Personality, Unsupported, WithoutEffect};
 use logging::LogArguments;
 pub use settings::{LogTo, P4Runtime, Settings, TraceSettings};
 use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
@@ -182,6 +182,9 @@ struct Arguments {
 
     #[command(flatten)]
     without_effect: WithoutEffect,
+
+    #[command(flatten)]
+    unsupported: Unsupported,
 }
 
 /// What to do.
@@ -250,6 +253,9 @@ impl Arguments {
         let fail = |message: String| {
             Err(Self::command().error(clap::error::ErrorKind::ValueValidation, message))
         };
+        if let Some(refusal) = self.unsupported.refusal() {
+            return fail(refusal);
+        }
         if self.json.is_none() && !self.no_p4 && self.fabric.is_none() {
             return fail("no program: give the JSON of one, or --no-p4".to_owned());
         }

@@ -176,6 +176,26 @@ pub struct WithoutEffect {
     max_l2_entries: Option<u32>,
 }
 
+/// Options of simple_switch_grpc that this switch refuses.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of simple_switch_grpc that are refused")]
+pub struct Unsupported {
+    /// Not supported: modules are made for the insides of BMv2
+    #[arg(long, value_name = "FILES")]
+    load_modules: Option<String>,
+}
+
+impl Unsupported {
+    /// Why the option that was given is refused.
+    pub fn refusal(&self) -> Option<String> {
+        let files = self.load_modules.as_ref()?;
+        Some(format!(
+            "--load-modules {files} is not supported: modules are C++ for the insides of BMv2, and \
+             programs with externs of their own do not run here"
+        ))
+    }
+}
+
 impl WithoutEffect {
     /// A note for each that was given.
     pub fn notes(&self) -> Vec<String> {

@@ -260,6 +260,10 @@ fn values_that_cannot_be() {
         ("--no-p4 --use-files many", "invalid value 'many'"),
         ("--no-p4 --use-files 3 --pcap", "--pcap has no use"),
         (
+            "--no-p4 --load-modules a.so,b.so",
+            "--load-modules a.so,b.so is not supported",
+        ),
+        (
             "--no-p4 --packet-in /tmp/a",
             "`/tmp/a` is not an address of nanomsg",
         ),
