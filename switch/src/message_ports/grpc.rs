@@ -71,6 +71,9 @@ impl DataplaneInterface for DataplaneService {
         let frames = frames.map_err(|_| {
             Status::resource_exhausted("another client streams already; one at a time")
         })?;
+        let mut frames = frames;
+        // What left while nobody was there, or for whoever was there before, is nobody's.
+        while frames.try_recv().is_ok() {}
         let (responses, stream) = mpsc::channel(RESPONSES_MAX);
         let served = Served {
             switch: self.switch.clone(),
