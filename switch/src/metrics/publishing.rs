@@ -80,19 +80,19 @@ pub(super) fn event_log_families(device: &str, snapshot: &Snapshot, families: &m
         ),
         (
             Kind::Counter,
-            "wormcast_switch_events_total",
+            "wormcast_switch_event_log_messages_total",
             "Events of packets published on the socket of this switch.",
             published.published,
         ),
         (
             Kind::Counter,
-            "wormcast_switch_events_lost_total",
+            "wormcast_switch_event_log_messages_lost_total",
             "Events that found the queue of a subscriber full.",
             published.dropped,
         ),
         (
             Kind::Counter,
-            "wormcast_switch_event_records_lost_total",
+            "wormcast_switch_event_log_records_lost_total",
             "Halves of packets' ways that have no events, since packets came faster.",
             counts.records_lost,
         ),

@@ -255,11 +255,15 @@ async fn nothing_is_traced_for_nobody() {
     assert_eq!((published.subscribers, published.dropped), (0, 0));
     assert_eq!(counts.records_lost, 0);
     let families = device_families(DEVICE_ID, &snapshot);
-    assert!(
-        families
-            .iter()
-            .any(|family| family.name == "wormcast_switch_events_total")
-    );
+    let mut names: Vec<&str> = families.iter().map(|family| family.name).collect();
+    for name in ["messages_total", "messages_lost_total", "subscribers"] {
+        let name = format!("wormcast_switch_event_log_{name}");
+        assert!(names.contains(&name.as_str()), "{name}");
+    }
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all, "no name twice");
 }
 
 async fn wait_until<T: Future<Output = Result<usize, wormcast_switch::dataplane::Stopped>>>(
