@@ -125,6 +125,7 @@ impl Engine {
             }
         }
         self.ports_changed();
+        self.tell_ports();
     }
 
     /// Detaches the interface of a port; packets that wait for it are dropped.
@@ -155,6 +156,9 @@ impl Engine {
             let _ = capture.flush();
         }
         let port = &mut self.traffic.ports[position];
+        if let Some(pipeline) = &mut self.pipeline {
+            pipeline.set_port_up(port.number, false);
+        }
         port.link = Link::Unattached;
         port.impairment = None;
         if let Some(mut capture) = port.capture.take() {

@@ -137,7 +137,9 @@ impl Engine {
     /// Tells the pipeline which ports are down, for backup replicas and ports to watch.
     pub(super) fn tell_ports(&mut self) {
         if let Some(pipeline) = &mut self.pipeline {
-            for port in &self.traffic.ports {
+            let ports = self.traffic.ports.iter();
+            // The last one has no number of its own.
+            for port in ports.filter(|port| !port.link.is_for_others()) {
                 pipeline.set_port_up(port.number, port.up);
             }
         }

@@ -171,18 +171,21 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::dataplane::{DetachedSwitch, SwitchSettings};
-    use crate::pipeline::{Pipeline, PipelineConfig};
+    use crate::pipeline::{Backups, Pipeline, PipelineConfig, Replica};
     use crate::program::Program;
 
     /// A switch that sends every frame to port 1.
     fn switch(ports: Option<MessagePorts>) -> DetachedSwitch {
+        switch_with(include_str!("../../tests/programs/passes.json"), ports)
+    }
+
+    fn switch_with(text: &str, ports: Option<MessagePorts>) -> DetachedSwitch {
         let settings = SwitchSettings {
             message_ports: ports,
             cpu_port: Some(PortId(64)),
             ..SwitchSettings::without_ports(7, 64)
         };
         let mut switch = DetachedSwitch::new(&settings, 0, &[]).unwrap();
-        let text = include_str!("../../tests/programs/passes.json");
         let program = Arc::new(Program::from_json(text).unwrap());
         let pipeline = Pipeline::new(program, PipelineConfig::default());
         switch.engine.install(pipeline);
@@ -214,6 +217,70 @@ mod tests {
             );
         }
         assert!(frames.try_recv().is_err());
+    }
+
+    #[test]
+    fn backups_take_the_place_of_a_port_that_is_down() {
+        let (ports, mut frames) = MessagePorts::new();
+        let mut switch = switch_with(
+            include_str!("../../tests/programs/multicast.json"),
+            Some(ports),
+        );
+        let [replica, backup] = [1, 2].map(|port| Replica {
+            port: PortId(port),
+            instance: 5,
+        });
+        let backups = Backups::from([(replica, vec![backup])]);
+        let pipeline = switch.engine.pipeline().unwrap();
+        pipeline
+            .insert_multicast_group_with(9, &[replica], &backups)
+            .unwrap();
+        let mut leaves_by = |port, change| {
+            let engine = &mut switch.engine;
+            engine.change_message_port(PortId(port), change).unwrap();
+            let frame = [0, 9, 0, 0, 0, 0, 0, 0, 0, 0];
+            engine.bring(PortId(3), &frame, 0).unwrap();
+            frames.try_recv().unwrap().port.0
+        };
+        for (port, change, leaves) in [
+            (1, PortChange::Add, 1),
+            (1, PortChange::Down, 2),
+            (1, PortChange::Up, 1),
+            (1, PortChange::Down, 2),
+            (1, PortChange::Remove, 2),
+            // It is up again, whatever it was before.
+            (1, PortChange::Add, 1),
+            (1, PortChange::Remove, 2),
+            // Another port takes its place in the switch.
+            (4, PortChange::Add, 2),
+        ] {
+            assert_eq!(leaves_by(port, change), leaves, "{change:?}");
+        }
+    }
+
+    /// What stands for the ports that are not there has no number, and no state.
+    #[test]
+    fn port_0_is_down_too() {
+        let (ports, mut frames) = MessagePorts::new();
+        let text = include_str!("../../tests/programs/multicast.json");
+        let mut switch = switch_with(text, Some(ports));
+        let [replica, backup] = [0, 2].map(|port| Replica {
+            port: PortId(port),
+            instance: 5,
+        });
+        let backups = Backups::from([(replica, vec![backup])]);
+        let engine = &mut switch.engine;
+        let pipeline = engine.pipeline().unwrap();
+        pipeline
+            .insert_multicast_group_with(9, &[replica], &backups)
+            .unwrap();
+        for change in [PortChange::Add, PortChange::Down] {
+            engine.change_message_port(PortId(0), change).unwrap();
+        }
+        engine
+            .bring(PortId(3), &[0, 9, 0, 0, 0, 0, 0, 0, 0, 0], 0)
+            .unwrap();
+        assert_eq!(frames.try_recv().unwrap().port, PortId(2));
     }
 
     #[test]
