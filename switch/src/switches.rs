@@ -58,6 +58,11 @@ pub struct Plan {
 impl Plan {
     /// Reads the files that the command line names.
     pub fn new(settings: &Settings) -> Result<Self, Box<dyn Error>> {
+        let messages = settings
+            .drop_in
+            .message_option()
+            .map(|_| MessagePorts::new());
+        let (message_ports, sent_frames) = messages.unzip();
         let common = SwitchSettings {
             device_id: settings.device_id,
             name: String::new(),
@@ -71,18 +76,7 @@ impl Plan {
             port_rate: settings.port_rate,
             impairments: settings.impairments.clone(),
             capture_directory: settings.capture_directory.clone(),
-            message_ports: None,
-        };
-        let (message_ports, sent_frames) = match settings.drop_in.message_option() {
-            Some(_) => {
-                let (ports, frames) = MessagePorts::new();
-                (Some(ports), Some(frames))
-            }
-            None => (None, None),
-        };
-        let common = SwitchSettings {
             message_ports,
-            ..common
         };
         let translations = settings.translation.tables()?;
         let mut loaded = Loaded::default();

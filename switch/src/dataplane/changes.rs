@@ -156,9 +156,6 @@ impl Engine {
             let _ = capture.flush();
         }
         let port = &mut self.traffic.ports[position];
-        if let Some(pipeline) = &mut self.pipeline {
-            pipeline.set_port_up(port.number, false);
-        }
         port.link = Link::Unattached;
         port.impairment = None;
         if let Some(mut capture) = port.capture.take() {
@@ -169,6 +166,7 @@ impl Engine {
             self.traffic.ports[position].no_link += 1;
         }
         self.ports_changed();
+        self.tell_ports();
     }
 
     fn ports_changed(&mut self) {

@@ -137,9 +137,15 @@ impl Engine {
     /// Tells the pipeline which ports are down, for backup replicas and ports to watch.
     pub(super) fn tell_ports(&mut self) {
         if let Some(pipeline) = &mut self.pipeline {
-            let ports = self.traffic.ports.iter();
             // The last one has no number of its own.
-            for port in ports.filter(|port| !port.link.is_for_others()) {
+            let (_, ports) = self.traffic.ports.split_last().unzip();
+            let ports = ports.unwrap_or_default();
+            let is_gone = |port: &&Port| matches!(port.link, Link::Unattached);
+            // One that is gone may be there again in another place.
+            for port in ports.iter().filter(is_gone) {
+                pipeline.set_port_up(port.number, false);
+            }
+            for port in ports.iter().filter(|port| !is_gone(port)) {
                 pipeline.set_port_up(port.number, port.up);
             }
         }

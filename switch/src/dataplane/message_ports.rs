@@ -256,6 +256,44 @@ mod tests {
         ] {
             assert_eq!(leaves_by(port, change), leaves, "{change:?}");
         }
+        // Both are there again, each in the place of the other.
+        for (port, change) in [(2, PortChange::Add), (1, PortChange::Add)] {
+            leaves_by(port, change);
+        }
+        for (port, change, leaves) in [
+            (1, PortChange::Remove, 2),
+            (2, PortChange::Remove, 1),
+            (2, PortChange::Add, 2),
+            (1, PortChange::Add, 1),
+        ] {
+            assert_eq!(leaves_by(port, change), leaves, "{port} {change:?}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_gone_is_down_for_the_next_program_too() {
+        let (ports, mut frames) = MessagePorts::new();
+        let text = include_str!("../../tests/programs/multicast.json");
+        let mut switch = switch_with(text, Some(ports));
+        let engine = &mut switch.engine;
+        for change in [PortChange::Add, PortChange::Remove] {
+            engine.change_message_port(PortId(1), change).unwrap();
+        }
+        let program = Arc::new(Program::from_json(text).unwrap());
+        engine.install(Pipeline::new(program, PipelineConfig::default()));
+        let [replica, backup] = [1, 2].map(|port| Replica {
+            port: PortId(port),
+            instance: 5,
+        });
+        let backups = Backups::from([(replica, vec![backup])]);
+        let pipeline = engine.pipeline().unwrap();
+        pipeline
+            .insert_multicast_group_with(9, &[replica], &backups)
+            .unwrap();
+        engine
+            .bring(PortId(3), &[0, 9, 0, 0, 0, 0, 0, 0, 0, 0], 0)
+            .unwrap();
+        assert_eq!(frames.try_recv().unwrap().port, PortId(2));
     }
 
     /// What stands for the ports that are not there has no number, and no state.

@@ -30,21 +30,20 @@ struct Control {
 impl EventIds {
     /// Those of a program.
     pub(super) fn of(program: &Program) -> Self {
-        let names = &program.names;
-        let by_name = |list: &str, names: &mut dyn Iterator<Item = &str>| {
-            look_up(&program.object_ids(list), names)
-        };
+        let (ids, names) = (program.ids(), &program.names);
+        let by_name =
+            |list: &str, names: &mut dyn Iterator<Item = &str>| look_up(&ids.by_name(list), names);
         // Actions can have one name; they and headers have the order of their lists.
         let in_order = |list: &str| -> Vec<i32> {
-            let ids = program.object_ids_in_order(list);
+            let ids = ids.in_order(list);
             ids.into_iter().map(bounded).collect()
         };
         let first = |list: &str| in_order(list).first().copied().unwrap_or(-1);
-        let pipelines = program.object_ids("pipelines");
+        let pipelines = ids.by_name("pipelines");
         let control = |name: &str, nodes: &[NodeName]| Control {
             id: pipelines.get(name).map_or(-1, |id| bounded(*id)),
             conditions: look_up(
-                &program.object_ids_of(name, "conditionals"),
+                &ids.of_pipeline(name, "conditionals"),
                 &mut nodes.iter().map(|node| node.name.as_str()),
             ),
         };

@@ -14,7 +14,7 @@ pub use grpc::DataplaneService;
 pub use message::PortMessage;
 pub use pair::serve_pair;
 
-use crate::dataplane::{DataplaneHandle, PortChange, Stopped};
+use crate::dataplane::{DataplaneHandle, MESSAGE_PORT_MAX, PortChange, Stopped};
 use crate::log::{Level, Log};
 use crate::pipeline::PortId;
 
@@ -71,7 +71,7 @@ impl MessageSwitch {
 fn number(port: u32) -> Result<PortId, String> {
     u16::try_from(port)
         .map(PortId)
-        .map_err(|_| format!("there is no port {port}; possible: 0 to 511"))
+        .map_err(|_| format!("there is no port {port}; possible: 0 to {MESSAGE_PORT_MAX}"))
 }
 
 fn check(port: u32, frame: &[u8]) -> Result<PortId, String> {

@@ -9,7 +9,7 @@ pub(super) fn notification_families(device: &str, snapshot: &Snapshot, families:
         return;
     };
     let (published, learned) = (&counts.published, &counts.learned);
-    for (kind, name, help, value) in [
+    let rows = [
         (
             Kind::Gauge,
             "wormcast_switch_notification_subscribers",
@@ -58,11 +58,8 @@ pub(super) fn notification_families(device: &str, snapshot: &Snapshot, families:
             "Samples whose acknowledgement was no longer waited for, for want of room.",
             learned.forgotten,
         ),
-    ] {
-        let mut family = Family::new(kind, name, help);
-        family.add(&[("device", device)], value as f64);
-        families.push(family);
-    }
+    ];
+    push_all(device, rows, families);
 }
 
 /// The event log, of a switch that has one.
@@ -71,7 +68,7 @@ pub(super) fn event_log_families(device: &str, snapshot: &Snapshot, families: &m
         return;
     };
     let published = &counts.published;
-    for (kind, name, help, value) in [
+    let rows = [
         (
             Kind::Gauge,
             "wormcast_switch_event_log_subscribers",
@@ -102,7 +99,16 @@ pub(super) fn event_log_families(device: &str, snapshot: &Snapshot, families: &m
             "Connections that were one too many, or none of a subscriber.",
             published.refused,
         ),
-    ] {
+    ];
+    push_all(device, rows, families);
+}
+
+fn push_all<const N: usize>(
+    device: &str,
+    rows: [(Kind, &'static str, &'static str, u64); N],
+    families: &mut Vec<Family>,
+) {
+    for (kind, name, help, value) in rows {
         let mut family = Family::new(kind, name, help);
         family.add(&[("device", device)], value as f64);
         families.push(family);

@@ -4,35 +4,47 @@ use std::collections::BTreeMap;
 
 use super::{DigestId, Program};
 
-impl Program {
-    /// Ids of the objects of a list in the JSON (`counter_arrays`, say), by name. `tables`
-    /// and `action_profiles` are those of all pipelines.
-    pub fn object_ids(&self, list: &str) -> BTreeMap<String, i64> {
-        let root = self.json();
-        let pipelines = root["pipelines"].as_array().into_iter().flatten();
-        let places = pipelines.chain([&root]);
+/// The JSON of a program, read for the ids of its objects.
+pub(crate) struct ObjectIds(serde_json::Value);
+
+impl ObjectIds {
+    /// Those of a list (`counter_arrays`, say), by name. `tables` and `action_profiles` are
+    /// those of all pipelines.
+    pub(crate) fn by_name(&self, list: &str) -> BTreeMap<String, i64> {
+        let places = self.pipelines().chain([&self.0]);
         ids_by_name(places.flat_map(|place| named_objects(place, list)))
     }
 
-    /// Ids of the objects of a list of one pipeline in the JSON (`conditionals` of
-    /// `ingress`, say), by name.
-    pub(crate) fn object_ids_of(&self, pipeline: &str, list: &str) -> BTreeMap<String, i64> {
-        let root = self.json();
-        let pipelines = root["pipelines"].as_array().into_iter().flatten();
-        let named = pipelines.filter(|place| place["name"].as_str() == Some(pipeline));
+    /// Those of a list of one pipeline (`conditionals` of `ingress`, say), by name.
+    pub(crate) fn of_pipeline(&self, pipeline: &str, list: &str) -> BTreeMap<String, i64> {
+        let named = self
+            .pipelines()
+            .filter(|place| place["name"].as_str() == Some(pipeline));
         ids_by_name(named.flat_map(|place| named_objects(place, list)))
     }
 
-    /// Ids of the objects of a list of the JSON that is not one of the pipelines, in their
-    /// order; those of actions can have one name.
-    pub(crate) fn object_ids_in_order(&self, list: &str) -> Vec<i64> {
-        let root = self.json();
-        named_objects(&root, list).map(|(_, id)| id).collect()
+    /// Those of a list that is not one of the pipelines, in its order; actions can have one
+    /// name.
+    pub(crate) fn in_order(&self, list: &str) -> Vec<i64> {
+        named_objects(&self.0, list).map(|(_, id)| id).collect()
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn pipelines(&self) -> impl Iterator<Item = &serde_json::Value> {
+        self.0["pipelines"].as_array().into_iter().flatten()
+    }
+}
+
+impl Program {
+    /// Ids of its objects in the JSON, for who wants those of several lists.
+    pub(crate) fn ids(&self) -> ObjectIds {
         // The text was read as JSON before; what else is in it is passed over.
-        serde_json::from_str(&self.text).unwrap_or_default()
+        ObjectIds(serde_json::from_str(&self.text).unwrap_or_default())
+    }
+
+    /// Ids of the objects of a list of the JSON (`counter_arrays`, say), by name. `tables`
+    /// and `action_profiles` are those of all pipelines.
+    pub fn object_ids(&self, list: &str) -> BTreeMap<String, i64> {
+        self.ids().by_name(list)
     }
 
     /// Ids of the lists of digests (learning lists) in the JSON.
