@@ -38,7 +38,8 @@ Example:
   wormcast-switch --no-p4 -i 1@s1-eth1 -i 2@s1-eth2 --device-id 1 --log-console \\
       -- --grpc-server-addr 127.0.0.1:9559 --cpu-port 510
 
-SIGUSR1 writes the statistics to the log and to --statistics; SIGTERM and SIGINT end the switch.";
+SIGUSR1 writes the statistics to the log and to --statistics; SIGTERM and SIGINT end the switch, which then \
+writes them to --statistics and a line of sums to the log.";
 
 /// A P4 software switch: runs what p4c compiles for BMv2, controlled over P4Runtime.
 #[derive(Debug, Parser)]

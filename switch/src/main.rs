@@ -25,7 +25,7 @@ use console::{complain, say};
 use switches::{Plan, Started, Switches};
 use traces::Traces;
 use wormcast_switch::dataplane::Dataplane;
-use wormcast_switch::log::Log;
+use wormcast_switch::log::{Level, Log};
 use wormcast_switch::lossless::cycle::RingText;
 use wormcast_switch::metrics::{Devices, MetricsServer};
 use wormcast_switch::p4rt::{Listener, TlsSettings};
@@ -124,7 +124,9 @@ async fn serve(
         served = serve_p4runtime(listener, tls, switches.devices.clone()) => served,
         ended = wait_for_end(signals, &switches, settings) => ended,
     };
-    switches.report(settings.statistics.as_deref()).await;
+    switches
+        .report(settings.statistics.as_deref(), Level::Debug)
+        .await;
     Ok((switches.dataplane, ended))
 }
 
@@ -248,7 +250,9 @@ async fn wait_for_end(
         tokio::select! {
             _ = signals.terminate.recv() => return Ok(()),
             _ = signals.interrupt.recv() => return Ok(()),
-            _ = signals.ask.recv() => switches.report(settings.statistics.as_deref()).await,
+            _ = signals.ask.recv() => {
+                switches.report(settings.statistics.as_deref(), Level::Info).await;
+            }
             _ = watch.tick() => {
                 if switches.dataplane.has_ended() {
                     return Err("the data plane has ended".into());

@@ -284,9 +284,10 @@ impl Switches {
         self.each().map(device).collect()
     }
 
-    /// Writes the statistics to the log and to `file`: those of the switch, or those of
-    /// each switch of a fabric under its device id.
-    pub async fn report(&self, file: Option<&Path>) {
+    /// Writes the statistics to `file` and, at a level, to the log: those of the switch, or
+    /// those of each switch of a fabric under its device id. Where the log is not to have them
+    /// all, it gets their sums.
+    pub async fn report(&self, file: Option<&Path>, level: Level) {
         let mut snapshots = BTreeMap::new();
         for (id, handle, server) in self.each() {
             let Ok(counts) = handle.run(|engine| engine.counts()).await else {
@@ -307,8 +308,12 @@ impl Switches {
                 return self.log.write(Level::Error, text);
             }
         };
-        self.log
-            .write(Level::Info, format_args!("statistics: {json}"));
+        if self.log.enabled(level) {
+            self.log.write(level, format_args!("statistics: {json}"));
+        } else {
+            let sums = Sums::of(snapshots.values());
+            self.log.write(Level::Info, format_args!("{sums}"));
+        }
         if let Some(path) = file
             && let Err(error) = fs::write(path, json + "\n")
         {
@@ -316,6 +321,56 @@ impl Switches {
             self.log.write(Level::Error, text);
             complain(format_args!("{}: {error}", path.display()));
         }
+    }
+}
+
+/// Sums over all ports of all switches, to be read in one line.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sums {
+    uptime_us: u64,
+    received: u64,
+    sent: u64,
+    dropped_by_program: u64,
+    dropped_at_ports: u64,
+    packet_outs: u64,
+    packet_ins: u64,
+}
+
+impl Sums {
+    fn of<'s>(snapshots: impl Iterator<Item = &'s Snapshot>) -> Self {
+        let mut sums = Self::default();
+        for snapshot in snapshots {
+            sums.uptime_us = sums.uptime_us.max(snapshot.uptime_us);
+            sums.packet_outs += snapshot.packet_outs;
+            sums.packet_ins += snapshot.packet_ins;
+            let drops = snapshot.pipeline.iter();
+            let drops = drops.filter(|(name, _)| name.starts_with("drop."));
+            sums.dropped_by_program += drops.map(|(_, packets)| packets).sum::<u64>();
+            for port in &snapshot.ports {
+                sums.received += port.received_frames;
+                sums.sent += port.sent_frames;
+                sums.dropped_at_ports += port.dropped_frames();
+            }
+        }
+        sums
+    }
+}
+
+impl std::fmt::Display for Sums {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "in {} s received {} frames and sent {}; dropped {} in the program and {} at ports; {} \
+             packet-outs, {} packet-ins and digests (--statistics writes all counts, and at level \
+             debug the log has them)",
+            self.uptime_us / 1_000_000,
+            self.received,
+            self.sent,
+            self.dropped_by_program,
+            self.dropped_at_ports,
+            self.packet_outs,
+            self.packet_ins
+        )
     }
 }
 

@@ -33,6 +33,10 @@ pub struct Snapshot {
     pub packet_ins_no_primary: u64,
     /// Packet-ins and digests that the primary did not read in time.
     pub packet_ins_stream_full: u64,
+    /// Packet-ins that were shorter than the header in front of them.
+    pub packet_ins_too_short: u64,
+    /// Messages of controllers' streams that were refused.
+    pub stream_messages_refused: u64,
     /// Notifications, if they are published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notifications: Option<NotificationCounts>,
@@ -129,7 +133,7 @@ pub struct PortSnapshot {
     pub sent_frames: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
-    /// Frames longer than the MTU, or shorter than a header.
+    /// Frames longer than the MTU, shorter than a header of the link layer, or empty.
     pub send_bad_length: u64,
     /// Frames for an interface that was down.
     pub send_interface_down: u64,
@@ -339,6 +343,18 @@ fn queue_snapshots<T>(queue: &EgressQueue<T>) -> Vec<QueueSnapshot> {
 }
 
 impl PortSnapshot {
+    /// Frames that came or were to leave by the port and were lost there, but for those that
+    /// were lost on purpose.
+    pub fn dropped_frames(&self) -> u64 {
+        self.receive_ring_full
+            + self.receive_too_long
+            + self.send_bad_length
+            + self.send_interface_down
+            + self.send_failed
+            + self.no_link
+            + self.queue_tail_drops
+    }
+
     fn set_sent(&mut self, counts: TransmitCounts) {
         self.sent_frames = counts.frames;
         self.sent_bytes = counts.bytes;

@@ -76,6 +76,12 @@ fn switch_families(device: &str, snapshot: &Snapshot, families: &mut Vec<Family>
     );
     one(
         Kind::Counter,
+        "wormcast_switch_stream_messages_refused_total",
+        "Messages of controllers' streams that were refused.",
+        snapshot.stream_messages_refused as f64,
+    );
+    one(
+        Kind::Counter,
         "wormcast_switch_controller_messages_total",
         "Packet-ins and digests handed to the server.",
         snapshot.packet_ins as f64,
@@ -108,12 +114,14 @@ fn switch_families(device: &str, snapshot: &Snapshot, families: &mut Vec<Family>
         Kind::Counter,
         "wormcast_switch_controller_messages_lost_total",
         "Packet-ins and digests that reached no controller: the queue to the server was full, \
-         none was primary, or the primary did not read them.",
+         none was primary, the primary did not read them, or they were shorter than the header \
+         of packet-ins.",
     );
     for (reason, value) in [
         ("queue_full", snapshot.to_controller_full),
         ("no_primary", snapshot.packet_ins_no_primary),
         ("stream_full", snapshot.packet_ins_stream_full),
+        ("too_short", snapshot.packet_ins_too_short),
     ] {
         lost.add(&[("device", device), ("reason", reason)], value as f64);
     }

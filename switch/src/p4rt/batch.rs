@@ -94,8 +94,7 @@ impl Batch {
 
 fn aborted(count: usize, failed: usize, rejection: &Rejection) -> Results {
     let because = format!(
-        "because update {} failed: {}",
-        failed + 1,
+        "because updates[{failed}] of the request failed: {}",
         code_name(rejection.code)
     );
     let result = |position: usize| {

@@ -3,28 +3,39 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::absent::{Absent, Object};
 use super::digests::Shape;
 use super::entry::can_say;
 use super::objects::{
     bind_counter, bind_meter, bind_profile, bind_register, bind_value_set, counter_unit, meter_kind,
 };
+use super::packet_io::bind_fields;
 use super::proto::p4::config::v1::{
     self as info, P4Info, Preamble, action_ref::Scope, match_field, table::IdleTimeoutBehavior,
 };
 use super::schema::{
-    ActionSchema, DigestSchema, FieldSchema, PacketField, ParameterSchema, Schema, TableSchema,
+    ActionSchema, DigestSchema, FieldSchema, ParameterSchema, Schema, TableSchema,
 };
 use super::translation::TranslationTables;
 use super::types::Types;
-use crate::program::{KeyField, MatchKind, Program, TableId};
+use crate::program::{ActionId, KeyField, MatchKind, Program, TableId};
 
 /// Why a P4Info does not fit a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaError(String);
+pub enum SchemaError {
+    /// The program does not have an object of this id and name.
+    Absent(Object, u32, String),
+    /// The two contradict one another, or the P4Info itself.
+    Misfit(String),
+}
 
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the P4Info does not fit the program: {}", self.0)
+        f.write_str("the P4Info does not fit the program: ")?;
+        match self {
+            Self::Absent(object, _, name) => write!(f, "{object} `{name}` is not in the program"),
+            Self::Misfit(what) => f.write_str(what),
+        }
     }
 }
 
@@ -35,7 +46,12 @@ pub type Bound<T> = Result<T, SchemaError>;
 
 /// The error for something that does not fit.
 pub fn misfit<T>(message: String) -> Bound<T> {
-    Err(SchemaError(message))
+    Err(SchemaError::Misfit(message))
+}
+
+/// The error for an object that the program does not have.
+pub fn absent<T>(object: Object, id: u32, name: &str) -> Bound<T> {
+    Err(SchemaError::Absent(object, id, name.to_owned()))
 }
 
 impl Schema {
@@ -64,32 +80,47 @@ impl Schema {
         let types = Types::new(p4info, tables);
         let actions = bind_actions(p4info)?;
         for table in &p4info.tables {
-            let bound = bind_table(table, &actions, &types, p4info, program)?;
-            schema.table_ids.insert(bound.table, bound.id);
-            insert(&mut schema.tables, bound.id, bound, "table")?;
+            let bound = bind_table(table, &actions, &types, p4info, program, &mut schema.absent);
+            if let Some(bound) = schema.absent.sift(bound)? {
+                schema.table_ids.insert(bound.table, bound.id);
+                insert(&mut schema.tables, bound.id, bound, "table")?;
+            }
         }
         for counter in &p4info.counters {
-            let bound = bind_counter(counter, &types, program)?;
-            insert(&mut schema.counters, bound.id, bound, "counter")?;
+            let bound = bind_counter(counter, &types, program);
+            if let Some(bound) = schema.absent.sift(bound)? {
+                insert(&mut schema.counters, bound.id, bound, "counter")?;
+            }
         }
         for register in &p4info.registers {
-            let bound = bind_register(register, &types, program)?;
-            insert(&mut schema.registers, bound.id, bound, "register")?;
+            let bound = bind_register(register, &types, program);
+            if let Some(bound) = schema.absent.sift(bound)? {
+                insert(&mut schema.registers, bound.id, bound, "register")?;
+            }
         }
         for meter in &p4info.meters {
-            let bound = bind_meter(meter, &types, program)?;
-            insert(&mut schema.meters, bound.id, bound, "meter")?;
+            let bound = bind_meter(meter, &types, program);
+            if let Some(bound) = schema.absent.sift(bound)? {
+                insert(&mut schema.meters, bound.id, bound, "meter")?;
+            }
         }
         for profile in &p4info.action_profiles {
-            let bound = bind_profile(profile, &schema.tables, program)?;
-            insert(&mut schema.profiles, bound.id, bound, "action profile")?;
+            let bound = bind_profile(profile, &schema.tables, program);
+            if let Some(bound) = schema.absent.sift(bound)? {
+                insert(&mut schema.profiles, bound.id, bound, "action profile")?;
+            }
         }
         for set in &p4info.value_sets {
-            let bound = bind_value_set(set, &types, program)?;
-            insert(&mut schema.value_sets, bound.id, bound, "value set")?;
+            let bound = bind_value_set(set, &types, program);
+            if let Some(bound) = schema.absent.sift(bound)? {
+                insert(&mut schema.value_sets, bound.id, bound, "value set")?;
+            }
         }
         for digest in &p4info.digests {
-            let bound = bind_digest(digest, p4info, program)?;
+            let bound = bind_digest(digest, p4info, program);
+            let Some(bound) = schema.absent.sift(bound)? else {
+                continue;
+            };
             let of_program = program.digests_named(&bound.name);
             let ids = of_program.map(|of_program| (of_program, bound.id));
             schema.digest_ids.extend(ids);
@@ -98,15 +129,10 @@ impl Schema {
         for meta in &p4info.controller_packet_metadata {
             let (_, name) = identity(meta.preamble.as_ref(), "packet metadata")?;
             match name {
-                "packet_in" => schema.packet_in = bind_packet_fields(meta, name, &types, program)?,
-                "packet_out" => {
-                    schema.packet_out = bind_packet_fields(meta, name, &types, program)?
-                }
-                _ => {
-                    return misfit(format!(
-                        "packet metadata `{name}` is not known: packet_in or packet_out"
-                    ));
-                }
+                "packet_in" => schema.packet_in = bind_fields(meta, name, &types, program)?,
+                "packet_out" => schema.packet_out = bind_fields(meta, name, &types, program)?,
+                // A header of the controller that packet-ins and packet-outs do not have.
+                _ => schema.absent.note(format!("packet metadata `{name}`")),
             }
         }
         schema.port_type = types.ports(program)?;
@@ -161,10 +187,11 @@ fn bind_table(
     types: &Types<'_>,
     p4info: &P4Info,
     program: &Program,
+    left_out: &mut Absent,
 ) -> Bound<TableSchema> {
     let (id, name) = identity(table.preamble.as_ref(), "table")?;
     let Some(of_program) = program.table(name) else {
-        return misfit(format!("table `{name}` is not in the program"));
+        return absent(Object::Table, id, name);
     };
     let described = &program.tables()[of_program.index()];
     if table.match_fields.len() != described.key.len() {
@@ -186,7 +213,10 @@ fn bind_table(
                 reference.id
             ));
         };
-        let bound = bind_action(action, reference, (of_program, name), types, program)?;
+        let bound = bind_action(action, reference, of_program, types, program)?;
+        if bound.action.is_none() {
+            left_out.note(format!("action `{}` of table `{name}`", bound.name));
+        }
         insert(&mut of_table, bound.id, bound, "table's action")?;
     }
     let const_entries = described.const_entries
@@ -227,23 +257,22 @@ fn bind_table(
     for counter in &p4info.direct_counters {
         if counter.direct_table_id == id {
             let (_, counter_name) = identity(counter.preamble.as_ref(), "counter")?;
-            if described.direct_counter.is_none() {
-                return misfit(format!(
-                    "direct counter `{counter_name}` of table `{name}` is not in the program"
-                ));
+            if described.direct_counter.is_some() {
+                schema.direct_counter = Some(counter_unit(counter.spec.as_ref()));
+            } else {
+                left_out.note(format!("direct counter `{counter_name}` of table `{name}`"));
             }
-            schema.direct_counter = Some(counter_unit(counter.spec.as_ref()));
         }
     }
     for meter in &p4info.direct_meters {
         if meter.direct_table_id == id {
-            if described.direct_meter.is_none() {
-                let (_, meter_name) = identity(meter.preamble.as_ref(), "meter")?;
-                return misfit(format!(
-                    "direct meter `{meter_name}` of table `{name}` is not in the program"
-                ));
+            let (_, meter_name) = identity(meter.preamble.as_ref(), "meter")?;
+            if described.direct_meter.is_some() {
+                let (spec, preamble) = (meter.spec.as_ref(), meter.preamble.as_ref());
+                schema.direct_meter = Some(meter_kind(spec, preamble));
+            } else {
+                left_out.note(format!("direct meter `{meter_name}` of table `{name}`"));
             }
-            schema.direct_meter = Some(meter_kind(meter.spec.as_ref(), meter.preamble.as_ref()));
         }
     }
     Ok(schema)
@@ -283,7 +312,7 @@ fn check_initial_actions(
     program: &Program,
 ) -> Bound<()> {
     for (_, action) in program.initial_entries(table) {
-        let is_known = |schema: &ActionSchema| schema.action == action && schema.for_entries;
+        let is_known = |schema: &ActionSchema| schema.action == Some(action) && schema.for_entries;
         if !actions.values().any(is_known) {
             let action = &program.actions()[action.index()].name;
             return misfit(format!(
@@ -304,7 +333,7 @@ fn check_default(
     let default = program.default_action(table);
     let of_default = actions
         .values()
-        .find(|schema| Some(schema.action) == default);
+        .find(|schema| schema.action.is_some() && schema.action == default);
     match of_default {
         Some(schema) if !schema.for_default => misfit(format!(
             "the program gives table `{name}` the default action `{}`, which is for entries only",
@@ -370,16 +399,33 @@ fn bind_field(
 fn bind_action(
     action: &info::Action,
     reference: &info::ActionRef,
-    (table, table_name): (TableId, &str),
+    table: TableId,
     types: &Types<'_>,
     program: &Program,
 ) -> Bound<ActionSchema> {
     let (id, name) = identity(action.preamble.as_ref(), "action")?;
-    let Some(of_program) = program.table_action(table, name) else {
-        return misfit(format!(
-            "action `{name}` is not one of table `{table_name}` in the program"
-        ));
+    let of_program = program.table_action(table, name);
+    let parameters = match of_program {
+        Some(of_program) => bind_parameters((action, name), of_program, types, program)?,
+        None => Vec::new(),
     };
+    let scope = Scope::try_from(reference.scope).unwrap_or(Scope::TableAndDefault);
+    Ok(ActionSchema {
+        id,
+        name: name.to_owned(),
+        action: of_program,
+        parameters,
+        for_entries: scope != Scope::DefaultOnly,
+        for_default: scope != Scope::TableOnly,
+    })
+}
+
+fn bind_parameters(
+    (action, name): (&info::Action, &str),
+    of_program: ActionId,
+    types: &Types<'_>,
+    program: &Program,
+) -> Bound<Vec<ParameterSchema>> {
     let described = &program.actions()[of_program.index()].parameters;
     if described.len() != action.params.len() {
         return misfit(format!(
@@ -398,21 +444,13 @@ fn bind_action(
             value: types.value(named, parameter.bitwidth, described.width_bits, what())?,
         });
     }
-    let scope = Scope::try_from(reference.scope).unwrap_or(Scope::TableAndDefault);
-    Ok(ActionSchema {
-        id,
-        name: name.to_owned(),
-        action: of_program,
-        parameters,
-        for_entries: scope != Scope::DefaultOnly,
-        for_default: scope != Scope::TableOnly,
-    })
+    Ok(parameters)
 }
 
 fn bind_digest(digest: &info::Digest, p4info: &P4Info, program: &Program) -> Bound<DigestSchema> {
     let (id, name) = identity(digest.preamble.as_ref(), "digest")?;
     if program.digests_named(name).next().is_none() {
-        return misfit(format!("digest `{name}` is not in the program"));
+        return absent(Object::Digest, id, name);
     }
     let types = p4info.type_info.clone().unwrap_or_default();
     let spec = digest.type_spec.clone().unwrap_or_default();
@@ -433,46 +471,4 @@ fn bind_digest(digest: &info::Digest, p4info: &P4Info, program: &Program) -> Bou
         name: name.to_owned(),
         shape,
     })
-}
-
-fn bind_packet_fields(
-    metadata: &info::ControllerPacketMetadata,
-    header: &str,
-    types: &Types<'_>,
-    program: &Program,
-) -> Bound<Vec<PacketField>> {
-    let mut fields = Vec::new();
-    // The header type of the program is the one with these very fields.
-    let names = || metadata.metadata.iter().map(|field| field.name.as_str());
-    let header_type = program.header_types().iter().find(|candidate| {
-        let fields = candidate.fields.iter().map(|field| field.name.as_str());
-        fields.eq(names())
-    });
-    for (place, field) in metadata.metadata.iter().enumerate() {
-        let of_program = header_type.map(|header| header.fields[place].width_bits);
-        let what = format!("packet metadata `{header}`: field `{}`", field.name);
-        let is_padding = matches!(field.name.as_str(), "pad" | "_pad" | "padding" | "_padding")
-            || field
-                .annotations
-                .iter()
-                .any(|annotation| annotation == "@padding");
-        fields.push(PacketField {
-            id: field.id,
-            name: field.name.clone(),
-            value: types.packet_field(
-                field.type_name.as_ref(),
-                field.bitwidth,
-                of_program,
-                what,
-            )?,
-            is_padding,
-        });
-    }
-    let bits: u32 = fields.iter().map(|field| field.value.width_bits).sum();
-    if !bits.is_multiple_of(8) {
-        return misfit(format!(
-            "packet metadata `{header}` has {bits} bits, which are not whole bytes"
-        ));
-    }
-    Ok(fields)
 }

@@ -4,9 +4,10 @@ use super::rejection::Rejection;
 use crate::pipeline::Bits;
 
 /// A value of at most `width_bits` bits. Leading zeros are accepted in any number; an
-/// empty string and a value that is too large are OUT_OF_RANGE.
+/// empty string and a value that is too large are OUT_OF_RANGE. Of no bits there is one value,
+/// 0, for which an empty string may stand.
 pub fn parse(bytes: &[u8], width_bits: u32) -> Result<Bits, Rejection> {
-    if bytes.is_empty() {
+    if bytes.is_empty() && width_bits > 0 {
         return Err(Rejection::out_of_range(format!(
             "the value is empty; at least one byte is needed for a value of {width_bits} bits"
         )));
@@ -49,8 +50,11 @@ pub fn parse_signed(bytes: &[u8], width_bits: u32) -> Result<Bits, Rejection> {
 
 /// The shortest two's complement of `width_bits` bits.
 pub fn write_signed(value: &Bits, width_bits: u32) -> Vec<u8> {
+    let Some(highest) = width_bits.checked_sub(1) else {
+        return Bits::default().to_canonical_bytes();
+    };
     let mut bytes = value.to_padded_bytes(width_bits);
-    let sign_bit = (width_bits - 1) % 8;
+    let sign_bit = highest % 8;
     let negative = bytes
         .first()
         .is_some_and(|first| first >> sign_bit & 1 != 0);
@@ -101,6 +105,15 @@ mod tests {
     }
 
     #[test]
+    fn of_no_bits_there_is_one_value() {
+        for bytes in [&b""[..], b"\x00", b"\x00\x00"] {
+            assert_eq!(parse(bytes, 0), Ok(Bits::default()));
+        }
+        let message = parse(&[1], 0).unwrap_err().message;
+        assert_eq!(message, "value 0x1 does not fit into 0 bits (at most 0x0)");
+    }
+
+    #[test]
     fn errors_name_value_and_bound() {
         assert_eq!(
             parse(&[3, 0xff], 9).unwrap_err().message,
@@ -139,6 +152,7 @@ mod tests {
             let rejection = parse_signed(bytes, width_bits).unwrap_err();
             assert_eq!(rejection.code, tonic::Code::OutOfRange, "{bytes:?}");
         }
+        assert_eq!(write_signed(&Bits::default(), 0), [0]);
         for value in 0..32u64 {
             let bytes = write_signed(&Bits::from_u64(value), 5);
             assert_eq!(parse_signed(&bytes, 5).unwrap(), Bits::from_u64(value));

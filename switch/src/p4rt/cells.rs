@@ -1,5 +1,6 @@
 //! Cells of counters and registers, and the counters of entries.
 
+use super::absent::Object;
 use super::bytestring;
 use super::entry::{parse_key, write_key};
 use super::proto::p4::v1::{
@@ -99,7 +100,7 @@ pub fn no_direct_counter(table: &TableSchema) -> Rejection {
 fn find_counter(schema: &Schema, id: u32) -> Result<&CounterSchema, Rejection> {
     schema
         .counter(id)
-        .ok_or_else(|| Rejection::not_found(format!("there is no counter with the id {id}")))
+        .ok_or_else(|| schema.absent.rejection(Object::Counter, id))
 }
 
 /// Writes cells of a counter; without data it changes nothing.
@@ -128,6 +129,7 @@ pub fn write_counter(
 pub fn read_counters(source: &Source<'_>, filter: &CounterEntry) -> Result<Vec<Entity>, Rejection> {
     let (wanted, index) = match filter.counter_id {
         0 => (source.schema.counters().collect(), None),
+        id if source.schema.absent.has(Object::Counter, id) => (Vec::new(), None),
         id => (vec![find_counter(source.schema, id)?], filter.index),
     };
     let mut found = Vec::new();
@@ -233,6 +235,7 @@ pub fn entries_of<T: Copy>(
             .tables()
             .filter(|table| has(table).is_ok())
             .collect(),
+        id if source.schema.absent.has(Object::Table, id) => Vec::new(),
         id => vec![find_table(source.schema, id)?],
     };
     let mut found = Vec::new();
@@ -272,7 +275,7 @@ fn named_default(table: &TableSchema) -> TableEntry {
 fn find_register(schema: &Schema, id: u32) -> Result<&RegisterSchema, Rejection> {
     schema
         .register(id)
-        .ok_or_else(|| Rejection::not_found(format!("there is no register with the id {id}")))
+        .ok_or_else(|| schema.absent.rejection(Object::Register, id))
 }
 
 /// Writes cells of a register.
@@ -335,6 +338,7 @@ pub fn read_registers(
 ) -> Result<Vec<Entity>, Rejection> {
     let (wanted, index) = match filter.register_id {
         0 => (source.schema.registers().collect(), None),
+        id if source.schema.absent.has(Object::Register, id) => (Vec::new(), None),
         id => (vec![find_register(source.schema, id)?], filter.index),
     };
     let mut found = Vec::new();

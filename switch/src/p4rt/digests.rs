@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use tonic::Code;
 
+use super::absent::Object;
 use super::proto::p4::v1::{DigestEntry, Entity, digest_entry::Config, entity};
 use super::rejection::Rejection;
 use super::schema::Schema;
@@ -139,7 +140,7 @@ impl Digests {
         let id = entry.digest_id;
         let digest = schema
             .digest(id)
-            .ok_or_else(|| Rejection::not_found(format!("there is no digest with the id {id}")))?;
+            .ok_or_else(|| schema.absent.rejection(Object::Digest, id))?;
         let what = format!("digest `{}`", digest.name);
         if let Err(reason) = &digest.shape {
             return Err(Rejection::unimplemented(format!("{what}: {reason}")));
@@ -178,10 +179,8 @@ impl Digests {
     /// Entries that a filter matches.
     pub fn read(&self, schema: &Schema, filter: &DigestEntry) -> Result<Vec<Entity>, Rejection> {
         let id = filter.digest_id;
-        if id != 0 && schema.digest(id).is_none() {
-            return Err(Rejection::not_found(format!(
-                "there is no digest with the id {id}"
-            )));
+        if id != 0 && schema.digest(id).is_none() && !schema.absent.has(Object::Digest, id) {
+            return Err(schema.absent.rejection(Object::Digest, id));
         }
         let found = self.wanted.iter();
         let found = found.filter(|(digest_id, _)| id == 0 || **digest_id == id);

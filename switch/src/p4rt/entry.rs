@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::absent::left_out;
 use super::profiles::{parse_set, write_set};
 use super::proto::p4::v1::{
     self as p4, FieldMatch, TableAction, action, field_match, table_action,
@@ -369,6 +370,10 @@ pub fn parse_call(
             list(actions.values().map(|action| (action.id, &action.name)))
         )));
     };
+    let Some(of_program) = action.action else {
+        let what = format_args!("{what}: action `{}` (id {})", action.name, action.id);
+        return Err(Rejection::not_found(left_out(what)));
+    };
     let denied = |for_what: &str| {
         Err(Rejection::new(
             Code::PermissionDenied,
@@ -383,7 +388,7 @@ pub fn parse_call(
     let arguments = parse_arguments(action, &given.params)
         .map_err(|rejection| rejection.within(format_args!("{what}: action `{}`", action.name)))?;
     Ok(ActionCall {
-        action: action.action,
+        action: of_program,
         arguments,
     })
 }
@@ -450,7 +455,7 @@ pub fn write_action(
 /// The message for an action with its arguments; `None` if it is not one of these.
 pub fn write_call(actions: &BTreeMap<u32, ActionSchema>, call: &ActionCall) -> Option<p4::Action> {
     let mut all = actions.values();
-    let action = all.find(|action| action.action == call.action)?;
+    let action = all.find(|action| action.action == Some(call.action))?;
     let params = action
         .parameters
         .iter()

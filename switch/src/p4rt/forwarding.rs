@@ -1,6 +1,7 @@
 //! The forwarding-pipeline config: what a controller sets, and what follows from it.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use super::batch::{Atomicity, Batch, Results};
@@ -29,6 +30,8 @@ pub struct Verified {
     pub(super) checked: Arc<Checked>,
     pub(super) cookies: Mutex<Cookies>,
     pub(super) digests: Mutex<Digests>,
+    /// It was said that a packet-out left something out.
+    pub(super) told_left_out: AtomicBool,
 }
 
 impl Verified {
@@ -37,6 +40,7 @@ impl Verified {
             checked,
             cookies: Mutex::new(Cookies::default()),
             digests: Mutex::new(Digests::default()),
+            told_left_out: AtomicBool::new(false),
         }
     }
 

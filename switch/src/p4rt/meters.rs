@@ -1,5 +1,6 @@
 //! Meters, indirect and direct.
 
+use super::absent::Object;
 use super::cells::{entries_of, parse_index, write_index};
 use super::entry::parse_key;
 use super::proto::p4::v1::{
@@ -14,7 +15,7 @@ use crate::pipeline::{ColourCounts, CounterValue, MeterRates};
 fn find_meter(schema: &Schema, id: u32) -> Result<&MeterSchema, Rejection> {
     schema
         .meter(id)
-        .ok_or_else(|| Rejection::not_found(format!("there is no meter with the id {id}")))
+        .ok_or_else(|| schema.absent.rejection(Object::Meter, id))
 }
 
 /// Rates of a config; unset: every packet is green.
@@ -180,6 +181,7 @@ pub fn write_direct_meter(
 pub fn read_meters(source: &Source<'_>, filter: &MeterEntry) -> Result<Vec<Entity>, Rejection> {
     let (meters, wanted) = match filter.meter_id {
         0 => (source.schema.meters().collect(), None),
+        id if source.schema.absent.has(Object::Meter, id) => (Vec::new(), None),
         id => (vec![find_meter(source.schema, id)?], filter.index),
     };
     let mut found = Vec::new();

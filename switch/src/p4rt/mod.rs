@@ -5,6 +5,7 @@
 //!
 //! Sections named § in this module are those of the P4Runtime specification 1.5.
 
+mod absent;
 mod arbitration;
 mod batch;
 mod binding;
@@ -24,6 +25,7 @@ mod objects;
 mod packet_io;
 mod profiles;
 mod read;
+mod refusals;
 mod rejection;
 mod replication;
 mod roles;

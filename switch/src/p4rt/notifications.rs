@@ -87,10 +87,12 @@ impl Shared {
                         |access| access.takes_packet(&packet),
                         &outgoing::Update::Packet(packet.clone()),
                     ),
-                    None => self.log.write(
-                        Level::Debug,
-                        format_args!("a packet-in of {} bytes is too short", frame.len()),
-                    ),
+                    None => {
+                        self.streams().too_short += 1;
+                        let text =
+                            format_args!("a packet-in of {} bytes is too short", frame.len());
+                        self.log.write(Level::Debug, text);
+                    }
                 }
             }
             ToController::Digest(message) => {

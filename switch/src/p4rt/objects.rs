@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::binding::{Bound, bind_match_kind, identity, misfit};
+use super::absent::Object;
+use super::binding::{Bound, absent, bind_match_kind, identity, misfit};
 use super::proto::p4::config::v1::{
     self as info, Preamble, action_profile::SelectorSizeSemantics, counter_spec::Unit, meter_spec,
 };
@@ -58,7 +59,7 @@ pub fn bind_counter(
 ) -> Bound<CounterSchema> {
     let (id, name) = identity(counter.preamble.as_ref(), "counter")?;
     let Some(of_program) = program.counter(name) else {
-        return misfit(format!("counter `{name}` is not in the program"));
+        return absent(Object::Counter, id, name);
     };
     let size = program.counters()[of_program.index()].size;
     same_size("counter", name, counter.size, size)?;
@@ -80,7 +81,7 @@ pub fn bind_register(
 ) -> Bound<RegisterSchema> {
     let (id, name) = identity(register.preamble.as_ref(), "register")?;
     let Some(of_program) = program.register(name) else {
-        return misfit(format!("register `{name}` is not in the program"));
+        return absent(Object::Register, id, name);
     };
     let described = &program.registers()[of_program.index()];
     same_size("register", name, i64::from(register.size), described.size)?;
@@ -101,7 +102,7 @@ pub fn bind_register(
 pub fn bind_meter(meter: &info::Meter, types: &Types<'_>, program: &Program) -> Bound<MeterSchema> {
     let (id, name) = identity(meter.preamble.as_ref(), "meter")?;
     let Some(of_program) = program.meter(name) else {
-        return misfit(format!("meter `{name}` is not in the program"));
+        return absent(Object::Meter, id, name);
     };
     let size = program.meters()[of_program.index()].size;
     same_size("meter", name, meter.size, size)?;
@@ -123,7 +124,7 @@ pub fn bind_profile(
 ) -> Bound<ProfileSchema> {
     let (id, name) = identity(profile.preamble.as_ref(), "action profile")?;
     let Some(of_program) = program.action_profile(name) else {
-        return misfit(format!("action profile `{name}` is not in the program"));
+        return absent(Object::Profile, id, name);
     };
     let described = &program.action_profiles()[of_program.index()];
     if profile.with_selector != described.has_selector {
@@ -164,9 +165,17 @@ pub fn bind_value_set(
 ) -> Bound<ValueSetSchema> {
     let (id, name) = identity(set.preamble.as_ref(), "value set")?;
     let Some(of_program) = program.value_set(name) else {
-        return misfit(format!("value set `{name}` is not in the program"));
+        return absent(Object::ValueSet, id, name);
     };
     let described = &program.value_sets()[of_program.index()];
+    let widths = set.r#match.iter().map(|field| i64::from(field.bitwidth));
+    if described.fields_bits == [described.width_bits]
+        && set.r#match.len() > 1
+        && widths.sum::<i64>() == i64::from(described.width_bits)
+    {
+        // No state of the parser asks it, so that nothing says how it is divided into fields.
+        return absent(Object::ValueSet, id, name);
+    }
     if described.fields_bits.len() != set.r#match.len() {
         return misfit(format!(
             "value set `{name}` has {} match fields, in the program {}",

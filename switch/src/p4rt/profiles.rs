@@ -1,5 +1,6 @@
 //! Members and groups of action profiles, and sets of actions that entries bring.
 
+use super::absent::Object;
 use super::cookies::{Cookie, CookieKey};
 use super::entry::{ActionUse, parse_call, write_call};
 use super::proto::p4::v1::{
@@ -22,7 +23,7 @@ const GROUP_MEMBERS_MAX: usize = 65_536;
 fn find_profile(schema: &Schema, id: u32) -> Result<&ProfileSchema, Rejection> {
     schema
         .profile(id)
-        .ok_or_else(|| Rejection::not_found(format!("there is no action profile with the id {id}")))
+        .ok_or_else(|| schema.absent.rejection(Object::Profile, id))
 }
 
 fn check_id(what: &str, id: u32) -> Result<(), Rejection> {
@@ -451,6 +452,7 @@ fn existing(what: &str, id: u32, one: bool, found: Vec<Entity>) -> Result<Vec<En
 fn chosen(schema: &Schema, id: u32) -> Result<Vec<&ProfileSchema>, Rejection> {
     match id {
         0 => Ok(schema.profiles().collect()),
+        id if schema.absent.has(Object::Profile, id) => Ok(Vec::new()),
         id => Ok(vec![find_profile(schema, id)?]),
     }
 }

@@ -1,5 +1,6 @@
 //! One entity of a `Read`: a filter, and what it finds.
 
+use super::absent::Object;
 use super::cells::{self, write_counter_data};
 use super::cookies::{CookieKey, Cookies};
 use super::digests::Digests;
@@ -69,7 +70,7 @@ fn read_tables(source: &Source<'_>, filter: &TableEntry) -> Result<Vec<Entity>, 
         for table in schema.tables() {
             read_table(source, table, filter, &mut found)?;
         }
-    } else {
+    } else if !schema.absent.has(Object::Table, filter.table_id) {
         let table = find_table(schema, filter.table_id)?;
         read_table(source, table, filter, &mut found)?;
     }

@@ -110,9 +110,8 @@ pub fn write_status(results: &[Result<(), Rejection>]) -> Result<(), Status> {
     };
     let count = 1 + failed.count();
     let message = format!(
-        "{count} of {} updates failed; update {} of them: {}: {}",
+        "{count} of {} updates failed, first updates[{first}] of the request: {}: {}",
         results.len(),
-        first + 1,
         code_name(rejection.code),
         rejection.message,
     );
@@ -183,7 +182,8 @@ mod tests {
         assert_eq!(status.code(), Code::Unknown);
         assert_eq!(
             status.message(),
-            "1 of 3 updates failed; update 2 of them: RESOURCE_EXHAUSTED: table t is full"
+            "1 of 3 updates failed, first updates[1] of the request: RESOURCE_EXHAUSTED: table t is \
+             full"
         );
         let details = rpc::Status::decode(status.details()).unwrap();
         let codes: Vec<i32> = details

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::absent::Absent;
 use super::digests::Shape;
 use super::translation::Translation;
 use super::values::ValueType;
@@ -25,6 +26,8 @@ pub struct Schema {
     pub(super) value_sets: BTreeMap<u32, ValueSetSchema>,
     pub(super) digests: BTreeMap<u32, DigestSchema>,
     pub(super) digest_ids: BTreeMap<DigestId, u32>,
+    /// What the P4Info has besides, and the program has not.
+    pub absent: Absent,
     /// What controllers have for ports, if it is not their number.
     pub port_type: Option<Arc<Translation>>,
     /// Highest port: what `standard_metadata.egress_spec` can hold.
@@ -88,8 +91,8 @@ pub struct ActionSchema {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// The action of the pipeline.
-    pub action: ActionId,
+    /// The action of the pipeline; `None`: the program does not have it.
+    pub action: Option<ActionId>,
     /// Parameters, in order.
     pub parameters: Vec<ParameterSchema>,
     /// Entries may call it.
@@ -253,7 +256,7 @@ pub struct PacketField {
     pub name: String,
     /// Its values.
     pub value: ValueType,
-    /// Only fills up the last byte: may be left out.
+    /// Only fills up a byte: nobody misses it.
     pub is_padding: bool,
 }
 

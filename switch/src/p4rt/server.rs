@@ -2,17 +2,19 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::{Notify, mpsc};
 use tonic::{Code, Status, Streaming};
 
+use super::absent::Object;
 use super::arbitration::StreamId;
 use super::batch::{Atomicity, Batch};
 use super::configs::Configs;
 use super::digests::DigestCounts;
 use super::forwarding::{Forwarding, Verified, no_config};
 use super::notifications::{deliver, watch_ages};
-use super::packet_io::frame_of_packet_out;
+use super::packet_io::{frame_of_packet_out, missing};
 use super::proto::p4::v1::{
     DigestListAck, DigestListAckError, Entity, MasterArbitrationUpdate, PacketOut, PacketOutError,
     ReadRequest, SetForwardingPipelineConfigRequest, StreamError, StreamMessageRequest,
@@ -55,6 +57,7 @@ pub(super) struct Shared {
     /// The config that packets see; a copy of what is in `forwarding`.
     running: Mutex<Option<Arc<Verified>>>,
     requests: RequestCounts,
+    started: Instant,
     /// Told when an entry may have got an idle timeout.
     pub(super) ages: Notify,
     /// Asking for the config without one is an error.
@@ -103,6 +106,7 @@ impl Server {
             forwarding: tokio::sync::Mutex::new(forwarding),
             running: Mutex::new(None),
             requests: RequestCounts::default(),
+            started: Instant::now(),
             ages: Notify::new(),
             needs_config: AtomicBool::new(false),
             notifier: OnceLock::new(),
@@ -171,6 +175,8 @@ impl Server {
         let streams = self.shared.streams();
         snapshot.packet_ins_no_primary = streams.no_primary;
         snapshot.packet_ins_stream_full = streams.queue_full;
+        snapshot.packet_ins_too_short = streams.too_short;
+        snapshot.stream_messages_refused = streams.refusals.count;
         let notifier = self.shared.notifier.get();
         snapshot.notifications = notifier.map(|notifier| notifier.counts());
         snapshot.event_log = self.event_log().map(|event_log| event_log.counts());
@@ -191,6 +197,7 @@ impl Server {
         let id = match opened {
             Ok(id) => id,
             Err(rejection) => {
+                shared.log_refusal("a stream is refused", &rejection);
                 // Nobody listens any more if it cannot be sent.
                 let _ = outgoing.try_send(Err(rejection.into()));
                 return;
@@ -209,6 +216,7 @@ impl Server {
                 },
             };
             if let Err(rejection) = shared.handle(id, message).await {
+                shared.log_refusal("a stream is ended", &rejection);
                 shared.streams().refuse(id, rejection);
                 break;
             }
@@ -269,6 +277,12 @@ impl Shared {
             Level::Info,
             format_args!("set forwarding pipeline config, {name}: {outcome}"),
         );
+        let set = forwarding
+            .current()
+            .filter(|_| done.is_ok() && action != Action::Verify);
+        if let Some(summary) = set.and_then(|config| config.schema.absent.summary()) {
+            self.log.write(Level::Warn, format_args!("{summary}"));
+        }
         done
     }
 
@@ -375,10 +389,10 @@ impl Shared {
         let access = self.primary_access(stream, "acknowledge digests")?;
         let running = self.running().clone().ok_or_else(no_config)?;
         let Some(digest) = running.schema.digest(ack.digest_id) else {
-            return Err(Rejection::invalid(format!(
-                "there is no digest with the id {}",
-                ack.digest_id
-            )));
+            return Err(running
+                .schema
+                .absent
+                .rejection(Object::Digest, ack.digest_id));
         };
         if !access.includes(digest.id) {
             return Err(Rejection::new(
@@ -405,7 +419,30 @@ impl Shared {
             })
     }
 
+    /// Counts a refusal, and logs it unless there are too many.
+    fn log_refusal(&self, what: &str, rejection: &Rejection) {
+        let silent = self.streams().refusals.take(self.started.elapsed());
+        let Some(silent) = silent else {
+            return;
+        };
+        let code = code_name(rejection.code);
+        let before = match silent {
+            0 => String::new(),
+            count => format!(" ({count} refusals before this one were not logged)"),
+        };
+        self.log.write(
+            Level::Warn,
+            format_args!("{what}: {code}: {rejection}{before}"),
+        );
+    }
+
     fn report(&self, stream: StreamId, rejection: Rejection, details: stream_error::Details) {
+        let what = match &details {
+            stream_error::Details::PacketOut(_) => "a packet-out is refused",
+            stream_error::Details::DigestListAck(_) => "an acknowledgement of digests is refused",
+            _ => "a stream message is refused",
+        };
+        self.log_refusal(what, &rejection);
         let error = StreamError {
             canonical_code: rejection.code as i32,
             message: rejection.message,
@@ -418,7 +455,17 @@ impl Shared {
     async fn send_packet(&self, stream: StreamId, packet: &PacketOut) -> Result<(), Rejection> {
         self.primary_access(stream, "send packets")?;
         let running = self.running().clone().ok_or_else(no_config)?;
-        let frame = frame_of_packet_out(packet, &running.schema.packet_out)?;
+        let fields = &running.schema.packet_out;
+        let frame = frame_of_packet_out(packet, fields)?;
+        let missing = missing(packet, fields);
+        if !missing.is_empty() && !running.told_left_out.swap(true, Ordering::Relaxed) {
+            let missing = missing.join("`, `");
+            let text = format_args!(
+                "a packet-out leaves out the metadata `{missing}`, which are 0 therefore; of \
+                 others that leave some out nothing is said"
+            );
+            self.log.write(Level::Warn, text);
+        }
         let injected = self.dataplane.run(move |engine| {
             let has_port = engine.cpu_port().is_some();
             engine.inject(&frame);

@@ -9,6 +9,7 @@ use super::arbitration::{Arbitration, Notification, StreamId};
 use super::proto::p4::v1::{
     MasterArbitrationUpdate, StreamMessageResponse, stream_message_response as response,
 };
+use super::refusals::Refusals;
 use super::rejection::Rejection;
 use super::roles::Access;
 
@@ -35,6 +36,10 @@ pub struct Streams {
     pub no_primary: u64,
     /// Packet-ins, digests and idle entries that found a primary's queue full.
     pub queue_full: u64,
+    /// Packet-ins that were shorter than the header in front of them.
+    pub too_short: u64,
+    /// Messages of controllers that were refused.
+    pub refusals: Refusals,
 }
 
 impl Streams {
@@ -46,6 +51,8 @@ impl Streams {
             next: 0,
             no_primary: 0,
             queue_full: 0,
+            too_short: 0,
+            refusals: Refusals::default(),
         }
     }
 

@@ -169,7 +169,7 @@ impl Translation {
             pairs.inward.insert(key, value);
         }
         // Names start in the upper half, away from the numbers that ports usually have.
-        pairs.next = 1 << (width_bits.min(63) - 1);
+        pairs.next = 1 << (width_bits.clamp(1, 63) - 1);
         Ok(Self {
             name: name.to_owned(),
             sdn,

@@ -223,10 +223,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// A width in bits.
+/// A width in bits. It may be 0: `bit<0>` is a type, and p4c keeps keys of it.
 pub fn width(bits: i32, what: impl fmt::Display) -> Bound<u32> {
-    match u32::try_from(bits) {
-        Ok(bits) if bits > 0 => Ok(bits),
-        _ => misfit(format!("{what} has a width of {bits} bits")),
-    }
+    u32::try_from(bits).or_else(|_| misfit(format!("{what} has a width of {bits} bits")))
 }

@@ -1,5 +1,6 @@
 //! Parser value sets (§"ValueSetEntry").
 
+use super::absent::Object;
 use super::entry::{parse_matches, write_matches};
 use super::proto::p4::v1::{Entity, ValueSetEntry, ValueSetMember, entity};
 use super::read::{Source, of};
@@ -11,7 +12,7 @@ use tonic::Code;
 fn find(schema: &Schema, id: u32) -> Result<&ValueSetSchema, Rejection> {
     schema
         .value_set(id)
-        .ok_or_else(|| Rejection::not_found(format!("there is no value set with the id {id}")))
+        .ok_or_else(|| schema.absent.rejection(Object::ValueSet, id))
 }
 
 /// Replaces all members of a value set.
@@ -48,6 +49,7 @@ pub fn read_value_sets(
 ) -> Result<Vec<Entity>, Rejection> {
     let sets = match filter.value_set_id {
         0 => source.schema.value_sets().collect(),
+        id if source.schema.absent.has(Object::ValueSet, id) => Vec::new(),
         id => vec![find(source.schema, id)?],
     };
     let describe = |set: &ValueSetSchema| {

@@ -2,6 +2,7 @@
 
 use tonic::Code;
 
+use super::absent::Object;
 use super::cells::{no_direct_counter, parse_counter};
 use super::cookies::{Cookie, CookieKey, Cookies};
 use super::digests::Digests;
@@ -108,7 +109,7 @@ pub fn no_extern(type_id: u32) -> Rejection {
 pub fn find_table(schema: &Schema, id: u32) -> Result<&TableSchema, Rejection> {
     schema
         .table(id)
-        .ok_or_else(|| Rejection::not_found(format!("there is no table with the id {id}")))
+        .ok_or_else(|| schema.absent.rejection(Object::Table, id))
 }
 
 fn write_entry(target: &mut Target<'_>, kind: Kind, entry: &TableEntry) -> Result<(), Rejection> {

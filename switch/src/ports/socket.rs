@@ -101,17 +101,32 @@ pub(super) fn take_statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stat
 
 /// Largest payload of a frame on the interface in bytes, as it is set now.
 pub(super) fn mtu(socket: &OwnedFd, interface: &Interface) -> io::Result<usize> {
+    let request = ask(socket, interface, libc::SIOCGIFMTU)?;
+    // SAFETY: the request has succeeded and filled in this member of the union.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(usize::try_from(mtu).unwrap_or(0))
+}
+
+/// Whether frames of the interface begin with an Ethernet header; those of a TUN, for one, begin
+/// with that of IP.
+pub(super) fn has_ethernet(socket: &OwnedFd, interface: &Interface) -> io::Result<bool> {
+    let request = ask(socket, interface, libc::SIOCGIFHWADDR)?;
+    // SAFETY: the request has succeeded and filled in this member of the union.
+    let kind = unsafe { request.ifr_ifru.ifru_hwaddr.sa_family };
+    Ok(matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK))
+}
+
+/// What the kernel answers about an interface to one of the requests that need its name alone.
+fn ask(socket: &OwnedFd, interface: &Interface, what: libc::Ioctl) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid value of this plain structure.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(interface.name().bytes()) {
         *to = from as libc::c_char;
     }
     // SAFETY: the name ends with a zero, being shorter than its room; the structure is
-    // that of this request and outlives the call.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) })?;
-    // SAFETY: the request has succeeded and filled in this member of the union.
-    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-    Ok(usize::try_from(mtu).unwrap_or(0))
+    // that of these requests and outlives the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) })?;
+    Ok(request)
 }
 
 /// Makes the interface hand over frames for any address while this socket is open.

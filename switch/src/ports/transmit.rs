@@ -13,7 +13,7 @@ use super::sending::{SendSlots, send_waiting};
 use super::{socket, vlan};
 use crate::pipeline::limits::PACKET_BYTES_MAX;
 
-/// Bytes of an Ethernet header, the shortest frame.
+/// Bytes of an Ethernet header: of an interface that has one, the shortest frame.
 const ETHERNET_BYTES: usize = 14;
 
 /// Frames collected for one system call.
@@ -26,7 +26,7 @@ pub struct TransmitCounts {
     pub frames: u64,
     /// Bytes of those frames.
     pub bytes: u64,
-    /// Frames longer than the MTU allows, or shorter than a header.
+    /// Frames longer than the MTU allows, shorter than the header of the link layer, or empty.
     pub bad_length: u64,
     /// Frames for an interface that is down or gone.
     pub interface_down: u64,
@@ -82,6 +82,8 @@ pub struct TransmitQueue {
     slots: SendSlots,
     /// Frames of the departure that is under way; 0: there is none.
     departed: usize,
+    /// Shortest frame that the interface takes.
+    frame_bytes_min: usize,
     /// Longest frame without a VLAN tag.
     frame_bytes_max: usize,
     counts: TransmitCounts,
@@ -99,6 +101,8 @@ impl TransmitQueue {
         };
         let socket = socket::open().map_err(failed("opening a packet socket"))?;
         let mtu = socket::mtu(&socket, interface).map_err(failed("asking for the MTU"))?;
+        let has_ethernet = socket::has_ethernet(&socket, interface)
+            .map_err(failed("asking for the kind of link layer"))?;
         let frame_bytes_max = mtu.saturating_add(ETHERNET_BYTES).min(PACKET_BYTES_MAX);
         let slots = SendSlots::open(&socket, frame_bytes_max + vlan::TAG_BYTES)
             .map_err(failed("setting up the transmit ring"))?;
@@ -108,6 +112,7 @@ impl TransmitQueue {
             socket: Arc::new(socket),
             slots,
             departed: 0,
+            frame_bytes_min: if has_ethernet { ETHERNET_BYTES } else { 1 },
             frame_bytes_max,
             counts: TransmitCounts::default(),
         })
@@ -204,7 +209,7 @@ impl TransmitQueue {
         } else {
             0
         };
-        let fits = (ETHERNET_BYTES..=self.frame_bytes_max + tag_bytes).contains(&frame.len());
+        let fits = (self.frame_bytes_min..=self.frame_bytes_max + tag_bytes).contains(&frame.len());
         if !fits {
             self.counts.bad_length += 1;
         }

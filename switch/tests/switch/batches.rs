@@ -89,11 +89,11 @@ async fn one_that_fails_takes_all_back() {
         let expected = [
             (
                 Code::Aborted,
-                "taken back because update 3 failed: ALREADY_EXISTS",
+                "taken back because updates[2] of the request failed: ALREADY_EXISTS",
             ),
             (
                 Code::Aborted,
-                "taken back because update 3 failed: ALREADY_EXISTS",
+                "taken back because updates[2] of the request failed: ALREADY_EXISTS",
             ),
             (
                 Code::AlreadyExists,
@@ -101,7 +101,7 @@ async fn one_that_fails_takes_all_back() {
             ),
             (
                 Code::Aborted,
-                "not tried because update 3 failed: ALREADY_EXISTS",
+                "not tried because updates[2] of the request failed: ALREADY_EXISTS",
             ),
         ];
         let expected = expected.map(|(code, message)| (code, message.to_owned()));

@@ -225,7 +225,7 @@ async fn digest_entries_are_written_and_read() {
     let status = controller.write(vec![insert(old)]).await.unwrap_err();
     assert_eq!(
         status.message(),
-        "1 of 1 updates failed; update 1 of them: ALREADY_EXISTS: digest `digest_t` is there \
+        "1 of 1 updates failed, first updates[0] of the request: ALREADY_EXISTS: digest `digest_t` is there \
          already; MODIFY it"
     );
     // It is part of what reconciling keeps.

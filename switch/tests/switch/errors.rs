@@ -22,7 +22,7 @@ pub async fn refusal(controller: &mut Controller, update: Update) -> (Code, Stri
     let details = rpc::Status::decode(status.details()).unwrap().details;
     assert_eq!(details.len(), 1);
     let error = p4::Error::decode(details[0].value.as_slice()).unwrap();
-    let start = "1 of 1 updates failed; update 1 of them: ";
+    let start = "1 of 1 updates failed, first updates[0] of the request: ";
     assert!(status.message().starts_with(start), "{}", status.message());
     assert!(
         status.message().ends_with(&error.message),
@@ -381,7 +381,7 @@ async fn one_bad_update_does_not_stop_the_others() {
         .unwrap_err();
     assert_eq!(
         status.message(),
-        "1 of 3 updates failed; update 2 of them: ALREADY_EXISTS: this entry of table \
+        "1 of 3 updates failed, first updates[1] of the request: ALREADY_EXISTS: this entry of table \
          ingress.addresses exists already"
     );
     let all = TableEntry {

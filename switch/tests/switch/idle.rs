@@ -176,7 +176,7 @@ async fn timeouts_are_refused_where_entries_do_not_age() {
     let status = controller.write(vec![insert(table(entry(1, 5)))]).await;
     assert_eq!(
         status.unwrap_err().message(),
-        "1 of 1 updates failed; update 1 of them: INVALID_ARGUMENT: table `ingress.addresses`: \
+        "1 of 1 updates failed, first updates[0] of the request: INVALID_ARGUMENT: table `ingress.addresses`: \
          there are idle timeouts only for entries, and only where the P4Info has them"
     );
     let asked = TableEntry {

@@ -325,3 +325,29 @@ fn data_of_packets_costs_nothing_where_it_is_not_logged() {
         assert_eq!(counts["trace_records"], 0, "{counts}");
     }
 }
+
+/// At the end a line is enough; asked by SIGUSR1 it says everything.
+#[test]
+fn the_end_is_a_short_line_and_all_counts_come_when_asked() {
+    let command = Path::new(env!("CARGO_BIN_EXE_wormcast-switch"));
+    let arguments = ["--grpc-server-addr", "127.0.0.1:0", "-L", "info"];
+    let all = "[info] statistics: {";
+    for asks in [false, true] {
+        let mut logging = Logging::start(Some(command), &arguments);
+        let path = logging.directory.path().join("log");
+        logging.switch.send(&[0; 60]);
+        if asks {
+            logging.switch.signal(libc::SIGUSR1);
+            wait_for("the statistics", || {
+                let text = fs::read_to_string(&path).ok()?;
+                text.contains(all).then_some(())
+            });
+        }
+        assert!(logging.switch.end());
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches(all).count(), usize::from(asks), "{text}");
+        let last = text.lines().last().unwrap();
+        assert!(last.contains(" frames and sent "), "{last}");
+        assert!(last.len() < 300, "{last}");
+    }
+}

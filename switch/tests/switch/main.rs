@@ -13,6 +13,7 @@ mod exposition;
 mod fabric;
 mod fuzz;
 mod idle;
+mod leftovers;
 mod links;
 mod logging;
 mod matrix;
@@ -33,6 +34,7 @@ mod symmetry;
 mod tables;
 mod translation;
 mod transmit;
+mod tun;
 mod value_sets;
 
 mod thrift;

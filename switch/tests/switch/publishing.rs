@@ -207,11 +207,16 @@ impl Publishing {
             .unwrap();
     }
 
-    /// Ends it as scripts do; whether it ended well.
-    pub fn end(mut self) -> bool {
+    /// Sends it a signal.
+    pub fn signal(&self, number: libc::c_int) {
         // SAFETY: kill takes two integers; the child has not been waited for, so that its
         // process id is still its own.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        unsafe { libc::kill(self.child.id() as i32, number) };
+    }
+
+    /// Ends it as scripts do; whether it ended well.
+    pub fn end(mut self) -> bool {
+        self.signal(libc::SIGTERM);
         self.child.wait().unwrap().success()
     }
 }

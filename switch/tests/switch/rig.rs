@@ -62,14 +62,19 @@ impl Rig {
 
     /// The first of these switches, which has the device id of the tests.
     pub async fn start_as(settings: &DataplaneSettings) -> Self {
-        let (dataplane, from_dataplane) = Dataplane::start(settings, Log::off()).unwrap();
+        Self::start_logged(settings, Log::off()).await
+    }
+
+    /// The same, with a log.
+    pub async fn start_logged(settings: &DataplaneSettings, log: Log) -> Self {
+        let (dataplane, from_dataplane) = Dataplane::start(settings, log.clone()).unwrap();
         let handle = dataplane.handle(DEVICE_ID).unwrap();
         let (_, from_dataplane) = from_dataplane.into_iter().next().unwrap();
         let server_settings = ServerSettings {
             device_id: DEVICE_ID,
             pipeline: PipelineConfig::default(),
         };
-        let server = Server::new(server_settings, handle.clone(), from_dataplane, Log::off());
+        let server = Server::new(server_settings, handle.clone(), from_dataplane, log);
         let address: Address = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(&address).await.unwrap();
         let address = format!("http://{}", listener.local_address().unwrap());
