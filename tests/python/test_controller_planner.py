@@ -172,7 +172,7 @@ def test_members_that_cannot_take_part_are_named_with_the_reason() -> None:
     assert shortfalls(state) == {9: NOT_LOCATED, 3: PLAIN, 2: NOT_LIVE, 4: CUT_OFF}
     assert [g.members for g in state.agents[HostId(1)].groups] == [(1,)]
     assert state.agents[HostId(4)].groups == ()
-    assert state.agents[HostId(2)].groups == ()
+    assert [g.members for g in state.agents[HostId(2)].groups] == [(1, 2)], "once back, it is a member"
     assert dict(state.agents[HostId(2)].routes).keys() == {1, 3}, "an agent that is not live still has routes"
 
 

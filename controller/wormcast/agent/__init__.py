@@ -104,7 +104,14 @@ class Agent:
 
     def groups(self) -> list[Group]:
         """The groups this host is a member of."""
-        return [Group.parse(group) for group in self._connection.ask({"op": "groups"})["groups"]]
+        groups: list[Group] = []
+        left_out = True
+        while left_out:
+            after = {"after": groups[-1].number} if groups else {}
+            answer = self._connection.ask({"op": "groups", **after})
+            groups += [Group.parse(group) for group in answer["groups"]]
+            left_out = bool(answer.get("left_out"))
+        return groups
 
     def open_sender(
         self,

@@ -8,18 +8,22 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from wormcast.control.agent_status import COUNTERS_MAX, AgentStatus
 from wormcast.control.errors import RequestError, unknown
 from wormcast.control.events import EventLog
 from wormcast.control.group_book import GroupBook
 from wormcast.control.reconciler import Reconciler, View
+from wormcast.control.supervise import supervise
+from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.hosts import HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
+from wormcast.fabric.agent_plan import Capacity
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
 from wormcast.fabric.ids import PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
@@ -27,7 +31,8 @@ from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
-from wormcast.store.database import Database, StoreError, SwitchSpec
+from wormcast.p4rt.tables import Refusal
+from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
 LOG = logging.getLogger("wormcast.control")
 
@@ -36,20 +41,6 @@ TICK_MAX_S = 0.25
 SILENT_HOLD_S = 2.0
 """An agent reported silent that is still attached is told to dial again after so long, and then counts as back."""
 SWITCHES_MAX = 1024
-COUNTERS_MAX = 4096
-"""Counters kept of one agent; further names are dropped and counted."""
-COUNTER_NAME_MAX = 128
-"""Characters of a counter's name; longer ones are dropped and counted."""
-
-
-@dataclass
-class AgentStatus:
-    """What one agent said last."""
-
-    epoch: Epoch
-    error: str = ""
-    counters: dict[tuple[str, int], int] = field(default_factory=dict)
-    counters_dropped: int = 0
 
 
 class Controller:
@@ -83,6 +74,8 @@ class Controller:
         self.lldp_rejected: Counter[str] = Counter()
         self.store_failures = 0
         """Changes of the network that could not be written to the state file."""
+        self.task_failures = 0
+        """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
         self.reconciler = Reconciler(
             self.look, pathfinder, database, self.sessions, self.directory, self.events
@@ -111,8 +104,8 @@ class Controller:
         for session in self.sessions.values():
             session.start()
         self._background = [
-            asyncio.create_task(self._tick_forever(), name="tick"),
-            asyncio.create_task(self.reconciler.run(), name="reconcile"),
+            asyncio.create_task(supervise("tick", self._tick_forever, self._note_task), name="tick"),
+            asyncio.create_task(supervise("plan", self.reconciler.run, self._note_task), name="plan"),
         ]
         return bound
 
@@ -127,11 +120,11 @@ class Controller:
         await asyncio.gather(*(session.stop() for session in self.sessions.values()))
         self._database.close()
 
-    async def wait_failed(self) -> None:
-        """Returns when a background task ended, which is a bug; raises its error."""
-        done, _ = await asyncio.wait(self._background, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
+    def _note_task(self, name: str, error: BaseException) -> None:
+        self.task_failures += 1
+        self.events.add(
+            "task_failed", time.time(), task=name, error=f"{type(error).__name__}: {error}"[:TEXT_MAX]
+        )
 
     # -- requests -----------------------------------------------------------
 
@@ -253,7 +246,7 @@ class Controller:
 
     def _members_now(self, group: Group) -> tuple[HostId, ...]:
         """Members whose agents take part."""
-        short = {s.host for s in self.reconciler.state.shortfalls if s.group == group.id}
+        short = self.reconciler.shortfalls(group.id)
         agents = self.reconciler.view.agents if self.reconciler.view is not None else frozenset()
         return tuple(m for m in group.members if m not in short and m in agents)
 
@@ -263,13 +256,40 @@ class Controller:
         """Topology, groups and hosts as they are now."""
         now = time.monotonic()
         records = self.hosts.records()
+        topology = self.topology()
         return View(
-            self.topology(),
+            topology,
+            topology,
             tuple(self.groups.groups()),
             frozenset(r.id for r in records if r.agent),
             self.hosts.live(now),
             self.groups.class_d,
+            {
+                host: status.capacity(self.groups.find)
+                for host, status in self.agents.items()
+                if status.is_bounded()
+            },
         )
+
+    def followed_epoch(self, host: HostId) -> Epoch | None:
+        """The latest plan that an agent follows; one with nothing new for it counts as followed."""
+        status, told = self.agents.get(host), self.reconciler.told(host)
+        if status is None:
+            return None
+        return self.reconciler.epoch if told is not None and told.epoch == status.epoch else status.epoch
+
+    def refused_by_switches(self, numbers: Container[int]) -> list[tuple[SwitchId, Refusal]]:
+        """What switches refuse of group numbers."""
+        return [
+            (switch, refusal)
+            for switch, session in sorted(self.sessions.items())
+            for refusal in session.tables.refusals.values()
+            if refusal.group in numbers
+        ]
+
+    def _capacity(self, host: HostId) -> Capacity | None:
+        status = self.agents.get(host)
+        return None if status is None or not status.is_bounded() else status.capacity(self.groups.find)
 
     def topology(self) -> Topology:
         """Switches and links that are up, and the hosts on them."""
@@ -357,6 +377,7 @@ class Controller:
         """See `SwitchWatcher`."""
         self.monitor.connect(switch, time.monotonic())
         self.events.add("switch_connected", time.time(), switch=switch)
+        self.reconciler.bring_out_again()
         self.notice()
 
     def switch_disconnected(self, switch: SwitchId, reason: str) -> None:
@@ -369,9 +390,14 @@ class Controller:
         self.monitor.suspend(switch)
         self.events.add("switch_demoted", time.time(), switch=switch, reason=reason)
 
-    def switch_refused(self, switch: SwitchId, reason: str) -> None:
+    def switch_refused(self, switch: SwitchId, reason: str, group: int | None = None) -> None:
         """See `SwitchWatcher`."""
-        self.events.add("switch_refused", time.time(), switch=switch, reason=reason)
+        self.events.add("switch_refused", time.time(), switch=switch, reason=reason, group=group)
+
+    def switch_out_of_step(self, switch: SwitchId) -> None:
+        """See `SwitchWatcher`."""
+        LOG.info("switch %d is tried again", switch)
+        self.reconciler.bring_out_again()
 
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
         """See `SwitchWatcher`."""
@@ -398,11 +424,27 @@ class Controller:
     # -- AgentWatcher -------------------------------------------------------
 
     def agent_registered(
-        self, name: str, asked: int | None, mac: bytes, mtu_bytes: int, version: str, epoch: Epoch
+        self,
+        name: str,
+        asked: int | None,
+        mac: bytes,
+        mtu_bytes: int,
+        version: str,
+        epoch: Epoch,
+        groups_max: int = 0,
+        members_max: int = 0,
     ) -> HostId:
         """See `AgentWatcher`."""
+        if epoch > (bound := max(EPOCH_TOLD_MAX, self.reconciler.epoch)):
+            raise HostRefused(
+                f"the agent follows plan {epoch}, which no controller has made",
+                value=epoch,
+                bound=f"0 to {bound}",
+            )
         record = self.hosts.register(name, asked, mac, mtu_bytes, version, time.monotonic())
-        self.agents[record.id] = AgentStatus(epoch)
+        self.agents[record.id] = AgentStatus(
+            epoch, groups_max=groups_max or None, members_max=members_max or None
+        )
         self.reconciler.outbid(epoch)
         self.notice()
         return record.id
@@ -412,13 +454,23 @@ class Controller:
         self.hosts.detach(host, time.monotonic())
         self.notice()
 
-    def plan_applied(self, host: HostId, epoch: Epoch, error: str) -> None:
+    def plan_applied(
+        self, host: HostId, epoch: Epoch, error: str, refused: Mapping[int, str] = NOTHING
+    ) -> None:
         """See `AgentWatcher`."""
+        if epoch > self.reconciler.epoch:
+            raise BadMessage(f"it answers plan {epoch}; the last is {self.reconciler.epoch}")
         status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
-        status.epoch, status.error = epoch, error
-        if error:
-            LOG.error("host %d refuses plan %d: %s", host, epoch, error)
-            self.events.add("plan_refused", time.time(), host=host, epoch=epoch, error=error)
+        told, view = self.reconciler.told(host), self.reconciler.view
+        asked_for = view.by_id if view is not None else {}
+        plan = told.plan if told is not None and told.epoch == epoch else None
+        news = status.take_answer(epoch, error, refused, plan, asked_for)
+        if error and news:
+            LOG.error("host %d refuses of plan %d: %s", host, epoch, error)
+            self.events.add(
+                "plan_refused", time.time(), host=host, epoch=epoch, error=error, groups=sorted(refused)[:32]
+            )
+        self.notice()
 
     def member_reported(
         self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool
@@ -448,14 +500,7 @@ class Controller:
 
     def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
         """See `AgentWatcher`."""
-        status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
-        for name, group, value in counters:
-            if (name, group) in status.counters or (
-                len(status.counters) < COUNTERS_MAX and len(name) <= COUNTER_NAME_MAX
-            ):
-                status.counters[name, group] = value
-            else:
-                status.counters_dropped += 1
+        self.agents.setdefault(host, AgentStatus(Epoch(0))).take_counters(counters, COUNTERS_MAX)
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,10 @@ class GroupBook:
             raise unknown("group", key, [g.id for g in self.groups()])
         return group
 
+    def find(self, group: GroupId) -> Group | None:
+        """The group with this id."""
+        return self._groups.get(group)
+
     def create(self, request: GroupRequest) -> Group:
         """Checks and keeps a new group; raises `RequestError`."""
         try:
