@@ -94,8 +94,9 @@ def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAP
     app.add_middleware(BodyLimit, by_path={VERIFY_PATH: FILE_BYTES_MAX})
     _serve_network(app, controller)
     _serve_groups(app, controller)
-    _serve_plans(app, controller, pool or WorkerPool())
-    _serve_watching(app, controller)
+    pool = pool or WorkerPool()
+    _serve_plans(app, controller, pool)
+    _serve_watching(app, controller, pool)
     return app
 
 
@@ -319,7 +320,7 @@ def _file(content: bytes) -> Response:
     return StreamingResponse(pieces(), media_type=CONTENT_TYPE)
 
 
-def _serve_watching(app: FastAPI, controller: Controller) -> None:
+def _serve_watching(app: FastAPI, controller: Controller, pool: WorkerPool) -> None:
     @app.get("/v1/status", tags=["watching"], summary="The controller at a glance")
     async def get_status() -> dict[str, Any]:
         return views.show_status(controller, __version__)
@@ -347,7 +348,7 @@ def _serve_watching(app: FastAPI, controller: Controller) -> None:
         "/v1/metrics", tags=["watching"], summary="Metrics for Prometheus", response_class=PlainTextResponse
     )
     async def get_metrics() -> Response:
-        return Response(await render_metrics(controller), media_type="text/plain; version=0.0.4")
+        return Response(await render_metrics(controller, pool), media_type="text/plain; version=0.0.4")
 
 
 async def _stream_events(controller: Controller, after: int | None) -> AsyncIterator[str]:
