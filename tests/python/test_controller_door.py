@@ -43,7 +43,9 @@ def with_agent(tmp_path: Path, test: Callable[[Controller, TestAgent, str], Awai
                 await until(lambda: good.plans)
                 await test(controller, good, address)
                 await good.send(statistics=GOOD)
-                await until(lambda: ("heard", 0) in controller.agents[controller.find_host("good").id].counters)
+                await until(
+                    lambda: ("heard", 0) in controller.agents[controller.find_host("good").id].counters
+                )
                 group = controller.groups.create(GroupRequest("circuit", ("good",)))
                 await controller.tell_group("group_created", group)
                 await until(lambda: [g.id for g in good.plans[-1].groups] == [group.id])
@@ -158,7 +160,7 @@ def test_a_stored_epoch_that_is_of_no_use_is_replaced(tmp_path: Path, epoch: obj
         sql.execute("UPDATE agent_plan SET epoch=?", (epoch,))
     sql.close()
 
-    async def test(controller: Controller, good: TestAgent, _: str) -> None:
+    async def test(_: Controller, good: TestAgent, __: str) -> None:
         assert good.plans[-1].epoch < EPOCH_TOLD_MAX
 
     with_agent(tmp_path, test)
@@ -179,7 +181,9 @@ def test_a_task_that_fails_is_told_once_and_begins_again(
         await asyncio.sleep(3600)
 
     async def main() -> None:
-        task = asyncio.create_task(supervise("work", work, lambda name, error: failures.append(f"{name}: {error}")))
+        task = asyncio.create_task(
+            supervise("work", work, lambda name, error: failures.append(f"{name}: {error}"))
+        )
         await until(lambda: runs == 4)
         task.cancel()
 
@@ -197,7 +201,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
         planner = controller.reconciler._planner
         real = planner.plan
 
-        def fail(*given: Any, **named: Any) -> Any:
+        def fail(*_: Any, **__: Any) -> Any:
             tries.append(time.monotonic())
             raise ValueError("switch 0 has no place for group 7")
 
@@ -207,7 +211,9 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
         await asyncio.sleep(2.5)  # ticks come four times a second
         assert 1 <= len(tries) <= 3
         told = [e.data["error"] for e in controller.events.history() if e.kind == "plan_failed"]
-        assert told == ["no plan, the one before stays in force: ValueError: switch 0 has no place for group 7"]
+        assert told == [
+            "no plan, the one before stays in force: ValueError: switch 0 has no place for group 7"
+        ]
         assert "group 7" in controller.reconciler.figures.last_error
         monkeypatch.setattr(planner, "plan", real)
         await until(lambda: [g.id for g in good.plans[-1].groups] == [7], 10.0)

@@ -91,11 +91,10 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     """One group: what was asked for and who takes part."""
     reconciler = controller.reconciler
     reasons = _reasons(controller, group)
-    hosts = {record.id: record for record in controller.hosts.records()}
     now = time.monotonic()
     members = []
     for member in group.members:
-        record = hosts.get(member)
+        record = controller.hosts.get(member)
         planned = controller.reconciler.planned(member, group.id)
         status = controller.agents.get(member)
         members.append(
@@ -143,12 +142,7 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
     if group.class_d is None:
         return {"class_d_mode": numbers.mode.value, "class_d_number": None, "class_d_shared_with": []}
     number = numbers.number(group.class_d)
-    shared = [
-        other.id
-        for other in controller.groups.groups()
-        if other.id != group.id
-        and (other.id == number or (other.class_d is not None and numbers.number(other.class_d) == number))
-    ]
+    shared = [other.id for other in controller.groups.sharing(group)]
     return {"class_d_mode": numbers.mode.value, "class_d_number": number, "class_d_shared_with": shared}
 
 

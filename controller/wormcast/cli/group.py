@@ -8,6 +8,7 @@ import click
 
 from wormcast.cli.client import Client, api_options, print_json, print_table
 from wormcast.cli.offline_form import online_or_offline
+from wormcast.decimal import read_decimal
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
 
@@ -18,7 +19,8 @@ def group() -> None:
 
 
 def _host(value: str) -> int | str:
-    return int(value) if value.isdigit() else value
+    number = read_decimal(value)
+    return value if number is None else number
 
 
 @group.command()

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from wormcast.agent import Agent, AgentError
+from wormcast.decimal import read_decimal
 
 EXIT_ERROR = 1
 
@@ -118,7 +119,10 @@ def status(socket: Path | None, as_json: bool) -> None:
 
 def parse_group(text: str) -> int | str:
     """A number or a name."""
-    return int(text) if text.lstrip("-").isdigit() else text
+    number = read_decimal(text.removeprefix("-"))
+    if number is None:
+        return text
+    return -number if text.startswith("-") else number
 
 
 def fail(error: Exception, as_json: bool) -> NoReturn:
