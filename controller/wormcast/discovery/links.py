@@ -2,16 +2,22 @@
 
 A probe leaves a switch port every `PROBE_INTERVAL_S`; where it comes in is the
 other end of that direction. A link is up when both directions have been heard,
-and down when one has missed `PROBES_MISSED_MAX` in a row. Missed probes are
-counted when the next one is sent, so a controller that stalls does not take
-its own silence for the network's.
+and down when one has missed `PROBES_MISSED_MAX` in a row. A probe counts as
+missed when the next one is sent and both switches have shown since that they
+forward: every switch is sent an echo, a packet-out to its own CPU port. So a
+switch that is paused is silent, and its links are not down for that; nor does a
+controller that stalls take its own silence for the network's.
+
+What is down or silent may be back at any moment. It stays known as suspected:
+routes avoid it where there is another way, and nobody loses a membership by it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from wormcast.fabric.ids import PortId, SwitchId
+from wormcast.fabric.ids import CPU_PORT, PortId, SwitchId
 from wormcast.fabric.topology import Link, PortRef
 
 PROBE_INTERVAL_S = 0.25
@@ -22,6 +28,8 @@ PROBE_IDLE_INTERVAL_S = 1.0
 """Between probes on a port where no switch has been heard."""
 SWITCH_GRACE_S = 1.0
 """A switch whose P4Runtime session is lost counts as up for so long."""
+SWITCH_SILENT_S = 2.0
+"""A switch with a session that returns no echo for so long is silent."""
 RESTORE_GRACE_S = 5.0
 """After a start of the controller, remembered switches and links count as up for so long unconfirmed."""
 
@@ -32,6 +40,8 @@ class _Direction:
 
     far: PortRef
     missed: int = 0
+    sent_at: float = float("inf")
+    """When the last probe left; none has: later than anything heard."""
 
 
 @dataclass
@@ -42,6 +52,16 @@ class _SwitchRecord:
     """When the switch counts as down unless it connects; None while connected or down."""
     up: bool
     probe_at: dict[PortId, float] = field(default_factory=dict)
+    echo_at: float = 0.0
+    heard_at: float = float("-inf")
+    """When it last returned an echo or handed in any other frame."""
+    echoes: bool = False
+    """Has returned an echo in this session; of a target that never does nothing can be told by its silence."""
+    silent: bool = False
+
+    def forwarded_at(self) -> float:
+        """When it last showed that it forwards."""
+        return self.heard_at if self.echoes else float("inf")
 
 
 class LinkMonitor:
@@ -57,6 +77,10 @@ class LinkMonitor:
         self._arrivals: dict[PortRef, PortRef] = {}
         """Receiving port to sending port; the inverse of `_directions`."""
         self._links: frozenset[Link] = frozenset()
+        self._known: dict[PortRef, Link] = {}
+        """By both ends: every link that was up, until one of its ports leads elsewhere."""
+        self._seen: set[SwitchId] = set()
+        """Switches that were up once."""
         self.probes_rejected = 0
         """Probes that name an unknown port, or came from one."""
 
@@ -65,12 +89,24 @@ class LinkMonitor:
         self._switches[switch] = _SwitchRecord(
             ports, False, now + RESTORE_GRACE_S if remembered else None, remembered
         )
+        if remembered:
+            self._seen.add(switch)
 
     def remove_switch(self, switch: SwitchId) -> None:
         """Forgets a switch and its links."""
         self._switches.pop(switch, None)
+        self._seen.discard(switch)
         self._forget_directions(switch)
+        for link in {link for link in self._known.values() if switch in (link.a, link.b)}:
+            self._forget_link(link)
         self._update_links()
+
+    def restore_suspected(self, switches: Iterable[SwitchId], links: Iterable[Link]) -> None:
+        """Takes remembered switches and links for suspected: known, and not up."""
+        self._seen |= {switch for switch in switches if switch in self._switches}
+        for link in links:
+            if all(self._knows(end) and end not in self._known for end in link.ends()):
+                self._known |= dict.fromkeys(link.ends(), link)
 
     def restore_link(self, link: Link) -> None:
         """Takes a remembered link for up until its probes are missed."""
@@ -86,6 +122,8 @@ class LinkMonitor:
         if record is None:
             return
         record.connected, record.up, record.down_at = True, True, None
+        record.echo_at, record.heard_at, record.echoes, record.silent = now, now, False, False
+        self._seen.add(switch)
         record.probe_at = {PortId(port): now for port in range(record.ports)}
         for ref, direction in self._directions.items():
             if switch in (ref[0], direction.far[0]):
@@ -95,7 +133,7 @@ class LinkMonitor:
         """The session is lost; the switch is down unless it is back within `SWITCH_GRACE_S`."""
         record = self._switches.get(switch)
         if record is not None and record.connected:
-            record.connected = False
+            record.connected = record.silent = False
             record.down_at = now + SWITCH_GRACE_S
             record.probe_at = {}
 
@@ -104,6 +142,20 @@ class LinkMonitor:
         record = self._switches.get(switch)
         if record is not None:
             record.connected, record.down_at, record.probe_at = False, None, {}
+            record.silent = False
+
+    def hear(self, switch: SwitchId, now: float, *, echo: bool = False) -> None:
+        """A frame came from the switch, an echo or any other: it forwards."""
+        record = self._switches.get(switch)
+        if record is None:
+            return
+        record.heard_at = now
+        record.echoes |= echo
+        if record.silent:
+            record.silent = False
+            for ref, direction in self._directions.items():
+                if switch in (ref[0], direction.far[0]):
+                    direction.missed = 0
 
     def handle_probe(self, sent: PortRef, received: PortRef) -> None:
         """A probe sent out of one port came in at another."""
@@ -118,37 +170,53 @@ class LinkMonitor:
         self._update_links()
 
     def handle_timeout(self, now: float) -> None:
-        """Lets grace periods run out."""
+        """Lets grace periods run out, and notices switches that have become silent."""
         for switch, record in self._switches.items():
+            if record.connected and now - record.forwarded_at() >= SWITCH_SILENT_S:
+                record.silent = True
             if record.down_at is not None and now >= record.down_at:
                 record.up, record.down_at = False, None
                 self._forget_directions(switch)
         self._update_links()
 
     def poll_transmit(self, now: float) -> list[PortRef]:
-        """Ports that are due for a probe. Counts the probes that were sent before and not heard."""
+        """Ports that are due for a probe, the CPU port for an echo. Counts the probes sent before and not heard."""
         due: list[PortRef] = []
         for switch, record in self._switches.items():
+            if record.connected and now >= record.echo_at:
+                record.echo_at = now + self._probe_interval_s
+                due.append((switch, CPU_PORT))
+            if record.silent:
+                continue  # probes would only pile up in front of it
             for port, at in record.probe_at.items():
                 if now < at:
                     continue
                 ref = (switch, port)
                 direction = self._directions.get(ref)
-                if direction is not None and self._switches[direction.far[0]].connected:
+                if direction is not None and self._is_missed(record, direction):
                     if direction.missed >= PROBES_MISSED_MAX:
                         self._drop_direction(ref)
                         direction = None
                     else:
                         direction.missed += 1
+                if direction is not None:
+                    direction.sent_at = now
                 heard = direction is not None or ref in self._arrivals
                 record.probe_at[port] = now + (self._probe_interval_s if heard else self._idle_interval_s)
                 due.append(ref)
         self._update_links()
         return due
 
+    def _is_missed(self, sender: _SwitchRecord, direction: _Direction) -> bool:
+        """Whether the last probe had its time: both switches have shown since that they forward."""
+        far = self._switches[direction.far[0]]
+        return far.connected and direction.sent_at <= min(sender.forwarded_at(), far.forwarded_at())
+
     def poll_timeout(self) -> float | None:
         """When `handle_timeout` or `poll_transmit` next has work."""
-        times = [at for record in self._switches.values() for at in record.probe_at.values()]
+        probed = [record for record in self._switches.values() if not record.silent]
+        times = [at for record in probed for at in record.probe_at.values()]
+        times += [record.echo_at for record in self._switches.values() if record.connected]
         times += [record.down_at for record in self._switches.values() if record.down_at is not None]
         return min(times, default=None)
 
@@ -157,8 +225,20 @@ class LinkMonitor:
         return self._links
 
     def switches(self) -> dict[SwitchId, int]:
-        """Switches that are up, with their number of ports."""
+        """Switches that are up, silent ones included, with their number of ports."""
         return {switch: record.ports for switch, record in sorted(self._switches.items()) if record.up}
+
+    def silent(self) -> frozenset[SwitchId]:
+        """Switches that have a session and return no echo."""
+        return frozenset(switch for switch, record in self._switches.items() if record.silent)
+
+    def known_switches(self) -> dict[SwitchId, int]:
+        """Switches that are up or suspected to be only for a while not, with their number of ports."""
+        return {switch: self._switches[switch].ports for switch in sorted(self._seen)}
+
+    def known_links(self) -> frozenset[Link]:
+        """Links that are up or suspected to be only for a while not."""
+        return frozenset(self._known.values())
 
     def is_connected(self, switch: SwitchId) -> bool:
         """Whether the switch has a session."""
@@ -193,8 +273,18 @@ class LinkMonitor:
             self._drop_direction(ref)
 
     def _update_links(self) -> None:
-        self._links = frozenset(
+        links = frozenset(
             Link.between(sent, direction.far)
             for sent, direction in self._directions.items()
             if (back := self._directions.get(direction.far)) is not None and back.far == sent
         )
+        for link in links - self._links:
+            for end in link.ends():
+                if (before := self._known.get(end)) is not None and before != link:
+                    self._forget_link(before)
+                self._known[end] = link
+        self._links = links
+
+    def _forget_link(self, link: Link) -> None:
+        for end in link.ends():
+            self._known.pop(end, None)

@@ -305,6 +305,7 @@ impl Applications {
             // Stable, and the controller through the data plane.
             Event::Writable { .. }
             | Event::Finished { .. }
+            | Event::MemberSilent { .. }
             | Event::MemberFailed { .. }
             | Event::StructureRejected { .. } => {}
         }
