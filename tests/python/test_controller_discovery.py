@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 
 import pytest
@@ -19,12 +20,14 @@ from wormcast.discovery.hosts import (
 from wormcast.discovery.links import (
     PROBE_INTERVAL_S,
     PROBES_MISSED_MAX,
+    PROBES_PER_S_MAX,
     SWITCH_GRACE_S,
     SWITCH_SILENT_S,
     LinkMonitor,
+    echo_port,
 )
 from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode, encode_announcement, encode_probe
-from wormcast.fabric.ids import CPU_PORT, HostId, PortId, SwitchId
+from wormcast.fabric.ids import HostId, PortId, SwitchId
 from wormcast.fabric.topology import Link, PortRef
 
 A, B, C = (SwitchId(n) for n in range(3))
@@ -63,8 +66,10 @@ class Wire:
                 self.sent += 1
                 if sent[0] in self.paused:
                     continue
-                if sent[1] == CPU_PORT:
-                    self.monitor.hear(sent[0], self.now, echo=self.echoes)
+                if echo_port(sent[1]):
+                    self.monitor.hear(sent[0], self.now)
+                    if self.echoes:
+                        self.monitor.handle_echo(sent)
                 else:
                     self._deliver(sent)
             self.now += 0.01
@@ -214,6 +219,51 @@ def test_a_pause_of_the_controller_takes_no_time() -> None:
     at += 60.0
     assert clock.now() == 0.5 + LATE_MAX_S
     assert clock.paused_s == 60.0 - LATE_MAX_S
+
+
+def test_a_controller_that_reads_late_does_not_blame_the_network() -> None:
+    """Frames wait for two seconds before the controller reads them, in the order they came."""
+    wire = ring()
+    wire.run(3.0)
+    waiting: deque[tuple[float, Callable[[], None]]] = deque()
+    hear, echo, probe = wire.monitor.hear, wire.monitor.handle_echo, wire.monitor.handle_probe
+    wire.monitor.hear = lambda switch, _: waiting.append((wire.now, lambda: hear(switch, wire.now)))  # type: ignore[method-assign]
+    wire.monitor.handle_echo = lambda sent: waiting.append((wire.now, lambda: echo(sent)))  # type: ignore[method-assign]
+    wire.monitor.handle_probe = lambda *probed: waiting.append((wire.now, lambda: probe(*probed)))  # type: ignore[method-assign]
+    for _ in range(3000):
+        wire.run(0.01)
+        while waiting and waiting[0][0] <= wire.now - 1.9:
+            waiting.popleft()[1]()
+        assert wire.monitor.links() == set(CABLES)
+    wire.cut.add(CABLES[0])
+    for _ in range(2500):
+        wire.run(0.01)
+        while waiting and waiting[0][0] <= wire.now - 1.9:
+            waiting.popleft()[1]()
+    assert wire.monitor.links() == set(CABLES[1:]), "what is cut is told, if late"
+
+
+def test_many_links_are_probed_less_often() -> None:
+    monitor = LinkMonitor()
+    count = 400
+    for n in range(count):
+        monitor.add_switch(SwitchId(n), 2, 0.0)
+        monitor.connect(SwitchId(n), 0.0)
+    cables = {(SwitchId(n), PortId(1)): (SwitchId((n + 1) % count), PortId(0)) for n in range(count)}
+    cables |= {far: near for near, far in cables.items()}
+    sent, now = 0, 0.0
+    while now < 20.0:
+        for ref in monitor.poll_transmit(now):
+            if echo_port(ref[1]):
+                monitor.hear(ref[0], now)
+                monitor.handle_echo(ref)
+            else:
+                monitor.handle_probe(ref, cables[ref])
+                sent += now >= 10.0
+        monitor.handle_timeout(now)
+        now += 0.05
+    assert len(monitor.links()) == count
+    assert sent <= 10.5 * PROBES_PER_S_MAX
 
 
 def test_a_recabled_port_moves_its_link() -> None:

@@ -19,7 +19,7 @@ from wormcast.control.reconciler import Reconciler, View
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.clock import LivedClock
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
-from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor
+from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
@@ -366,7 +366,7 @@ class Controller:
             now = self.clock.now()
             self.monitor.handle_timeout(now)
             for ref in self.monitor.poll_transmit(now):
-                self.sessions[ref[0]].send(ref[1], self._probe(ref))
+                self.sessions[ref[0]].send(CPU_PORT if echo_port(ref[1]) else ref[1], self._probe(ref))
             self.notice()
             times = [t for t in (self.monitor.poll_timeout(), self.hosts.poll_timeout(now)) if t is not None]
             wait_s = min(times, default=now + TICK_MAX_S) - self.clock.now()
@@ -410,8 +410,8 @@ class Controller:
             self.lldp_rejected[str(error)] += 1
             return
         if isinstance(message, Probe):
-            if message.port == CPU_PORT:
-                self.monitor.hear(message.switch, now, echo=True)
+            if echo_port(message.port):
+                self.monitor.handle_echo((message.switch, message.port))
                 return
             links = self.monitor.links()
             self.monitor.handle_probe((message.switch, message.port), place)

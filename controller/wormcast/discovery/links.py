@@ -24,6 +24,8 @@ PROBE_INTERVAL_S = 0.25
 """Between probes on a port that leads to a switch."""
 PROBES_MISSED_MAX = 4
 """So many probes lost in a row in one direction: the link is down. At 1 % loss: once in 10^8."""
+PROBES_PER_S_MAX = 800
+"""Probes of links a second in all; with more directions than fit, each waits longer than `PROBE_INTERVAL_S`."""
 PROBE_IDLE_INTERVAL_S = 1.0
 """Between probes on a port where no switch has been heard."""
 SWITCH_GRACE_S = 1.0
@@ -40,8 +42,8 @@ class _Direction:
 
     far: PortRef
     missed: int = 0
-    sent_at: float = float("inf")
-    """When the last probe left; none has: later than anything heard."""
+    awaited_at: float | None = None
+    """When the probe left that is the next to be missed, if nothing is heard."""
 
 
 @dataclass
@@ -53,15 +55,20 @@ class _SwitchRecord:
     up: bool
     probe_at: dict[PortId, float] = field(default_factory=dict)
     echo_at: float = 0.0
+    echo_bit: int = 0
+    echo_sent_at: float | None = None
+    """When the first echo with this bit left; none has."""
     heard_at: float = float("-inf")
     """When it last returned an echo or handed in any other frame."""
-    echoes: bool = False
-    """Has returned an echo in this session; of a target that never does nothing can be told by its silence."""
+    forwarded_at: float = float("inf")
+    """The last echo that is back left then: what was sent before has passed the switch, and the controller has read
+    what it handed in. Infinite until the first: of a target without echo nothing can be told by its silence."""
     silent: bool = False
 
-    def forwarded_at(self) -> float:
-        """When it last showed that it forwards."""
-        return self.heard_at if self.echoes else float("inf")
+
+def echo_port(port: PortId) -> bool:
+    """Whether a probe with this port is an echo: it leaves by `CPU_PORT`, whatever its number says."""
+    return port >= CPU_PORT
 
 
 class LinkMonitor:
@@ -77,6 +84,8 @@ class LinkMonitor:
         self._arrivals: dict[PortRef, PortRef] = {}
         """Receiving port to sending port; the inverse of `_directions`."""
         self._links: frozenset[Link] = frozenset()
+        self._stale = False
+        """`_links` has to be made anew from the directions."""
         self._known: dict[PortRef, Link] = {}
         """By both ends: every link that was up, until one of its ports leads elsewhere."""
         self._seen: set[SwitchId] = set()
@@ -99,7 +108,6 @@ class LinkMonitor:
         self._forget_directions(switch)
         for link in {link for link in self._known.values() if switch in (link.a, link.b)}:
             self._forget_link(link)
-        self._update_links()
 
     def restore_suspected(self, switches: Iterable[SwitchId], links: Iterable[Link]) -> None:
         """Takes remembered switches and links for suspected: known, and not up."""
@@ -114,7 +122,6 @@ class LinkMonitor:
             one, other = link.ends()
             self._hear(one, other)
             self._hear(other, one)
-            self._update_links()
 
     def connect(self, switch: SwitchId, now: float) -> None:
         """The P4Runtime session is there: the switch is up and its ports are probed from now on."""
@@ -122,7 +129,8 @@ class LinkMonitor:
         if record is None:
             return
         record.connected, record.up, record.down_at = True, True, None
-        record.echo_at, record.heard_at, record.echoes, record.silent = now, now, False, False
+        record.echo_at, record.heard_at, record.forwarded_at, record.silent = now, now, float("inf"), False
+        record.echo_sent_at = None
         self._seen.add(switch)
         record.probe_at = {PortId(port): now for port in range(record.ports)}
         for ref, direction in self._directions.items():
@@ -144,18 +152,25 @@ class LinkMonitor:
             record.connected, record.down_at, record.probe_at = False, None, {}
             record.silent = False
 
-    def hear(self, switch: SwitchId, now: float, *, echo: bool = False) -> None:
+    def handle_echo(self, sent: PortRef) -> None:
+        """An echo is back. Echoes alternate (alternating bit protocol): one that is late is told from the next."""
+        record = self._switches.get(sent[0])
+        if record is None or record.echo_sent_at is None or sent[1] != CPU_PORT + record.echo_bit:
+            return
+        record.forwarded_at, record.echo_sent_at = record.echo_sent_at, None
+        record.echo_bit ^= 1
+
+    def hear(self, switch: SwitchId, now: float) -> None:
         """A frame came from the switch, an echo or any other: it forwards."""
         record = self._switches.get(switch)
         if record is None:
             return
         record.heard_at = now
-        record.echoes |= echo
         if record.silent:
             record.silent = False
             for ref, direction in self._directions.items():
                 if switch in (ref[0], direction.far[0]):
-                    direction.missed = 0
+                    direction.missed, direction.awaited_at = 0, None
 
     def handle_probe(self, sent: PortRef, received: PortRef) -> None:
         """A probe sent out of one port came in at another."""
@@ -164,28 +179,31 @@ class LinkMonitor:
             return
         known = self._directions.get(sent)
         if known is not None and known.far == received:
-            known.missed = 0
+            known.missed, known.awaited_at = 0, None
             return
         self._hear(sent, received)
-        self._update_links()
 
     def handle_timeout(self, now: float) -> None:
         """Lets grace periods run out, and notices switches that have become silent."""
+        self.links()  # known from the moment it is up
         for switch, record in self._switches.items():
-            if record.connected and now - record.forwarded_at() >= SWITCH_SILENT_S:
+            echoes = record.forwarded_at < float("inf")
+            if record.connected and echoes and now - record.heard_at >= SWITCH_SILENT_S:
                 record.silent = True
             if record.down_at is not None and now >= record.down_at:
                 record.up, record.down_at = False, None
                 self._forget_directions(switch)
-        self._update_links()
 
     def poll_transmit(self, now: float) -> list[PortRef]:
-        """Ports that are due for a probe, the CPU port for an echo. Counts the probes sent before and not heard."""
+        """Ports that are due for a probe, or for an echo as `echo_port` tells. Counts the probes that are missed."""
         due: list[PortRef] = []
+        interval_s = max(self._probe_interval_s, len(self._directions) / PROBES_PER_S_MAX)
         for switch, record in self._switches.items():
             if record.connected and now >= record.echo_at:
-                record.echo_at = now + self._probe_interval_s
-                due.append((switch, CPU_PORT))
+                record.echo_at = now + interval_s
+                if record.echo_sent_at is None:
+                    record.echo_sent_at = now
+                due.append((switch, PortId(CPU_PORT + record.echo_bit)))
             if record.silent:
                 continue  # probes would only pile up in front of it
             for port, at in record.probe_at.items():
@@ -194,23 +212,23 @@ class LinkMonitor:
                 ref = (switch, port)
                 direction = self._directions.get(ref)
                 if direction is not None and self._is_missed(record, direction):
+                    direction.missed, direction.awaited_at = direction.missed + 1, None
                     if direction.missed >= PROBES_MISSED_MAX:
                         self._drop_direction(ref)
                         direction = None
-                    else:
-                        direction.missed += 1
-                if direction is not None:
-                    direction.sent_at = now
+                if direction is not None and direction.awaited_at is None:
+                    direction.awaited_at = now
                 heard = direction is not None or ref in self._arrivals
-                record.probe_at[port] = now + (self._probe_interval_s if heard else self._idle_interval_s)
+                record.probe_at[port] = now + (interval_s if heard else self._idle_interval_s)
                 due.append(ref)
-        self._update_links()
         return due
 
     def _is_missed(self, sender: _SwitchRecord, direction: _Direction) -> bool:
-        """Whether the last probe had its time: both switches have shown since that they forward."""
+        """Whether the awaited probe had its time: both switches have forwarded an echo that left with it or later."""
         far = self._switches[direction.far[0]]
-        return far.connected and direction.sent_at <= min(sender.forwarded_at(), far.forwarded_at())
+        if direction.awaited_at is None or not far.connected:
+            return False
+        return direction.awaited_at <= min(sender.forwarded_at, far.forwarded_at)
 
     def poll_timeout(self) -> float | None:
         """When `handle_timeout` or `poll_transmit` next has work."""
@@ -222,6 +240,9 @@ class LinkMonitor:
 
     def links(self) -> frozenset[Link]:
         """Links that are up."""
+        if self._stale:
+            self._stale = False
+            self._update_links()
         return self._links
 
     def switches(self) -> dict[SwitchId, int]:
@@ -238,6 +259,7 @@ class LinkMonitor:
 
     def known_links(self) -> frozenset[Link]:
         """Links that are up or suspected to be only for a while not."""
+        self.links()
         return frozenset(self._known.values())
 
     def is_connected(self, switch: SwitchId) -> bool:
@@ -259,6 +281,7 @@ class LinkMonitor:
             self._drop_direction(self._arrivals[received])
         self._directions[sent] = _Direction(received)
         self._arrivals[received] = sent
+        self._stale = True
         probe_at = self._switches[received[0]].probe_at
         if received[1] in probe_at:  # answer at once: the link comes up after one exchange
             probe_at[received[1]] = float("-inf")
@@ -267,6 +290,7 @@ class LinkMonitor:
         direction = self._directions.pop(sent, None)
         if direction is not None:
             del self._arrivals[direction.far]
+            self._stale = True
 
     def _forget_directions(self, switch: SwitchId) -> None:
         for ref in [r for r, d in self._directions.items() if switch in (r[0], d.far[0])]:
