@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from wormcast.cli.refusal import Commands, Refusal
+
 AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
 LISTEN_DEFAULT = "127.0.0.1:8080"
 STATE_DEFAULT = "/var/lib/wormcast/controller.db"
@@ -15,7 +17,7 @@ EXIT_START = 78
 """It cannot start as told (EX_CONFIG of sysexits.h)."""
 
 
-@click.group()
+@click.group(cls=Commands)
 def controller() -> None:
     """Run the controller of a fabric."""
 
@@ -110,8 +112,4 @@ def run(
     try:
         serve(options)
     except StartError as error:
-        raise _CannotStart(str(error)) from error
-
-
-class _CannotStart(click.ClickException):
-    exit_code = EXIT_START
+        raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error
