@@ -24,7 +24,7 @@ def offered(at: Shell, name: str, *words: str) -> set[str]:
         command, cwd=at.directory, env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stderr == ""
-    lines = done.stdout.splitlines()
+    lines = [line for line in done.stdout.splitlines() if line]
     if name == "zsh":
         return set(lines[1::3])
     return {line.split(",", 1)[1].split("\t")[0] for line in lines}
