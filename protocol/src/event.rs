@@ -173,6 +173,28 @@ pub enum Event {
     },
 }
 
+/// Origin: nobody at a member takes a message that has begun to arrive there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unclaimed {
+    /// The group.
+    pub group: GroupId,
+    /// The message, counted from 0.
+    pub message: u64,
+    /// The member.
+    pub host: HostId,
+}
+
+/// What an origin knows of a message at a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberState {
+    /// Its application has confirmed it.
+    Confirmed,
+    /// It will not have it.
+    Failed(FailReason),
+    /// Nothing has come that says so.
+    Unconfirmed,
+}
+
 /// Why a message breaks off at a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossReason {

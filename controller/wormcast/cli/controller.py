@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from wormcast.cli.refusal import Commands, Refusal
 from wormcast.discovery.hosts import GONE_AFTER_MAX_S, GONE_AFTER_MIN_S, GONE_AFTER_S
 
 AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
@@ -17,7 +18,7 @@ EXIT_START = 78
 """It cannot start as told (EX_CONFIG of sysexits.h)."""
 
 
-@click.group()
+@click.group(cls=Commands)
 def controller() -> None:
     """Run the controller of a fabric."""
 
@@ -122,7 +123,7 @@ def run(
     try:
         access = SocketAccess.parse(socket_mode, socket_group)
     except AccessError as error:
-        raise _CannotStart(str(error)) from error
+        raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error
     options = Options(
         switches,
         agents,
@@ -138,8 +139,4 @@ def run(
     try:
         serve(options)
     except StartError as error:
-        raise _CannotStart(str(error)) from error
-
-
-class _CannotStart(click.ClickException):
-    exit_code = EXIT_START
+        raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error

@@ -26,3 +26,8 @@ pub const READ_INTERVAL_US: u64 = 4_000;
 pub const READ_BYTES_MAX: usize = 128 << 10;
 /// Messages waiting in a connection's outbound queue above which progress events are left out.
 pub const OUTBOUND_BUSY: usize = 16;
+/// Time a message is here without a receiver until its origin is told, µs: one that opens
+/// meanwhile is no news.
+pub const UNCLAIMED_FIRST_US: u64 = 200_000;
+/// Time until it is told again, in case that was lost, µs.
+pub const UNCLAIMED_INTERVAL_US: u64 = 500_000;

@@ -180,6 +180,10 @@ impl DataPlane {
     /// Passes events on. True if there were any.
     pub(super) fn take_events(&mut self, now: Instant) -> bool {
         let mut any = false;
+        while let Some(unclaimed) = self.engine.as_mut().and_then(Engine::poll_unclaimed) {
+            self.applications.on_unclaimed(&unclaimed);
+            any = true;
+        }
         for _ in 0..EVENTS_PER_TURN_MAX {
             let Some(event) = self.engine.as_mut().and_then(Engine::poll_event) else {
                 return any;
