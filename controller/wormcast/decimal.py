@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-DIGITS_MAX = 20
-"""Digits of the greatest 64-bit number."""
+DIGITS_MAX = 18
+"""So many digits always fit 64 bits with a sign."""
 
 
 def read_decimal(text: str | bytes) -> int | None:

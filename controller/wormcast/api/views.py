@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +19,7 @@ REFUSED_SHOWN = 32
 def show_topology(controller: Controller) -> dict[str, Any]:
     """The topology file, with names and states of hosts added."""
     value = controller.topology().to_json()
-    now = time.monotonic()
+    now = controller.clock.now()
     for host in value["hosts"]:
         record = controller.hosts.get(host["id"])
         if record is not None:
@@ -39,6 +38,7 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         "device_id": spec.device_id,
         "ports": spec.ports,
         "up": switch in controller.monitor.switches(),
+        "silent": switch in controller.monitor.silent(),
         "connected": session.connected,
         "last_error": session.last_error,
         "updates_written": session.updates_written,
@@ -56,13 +56,14 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
 
 def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
     """One host."""
-    now = time.monotonic()
+    now = controller.clock.now()
     status = controller.agents.get(record.id)
     refused = {} if status is None else status.refused
     return {
         "id": record.id,
         "name": record.name,
         "state": controller.hosts.state(record, now),
+        "gone": record.agent and controller.hosts.is_gone(record, now),
         "reason": record.silent or None,
         "switch": None if record.place is None else record.place[0],
         "port": None if record.place is None else record.place[1],
@@ -91,7 +92,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     """One group: what was asked for and who takes part."""
     reconciler = controller.reconciler
     reasons = _reasons(controller, group)
-    now = time.monotonic()
+    now = controller.clock.now()
     members = []
     for member in group.members:
         record = controller.hosts.get(member)
@@ -148,7 +149,7 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
 
 def show_status(controller: Controller, version: str) -> dict[str, Any]:
     """The controller at a glance."""
-    now = time.monotonic()
+    now = controller.clock.now()
     hosts = controller.hosts.records()
     return {
         "version": version,
