@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from wormcast.cli.refusal import Commands, Refusal
+from wormcast.discovery.hosts import GONE_AFTER_MAX_S, GONE_AFTER_MIN_S, GONE_AFTER_S
 
 AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
 LISTEN_DEFAULT = "127.0.0.1:8080"
@@ -70,6 +71,15 @@ def controller() -> None:
     help="Between LLDP probes on a link; four lost in a row take it down.",
 )
 @click.option(
+    "--gone-after",
+    type=click.FloatRange(GONE_AFTER_MIN_S, GONE_AFTER_MAX_S),
+    default=GONE_AFTER_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="A member whose agent gives no sign of life for so long leaves its groups until it is back. What is silent "
+    "for less, a paused host or switch too, delays its groups and loses no membership.",
+)
+@click.option(
     "--class-d",
     type=click.Choice(["narrow", "wide"]),
     help="Numbers of IP multicast addresses: narrow, their low 8 bits, so that some share one; wide, one of 16 bits "
@@ -91,6 +101,7 @@ def run(
     pipeline: Path | None,
     algorithm: str,
     probe_interval_ms: int,
+    gone_after: float,
     class_d: str | None,
     socket_mode: str | None,
     socket_group: str | None,
@@ -122,6 +133,7 @@ def run(
         algorithm,
         probe_interval_ms / 1000,
         class_d,
+        gone_after,
         access,
     )
     try:
