@@ -27,7 +27,7 @@ OFFLINE = re.compile(
 )
 """What needs neither a controller nor an agent."""
 BY_E2E = re.compile(
-    r"mininet/(on h\d|run\.py)|wormcast (host list|controller run|-agent)|wormcast-agent|mkdir|echo"
+    r"(\.venv/bin/python )?mininet/(on h\d|run\.py)|wormcast (host list|controller run|-agent)|wormcast-agent|mkdir|echo"
 )
 REASONS = {
     r"make (demo|build|test|bench|help)\b": "takes minutes, or runs these tests; the target is looked up",
