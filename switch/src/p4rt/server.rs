@@ -389,10 +389,9 @@ impl Shared {
         let access = self.primary_access(stream, "acknowledge digests")?;
         let running = self.running().clone().ok_or_else(no_config)?;
         let Some(digest) = running.schema.digest(ack.digest_id) else {
-            return Err(running
-                .schema
-                .absent
-                .rejection(Object::Digest, ack.digest_id));
+            let absent = &running.schema.absent;
+            let rejection = absent.rejection(Object::Digest, ack.digest_id);
+            return Err(Rejection::invalid(rejection.message));
         };
         if !access.includes(digest.id) {
             return Err(Rejection::new(

@@ -103,7 +103,8 @@ impl<'a> Types<'a> {
             });
         }
         let bits = width(bits, &what)?;
-        if bits != width_bits {
+        // Of a type without a width, such as `error`, the P4Info says none.
+        if bits != width_bits && bits != 0 {
             return misfit(format!(
                 "{what} has {bits} bits, in the program {width_bits}"
             ));

@@ -1,4 +1,5 @@
-// What p4c keeps in the P4Info and leaves out of the program. Packets for the CPU port 510 get a packet_in, those from there have a
+// What p4c keeps in the P4Info and leaves out of the program, and keys whose width the P4Info does
+// not have: a field of no bits, and one of type error. Packets for the CPU port 510 get a packet_in, those from there have a
 // packet_out. A packet-out goes to its egress_port, or with do_forwarding through `addresses`.
 
 #include <core.p4>
@@ -90,6 +91,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         key = {
             hdr.ethernet.dst: exact;
             meta.nothing: exact @name("nothing");
+            standard_metadata.parser_error: exact @name("cause");
         }
         actions = { forward; NoAction; }
         default_action = NoAction;

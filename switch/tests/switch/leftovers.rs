@@ -13,8 +13,8 @@ use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{
     self as p4, DigestEntry, DirectCounterEntry, DirectMeterEntry, Entity,
-    ForwardingPipelineConfig, PacketIn, PacketMetadata, PacketOut, TableEntry,
-    entity, stream_message_request, stream_message_response,
+    ForwardingPipelineConfig, PacketIn, PacketMetadata, PacketOut, TableEntry, entity,
+    stream_message_request, stream_message_response,
 };
 
 const FRAME: &[u8] = b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xb6 and the rest";
@@ -161,7 +161,8 @@ async fn what_the_program_has_not_is_refused_when_it_is_written_and_empty_when_i
     assert!(message.ends_with(REASON), "{message}");
 }
 
-/// The other table works, with a key field that has no bits: one value, or nothing at all.
+/// The other table works, with a key field that has no bits (one value, or nothing at all), and one
+/// of type `error`, of which the P4Info does not say how many bits it has.
 #[tokio::test]
 async fn the_rest_works_with_a_key_of_no_bits() {
     let rig = Rig::start().await;
@@ -170,7 +171,8 @@ async fn the_rest_works_with_a_key_of_no_bits() {
     let addresses = id(&config, "ingress.addresses");
     let forward = id(&config, "ingress.forward");
     let keyed = |nothing: &[u8]| {
-        let key = vec![exact(1, &[2, 0, 0, 0, 0, 1]), exact(2, nothing)];
+        let dst = exact(1, &[2, 0, 0, 0, 0, 1]);
+        let key = vec![dst, exact(2, nothing), exact(3, &[0])];
         of(entity::Entity::TableEntry(entry(
             addresses,
             key,
