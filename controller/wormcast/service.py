@@ -18,6 +18,7 @@ from wormcast import plan as routing
 from wormcast.api.app import create_app
 from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError
+from wormcast.control.port_sources import read_interfaces
 from wormcast.directory.server import DirectoryError
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.ids import SwitchId
@@ -181,7 +182,16 @@ def _read_switch(entry: dict[str, Any], place: str) -> SwitchSpec:
         _text(entry, "address", place),
         _integer(entry, "device_id", place) if "device_id" in entry else 0,
         _integer(entry, "ports", place),
+        _interfaces(entry, place),
+        _text(entry, "metrics", place) if "metrics" in entry else None,
     )
+
+
+def _interfaces(entry: dict[str, Any], place: str) -> tuple[tuple[int, str], ...]:
+    named = entry.get("interfaces", {})
+    if not isinstance(named, dict):
+        raise ValueError(f"{place}.interfaces is {named!r}, not interfaces by port")
+    return read_interfaces(named)
 
 
 def _read_host(entry: dict[str, Any], place: str) -> tuple[str | None, int, int, int | None]:

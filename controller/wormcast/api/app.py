@@ -12,6 +12,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from wormcast import __version__
 from wormcast.api import failures, views
 from wormcast.api.body_limit import BodyLimit
+from wormcast.api.counters import show_counters
 from wormcast.api.metrics import render_metrics
 from wormcast.api.models import (
     ErrorAnswer,
@@ -26,6 +27,7 @@ from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError, unknown
 from wormcast.control.events import WATCHERS_MAX, WatcherLimit
 from wormcast.control.group_book import GroupRequest
+from wormcast.control.port_sources import read_interfaces
 from wormcast.fabric.ids import SwitchId
 from wormcast.fabric.topology import Topology, TopologyError
 from wormcast.store.database import SwitchSpec
@@ -76,7 +78,17 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
     @app.post("/v1/switches", tags=["network"], status_code=201, summary="Add one switch, or several")
     async def post_switches(body: OneOrMoreSwitches) -> dict[str, Any]:
         bodies = body.switches if isinstance(body, SwitchesBody) else [body]
-        specs = [SwitchSpec(SwitchId(b.id), b.address, b.device_id, b.ports) for b in bodies]
+        specs = [
+            SwitchSpec(
+                SwitchId(b.id),
+                b.address,
+                b.device_id,
+                b.ports,
+                read_interfaces(b.interfaces or {}),
+                b.metrics,
+            )
+            for b in bodies
+        ]
         for spec in specs:
             controller.put_switch(spec)
         return {"switches": [views.show_switch(controller, spec.id) for spec in specs]}
@@ -86,6 +98,16 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
         if switch not in controller.sessions:
             raise unknown("switch", switch, sorted(controller.sessions))
         return views.show_switch(controller, SwitchId(switch))
+
+    @app.get(
+        "/v1/switches/{switch}/counters",
+        tags=["watching"],
+        summary="What a switch forwarded and dropped, and why",
+    )
+    async def get_counters(switch: int) -> dict[str, Any]:
+        if switch not in controller.sessions:
+            raise unknown("switch", switch, sorted(controller.sessions))
+        return await show_counters(controller.sessions[SwitchId(switch)])
 
     @app.delete("/v1/switches/{switch}", tags=["network"], status_code=204, summary="Forget a switch")
     async def delete_switch(switch: int) -> None:

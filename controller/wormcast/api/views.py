@@ -34,6 +34,8 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         "address": spec.address,
         "device_id": spec.device_id,
         "ports": spec.ports,
+        "interfaces": {str(port): name for port, name in spec.interfaces},
+        "metrics": spec.metrics,
         "up": switch in controller.monitor.switches(),
         "connected": session.connected,
         "last_error": session.last_error,
@@ -117,6 +119,7 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
 
 def show_status(controller: Controller, version: str) -> dict[str, Any]:
     """The controller at a glance."""
+    controller.check_mtus()  # of interfaces nobody tells when they change
     now = time.monotonic()
     hosts = controller.hosts.records()
     return {
@@ -130,4 +133,5 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "groups": len(controller.groups.groups()),
         "class_d_mode": controller.groups.class_d.mode.value,
         "plan_error": controller.reconciler.figures.last_error or None,
+        "mtu_problems": controller.mtu_problems,
     }

@@ -15,7 +15,9 @@ from typing import Any
 from wormcast.control.errors import RequestError, unknown
 from wormcast.control.events import EventLog
 from wormcast.control.group_book import GroupBook
+from wormcast.control.port_sources import check_port_sources
 from wormcast.control.reconciler import Reconciler, View
+from wormcast.counters.kernel import read_mtus
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.hosts import HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor
@@ -23,6 +25,7 @@ from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
 from wormcast.fabric.ids import PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.fabric.mtu import check_mtus
 from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.p4rt.artifacts import Artifacts
@@ -83,6 +86,8 @@ class Controller:
         self.lldp_rejected: Counter[str] = Counter()
         self.store_failures = 0
         """Changes of the network that could not be written to the state file."""
+        self.mtu_problems: list[str] = []
+        """Where links do not carry what hosts send, a sentence each."""
         self.directory = AgentDirectory(self)
         self.reconciler = Reconciler(
             self.look, pathfinder, database, self.sessions, self.directory, self.events
@@ -138,8 +143,13 @@ class Controller:
     def put_switch(self, spec: SwitchSpec) -> None:
         """Adds a switch; raises `RequestError`."""
         check_switch(spec)
+        check_port_sources(spec)
         old = self.sessions.get(spec.id)
         if old is not None and old.spec == spec:
+            if (old.spec.interfaces, old.spec.metrics) != (spec.interfaces, spec.metrics):
+                self._database.put_switch(spec)
+                old.spec = spec
+                self.check_mtus()
             return
         if old is not None:
             raise RequestError(
@@ -291,6 +301,7 @@ class Controller:
             self._tell_changes(self._network, network)
             self._network = network
             self._keep_network(now)
+            self.check_mtus()
         self.reconciler.notice()
 
     def _keep_network(self, now: float) -> None:
@@ -301,6 +312,23 @@ class Controller:
             # The fabric comes first: a restart would have to discover anew.
             self.store_failures += 1
             LOG.error("the network is not kept: %s", error)
+
+    def check_mtus(self) -> None:
+        """Compares the hosts' MTUs with those of the ports, as they are now."""
+        interfaces = {
+            (switch, PortId(port)): name
+            for switch, session in self.sessions.items()
+            for port, name in session.spec.interfaces
+        }
+        mtus = read_mtus(set(interfaces.values()))
+        ports = {place: mtus[name] for place, name in interfaces.items() if name in mtus}
+        hosts = {r.id: r.mtu_bytes for r in self.hosts.records() if r.mtu_bytes}
+        problems = check_mtus(self.topology(), ports, hosts)
+        for problem in problems:
+            if problem not in self.mtu_problems:
+                LOG.warning("%s", problem)
+                self.events.add("mtu_problem", time.time(), reason=problem)
+        self.mtu_problems = problems
 
     def _describe_network(self, now: float) -> _Network:
         return _Network(

@@ -12,7 +12,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from wormcast.discovery.hosts import HostRecord
@@ -38,6 +38,8 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE class_d (address TEXT PRIMARY KEY, number INTEGER NOT NULL);
 """
 
+_COUNTED_AT = "switch %d is counted at"
+
 
 class StoreError(Exception):
     """A database that cannot be used; the text names the file and the reason."""
@@ -52,6 +54,10 @@ class SwitchSpec:
     """`host:port` or `unix:/path` of its P4Runtime server."""
     device_id: int
     ports: int
+    interfaces: tuple[tuple[int, str], ...] = field(default=(), compare=False)
+    """Port and name of the interfaces its ports are, where they are in the controller's network namespace."""
+    metrics: str | None = field(default=None, compare=False)
+    """`host:port` of its page of metrics, if it is wormcast-switch and has one."""
 
 
 class Database:
@@ -114,7 +120,15 @@ class Database:
     def switches(self) -> list[SwitchSpec]:
         """All switches by id."""
         rows = self._sql.execute("SELECT id, address, device_id, ports FROM switches ORDER BY id")
-        return [SwitchSpec(SwitchId(i), address, device, ports) for i, address, device, ports in rows]
+        return [
+            SwitchSpec(SwitchId(i), a, device, ports, *self._counted_at(i)) for i, a, device, ports in rows
+        ]
+
+    def _counted_at(self, switch: int) -> tuple[tuple[tuple[int, str], ...], str | None]:
+        """Interfaces and page of metrics of a switch."""
+        row = self._sql.execute("SELECT value FROM settings WHERE name=?", (_COUNTED_AT % switch,)).fetchone()
+        value = json.loads(row[0]) if row else {"interfaces": [], "metrics": None}
+        return tuple((port, name) for port, name in value["interfaces"]), value["metrics"]
 
     def switches_up(self) -> frozenset[SwitchId]:
         """Switches that were up when last seen."""
@@ -122,15 +136,20 @@ class Database:
 
     def put_switch(self, spec: SwitchSpec) -> None:
         """Adds or replaces a switch. Raises `StoreError`, as all changes do."""
-        self._put(
-            "INSERT INTO switches (id, address, device_id, ports) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
-            "SET address=excluded.address, device_id=excluded.device_id, ports=excluded.ports",
-            (spec.id, spec.address, spec.device_id, spec.ports),
-        )
+        value = json.dumps({"interfaces": spec.interfaces, "metrics": spec.metrics})
+        with self._change() as sql:
+            sql.execute(
+                "INSERT INTO switches (id, address, device_id, ports) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
+                "SET address=excluded.address, device_id=excluded.device_id, ports=excluded.ports",
+                (spec.id, spec.address, spec.device_id, spec.ports),
+            )
+            sql.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_COUNTED_AT % spec.id, value))
 
     def remove_switch(self, switch: SwitchId) -> None:
         """Removes a switch."""
-        self._put("DELETE FROM switches WHERE id=?", (switch,))
+        with self._change() as sql:
+            sql.execute("DELETE FROM switches WHERE id=?", (switch,))
+            sql.execute("DELETE FROM settings WHERE name=?", (_COUNTED_AT % switch,))
 
     def links(self) -> list[Link]:
         """Links that were up when last seen."""
