@@ -300,9 +300,9 @@ class Fabric:
         """POST to a REST resource."""
         return self._request("POST", path, body)
 
-    def delete(self, path: str) -> Any:
-        """DELETE a REST resource."""
-        return self._request("DELETE", path)
+    def delete(self, path: str, body: Any = None) -> Any:
+        """DELETE a REST resource, or those that `body` names."""
+        return self._request("DELETE", path, body)
 
     def _request(self, method: str, path: str, body: Any = None) -> Any:
         response = self._answer(method, path, body)

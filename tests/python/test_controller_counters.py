@@ -118,10 +118,10 @@ def test_where_ports_are_counted_is_checked(
 def test_where_ports_are_counted_is_kept_and_forgotten() -> None:
     database = Database(None)
     spec = SwitchSpec(SwitchId(7), "x:1", 0, 4, ((0, "s7-p0"),), "127.0.0.1:9100")
-    database.put_switch(spec)
+    database.put_switches([spec])
     (kept,) = database.switches()
     assert (kept.interfaces, kept.metrics) == (spec.interfaces, spec.metrics)
     database.remove_switch(spec.id)
-    database.put_switch(SwitchSpec(SwitchId(7), "x:1", 0, 4))
+    database.put_switches([SwitchSpec(SwitchId(7), "x:1", 0, 4)])
     (kept,) = database.switches()
     assert (kept.interfaces, kept.metrics) == ((), None)

@@ -14,7 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from wormcast.agent.connection import SOCKET_DEFAULT, SOCKET_VARIABLE, Connection, Json, socket_path
+from wormcast.agent.connection import (
+    SOCKET_DEFAULT,
+    SOCKET_VARIABLE,
+    Connection,
+    Json,
+    socket_path,
+    understood,
+)
 from wormcast.agent.errors import (
     AgentError,
     AgentGoneError,
@@ -95,7 +102,7 @@ class Agent:
     @property
     def host(self) -> int | None:
         """Number of this host; None as long as no controller has registered it."""
-        host = self._connection.hello["host"]
+        host = self._connection.hello.get("host")
         return None if host is None else int(host)
 
     def status(self) -> Status:
@@ -104,7 +111,8 @@ class Agent:
 
     def groups(self) -> list[Group]:
         """The groups this host is a member of."""
-        return [Group.parse(group) for group in self._connection.ask({"op": "groups"})["groups"]]
+        answer = self._connection.ask({"op": "groups"})
+        return understood(lambda value: [Group.parse(group) for group in value["groups"]], answer)
 
     def open_sender(
         self,
@@ -117,14 +125,16 @@ class Agent:
         request: Json = {"op": "open_sender", "group": group}
         if on_progress is not None:
             request["progress_ms"] = round(progress_interval_s * 1000)
-        return Sender(self._connection, self._connection.ask(request), on_progress)
+        opened = self._connection.ask(request)
+        return understood(lambda answer: Sender(self._connection, answer, on_progress), opened)
 
     def open_receiver(self, group: int | str, *, origin: int | None = None) -> Receiver:
         """Opens a receiver of a group's messages, of one origin or of all."""
         request: Json = {"op": "open_receiver", "group": group}
         if origin is not None:
             request["origin"] = origin
-        return Receiver(self._connection, self._connection.ask(request))
+        opened = self._connection.ask(request)
+        return understood(lambda answer: Receiver(self._connection, answer), opened)
 
     def close(self) -> None:
         """Closes the connection and everything opened through it."""

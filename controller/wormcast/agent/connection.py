@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from wormcast.agent.errors import (
     AgentGoneError,
@@ -35,6 +35,7 @@ SOCKET_VARIABLE = "WORMCAST_SOCKET"
 _READ_BYTES = 256 << 10
 
 Json = dict[str, Any]
+Result = TypeVar("Result")
 Handler = Callable[[Json | DataFrame | WindowFrame], None]
 
 
@@ -91,8 +92,7 @@ class Connection:
             if message is None or message.get("id") != number:
                 continue
             if "error" in message:
-                error = message["error"]
-                raise RefusedError(error["code"], error["message"], error.get("choices"))
+                raise understood(_refusal, message["error"])
             result = message.get("result")
             if not isinstance(result, dict):
                 raise AgentProtocolError(f"an answer without result: {message}")
@@ -120,17 +120,17 @@ class Connection:
         if isinstance(frame, ControlFrame):
             try:
                 message = json.loads(frame.json)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise AgentProtocolError(f"a control frame that is no JSON: {error}") from None
             if not isinstance(message, dict):
                 raise AgentProtocolError("a control frame that is no JSON object")
             if "event" not in message:
                 return message
             if message["event"] == "goodbye":
-                raise AgentGoneError(f"the agent ended the connection: {message['reason']}")
+                raise AgentGoneError(f"the agent ended the connection: {message.get('reason')}")
             # A message begins under its receiver's handle; the rest goes by its own.
-            handle = message["receiver"] if message["event"] == "message_begin" else message["handle"]
-            self._hand_over(handle, message)
+            name = "receiver" if message["event"] == "message_begin" else "handle"
+            self._hand_over(understood(lambda event: int(event[name]), message), message)
         else:
             self._hand_over(frame.handle, frame)
         return None
@@ -175,6 +175,19 @@ class Connection:
         except AgentGoneError as gone:
             return gone
         return AgentGoneError(f"the agent is gone: {error}")
+
+
+def understood(read: Callable[[Json], Result], message: Json) -> Result:
+    """What is read from a message of the agent; AgentProtocolError if it lacks a field or has one of another kind."""
+    try:
+        return read(message)
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        text = f"{message!r:.200}"
+        raise AgentProtocolError(f"a message of the agent that cannot be: {error!r} in {text}") from error
+
+
+def _refusal(error: Json) -> RefusedError:
+    return RefusedError(str(error["code"]), str(error["message"]), error.get("choices"))
 
 
 def _connect(path: Path, timeout_s: float) -> socket.socket:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from wormcast.agent.connection import Connection, Json
+from wormcast.agent.connection import Connection, Json, understood
 from wormcast.agent.errors import AgentProtocolError, HandleClosedError
 from wormcast.agent.frames import DATA_BYTES_MAX, DataFrame, WindowFrame
 
@@ -129,7 +129,7 @@ class Sender:
         """
         self._check_open()
         answer = self._connection.ask({"op": "end_message", "handle": self._handle}, timeout_s=_FOREVER_S)
-        return int(answer["message"])
+        return understood(lambda value: int(value["message"]), answer)
 
     def wait_stable(self, message: int, timeout_s: float | None = None) -> StableMessage:
         """Waits until every member that will ever have the message has confirmed it.
@@ -140,11 +140,7 @@ class Sender:
         if timeout_s is not None:
             request["timeout_ms"] = max(0, round(timeout_s * 1000))
         answer = self._connection.ask(request, timeout_s=_FOREVER_S if timeout_s is None else timeout_s)
-        outcomes = [
-            MemberOutcome(int(each["host"]), bool(each["delivered"]), each.get("reason"))
-            for each in answer["outcomes"]
-        ]
-        return StableMessage(message, outcomes)
+        return StableMessage(message, understood(_outcomes, answer))
 
     def send(self, data: bytes, timeout_s: float | None = None) -> StableMessage:
         """One whole message; waits until it is stable."""
@@ -172,14 +168,22 @@ class Sender:
         elif isinstance(item, DataFrame):
             raise AgentProtocolError("message bytes for a sender")
         elif item["event"] == "progress":
-            self.progress = Progress.parse(item).since(self._base)
+            self.progress = understood(Progress.parse, item).since(self._base)
             if self._on_progress is not None:
                 self._on_progress(self.progress)
         elif item["event"] == "member_failed":
-            self.failures[int(item["host"])] = str(item["reason"])
+            host, reason = understood(lambda event: (int(event["host"]), str(event["reason"])), item)
+            self.failures[host] = reason
         elif item["event"] == "handle_closed":
-            self._closed = str(item["reason"])
+            self._closed = str(item.get("reason"))
             self._connection.detach(self._handle)
+
+
+def _outcomes(answer: Json) -> list[MemberOutcome]:
+    return [
+        MemberOutcome(int(each["host"]), bool(each["delivered"]), each.get("reason"))
+        for each in answer["outcomes"]
+    ]
 
 
 # A quarter of the window of an arriving message (API.md §7).
@@ -320,11 +324,12 @@ class Receiver:
         if not isinstance(item, dict):
             raise AgentProtocolError("message bytes for a receiver as such")
         if item["event"] == "message_begin":
-            message = IncomingMessage(self._connection, int(item["handle"]), int(item["origin"]))
+            handle, origin = understood(lambda event: (int(event["handle"]), int(event["origin"])), item)
+            message = IncomingMessage(self._connection, handle, origin)
             self._connection.attach(message.handle, lambda part: self._take_part(message, part))
             self._events.append(MessageBegin(message))
         elif item["event"] == "handle_closed":
-            self._closed = str(item["reason"])
+            self._closed = str(item.get("reason"))
             self._connection.detach(self._handle)
 
     def _take_part(self, message: IncomingMessage, item: Json | DataFrame | WindowFrame) -> None:
@@ -333,11 +338,11 @@ class Receiver:
         elif isinstance(item, WindowFrame):
             raise AgentProtocolError("a window update for an arriving message")
         elif item["event"] == "message_end":
-            self._events.append(MessageEnd(message, int(item["length"])))
+            self._events.append(MessageEnd(message, understood(lambda event: int(event["length"]), item)))
         elif item["event"] == "message_lost":
             message.open = False
             self._connection.detach(message.handle)
-            self._events.append(MessageLost(message, str(item["reason"])))
+            self._events.append(MessageLost(message, str(item.get("reason"))))
 
 
 Status = dict[str, Any]

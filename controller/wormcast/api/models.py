@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, Str
 
 from wormcast.fabric.groups import FAN_OUT_MAX, K_MAX, PACKETS_MAX, Scheme
 
+GROUPS_MAX = 4096
+"""Groups of one request."""
 SCHEMES = ", ".join(scheme.value for scheme in Scheme)
 
 
@@ -115,6 +117,33 @@ class GroupBody(Body):
     ] = None
 
 
+class GroupsBody(Body):
+    """Several groups: all are made, or none."""
+
+    groups: Annotated[list[GroupBody], Field(max_length=GROUPS_MAX)]
+
+
+def _one_list_or_more(body: Any) -> str:
+    if isinstance(body, list):
+        return "list"
+    return "several" if isinstance(body, dict) and "groups" in body else "one"
+
+
+OneOrMoreGroups = Annotated[
+    Annotated[GroupBody, Tag("one")]
+    | Annotated[GroupsBody, Tag("several")]
+    | Annotated[Annotated[list[GroupBody], Field(max_length=GROUPS_MAX)], Tag("list")],
+    Discriminator(_one_list_or_more),
+]
+
+
+class GroupKeysBody(Body):
+    """Groups by id or name: all are deleted, or none."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"groups": [4, "images"]}]})
+    groups: Annotated[list[StrictInt | StrictStr], Field(min_length=1, max_length=GROUPS_MAX)]
+
+
 class MembersBody(Body):
     """Hosts by id or name."""
 
@@ -136,7 +165,10 @@ class VerifyBody(Body):
 class ErrorDetail(BaseModel):
     """What was wrong and what would do."""
 
+    code: Annotated[str, Field(description="a word that tells one mistake from another and stays the same")]
     message: str
+    line: Annotated[int | None, Field(description="where the body is not JSON, from 1")]
+    column: int | None
     value: Any = None
     bound: str | None = None
     choices: list[Any] | None = None
@@ -150,7 +182,10 @@ class ErrorAnswer(BaseModel):
             "examples": [
                 {
                     "error": {
+                        "code": "outside-bounds",
                         "message": "unknown scheme 'flood'",
+                        "line": None,
+                        "column": None,
                         "value": "flood",
                         "choices": [scheme.value for scheme in Scheme],
                     }

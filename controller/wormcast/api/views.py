@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from wormcast.control.controller import Controller
@@ -70,11 +71,10 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     """One group: what was asked for and who takes part."""
     reconciler = controller.reconciler
     reasons = _reasons(controller, group)
-    hosts = {record.id: record for record in controller.hosts.records()}
     now = time.monotonic()
     members = []
     for member in group.members:
-        record = hosts.get(member)
+        record = controller.hosts.get(member)
         status = controller.agents.get(member)
         members.append(
             {
@@ -94,12 +94,12 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     }
 
 
-def _reasons(controller: Controller, group: Group) -> dict[HostId, str]:
+def _reasons(controller: Controller, group: Group) -> Mapping[HostId, str]:
     """Why members of a group do not take part, by host; those that do are not in it."""
     planned = controller.reconciler.view
-    if planned is None or group not in planned.groups:
+    if planned is None or planned.by_id.get(group.id) != group:
         return dict.fromkeys(group.members, NOT_PLANNED)
-    return {s.host: s.reason for s in controller.reconciler.state.shortfalls if s.group == group.id}
+    return controller.reconciler.shortfalls(group.id)
 
 
 def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
@@ -108,12 +108,7 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
     if group.class_d is None:
         return {"class_d_mode": numbers.mode.value, "class_d_number": None, "class_d_shared_with": []}
     number = numbers.number(group.class_d)
-    shared = [
-        other.id
-        for other in controller.groups.groups()
-        if other.id != group.id
-        and (other.id == number or (other.class_d is not None and numbers.number(other.class_d) == number))
-    ]
+    shared = [other.id for other in controller.groups.sharing(group)]
     return {"class_d_mode": numbers.mode.value, "class_d_number": number, "class_d_shared_with": shared}
 
 

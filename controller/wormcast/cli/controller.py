@@ -73,6 +73,13 @@ def controller() -> None:
     help="Numbers of IP multicast addresses: narrow, their low 8 bits, so that some share one; wide, one of 16 bits "
     "each, as long as the switches have room. Kept in the state file. [default: as kept there, else narrow]",
 )
+@click.option(
+    "--socket-mode",
+    metavar="MODE",
+    help="Mode of the Unix sockets of REST and agents: 0600, the user who runs this; 0660, a group too; 0666, everyone. "
+    "[default: 0600; with --socket-group 0660]",
+)
+@click.option("--socket-group", metavar="NAME", help="Group of users that the Unix sockets belong to.")
 @click.option("-v", "--verbose", count=True, help="Say more; twice: everything.")
 def run(
     switches: Path | None,
@@ -83,6 +90,8 @@ def run(
     algorithm: str,
     probe_interval_ms: int,
     class_d: str | None,
+    socket_mode: str | None,
+    socket_group: str | None,
     verbose: int,
 ) -> None:
     """Control switches and agents until interrupted."""
@@ -96,7 +105,12 @@ def run(
         logging.getLogger("finsy").setLevel(logging.CRITICAL)
     from wormcast.service import Options, StartError
     from wormcast.service import run as serve
+    from wormcast.sockets import AccessError, SocketAccess
 
+    try:
+        access = SocketAccess.parse(socket_mode, socket_group)
+    except AccessError as error:
+        raise _CannotStart(str(error)) from error
     options = Options(
         switches,
         agents,
@@ -106,6 +120,7 @@ def run(
         algorithm,
         probe_interval_ms / 1000,
         class_d,
+        access,
     )
     try:
         serve(options)

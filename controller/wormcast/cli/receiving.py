@@ -297,7 +297,7 @@ class _Display:
     def __init__(self, *, quiet: bool) -> None:
         console = Console(stderr=True)
         self._bars = ProgressBars(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),  # names come from others
             BarColumn(),
             DownloadColumn(binary_units=True),
             TransferSpeedColumn(),

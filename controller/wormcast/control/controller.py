@@ -8,15 +8,17 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wormcast.control.errors import RequestError, unknown
+from wormcast.control.change_rate import ChangeRate
+from wormcast.control.errors import RequestError, as_number, unknown
 from wormcast.control.events import EventLog
 from wormcast.control.group_book import GroupBook
 from wormcast.control.port_sources import check_port_sources
 from wormcast.control.reconciler import Reconciler, View
+from wormcast.control.switch_address import check_address
 from wormcast.counters.kernel import read_mtus
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.hosts import HostRecord, HostRefused, HostRegistry
@@ -26,10 +28,11 @@ from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
 from wormcast.fabric.ids import PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.fabric.mtu import check_mtus
-from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.fabric.pathfinder import RoutingPathfinder, group_request
 from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
+from wormcast.sockets import SocketAccess
 from wormcast.store.database import Database, StoreError, SwitchSpec
 
 LOG = logging.getLogger("wormcast.control")
@@ -39,6 +42,8 @@ TICK_MAX_S = 0.25
 SILENT_HOLD_S = 2.0
 """An agent reported silent that is still attached is told to dial again after so long, and then counts as back."""
 SWITCHES_MAX = 1024
+EVENTS_AT_ONCE = 256
+"""Events of one request before watchers get their turn: fewer than wait for one of them at most."""
 COUNTERS_MAX = 4096
 """Counters kept of one agent; further names are dropped and counted."""
 COUNTER_NAME_MAX = 128
@@ -81,6 +86,7 @@ class Controller:
         self.monitor = LinkMonitor(probe_interval_s)
         self.hosts = HostRegistry()
         self.groups = GroupBook(database, self.hosts, class_d)
+        self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
         self.lldp_rejected: Counter[str] = Counter()
@@ -109,10 +115,10 @@ class Controller:
 
     # -- life ---------------------------------------------------------------
 
-    async def start(self, agent_addresses: Iterable[str]) -> list[str]:
-        """Begins to work; returns the addresses agents can dial."""
+    async def start(self, agent_addresses: Iterable[str], access: SocketAccess | None = None) -> list[str]:
+        """Begins to work; returns the addresses agents can dial, those that are Unix sockets with this access."""
         await self.reconciler.replan()
-        bound = await self.directory.start(agent_addresses)
+        bound = await self.directory.start(agent_addresses, access)
         for session in self.sessions.values():
             session.start()
         self._background = [
@@ -142,36 +148,24 @@ class Controller:
 
     def put_switch(self, spec: SwitchSpec) -> None:
         """Adds a switch; raises `RequestError`."""
-        check_switch(spec)
-        check_port_sources(spec)
-        old = self.sessions.get(spec.id)
-        if old is not None and old.spec == spec:
-            if (old.spec.interfaces, old.spec.metrics) != (spec.interfaces, spec.metrics):
-                self._database.put_switch(spec)
-                old.spec = spec
-                self.check_mtus()
-            return
-        if old is not None:
-            raise RequestError(
-                409, f"switch {spec.id} exists at {old.spec.address}; remove it first", value=spec.id
-            )
-        taken = [
-            s.spec.id
-            for s in self.sessions.values()
-            if (s.spec.address, s.spec.device_id) == (spec.address, spec.device_id)
-        ]
-        if taken:
-            raise RequestError(
-                409, f"{spec.address} device {spec.device_id} is switch {taken[0]}", value=spec.address
-            )
-        if len(self.sessions) >= SWITCHES_MAX:
-            raise RequestError(
-                507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches"
-            )
-        self._database.put_switch(spec)
-        self._open(spec, time.monotonic(), remembered=False)
-        if self._background:
-            self.sessions[spec.id].start()
+        self.put_switches([spec])
+
+    def put_switches(self, specs: Sequence[SwitchSpec]) -> None:
+        """Adds switches, all or none; one that is there as given stays. Raises `RequestError`."""
+        known = {switch: session.spec for switch, session in self.sessions.items()}
+        for spec in specs:
+            check_switch(spec)
+            check_port_sources(spec)
+            check_new_switch(spec, known)
+            known[spec.id] = spec
+        new = [spec for spec in known.values() if spec.id not in self.sessions]
+        self._database.put_switches(known.values())
+        for switch, session in self.sessions.items():
+            session.spec = known[switch]  # its ports may be counted elsewhere now
+        for spec in new:
+            self._open(spec, time.monotonic(), remembered=False)
+            if self._background:
+                self.sessions[spec.id].start()
 
     async def remove_switch(self, switch: int) -> None:
         """Forgets a switch; raises `RequestError`."""
@@ -220,19 +214,38 @@ class Controller:
 
     def find_host(self, key: int | str) -> HostRecord:
         """A host by id or name; raises `RequestError`."""
-        text = str(key)
-        record = self.hosts.get(HostId(int(text))) if text.isdigit() else self.hosts.named(text)
+        number = as_number(key)
+        record = self.hosts.named(str(key)) if number is None else self.hosts.get(HostId(number))
         if record is None:
             raise unknown("host", key, [r.id for r in self.hosts.records()])
         return record
 
     async def tell_group(self, kind: str, group: Group) -> None:
         """Records what a request did to a group and waits for the plan that follows."""
-        self.events.add(kind, time.time(), group=group.id, name=group.name, members=list(group.members))
-        await self.reconciler.settle()
+        await self.tell_groups(kind, [group], wait=True)
 
-    def describe_group(self, group: Group, source: HostId | None) -> dict[str, Any]:
-        """Structure of a group as it is now, seen from one sender; raises `RequestError`."""
+    async def tell_groups(self, kind: str, groups: Sequence[Group], wait: bool | None) -> None:
+        """Records what a request did to groups, and waits for the plan that follows: `wait` says whether, None
+        that it does so unless changes come faster than plans are made."""
+        if wait is None:
+            wait = self._changes.calm(time.monotonic())
+        for number, group in enumerate(groups, 1):
+            self.events.add(kind, time.time(), group=group.id, name=group.name, members=list(group.members))
+            if number % EVENTS_AT_ONCE == 0:
+                await asyncio.sleep(0)  # watchers take what there is
+        if wait:
+            await self.reconciler.settle()
+        else:
+            self.reconciler.notice()
+
+    # -- what workers plan and verify (wormcast.offload) ----------------------
+
+    def ask_routes(self, algorithm: str | None) -> dict[str, Any]:
+        """What routes are planned from: the topology, and the algorithm in force unless one is named."""
+        return {"topology": self.topology().to_json(), "algorithm": algorithm or self.pathfinder.algorithm}
+
+    def ask_group_file(self, group: Group, source: HostId | None) -> dict[str, Any]:
+        """What the structure of a group as it is now is planned from, seen from one sender; raises `RequestError`."""
         members = self._members_now(group)
         if not members:
             raise RequestError(
@@ -244,26 +257,24 @@ class Controller:
                 422, f"host {sender} does not take part in group {group.id}", value=sender, choices=members
             )
         return {
-            "id": group.id,
-            "name": group.name,
-            "epoch": self.reconciler.epoch,
-            **self.pathfinder.group_file(self.topology(), group.scheme, sender, members, group.parameters),
+            "topology": self.topology().to_json(),
+            "about": {"id": group.id, "name": group.name, "epoch": self.reconciler.epoch},
+            "request": group_request(group, sender, members),
         }
 
-    def verify(self) -> dict[str, Any]:
-        """The verify file of all that may be sent now: unicast routes, and TREE routes of every sender."""
-        topology = self.topology()
-        trees = [
-            self.pathfinder.group_file(topology, group.scheme, sender, members, group.parameters)
+    def ask_verify(self) -> dict[str, Any]:
+        """What may be sent now: unicast routes, and TREE routes of every sender."""
+        requests = [
+            group_request(group, sender, members)
             for group in self.groups.groups()
             if group.scheme is Scheme.SWITCH and len(members := self._members_now(group)) > 1
             for sender in members
         ]
-        return self.pathfinder.verify_file(topology, self.pathfinder.routes_file(topology, None), trees)
+        return {**self.ask_routes(None), "requests": requests}
 
     def _members_now(self, group: Group) -> tuple[HostId, ...]:
         """Members whose agents take part."""
-        short = {s.host for s in self.reconciler.state.shortfalls if s.group == group.id}
+        short = self.reconciler.shortfalls(group.id)
         agents = self.reconciler.view.agents if self.reconciler.view is not None else frozenset()
         return tuple(m for m in group.members if m not in short and m in agents)
 
@@ -472,7 +483,8 @@ class Controller:
             self.notice()
 
     def _share_group(self, group: GroupId, *hosts: HostId) -> bool:
-        return any(g.id == group and set(hosts) <= set(g.members) for g in self.groups.groups())
+        found = self.groups.find(group)
+        return found is not None and set(hosts) <= set(found.members)
 
     def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
         """See `AgentWatcher`."""
@@ -507,11 +519,20 @@ def check_switch(spec: SwitchSpec) -> None:
             raise RequestError(
                 422, f"switch {name} {value} is out of range", value=value, bound=f"{low} to {high}"
             )
-    host, _, port = spec.address.rpartition(":")
-    if not spec.address.startswith("unix:/") and not (host and port.isdigit() and 0 < int(port) < 1 << 16):
+    check_address(spec.address)
+
+
+def check_new_switch(spec: SwitchSpec, known: Mapping[SwitchId, SwitchSpec]) -> None:
+    """Raises `RequestError` if a switch is in conflict with one that is there."""
+    old = known.get(spec.id)
+    if old == spec:
+        return
+    if old is not None:
+        raise RequestError(409, f"switch {spec.id} exists at {old.address}; remove it first", value=spec.id)
+    taken = [s.id for s in known.values() if (s.address, s.device_id) == (spec.address, spec.device_id)]
+    if taken:
         raise RequestError(
-            422,
-            f"switch address {spec.address!r} is not usable",
-            value=spec.address,
-            bound="host:port or unix:/path",
+            409, f"{spec.address} device {spec.device_id} is switch {taken[0]}", value=spec.address
         )
+    if len(known) >= SWITCHES_MAX:
+        raise RequestError(507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from wormcast.directory.server import AgentDirectory
 from wormcast.fabric.class_d import NARROW, ClassDNumbers
 from wormcast.fabric.difference import Stage
 from wormcast.fabric.groups import Group
-from wormcast.fabric.ids import Epoch, HostId, SwitchId
+from wormcast.fabric.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.fabric.planner import Pathfinder, plan
 from wormcast.fabric.state import FabricState, digest_agents
 from wormcast.fabric.topology import Topology
@@ -41,6 +42,11 @@ class View:
     agents: frozenset[HostId]
     live: frozenset[HostId]
     class_d: ClassDNumbers = NARROW
+
+    @functools.cached_property
+    def by_id(self) -> dict[GroupId, Group]:
+        """The groups by id."""
+        return {group.id: group for group in self.groups}
 
 
 @dataclass
@@ -78,6 +84,7 @@ class Reconciler:
         self._waiting: list[asyncio.Future[None]] = []
         self.epoch, self._digest = database.agent_plan()
         self.state = FabricState()
+        self._shortfalls: tuple[FabricState, dict[GroupId, dict[HostId, str]]] = (self.state, {})
         self.figures = PlanFigures()
 
     def outbid(self, epoch: Epoch) -> None:
@@ -93,6 +100,16 @@ class Reconciler:
     def view(self) -> View | None:
         """What the plan in force was made from; None before the first."""
         return self._view
+
+    def shortfalls(self, group: GroupId) -> Mapping[HostId, str]:
+        """Members of a group that its plan in force cannot serve, and why."""
+        state, by_group = self._shortfalls
+        if state is not self.state:
+            by_group = {}
+            for shortfall in self.state.shortfalls:
+                by_group.setdefault(shortfall.group, {})[shortfall.host] = shortfall.reason
+            self._shortfalls = (self.state, by_group)
+        return by_group.get(group, {})
 
     def notice(self) -> None:
         """Something may have changed."""

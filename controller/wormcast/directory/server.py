@@ -14,7 +14,7 @@ import grpc
 from wormcast.agentrpc import agent_pb2, agent_pb2_grpc
 from wormcast.discovery.hosts import HostRefused
 from wormcast.fabric.ids import Epoch, GroupId, HostId
-from wormcast.sockets import claim_path
+from wormcast.sockets import SocketAccess, claim_path, owner_alone
 
 LOG = logging.getLogger("wormcast.directory")
 
@@ -23,6 +23,12 @@ REGISTER_TIMEOUT_S = 5.0
 SILENCE_MAX_S = 10.0
 """Without any message (Statistics come about once a second) the stream is taken for dead."""
 STREAMS_MAX = 65536
+CONNECTIONS_MAX = 8192
+"""Connections of agents; gRPC closes further ones."""
+HANDSHAKE_TIMEOUT_S = 20
+"""From a connection until it speaks HTTP/2."""
+IDLE_TIMEOUT_S = 60
+"""A connection without a stream is closed after so long."""
 STOP_GRACE_S = 0.5
 
 _OPTIONS = [
@@ -33,6 +39,9 @@ _OPTIONS = [
     ("grpc.http2.min_ping_interval_without_data_ms", 500),
     ("grpc.max_send_message_length", 64 << 20),
     ("grpc.so_reuseport", 0),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_S * 1000),
+    ("grpc.max_connection_idle_ms", IDLE_TIMEOUT_S * 1000),
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
 ]
 
 
@@ -94,21 +103,26 @@ class AgentDirectory:
         """Registrations refused."""
         self.plans_sent = 0
 
-    async def start(self, addresses: Iterable[str]) -> list[str]:
-        """Listens on `unix:/path` and `host:port` addresses; returns them with the ports in use."""
+    async def start(self, addresses: Iterable[str], access: SocketAccess | None = None) -> list[str]:
+        """Listens on `unix:/path`, for those with access, and `host:port`; returns them with the ports in use."""
         self._server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=STREAMS_MAX)
         agent_pb2_grpc.add_AgentDirectoryServicer_to_server(self, self._server)
         bound = []
         for address in addresses:
-            bound.append(self._bind(address))
+            bound.append(self._bind(address, access or SocketAccess()))
         await self._server.start()
         return bound
 
-    def _bind(self, address: str) -> str:
+    def _bind(self, address: str, access: SocketAccess) -> str:
         try:
             if address.startswith("unix:"):
-                claim_path(Path(address.removeprefix("unix:")))
-            port = self._server.add_insecure_port(address)
+                path = Path(address.removeprefix("unix:"))
+                claim_path(path)
+                with owner_alone():  # gRPC makes the file here
+                    port = self._server.add_insecure_port(address)
+                access.grant(path)
+            else:
+                port = self._server.add_insecure_port(address)
         except (RuntimeError, OSError) as error:
             raise DirectoryError(f"agents cannot be served on {address}: {error}") from error
         if port == 0:

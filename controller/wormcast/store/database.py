@@ -41,6 +41,10 @@ CREATE TABLE class_d (address TEXT PRIMARY KEY, number INTEGER NOT NULL);
 _COUNTED_AT = "switch %d is counted at"
 
 
+_DEVICE_MAX = (1 << 64) - 1
+"""P4Runtime's device ids have 64 bits without a sign, SQLite's integers 64 with one."""
+
+
 class StoreError(Exception):
     """A database that cannot be used; the text names the file and the reason."""
 
@@ -121,7 +125,8 @@ class Database:
         """All switches by id."""
         rows = self._sql.execute("SELECT id, address, device_id, ports FROM switches ORDER BY id")
         return [
-            SwitchSpec(SwitchId(i), a, device, ports, *self._counted_at(i)) for i, a, device, ports in rows
+            SwitchSpec(SwitchId(i), address, device & _DEVICE_MAX, ports, *self._counted_at(i))
+            for i, address, device, ports in rows
         ]
 
     def _counted_at(self, switch: int) -> tuple[tuple[tuple[int, str], ...], str | None]:
@@ -134,16 +139,22 @@ class Database:
         """Switches that were up when last seen."""
         return frozenset(SwitchId(i) for (i,) in self._sql.execute("SELECT id FROM switches WHERE up"))
 
-    def put_switch(self, spec: SwitchSpec) -> None:
-        """Adds or replaces a switch. Raises `StoreError`, as all changes do."""
-        value = json.dumps({"interfaces": spec.interfaces, "metrics": spec.metrics})
+    def put_switches(self, specs: Iterable[SwitchSpec]) -> None:
+        """Adds or replaces switches. Raises `StoreError`, as all changes do."""
+        specs = list(specs)
         with self._change() as sql:
-            sql.execute(
+            sql.executemany(
                 "INSERT INTO switches (id, address, device_id, ports) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
                 "SET address=excluded.address, device_id=excluded.device_id, ports=excluded.ports",
-                (spec.id, spec.address, spec.device_id, spec.ports),
+                [(s.id, s.address, _signed(s.device_id), s.ports) for s in specs],
             )
-            sql.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_COUNTED_AT % spec.id, value))
+            sql.executemany(
+                "INSERT OR REPLACE INTO settings VALUES (?, ?)",
+                [
+                    (_COUNTED_AT % s.id, json.dumps({"interfaces": s.interfaces, "metrics": s.metrics}))
+                    for s in specs
+                ],
+            )
 
     def remove_switch(self, switch: SwitchId) -> None:
         """Removes a switch."""
@@ -214,27 +225,18 @@ class Database:
             for i, name, scheme, members, parameters, class_d in rows
         ]
 
-    def put_group(self, group: Group, class_d: ClassDNumbers) -> None:
-        """Adds or replaces a group; with the numbers of all class D addresses then."""
+    def change_groups(
+        self, put: Iterable[Group], removed: Iterable[GroupId], class_d: ClassDNumbers | None
+    ) -> None:
+        """Adds or replaces groups and removes others; with the numbers of all class D addresses if they change."""
         with self._change() as sql:
-            sql.execute(
+            sql.executemany("DELETE FROM groups WHERE id=?", [(group,) for group in removed])
+            sql.executemany(
                 "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    group.id,
-                    group.name,
-                    group.scheme.value,
-                    json.dumps(group.members),
-                    json.dumps(asdict(group.parameters)),
-                    None if group.class_d is None else str(group.class_d),
-                ),
+                [_group_row(group) for group in put],
             )
-            _put_class_d(sql, class_d)
-
-    def remove_group(self, group: GroupId, class_d: ClassDNumbers) -> None:
-        """Removes a group; with the numbers of all class D addresses then."""
-        with self._change() as sql:
-            sql.execute("DELETE FROM groups WHERE id=?", (group,))
-            _put_class_d(sql, class_d)
+            if class_d is not None:
+                _put_class_d(sql, class_d)
 
     def class_d(self) -> ClassDNumbers:
         """Mode and numbers of class D addresses; narrow if none was ever set."""
@@ -262,6 +264,10 @@ class Database:
             sql.execute(statement, values)
 
 
+def _signed(device: int) -> int:
+    return device - (1 << 64) if device >= 1 << 63 else device
+
+
 def _put_class_d(sql: sqlite3.Connection, class_d: ClassDNumbers) -> None:
     sql.execute("INSERT OR REPLACE INTO settings VALUES ('class_d', ?)", (class_d.mode.value,))
     kept: dict[str, int] = dict(sql.execute("SELECT address, number FROM class_d").fetchall())
@@ -269,6 +275,17 @@ def _put_class_d(sql: sqlite3.Connection, class_d: ClassDNumbers) -> None:
     sql.executemany("DELETE FROM class_d WHERE address=?", [(a,) for a in kept.keys() - wanted.keys()])
     changed = [(a, n) for a, n in wanted.items() if kept.get(a) != n]
     sql.executemany("INSERT OR REPLACE INTO class_d VALUES (?, ?)", changed)
+
+
+def _group_row(group: Group) -> tuple[object, ...]:
+    return (
+        group.id,
+        group.name,
+        group.scheme.value,
+        json.dumps(group.members),
+        json.dumps(asdict(group.parameters)),
+        None if group.class_d is None else str(group.class_d),
+    )
 
 
 def _host_row(host: HostRecord, attached: bool) -> tuple[object, ...]:
