@@ -34,7 +34,8 @@ class Options:
 
     `rate_mbps`: rate of every link in each direction, Mb/s; None leaves links unshaped.
     `impair`: impairments of every switch port, as wormcast-switch's `--impair` takes them.
-    `agent_arguments`: passed on to every agent. `plain_hosts`: hosts without an agent.
+    `agent_arguments`: passed on to every agent, `controller_arguments` to the controller.
+    `plain_hosts`: hosts without an agent.
     """
 
     topology: dict[str, Any]
@@ -44,6 +45,7 @@ class Options:
     seed: int = 1
     log_level: str = "warn"
     agent_arguments: tuple[str, ...] = ()
+    controller_arguments: tuple[str, ...] = ()
     plain_hosts: frozenset[int] = field(default_factory=frozenset)
     mtus: Mtus = field(default_factory=Mtus)
 

@@ -22,6 +22,7 @@ from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError
 from wormcast.control.port_sources import read_interfaces
 from wormcast.directory.server import DirectoryError
+from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.ids import SwitchId
 from wormcast.fabric.pathfinder import RoutingPathfinder
@@ -51,6 +52,7 @@ class Options:
     algorithm: str
     probe_interval_s: float
     class_d: str | None = None
+    gone_after_s: float = GONE_AFTER_S
     access: SocketAccess = field(default_factory=SocketAccess)
 
 
@@ -79,6 +81,7 @@ async def _serve(options: Options) -> None:
             RoutingPathfinder(options.algorithm),
             probe_interval_s=options.probe_interval_s,
             class_d=None if options.class_d is None else ClassDMode(options.class_d),
+            gone_after_s=options.gone_after_s,
         )
         configuration = read_configuration(options.switches) if options.switches else Configuration()
         controller.put_switches(configuration.switches)

@@ -179,10 +179,10 @@ fn a_dead_member_is_reported_and_a_new_plan_lets_the_others_finish() {
     assert_eq!((stable.delivered, stable.failed), (1, 1), "{stable:?}");
     assert_eq!(stable.outcomes[0].host, 1);
     assert!(!stable.outcomes[0].delivered);
-    let failed = &fabric.agents[0].status()["failed_members"][0];
+    // It was reported silent and left out by a plan; nobody here gave it up.
     assert_eq!(
-        (failed["host"].as_u64(), failed["host_dead"].as_bool()),
-        (Some(1), Some(true))
+        fabric.agents[0].status()["failed_members"],
+        serde_json::json!([])
     );
 }
 

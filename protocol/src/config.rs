@@ -195,10 +195,12 @@ pub struct Timing {
     /// Longest time between two probes of a silent child, µs; short, so that a
     /// transfer resumes soon after the fabric has healed.
     pub probe_interval_us_max: u64,
-    /// Silence of a child that owes an answer after which it is reported as failed, µs.
+    /// Silence of a child that owes an answer after which it is reported, µs. It stays
+    /// a child: silence is no failure.
     pub member_timeout_us: u64,
     /// Silence after which, no new plan having come, a child and all below it are
-    /// given up, so that the others finish, µs.
+    /// given up, so that the others finish, µs. Longer than any pause of a host that
+    /// is alive.
     pub member_exclude_us: u64,
 }
 
@@ -210,7 +212,7 @@ impl Default for Timing {
             queue_delay_target_us: 5_000,
             probe_interval_us_max: 200_000,
             member_timeout_us: 4_000_000,
-            member_exclude_us: 20_000_000,
+            member_exclude_us: 60_000_000,
         }
     }
 }

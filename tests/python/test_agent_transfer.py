@@ -275,7 +275,8 @@ def test_wrong_use_says_what_is_right(lab: Lab, tmp_path: Path) -> None:
     code, out, error = run(lab.start(0, "send", str(file), "-g", "9", "--json"))
     assert code == 1
     assert "host 0 is not a member of group 9; it is a member of: 1 (group1), 2 (group2)" in error
-    assert json.loads(out)["choices"] == [1, 2, 3, 4]
+    refusal = json.loads(error)["error"]
+    assert (refusal["code"], refusal["choices"], out) == ("unknown-group", [1, 2, 3, 4], "")
     code, _, error = run(lab.start(0, "recv", "-g", "255", "-o", str(tmp_path)))
     assert (code, "broadcast" in error) == (1, True)
     code, _, error = run(lab.start(0, "recv", "-g", "1", "-o", str(file)))

@@ -36,10 +36,12 @@ from wormcast.agent.transfers import (
     Group,
     IncomingMessage,
     MemberOutcome,
+    MemberState,
     MessageBegin,
     MessageData,
     MessageEnd,
     MessageLost,
+    MessageState,
     Progress,
     Receiver,
     ReceiverEvent,
@@ -62,10 +64,12 @@ __all__ = [
     "HandleClosedError",
     "IncomingMessage",
     "MemberOutcome",
+    "MemberState",
     "MessageBegin",
     "MessageData",
     "MessageEnd",
     "MessageLost",
+    "MessageState",
     "Progress",
     "Receiver",
     "ReceiverEvent",
@@ -81,18 +85,34 @@ class Agent:
     other connection can read or disturb it, and all of it is closed with the connection.
 
     ``path``: the agent's socket; by default WORMCAST_SOCKET, or /run/wormcast/agent.sock.
-    ``timeout_s``: how long the agent may take to answer what it can answer at once.
+    ``timeout_s``: how long the agent may take to answer what it can answer at once; None:
+    as long as it takes. ``deadline``: no call waits beyond this time.monotonic().
     """
 
-    def __init__(self, path: str | Path | None = None, *, timeout_s: float = 15.0) -> None:
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        timeout_s: float | None = 15.0,
+        deadline: float | None = None,
+    ) -> None:
         self.path = socket_path(path)
-        self._connection = Connection(self.path, timeout_s=timeout_s)
+        self._connection = Connection(self.path, timeout_s=timeout_s, deadline=deadline)
 
     def __enter__(self) -> Agent:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def deadline(self) -> float | None:
+        """No call waits beyond this time.monotonic(), but raises AgentTimeoutError; None: no limit."""
+        return self._connection.deadline
+
+    @deadline.setter
+    def deadline(self, deadline: float | None) -> None:
+        self._connection.deadline = deadline
 
     @property
     def name(self) -> str:
@@ -120,13 +140,15 @@ class Agent:
         *,
         on_progress: Callable[[Progress], None] | None = None,
         progress_interval_s: float = 0.1,
+        on_unclaimed: Callable[[int], None] | None = None,
     ) -> Sender:
-        """Opens a sender to a group, by number or name."""
+        """Opens a sender to a group, by number or name. ``on_unclaimed`` gets hosts at which a
+        message has arrived and nobody receives."""
         request: Json = {"op": "open_sender", "group": group}
         if on_progress is not None:
             request["progress_ms"] = round(progress_interval_s * 1000)
         opened = self._connection.ask(request)
-        return understood(lambda answer: Sender(self._connection, answer, on_progress), opened)
+        return understood(lambda answer: Sender(self._connection, answer, on_progress, on_unclaimed), opened)
 
     def open_receiver(self, group: int | str, *, origin: int | None = None) -> Receiver:
         """Opens a receiver of a group's messages, of one origin or of all."""

@@ -62,6 +62,25 @@ class StableMessage:
 
 
 @dataclass(frozen=True)
+class MemberState:
+    """What is known of a message at one member: "delivered"; "failed", with the reason;
+    "pending", for the message is not ended; "unconfirmed", for it may have it or not."""
+
+    host: int
+    state: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class MessageState:
+    """What is known at a moment of a message."""
+
+    ended: bool
+    """The agent has all of it; it goes on its way whatever becomes of the sender."""
+    members: list[MemberState]
+
+
+@dataclass(frozen=True)
 class Group:
     """A group this host is a member of."""
 
@@ -85,14 +104,23 @@ class Sender:
     """Sends messages to a group; made by Agent.open_sender()."""
 
     def __init__(
-        self, connection: Connection, opened: Json, on_progress: Callable[[Progress], None] | None
+        self,
+        connection: Connection,
+        opened: Json,
+        on_progress: Callable[[Progress], None] | None,
+        on_unclaimed: Callable[[int], None] | None = None,
     ) -> None:
         self.group = Group.parse(opened)
+        host = connection.hello.get("host")
+        self.origin = None if host is None else int(host)
+        """This host."""
         self._connection = connection
         self._handle = int(opened["handle"])
         self._window = int(opened["window_bytes"])
         self._closed: str | None = None
         self._on_progress = on_progress
+        self._on_unclaimed = on_unclaimed
+        self._end_request: int | None = None
         self._base = Progress.parse(opened["progress"])
         self.progress = Progress()
         """Since this sender was opened."""
@@ -128,7 +156,10 @@ class Sender:
         Waits for the agent to have taken all of it: as long as the group needs.
         """
         self._check_open()
-        answer = self._connection.ask({"op": "end_message", "handle": self._handle}, timeout_s=_FOREVER_S)
+        try:
+            answer = self._connection.ask({"op": "end_message", "handle": self._handle}, timeout_s=_FOREVER_S)
+        finally:
+            self._end_request = self._connection.last_request
         return understood(lambda value: int(value["message"]), answer)
 
     def wait_stable(self, message: int, timeout_s: float | None = None) -> StableMessage:
@@ -141,6 +172,18 @@ class Sender:
             request["timeout_ms"] = max(0, round(timeout_s * 1000))
         answer = self._connection.ask(request, timeout_s=_FOREVER_S if timeout_s is None else timeout_s)
         return StableMessage(message, understood(_outcomes, answer))
+
+    def message_state(self) -> MessageState:
+        """What is known now of the message being written, or ended last, at each member."""
+        answer = self._connection.ask({"op": "message_state", "handle": self._handle})
+        return understood(_message_state, answer)
+
+    def give_up(self) -> bool:
+        """Closes the sender; true if the agent had taken the end of its message before, which
+        goes on its way then; else it is cancelled."""
+        self.close()
+        late = None if self._end_request is None else self._connection.late_answer(self._end_request)
+        return late is not None and "result" in late
 
     def send(self, data: bytes, timeout_s: float | None = None) -> StableMessage:
         """One whole message; waits until it is stable."""
@@ -174,9 +217,19 @@ class Sender:
         elif item["event"] == "member_failed":
             host, reason = understood(lambda event: (int(event["host"]), str(event["reason"])), item)
             self.failures[host] = reason
+        elif item["event"] == "member_unclaimed":
+            if self._on_unclaimed is not None:
+                self._on_unclaimed(understood(lambda event: int(event["host"]), item))
         elif item["event"] == "handle_closed":
             self._closed = str(item.get("reason"))
             self._connection.detach(self._handle)
+
+
+def _message_state(answer: Json) -> MessageState:
+    members = [
+        MemberState(int(each["host"]), str(each["state"]), each.get("reason")) for each in answer["outcomes"]
+    ]
+    return MessageState(bool(answer["ended"]), members)
 
 
 def _outcomes(answer: Json) -> list[MemberOutcome]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable
 
 from wormcast.api.connections import Connection
@@ -61,7 +60,7 @@ async def render_metrics(controller: Controller, pool: WorkerPool) -> str:
 def _add_network(page: _Page, controller: Controller) -> None:
     sessions = sorted(controller.sessions.items())
     monitor, hosts = controller.monitor, controller.hosts
-    now = time.monotonic()
+    now = controller.clock.now()
     states: dict[str, int] = dict.fromkeys(HOST_STATES, 0)
     for record in hosts.records():
         states[hosts.state(record, now)] += 1

@@ -105,7 +105,7 @@ class GroupBody(Body):
     )
     id: Annotated[StrictInt | None, Field(description="0 to 65535, not 255; a free one if absent")] = None
     name: Annotated[StrictStr | None, Field(description="unique; group-<id> if absent")] = None
-    scheme: Annotated[StrictStr, Field(description=SCHEMES)]
+    scheme: Annotated[StrictStr, Field(description=SCHEMES)] = Scheme.K_BINOMIAL.value
     members: Annotated[list[StrictInt | StrictStr], Field(description="hosts by id or name")]
     parameters: ParametersBody | None = None
     class_d: Annotated[

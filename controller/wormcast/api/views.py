@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ from wormcast.fabric.planner import NOT_PLANNED
 def show_topology(controller: Controller) -> dict[str, Any]:
     """The topology file, with names and states of hosts added."""
     value = controller.topology().to_json()
-    now = time.monotonic()
+    now = controller.clock.now()
     for host in value["hosts"]:
         record = controller.hosts.get(host["id"])
         if record is not None:
@@ -38,6 +37,7 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         "interfaces": {str(port): name for port, name in spec.interfaces},
         "metrics": spec.metrics,
         "up": switch in controller.monitor.switches(),
+        "silent": switch in controller.monitor.silent(),
         "connected": session.connected,
         "last_error": session.last_error,
         "updates_written": session.updates_written,
@@ -47,12 +47,13 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
 
 def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
     """One host."""
-    now = time.monotonic()
+    now = controller.clock.now()
     status = controller.agents.get(record.id)
     return {
         "id": record.id,
         "name": record.name,
         "state": controller.hosts.state(record, now),
+        "gone": record.agent and controller.hosts.is_gone(record, now),
         "reason": record.silent or None,
         "switch": None if record.place is None else record.place[0],
         "port": None if record.place is None else record.place[1],
@@ -71,7 +72,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     """One group: what was asked for and who takes part."""
     reconciler = controller.reconciler
     reasons = _reasons(controller, group)
-    now = time.monotonic()
+    now = controller.clock.now()
     members = []
     for member in group.members:
         record = controller.hosts.get(member)
@@ -115,7 +116,7 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
 def show_status(controller: Controller, version: str) -> dict[str, Any]:
     """The controller at a glance."""
     controller.check_mtus()  # of interfaces nobody tells when they change
-    now = time.monotonic()
+    now = controller.clock.now()
     hosts = controller.hosts.records()
     return {
         "version": version,

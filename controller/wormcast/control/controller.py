@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,12 +21,13 @@ from wormcast.control.reconciler import Reconciler, View
 from wormcast.control.switch_address import check_address
 from wormcast.counters.kernel import read_mtus
 from wormcast.directory.server import AgentDirectory
-from wormcast.discovery.hosts import HostRecord, HostRefused, HostRegistry
-from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor
+from wormcast.discovery.clock import LivedClock
+from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
+from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
-from wormcast.fabric.ids import PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.fabric.ids import CPU_PORT, PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.fabric.mtu import check_mtus
 from wormcast.fabric.pathfinder import RoutingPathfinder, group_request
 from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
@@ -39,8 +40,8 @@ LOG = logging.getLogger("wormcast.control")
 
 TICK_MIN_S = 0.01
 TICK_MAX_S = 0.25
-SILENT_HOLD_S = 2.0
-"""An agent reported silent that is still attached is told to dial again after so long, and then counts as back."""
+NOTICE_QUICK_S, NOTICE_REST = 0.005, 5.0
+"""A look for changes that takes longer than the first is followed by no other for so many times as long."""
 SWITCHES_MAX = 1024
 EVENTS_AT_ONCE = 256
 """Events of one request before watchers get their turn: fewer than wait for one of them at most."""
@@ -71,8 +72,10 @@ class Controller:
         *,
         probe_interval_s: float = PROBE_INTERVAL_S,
         class_d: ClassDMode | None = None,
+        gone_after_s: float = GONE_AFTER_S,
     ) -> None:
-        now = time.monotonic()
+        self.clock = LivedClock()
+        now = self.clock.now()
         self._database = database
         self._artifacts = artifacts
         # Later starts win the arbitration; on a reconnect the same id comes back.
@@ -80,11 +83,11 @@ class Controller:
         self._probe_key = secrets.token_bytes(32)
         self._probes: dict[PortRef, bytes] = {}
         self._background: list[asyncio.Task[None]] = []
-        self._network = _Network(frozenset(), frozenset(), {})
+        self._network = _Network(frozenset(), frozenset(), frozenset(), {})
         self.pathfinder = pathfinder
         self.events = EventLog()
         self.monitor = LinkMonitor(probe_interval_s)
-        self.hosts = HostRegistry()
+        self.hosts = HostRegistry(gone_after_s)
         self.groups = GroupBook(database, self.hosts, class_d)
         self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
@@ -92,6 +95,8 @@ class Controller:
         self.lldp_rejected: Counter[str] = Counter()
         self.store_failures = 0
         """Changes of the network that could not be written to the state file."""
+        self._notice_timer: asyncio.TimerHandle | None = None
+        self._notice_after = 0.0
         self.mtu_problems: list[str] = []
         """Where links do not carry what hosts send, a sentence each."""
         self.directory = AgentDirectory(self)
@@ -106,11 +111,8 @@ class Controller:
             self._open(spec, now, remembered=spec.id in up)
         for link in self._database.links():
             self.monitor.restore_link(link)
-        attached = self._database.hosts_attached()
-        self.hosts.restore(self._database.hosts(), now)
-        for record in self.hosts.records():
-            if record.id not in attached:
-                record.expected_until = now
+        self.monitor.restore_suspected(*self._database.suspected())
+        self.hosts.restore(self._database.hosts(), self._database.hosts_present(), now)
         self._network = self._describe_network(now)
 
     # -- life ---------------------------------------------------------------
@@ -130,6 +132,8 @@ class Controller:
     async def stop(self) -> None:
         """Stops; the fabric goes on forwarding."""
         self.events.close()
+        if self._notice_timer is not None:
+            self._notice_timer.cancel()
         for task in self._background:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -163,7 +167,7 @@ class Controller:
         for switch, session in self.sessions.items():
             session.spec = known[switch]  # its ports may be counted elsewhere now
         for spec in new:
-            self._open(spec, time.monotonic(), remembered=False)
+            self._open(spec, self.clock.now(), remembered=False)
             if self._background:
                 self.sessions[spec.id].start()
 
@@ -195,7 +199,7 @@ class Controller:
                 409, f"port {port} of switch {switch} leads to a switch", value=port, bound="a free port"
             )
         try:
-            record = self.hosts.declare(name, place, host, time.monotonic())
+            record = self.hosts.declare(name, place, host, self.clock.now())
         except HostRefused as error:
             raise RequestError(409, str(error), value=error.value, bound=error.bound) from error
         self.notice()
@@ -282,10 +286,12 @@ class Controller:
 
     def look(self) -> View:
         """Topology, groups and hosts as they are now."""
-        now = time.monotonic()
+        now = self.clock.now()
         records = self.hosts.records()
+        topology = self.topology()
         return View(
-            self.topology(),
+            topology,
+            self._known_topology(topology),
             tuple(self.groups.groups()),
             frozenset(r.id for r in records if r.agent),
             self.hosts.live(now),
@@ -293,9 +299,19 @@ class Controller:
         )
 
     def topology(self) -> Topology:
-        """Switches and links that are up, and the hosts on them."""
-        ports = self.monitor.switches()
-        links = self.monitor.links()
+        """Switches that are up and answer, links between them that are up, and the hosts on them."""
+        silent = self.monitor.silent()
+        ports = {s: n for s, n in self.monitor.switches().items() if s not in silent}
+        links = [link for link in self.monitor.links() if link.a in ports and link.b in ports]
+        return self._build_topology(ports, links)
+
+    def _known_topology(self, up: Topology) -> Topology:
+        """What is up, and switches and links that are suspected to be away for a moment."""
+        used = {end for link in up.links for end in link.ends()} | {(h.switch, h.port) for h in up.hosts}
+        away = [link for link in self.monitor.known_links() if used.isdisjoint(link.ends())]
+        return self._build_topology(self.monitor.known_switches(), [*up.links, *away])
+
+    def _build_topology(self, ports: dict[SwitchId, int], links: Collection[Link]) -> Topology:
         used = {end for link in links for end in link.ends()}
         hosts = [
             Host(r.id, r.place[0], r.place[1])
@@ -305,8 +321,27 @@ class Controller:
         return Topology(tuple(Switch(s, n) for s, n in ports.items()), tuple(hosts), tuple(links))
 
     def notice(self) -> None:
-        """Looks for changes of the network: records them, tells watchers, has a plan made."""
-        now = time.monotonic()
+        """Looks for changes of the network: records them, tells watchers, has a plan made.
+
+        Where a look takes long, the next one waits until the others on the event loop had their turn.
+        """
+        if self._notice_timer is not None:
+            return
+        wait_s = self._notice_after - time.monotonic()
+        if wait_s > 0:
+            self._notice_timer = asyncio.get_running_loop().call_later(wait_s, self._notice_now)
+        else:
+            self._notice_now()
+
+    def _notice_now(self) -> None:
+        self._notice_timer = None
+        began = time.monotonic()
+        self._look_around()
+        took_s = time.monotonic() - began
+        self._notice_after = began + (NOTICE_REST * took_s if took_s > NOTICE_QUICK_S else 0.0)
+
+    def _look_around(self) -> None:
+        now = self.clock.now()
         network = self._describe_network(now)
         if network != self._network:
             self._tell_changes(self._network, network)
@@ -316,9 +351,14 @@ class Controller:
         self.reconciler.notice()
 
     def _keep_network(self, now: float) -> None:
-        hosts = [(r, r.attached or now < r.expected_until) for r in self.hosts.records()]
+        hosts = [(r, not self.hosts.is_gone(r, now)) for r in self.hosts.records()]
+        switches, links = self.monitor.switches(), self.monitor.links()
+        suspected = (
+            self.monitor.known_switches().keys() - switches.keys(),
+            self.monitor.known_links() - links,
+        )
         try:
-            self._database.put_network(self.monitor.switches(), self.monitor.links(), hosts)
+            self._database.put_network(switches, links, hosts, suspected)
         except StoreError as error:
             # The fabric comes first: a restart would have to discover anew.
             self.store_failures += 1
@@ -344,8 +384,17 @@ class Controller:
     def _describe_network(self, now: float) -> _Network:
         return _Network(
             frozenset(self.monitor.switches()),
+            self.monitor.silent(),
             self.monitor.links(),
-            {r.id: (r.name, self.hosts.state(r, now), r.place) for r in self.hosts.records()},
+            {
+                r.id: (
+                    r.name,
+                    self.hosts.state(r, now),
+                    r.agent and self.hosts.is_gone(r, now),
+                    r.place,
+                )
+                for r in self.hosts.records()
+            },
         )
 
     def _tell_changes(self, old: _Network, new: _Network) -> None:
@@ -356,6 +405,8 @@ class Controller:
         for kind, switches in (
             ("switch_up", new.switches - old.switches),
             ("switch_down", old.switches - new.switches),
+            ("switch_silent", new.silent - old.silent),
+            ("switch_answers", old.silent & new.switches - new.silent),
         ):
             for switch in sorted(switches):
                 tell(kind, switch=switch)
@@ -364,9 +415,9 @@ class Controller:
                 tell(kind, a=link.a, a_port=link.a_port, b=link.b, b_port=link.b_port)
         for host in sorted(new.hosts.keys() | old.hosts.keys()):
             if (now := new.hosts.get(host)) != old.hosts.get(host):
-                name, state, place = now or (old.hosts[host][0], "forgotten", None)
+                name, state, gone, place = now or (old.hosts[host][0], "forgotten", True, None)
                 at = {} if place is None else {"switch": place[0], "port": place[1]}
-                tell("host", host=host, name=name, state=state, **at)
+                tell("host", host=host, name=name, state=state, gone=gone, **at)
 
     # -- work of its own ----------------------------------------------------
 
@@ -376,13 +427,13 @@ class Controller:
 
     async def _tick_forever(self) -> None:
         while True:
-            now = time.monotonic()
+            now = self.clock.now()
             self.monitor.handle_timeout(now)
             for ref in self.monitor.poll_transmit(now):
-                self.sessions[ref[0]].send(ref[1], self._probe(ref))
+                self.sessions[ref[0]].send(CPU_PORT if echo_port(ref[1]) else ref[1], self._probe(ref))
             self.notice()
             times = [t for t in (self.monitor.poll_timeout(), self.hosts.poll_timeout(now)) if t is not None]
-            wait_s = min(times, default=now + TICK_MAX_S) - time.monotonic()
+            wait_s = min(times, default=now + TICK_MAX_S) - self.clock.now()
             await asyncio.sleep(min(max(wait_s, TICK_MIN_S), TICK_MAX_S))
 
     def _probe(self, ref: PortRef) -> bytes:
@@ -394,13 +445,13 @@ class Controller:
 
     def switch_connected(self, switch: SwitchId) -> None:
         """See `SwitchWatcher`."""
-        self.monitor.connect(switch, time.monotonic())
+        self.monitor.connect(switch, self.clock.now())
         self.events.add("switch_connected", time.time(), switch=switch)
         self.notice()
 
     def switch_disconnected(self, switch: SwitchId, reason: str) -> None:
         """See `SwitchWatcher`."""
-        self.monitor.disconnect(switch, time.monotonic())
+        self.monitor.disconnect(switch, self.clock.now())
         self.events.add("switch_disconnected", time.time(), switch=switch, reason=reason)
 
     def switch_demoted(self, switch: SwitchId, reason: str) -> None:
@@ -415,12 +466,17 @@ class Controller:
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
         """See `SwitchWatcher`."""
         place = (switch, port)
+        now = self.clock.now()
+        self.monitor.hear(switch, now)
         try:
             message = decode(frame, self._probe_key)
         except LldpError as error:
             self.lldp_rejected[str(error)] += 1
             return
         if isinstance(message, Probe):
+            if echo_port(message.port):
+                self.monitor.handle_echo((message.switch, message.port))
+                return
             links = self.monitor.links()
             self.monitor.handle_probe((message.switch, message.port), place)
             if self.monitor.links() != links:
@@ -429,9 +485,9 @@ class Controller:
             self.lldp_rejected["host on a link"] += 1
         else:
             record = self.hosts.named(message.name)
-            before = None if record is None else (record.place, self.hosts.state(record, time.monotonic()))
-            self.hosts.announce(message.name, message.mac, message.ttl_s, place, time.monotonic())
-            if record is not None and before != (record.place, self.hosts.state(record, time.monotonic())):
+            before = None if record is None else (record.place, self.hosts.state(record, now))
+            self.hosts.announce(message.name, message.mac, message.ttl_s, place, now)
+            if record is not None and before != (record.place, self.hosts.state(record, now)):
                 self.notice()
 
     # -- AgentWatcher -------------------------------------------------------
@@ -440,7 +496,7 @@ class Controller:
         self, name: str, asked: int | None, mac: bytes, mtu_bytes: int, version: str, epoch: Epoch
     ) -> HostId:
         """See `AgentWatcher`."""
-        record = self.hosts.register(name, asked, mac, mtu_bytes, version, time.monotonic())
+        record = self.hosts.register(name, asked, mac, mtu_bytes, version, self.clock.now())
         self.agents[record.id] = AgentStatus(epoch)
         self.reconciler.outbid(epoch)
         self.notice()
@@ -448,7 +504,7 @@ class Controller:
 
     def agent_detached(self, host: HostId) -> None:
         """See `AgentWatcher`."""
-        self.hosts.detach(host, time.monotonic())
+        self.hosts.detach(host, self.clock.now())
         self.notice()
 
     def plan_applied(self, host: HostId, epoch: Epoch, error: str) -> None:
@@ -462,7 +518,7 @@ class Controller:
     def member_reported(
         self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool
     ) -> None:
-        """See `AgentWatcher`."""
+        """See `AgentWatcher`. A report is a suspicion: it is shown, and takes nobody out of a group by itself."""
         self.events.add(
             "member_reported",
             time.time(),
@@ -475,11 +531,8 @@ class Controller:
         )
         if not dead or not self._share_group(group, by, HostId(host)):
             return
-        if self.hosts.report_silent(HostId(host), by, reason, time.monotonic()):
+        if self.hosts.report_silent(HostId(host), by, reason, self.clock.now()):
             LOG.warning("host %d is silent: reported by host %d: %s", host, by, reason)
-            asyncio.get_running_loop().call_later(
-                SILENT_HOLD_S, self.directory.end_stream, HostId(host), "reported silent; register again"
-            )
             self.notice()
 
     def _share_group(self, group: GroupId, *hosts: HostId) -> bool:
@@ -503,8 +556,10 @@ class _Network:
     """What watchers are told about and the state file keeps."""
 
     switches: frozenset[SwitchId]
+    silent: frozenset[SwitchId]
     links: frozenset[Link]
-    hosts: dict[HostId, tuple[str, str, PortRef | None]]
+    hosts: dict[HostId, tuple[str, str, bool, PortRef | None]]
+    """Name, state, whether it is gone, place."""
 
 
 def check_switch(spec: SwitchSpec) -> None:

@@ -38,6 +38,8 @@ class View:
     """What a plan is made from."""
 
     topology: Topology
+    known: Topology
+    """What is up, and what is suspected to be away for a moment."""
     groups: tuple[Group, ...]
     agents: frozenset[HostId]
     live: frozenset[HostId]
@@ -156,7 +158,15 @@ class Reconciler:
 
     def _plan(self, view: View) -> tuple[FabricState, str]:
         """Runs beside the event loop: on large fabrics it takes longer than a probe may wait."""
-        state = plan(view.topology, view.groups, view.agents, view.live, self._pathfinder, view.class_d)
+        state = plan(
+            view.topology,
+            view.groups,
+            view.agents,
+            view.live,
+            self._pathfinder,
+            view.class_d,
+            view.known,
+        )
         return state, digest_agents(state.agents)
 
     async def _bring_out(self, state: FabricState, digest: str) -> None:

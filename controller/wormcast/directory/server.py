@@ -20,8 +20,6 @@ LOG = logging.getLogger("wormcast.directory")
 
 REGISTER_TIMEOUT_S = 5.0
 """From the start of a stream until its Register."""
-SILENCE_MAX_S = 10.0
-"""Without any message (Statistics come about once a second) the stream is taken for dead."""
 STREAMS_MAX = 65536
 CONNECTIONS_MAX = 8192
 """Connections of agents; gRPC closes further ones."""
@@ -32,8 +30,9 @@ IDLE_TIMEOUT_S = 60
 STOP_GRACE_S = 0.5
 
 _OPTIONS = [
-    ("grpc.keepalive_time_ms", 2000),
-    ("grpc.keepalive_timeout_ms", 3000),
+    # An agent that is paused keeps its stream; one whose host has vanished loses it in the end.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 500),
@@ -149,12 +148,6 @@ class AgentDirectory:
             if stream is not None:
                 stream.offer(message)
 
-    def end_stream(self, host: HostId, reason: str) -> None:
-        """Makes an agent dial again."""
-        stream = self._streams.get(host)
-        if stream is not None:
-            stream.end(reason)
-
     def attached(self) -> list[HostId]:
         """Hosts with a stream."""
         return sorted(self._streams)
@@ -225,14 +218,10 @@ class AgentDirectory:
 
     async def _read(self, stream: _Stream, messages: AsyncIterator[Any]) -> None:
         try:
-            while True:
-                message = await asyncio.wait_for(anext(messages), SILENCE_MAX_S)
+            async for message in messages:
                 if self._streams.get(stream.host) is stream:
                     self._handle_message(stream.host, message)
-        except StopAsyncIteration:
             stream.end("it closed")
-        except TimeoutError:
-            stream.end(f"nothing heard for {SILENCE_MAX_S:g} s")
         except grpc.RpcError as error:
             stream.end(str(error))
 

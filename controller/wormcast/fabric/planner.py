@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,8 +32,8 @@ Routes = dict[tuple[HostId, HostId], bytes]
 
 NOT_LOCATED = "no place known for it, or its switch is down"
 PLAIN = "it has no agent, and the group has no class D address"
-NOT_LIVE = "its agent is gone, silent or lost"
-CUT_OFF = "cut off from the other members"
+NOT_LIVE = "its agent is gone"
+CUT_OFF = "no known link leads to the other members"
 NOT_PLANNED = "the plan in force is older than this group"
 
 
@@ -79,11 +79,19 @@ def plan(
     live: frozenset[HostId],
     pathfinder: Pathfinder,
     class_d: ClassDNumbers = NARROW,
+    known: Topology | None = None,
 ) -> FabricState:
     """What every switch and every agent must have.
 
+    `topology` is what is up, `known` that and what is suspected to be away for a
+    moment (None: nothing is). Suspicion costs nobody a membership: groups span
+    `known`. It only moves routes: a pair of hosts that what is up joins has its
+    route there, any other pair over all that is known. Switches that are not up
+    are not planned, so that they keep what they have.
+
     `agents` are the hosts that have one, `live` those of them that take part in
-    their groups; the others are told routes and no groups. Switches replicate
+    their groups. The others are told of their groups as if all took part, so that
+    who comes back finds itself a member; nobody else hears of them. Switches replicate
     to every located member of a group, agent or not, under its id and the number
     that `class_d` gives its address. A group whose live members
     are not all connected keeps those of the part with most of them (on a tie
@@ -91,7 +99,8 @@ def plan(
     """
     ordered = sorted(groups, key=lambda g: g.id)
     parts = topology.components()
-    memberships, shortfalls = _assign_members(ordered, parts, agents, live)
+    wholes = parts if known is None or known == topology else known.components()
+    memberships, shortfalls = _assign_members(ordered, wholes, agents, live)
     state = FabricState(shortfalls=tuple(shortfalls))
     numbers = fabric_members(ordered, class_d)
     entries = class_d_entries(ordered, class_d)
@@ -99,7 +108,10 @@ def plan(
     for part in parts:
         tree = pathfinder.spanning_tree(part)
         _plan_switches(state, part, tree, entries, numbers, mgids)
-        _plan_agents(state, part, memberships, agents, pathfinder)
+    for whole in wholes:
+        switches = {switch.id for switch in whole.switches}
+        inside = [part for part in parts if part.switches[0].id in switches]
+        _plan_agents(state, whole, inside, memberships, agents, live, pathfinder)
     return state
 
 
@@ -157,29 +169,31 @@ def _plan_switches(
 
 def _plan_agents(
     state: FabricState,
-    part: Topology,
+    whole: Topology,
+    parts: list[Topology],
     memberships: list[Membership],
     agents: frozenset[HostId],
+    live: frozenset[HostId],
     pathfinder: Pathfinder,
 ) -> None:
-    hosts = tuple(host.id for host in part.hosts)
+    """`parts` are what is up of `whole`."""
+    hosts = tuple(host.id for host in whole.hosts)
     told = [host for host in hosts if host in agents]
     if not told:
         return
-    unicast = pathfinder.unicast_routes(part)
-    along_tree = pathfinder.tree_routes(part)
+    unicast = _routes(whole, parts, pathfinder.unicast_routes)
+    along_tree = _routes(whole, parts, pathfinder.tree_routes)
     groups: dict[HostId, list[AgentGroup]] = {host: [] for host in told}
     for membership in memberships:
-        if not membership.live or membership.live[0] not in groups:
-            continue
-        group = membership.group
-        shape = pathfinder.group_shape(part, group.scheme, membership.live, group.parameters)
-        assert sorted(shape.order) == list(membership.live), f"group {group.id}: order lost or added a member"
-        described = AgentGroup(
-            group.id, group.name, group.scheme.value, membership.live, shape.order, shape.k, shape.tree_edges
-        )
-        for member in membership.live:
-            groups[member].append(described)
+        if membership.live and membership.live[0] in groups:
+            described = _describe(whole, membership.group, membership.live, pathfinder)
+            for member in membership.live:
+                groups[member].append(described)
+        here = tuple(member for member in membership.group.members if member in groups)
+        if gone := [member for member in here if member not in live]:
+            described = _describe(whole, membership.group, here, pathfinder)
+            for member in gone:
+                groups[member].append(described)
     for host in told:
         state.agents[host] = AgentPlan(
             host,
@@ -187,6 +201,24 @@ def _plan_agents(
             _routes_from(host, hosts, along_tree),
             tuple(groups[host]),
         )
+
+
+def _describe(
+    part: Topology, group: Group, members: tuple[HostId, ...], pathfinder: Pathfinder
+) -> AgentGroup:
+    shape = pathfinder.group_shape(part, group.scheme, members, group.parameters)
+    assert sorted(shape.order) == list(members), f"group {group.id}: order lost or added a member"
+    return AgentGroup(
+        group.id, group.name, group.scheme.value, members, shape.order, shape.k, shape.tree_edges
+    )
+
+
+def _routes(whole: Topology, parts: list[Topology], find: Callable[[Topology], Routes]) -> Routes:
+    """Routes within what is up, and for all other pairs over everything known."""
+    routes: Routes = {} if parts == [whole] else dict(find(whole))
+    for part in parts:
+        routes.update(find(part))
+    return routes
 
 
 def _routes_from(host: HostId, hosts: tuple[HostId, ...], routes: Routes) -> tuple[tuple[HostId, bytes], ...]:

@@ -12,7 +12,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 
 from wormcast.discovery.hosts import HostRecord
@@ -168,9 +168,14 @@ class Database:
         return [Link(SwitchId(a), PortId(ap), SwitchId(b), PortId(bp)) for a, ap, b, bp in rows]
 
     def put_network(
-        self, up: Iterable[SwitchId], links: Iterable[Link], hosts: Iterable[tuple[HostRecord, bool]]
+        self,
+        up: Iterable[SwitchId],
+        links: Iterable[Link],
+        hosts: Iterable[tuple[HostRecord, bool]],
+        suspected: tuple[Iterable[SwitchId], Iterable[Link]],
     ) -> None:
-        """Replaces what was discovered; with each host whether its agent counts as attached."""
+        """Replaces what was discovered; with each host whether it is present, that is, not gone."""
+        suspects = {"switches": sorted(suspected[0]), "links": [astuple(x) for x in sorted(suspected[1])]}
         with self._change() as sql:
             sql.execute("UPDATE switches SET up=0")
             sql.executemany("UPDATE switches SET up=1 WHERE id=?", [(i,) for i in up])
@@ -181,8 +186,18 @@ class Database:
             sql.execute("DELETE FROM hosts")
             sql.executemany(
                 "INSERT INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [_host_row(host, attached) for host, attached in hosts],
+                [_host_row(host, present) for host, present in hosts],
             )
+            sql.execute("INSERT OR REPLACE INTO settings VALUES ('suspected', ?)", (json.dumps(suspects),))
+
+    def suspected(self) -> tuple[list[SwitchId], list[Link]]:
+        """Switches and links that were known and not up when last seen."""
+        row = self._sql.execute("SELECT value FROM settings WHERE name='suspected'").fetchone()
+        value = json.loads(row[0]) if row else {"switches": [], "links": []}
+        return (
+            [SwitchId(switch) for switch in value["switches"]],
+            [Link(SwitchId(a), PortId(ap), SwitchId(b), PortId(bp)) for a, ap, b, bp in value["links"]],
+        )
 
     def hosts(self) -> list[HostRecord]:
         """All hosts by id."""
@@ -204,8 +219,8 @@ class Database:
             for i, name, mac, mtu, version, agent, declared, switch, port, silent in rows
         ]
 
-    def hosts_attached(self) -> frozenset[HostId]:
-        """Hosts whose agents were attached when last seen."""
+    def hosts_present(self) -> frozenset[HostId]:
+        """Hosts that were not gone when last seen."""
         return frozenset(HostId(i) for (i,) in self._sql.execute("SELECT id FROM hosts WHERE attached"))
 
     def groups(self) -> list[Group]:
@@ -288,7 +303,7 @@ def _group_row(group: Group) -> tuple[object, ...]:
     )
 
 
-def _host_row(host: HostRecord, attached: bool) -> tuple[object, ...]:
+def _host_row(host: HostRecord, present: bool) -> tuple[object, ...]:
     switch, port = (None, None) if host.place is None else host.place
     return (
         host.id,
@@ -300,6 +315,6 @@ def _host_row(host: HostRecord, attached: bool) -> tuple[object, ...]:
         host.declared,
         switch,
         port,
-        attached,
+        present,
         host.silent,
     )

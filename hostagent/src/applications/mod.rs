@@ -24,7 +24,7 @@ use receiving::Receiving;
 use sending::Sending;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wormcast_protocol::{Engine, Event, GroupId, HostId, Instant};
+use wormcast_protocol::{Engine, Event, GroupId, HostId, Instant, Unclaimed};
 
 /// Groups as applications know them.
 pub type GroupTable = BTreeMap<GroupId, PlannedGroup>;
@@ -167,6 +167,12 @@ impl Applications {
                 self.sending
                     .wait_stable(key(handle), id, message, timeout_ms, now)
             }
+            Request::MessageState { handle, message } => {
+                self.expect(key(handle), Kind::Sender)?;
+                self.sending
+                    .message_state(key(handle), message, serving)
+                    .map(Some)
+            }
             Request::CancelMessage { handle } => {
                 self.expect(key(handle), Kind::Sender)?;
                 let engine = engine_of(serving)?;
@@ -305,9 +311,15 @@ impl Applications {
             // Stable, and the controller through the data plane.
             Event::Writable { .. }
             | Event::Finished { .. }
+            | Event::MemberSilent { .. }
             | Event::MemberFailed { .. }
             | Event::StructureRejected { .. } => {}
         }
+    }
+
+    /// Tells the sender of a message of a member where nobody receives.
+    pub fn on_unclaimed(&mut self, unclaimed: &Unclaimed) {
+        self.sending.on_unclaimed(&mut self.connections, unclaimed);
     }
 
     /// Moves bytes both ways and keeps time. Returns when to call again at the latest.

@@ -180,6 +180,10 @@ impl DataPlane {
     /// Passes events on. True if there were any.
     pub(super) fn take_events(&mut self, now: Instant) -> bool {
         let mut any = false;
+        while let Some(unclaimed) = self.engine.as_mut().and_then(Engine::poll_unclaimed) {
+            self.applications.on_unclaimed(&unclaimed);
+            any = true;
+        }
         for _ in 0..EVENTS_PER_TURN_MAX {
             let Some(event) = self.engine.as_mut().and_then(Engine::poll_event) else {
                 return any;
@@ -201,6 +205,17 @@ impl DataPlane {
     /// Tells the controller, and status, of members that fail.
     fn report(&mut self, event: &Event, now: Instant) {
         let (group, origin, host, reason, text) = match event {
+            Event::MemberSilent {
+                group,
+                origin,
+                host,
+                silent_ms,
+            } => {
+                let text = format!("silent for {}", seconds(*silent_ms));
+                crate::info!("{group}, stream of {origin}: {host} is {text}; it stays a member");
+                self.report_member(*group, *origin, *host, text, true);
+                return;
+            }
             Event::MemberFailed {
                 group,
                 origin,
@@ -209,11 +224,9 @@ impl DataPlane {
                 silent_ms,
             } => {
                 let text = match reason {
-                    FailReason::Silent => format!(
-                        "{reason} for {}.{} s",
-                        silent_ms / 1000,
-                        silent_ms % 1000 / 100
-                    ),
+                    FailReason::Silent => {
+                        format!("{reason} for {}, given up", seconds(*silent_ms))
+                    }
                     _ => reason.to_string(),
                 };
                 (*group, *origin, *host, *reason, text)
@@ -242,16 +255,7 @@ impl DataPlane {
         };
         crate::info!("{group}, stream of {origin}: {host} failed: {text}");
         let host_dead = reason.is_host_dead();
-        let message = rpc::MemberReport {
-            group: group.0.into(),
-            origin: origin.0.into(),
-            host: host.0.into(),
-            reason: text.clone(),
-            host_dead,
-        };
-        if self.reports.try_send(message).is_err() {
-            self.counters.reports_dropped += 1;
-        }
+        self.report_member(group, origin, host, text.clone(), host_dead);
         if self.failed.len() == FAILED_MEMBERS_MAX {
             self.failed.pop_front();
         }
@@ -263,6 +267,26 @@ impl DataPlane {
             host_dead,
             at_us: now.as_micros(),
         });
+    }
+
+    fn report_member(
+        &mut self,
+        group: GroupId,
+        origin: HostId,
+        host: HostId,
+        reason: String,
+        host_dead: bool,
+    ) {
+        let message = rpc::MemberReport {
+            group: group.0.into(),
+            origin: origin.0.into(),
+            host: host.0.into(),
+            reason,
+            host_dead,
+        };
+        if self.reports.try_send(message).is_err() {
+            self.counters.reports_dropped += 1;
+        }
     }
 
     /// Moves bytes between applications and the engine.
@@ -342,6 +366,7 @@ impl DataPlane {
             ("link.losses", self.link.losses),
             ("link.discovery_frames", self.discovery.sent),
             ("loop.turns", counters.turns),
+            ("loop.paused_ms", self.clock.paused_us / 1_000),
             ("drops.receive_queue_full", kernel_drops),
             ("drops.frame_too_long", counters.too_long + sent.too_long),
             ("drops.send_failed", sent.failed),
@@ -352,6 +377,10 @@ impl DataPlane {
             figures.push(name, value);
         }
     }
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
 /// Tells this start of the agent from earlier and later ones.

@@ -83,6 +83,14 @@ pub enum Request {
         #[serde(default)]
         timeout_ms: Option<u64>,
     },
+    /// What is known now of a message at each member.
+    MessageState {
+        /// A sender.
+        handle: u32,
+        /// The message; absent: the one being written, or ended last.
+        #[serde(default)]
+        message: Option<u64>,
+    },
     /// Opens a receiver.
     OpenReceiver {
         /// Where from.
@@ -258,6 +266,15 @@ pub enum Notice {
         host: u16,
         /// Why.
         reason: String,
+    },
+    /// A message of this sender has come to a member where nobody receives.
+    MemberUnclaimed {
+        /// The sender.
+        handle: u32,
+        /// The message.
+        message: u64,
+        /// The member.
+        host: u16,
     },
     /// A message begins to arrive.
     MessageBegin {

@@ -1,7 +1,7 @@
 //! What applications call: writing at an origin, reading at a member.
 
 use super::Engine;
-use crate::event::{FailReason, Read, UseError};
+use crate::event::{FailReason, MemberState, Read, UseError};
 use crate::ids::{GroupId, HostId};
 use crate::session::shared::Shared;
 use crate::session::{Progress, Session, Stream};
@@ -107,6 +107,18 @@ impl Engine {
         self.sessions
             .get(&(group, self.shared.config.host))?
             .progress()
+    }
+
+    /// Origin: what is known at this moment of a message that is not stable yet, at each
+    /// other member; none if there is no such message.
+    pub fn member_states(
+        &self,
+        group: GroupId,
+        message: u64,
+    ) -> Option<Vec<(HostId, MemberState)>> {
+        self.sessions
+            .get(&(group, self.shared.config.host))?
+            .member_states(message)
     }
 
     fn member_session(

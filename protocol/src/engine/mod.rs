@@ -2,6 +2,7 @@
 
 mod application;
 mod roles;
+mod unclaimed;
 
 use crate::config::{ConfigError, EngineConfig};
 use crate::event::{Event, LossReason, Transmit};
@@ -19,6 +20,7 @@ use crate::wire::worm::{self, Kind};
 use roles::check_routes;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
+pub use unclaimed::UNCLAIMED_MAX;
 
 type SessionKey = (GroupId, HostId);
 
@@ -38,6 +40,7 @@ pub struct Engine {
     turn: SessionKey,
     in_transit: VecDeque<Vec<u8>>,
     in_transit_bytes: usize,
+    reports: unclaimed::Reports,
     now: Instant,
 }
 
@@ -55,6 +58,7 @@ impl Engine {
             turn: (GroupId(0), HostId(0)),
             in_transit: VecDeque::new(),
             in_transit_bytes: 0,
+            reports: unclaimed::Reports::default(),
             // Zero stands for "never" in send records.
             now: Instant::from_micros(1),
         })
@@ -230,6 +234,11 @@ impl Engine {
             }
             Body::Nack(_) => self.known_stream(common)?.0.handle_nack(sender, now),
             Body::Repair(repair) => self.known_stream(common)?.0.handle_repair(&repair, now),
+            Body::Status(status)
+                if common.origin == self.shared.config.host && pdu::is_unclaimed(worm.payload) =>
+            {
+                self.take_unclaimed(common, status.stable, sender)
+            }
             Body::Status(status) => {
                 self.open_stream(common, status.stable, now)?;
                 let (session, shared) = self.known_stream(common)?;
@@ -383,6 +392,9 @@ impl Engine {
                 class: class_of(&frame),
             });
         }
+        if let Some(sent) = self.send_unclaimed(buf) {
+            return Some(sent);
+        }
         for session in self.sessions.values_mut() {
             if let Some(sent) = session.poll_control(&mut self.shared, now, buf) {
                 return Some(sent);
@@ -407,7 +419,7 @@ impl Engine {
     /// The next time at which [`Engine::handle_timeout`] or
     /// [`Engine::poll_transmit`] has something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if !self.in_transit.is_empty() {
+        if !self.in_transit.is_empty() || self.reports.is_due() {
             return Some(self.now);
         }
         let now = self.now;

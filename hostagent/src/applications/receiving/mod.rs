@@ -51,6 +51,8 @@ struct Stream {
     /// Not before this, so that applications get runs of packets.
     read_at: Instant,
     unclaimed_since: Option<Instant>,
+    /// When the origin is told, or told again, that nobody receives here.
+    unclaimed_due: Option<Instant>,
     message: Option<Arriving>,
 }
 
@@ -106,6 +108,7 @@ impl Receiving {
         for (key, stream) in &mut self.streams {
             if key.0 == group {
                 stream.unclaimed_since = None;
+                stream.unclaimed_due = None;
             }
         }
         Ok(number)
