@@ -21,6 +21,7 @@ from wormcast.api.connections import IDLE_SECONDS_MAX, Connection
 from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError
 from wormcast.control.port_sources import read_interfaces
+from wormcast.decimal import read_decimal
 from wormcast.directory.server import DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.fabric.class_d import ClassDMode
@@ -108,7 +109,7 @@ async def _until_stopped(controller: Controller, server: _Server, options: Optio
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     rest = asyncio.create_task(_serve_rest(server, options), name="rest")
-    waiting = [rest, asyncio.create_task(stopped.wait()), asyncio.create_task(controller.wait_failed())]
+    waiting = [rest, asyncio.create_task(stopped.wait())]
     try:
         done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
@@ -159,9 +160,14 @@ def rest_settings(listen: str) -> dict[str, Any]:
     if listen.startswith("unix:"):
         return common
     host, _, port = listen.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit()) or int(port[:6]) >= 1 << 16:
+    number = read_decimal(port)
+    if not host or number is None or number >= 1 << 16:
         raise StartError(f"--listen {listen!r}: wanted host:port or unix:/path")
-    return {"host": host.strip("[]"), "port": int(port), **common}
+    return {"host": host.strip("[]"), "port": number, **common}
+
+
+FILE_BYTES_MAX = 4 << 20
+"""Longest switches file: as many switches and hosts as there may be, with long names."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +188,11 @@ FILE_FORM = (
 def read_configuration(path: Path) -> Configuration:
     """Reads the switches file; raises `StartError` that names the file and the place."""
     try:
-        value = json.loads(path.read_text())
+        with path.open("rb") as file:
+            text = file.read(FILE_BYTES_MAX + 1)
+        if len(text) > FILE_BYTES_MAX:
+            raise ValueError(f"more than {FILE_BYTES_MAX} bytes")
+        value = json.loads(text)
         return Configuration(
             tuple(_read_switch(entry, f"switches[{n}]") for n, entry in enumerate(value["switches"])),
             tuple(_read_host(entry, f"hosts[{n}]") for n, entry in enumerate(value.get("hosts", []))),
@@ -193,7 +203,7 @@ def read_configuration(path: Path) -> Configuration:
         raise StartError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
     except KeyError as error:
         raise StartError(f"{path}: {error} is missing; wanted {FILE_FORM}") from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StartError(f"{path}: {error}; wanted {FILE_FORM}") from error
 
 
@@ -227,12 +237,12 @@ def _read_host(entry: dict[str, Any], place: str) -> tuple[str | None, int, int,
 def _integer(entry: dict[str, Any], name: str, place: str) -> int:
     value = entry[name]
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{place}.{name} is {value!r}, not an integer")
+        raise ValueError(f"{place}.{name} is {repr(value)[:64]}, not an integer")
     return value
 
 
 def _text(entry: dict[str, Any], name: str, place: str) -> str:
     value = entry[name]
     if not isinstance(value, str):
-        raise ValueError(f"{place}.{name} is {value!r}, not a text")
+        raise ValueError(f"{place}.{name} is {repr(value)[:64]}, not a text")
     return value

@@ -131,8 +131,14 @@ class Agent:
 
     def groups(self) -> list[Group]:
         """The groups this host is a member of."""
-        answer = self._connection.ask({"op": "groups"})
-        return understood(lambda value: [Group.parse(group) for group in value["groups"]], answer)
+        groups: list[Group] = []
+        left_out = True
+        while left_out:
+            after = {"after": groups[-1].number} if groups else {}
+            answer = self._connection.ask({"op": "groups", **after})
+            groups += understood(lambda value: [Group.parse(group) for group in value["groups"]], answer)
+            left_out = bool(answer.get("left_out"))
+        return groups
 
     def open_sender(
         self,

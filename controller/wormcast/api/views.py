@@ -12,6 +12,9 @@ from wormcast.fabric.groups import Group
 from wormcast.fabric.ids import HostId, SwitchId
 from wormcast.fabric.planner import NOT_PLANNED
 
+REFUSED_SHOWN = 32
+"""Refused groups and entries shown of one host or switch; of more it says how many there are."""
+
 
 def show_topology(controller: Controller) -> dict[str, Any]:
     """The topology file, with names and states of hosts added."""
@@ -42,6 +45,14 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         "last_error": session.last_error,
         "updates_written": session.updates_written,
         "writes_refused": session.writes_refused,
+        **session.tables.counts(),
+        "in_step": session.connected and session.in_step,
+        "waited_for_s": round(controller.reconciler.waiting_for().get(switch, 0.0), 1),
+        "refused": [
+            {"group": refusal.group, "reason": str(refusal)}
+            for refusal in list(session.tables.refusals.values())[:REFUSED_SHOWN]
+        ],
+        "refused_total": len(session.tables.refusals),
     }
 
 
@@ -49,6 +60,7 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
     """One host."""
     now = controller.clock.now()
     status = controller.agents.get(record.id)
+    refused = {} if status is None else status.refused
     return {
         "id": record.id,
         "name": record.name,
@@ -63,8 +75,18 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
         "mac": record.mac.hex(":") if record.mac else None,
         "mtu": record.mtu_bytes or None,
         "version": record.version or None,
-        "plan_epoch": status.epoch if status is not None else None,
+        "plan_epoch": controller.followed_epoch(record.id),
         "plan_error": (status.error or None) if status is not None else None,
+        "groups": {
+            "planned": controller.reconciler.groups_planned(record.id),
+            "installed": 0 if status is None else status.installed_count(),
+            "refused": [
+                {"group": group, "reason": reason}
+                for group, (_, reason) in sorted(refused.items())[:REFUSED_SHOWN]
+            ],
+            "refused_total": len(refused),
+            "max": None if status is None else status.groups_max,
+        },
     }
 
 
@@ -76,6 +98,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     members = []
     for member in group.members:
         record = controller.hosts.get(member)
+        planned = controller.reconciler.planned(member, group.id)
         status = controller.agents.get(member)
         members.append(
             {
@@ -84,7 +107,10 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
                 "state": controller.hosts.state(record, now) if record else "unknown",
                 "takes_part": member not in reasons,
                 "reason": reasons.get(member),
-                "plan_epoch": status.epoch if status else None,
+                "plan_epoch": controller.followed_epoch(member),
+                "planned": planned is not None,
+                "installed": status is not None and planned is not None and status.has_installed(planned),
+                "refused": None if status is None else status.refusal(group),
             }
         )
     return {
@@ -92,7 +118,17 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         **_show_class_d(controller, group),
         "epoch": reconciler.epoch,
         "state": members,
+        "switches_refused": [
+            {"switch": switch, "reason": str(refusal)}
+            for switch, refusal in controller.refused_by_switches(_numbers(controller, group))
+        ],
     }
+
+
+def _numbers(controller: Controller, group: Group) -> set[int]:
+    """Those a group has on switches."""
+    address = set() if group.class_d is None else {int(controller.groups.class_d.number(group.class_d))}
+    return {int(group.id)} | address
 
 
 def _reasons(controller: Controller, group: Group) -> Mapping[HostId, str]:
@@ -130,4 +166,6 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "class_d_mode": controller.groups.class_d.mode.value,
         "plan_error": controller.reconciler.figures.last_error or None,
         "mtu_problems": controller.mtu_problems,
+        "waiting_for": list(controller.reconciler.waiting_for()),
+        "task_failures": controller.task_failures,
     }

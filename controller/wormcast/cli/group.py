@@ -10,11 +10,10 @@ from wormcast.cli.client import Client, api_options, print_json, print_table, se
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.offline_form import online_or_offline
 from wormcast.cli.refusal import Commands, Refusal
+from wormcast.decimal import read_decimal
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
 SCHEME_DEFAULT = "k-binomial"
-DIGITS_MAX = 9
-"""Of a host or group id; what has more is taken for a name."""
 SHAPES = {"k": "k-binomial", "packets": "k-binomial", "fan_out": "tree"}
 """The scheme each parameter is for."""
 
@@ -25,7 +24,8 @@ def group() -> None:
 
 
 def _host(value: str) -> int | str:
-    return int(value) if value.isascii() and value.isdigit() and len(value) <= DIGITS_MAX else value
+    number = read_decimal(value)
+    return value if number is None else number
 
 
 @group.command()

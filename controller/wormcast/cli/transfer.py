@@ -21,12 +21,11 @@ from wormcast.agent import (
 )
 from wormcast.cli.completion import complete_own_groups
 from wormcast.cli.refusal import Refusal, explain_os
+from wormcast.decimal import read_decimal
 
 EXIT_ERROR = 1
 SECONDS_MAX = 86_400 * 365
 """Of a time limit."""
-DIGITS_MAX = 18
-"""Of a number that the agent is asked about; it names the bounds of a group's."""
 CODES: dict[type[Exception], str] = {
     AgentUnavailableError: "unavailable",
     AgentGoneError: "agent-gone",
@@ -166,8 +165,10 @@ def status(socket: Path | None, as_json: bool) -> None:
 
 def parse_group(text: str) -> int | str:
     """A number or a name."""
-    number = text.removeprefix("-")
-    return int(text) if number.isdecimal() and number.isascii() and len(number) <= DIGITS_MAX else text
+    number = read_decimal(text.removeprefix("-"))
+    if number is None:
+        return text
+    return -number if text.startswith("-") else number
 
 
 def fail(error: Exception) -> NoReturn:

@@ -8,23 +8,27 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from wormcast.control.agent_status import COUNTERS_MAX, AgentStatus
 from wormcast.control.change_rate import ChangeRate
 from wormcast.control.errors import RequestError, as_number, unknown
 from wormcast.control.events import EventLog
 from wormcast.control.group_book import GroupBook
 from wormcast.control.port_sources import check_port_sources
 from wormcast.control.reconciler import Reconciler, View
+from wormcast.control.supervise import supervise
 from wormcast.control.switch_address import check_address
 from wormcast.counters.kernel import read_mtus
+from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.clock import LivedClock
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
+from wormcast.fabric.agent_plan import Capacity
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
 from wormcast.fabric.ids import CPU_PORT, PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
@@ -33,8 +37,9 @@ from wormcast.fabric.pathfinder import RoutingPathfinder, group_request
 from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
+from wormcast.p4rt.tables import Refusal
 from wormcast.sockets import SocketAccess
-from wormcast.store.database import Database, StoreError, SwitchSpec
+from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
 LOG = logging.getLogger("wormcast.control")
 
@@ -45,20 +50,6 @@ NOTICE_QUICK_S, NOTICE_REST = 0.005, 5.0
 SWITCHES_MAX = 1024
 EVENTS_AT_ONCE = 256
 """Events of one request before watchers get their turn: fewer than wait for one of them at most."""
-COUNTERS_MAX = 4096
-"""Counters kept of one agent; further names are dropped and counted."""
-COUNTER_NAME_MAX = 128
-"""Characters of a counter's name; longer ones are dropped and counted."""
-
-
-@dataclass
-class AgentStatus:
-    """What one agent said last."""
-
-    epoch: Epoch
-    error: str = ""
-    counters: dict[tuple[str, int], int] = field(default_factory=dict)
-    counters_dropped: int = 0
 
 
 class Controller:
@@ -88,7 +79,7 @@ class Controller:
         self.events = EventLog()
         self.monitor = LinkMonitor(probe_interval_s)
         self.hosts = HostRegistry(gone_after_s)
-        self.groups = GroupBook(database, self.hosts, class_d)
+        self.groups = GroupBook(database, self.hosts, class_d, self._capacity)
         self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
@@ -99,6 +90,8 @@ class Controller:
         self._notice_after = 0.0
         self.mtu_problems: list[str] = []
         """Where links do not carry what hosts send, a sentence each."""
+        self.task_failures = 0
+        """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
         self.reconciler = Reconciler(
             self.look, pathfinder, database, self.sessions, self.directory, self.events
@@ -124,8 +117,8 @@ class Controller:
         for session in self.sessions.values():
             session.start()
         self._background = [
-            asyncio.create_task(self._tick_forever(), name="tick"),
-            asyncio.create_task(self.reconciler.run(), name="reconcile"),
+            asyncio.create_task(supervise("tick", self._tick_forever, self._note_task), name="tick"),
+            asyncio.create_task(supervise("plan", self.reconciler.run, self._note_task), name="plan"),
         ]
         return bound
 
@@ -142,11 +135,11 @@ class Controller:
         await asyncio.gather(*(session.stop() for session in self.sessions.values()))
         self._database.close()
 
-    async def wait_failed(self) -> None:
-        """Returns when a background task ended, which is a bug; raises its error."""
-        done, _ = await asyncio.wait(self._background, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
+    def _note_task(self, name: str, error: BaseException) -> None:
+        self.task_failures += 1
+        self.events.add(
+            "task_failed", time.time(), task=name, error=f"{type(error).__name__}: {error}"[:TEXT_MAX]
+        )
 
     # -- requests -----------------------------------------------------------
 
@@ -296,7 +289,32 @@ class Controller:
             frozenset(r.id for r in records if r.agent),
             self.hosts.live(now),
             self.groups.class_d,
+            {
+                host: status.capacity(self.groups.find)
+                for host, status in self.agents.items()
+                if status.is_bounded()
+            },
         )
+
+    def followed_epoch(self, host: HostId) -> Epoch | None:
+        """The latest plan that an agent follows; one with nothing new for it counts as followed."""
+        status, told = self.agents.get(host), self.reconciler.told(host)
+        if status is None:
+            return None
+        return self.reconciler.epoch if told is not None and told.epoch == status.epoch else status.epoch
+
+    def refused_by_switches(self, numbers: Container[int]) -> list[tuple[SwitchId, Refusal]]:
+        """What switches refuse of group numbers."""
+        return [
+            (switch, refusal)
+            for switch, session in sorted(self.sessions.items())
+            for refusal in session.tables.refusals.values()
+            if refusal.group in numbers
+        ]
+
+    def _capacity(self, host: HostId) -> Capacity | None:
+        status = self.agents.get(host)
+        return None if status is None or not status.is_bounded() else status.capacity(lambda _: None)
 
     def topology(self) -> Topology:
         """Switches that are up and answer, links between them that are up, and the hosts on them."""
@@ -447,6 +465,7 @@ class Controller:
         """See `SwitchWatcher`."""
         self.monitor.connect(switch, self.clock.now())
         self.events.add("switch_connected", time.time(), switch=switch)
+        self.reconciler.bring_out_again()
         self.notice()
 
     def switch_disconnected(self, switch: SwitchId, reason: str) -> None:
@@ -459,9 +478,14 @@ class Controller:
         self.monitor.suspend(switch)
         self.events.add("switch_demoted", time.time(), switch=switch, reason=reason)
 
-    def switch_refused(self, switch: SwitchId, reason: str) -> None:
+    def switch_refused(self, switch: SwitchId, reason: str, group: int | None = None) -> None:
         """See `SwitchWatcher`."""
-        self.events.add("switch_refused", time.time(), switch=switch, reason=reason)
+        self.events.add("switch_refused", time.time(), switch=switch, reason=reason, group=group)
+
+    def switch_out_of_step(self, switch: SwitchId) -> None:
+        """See `SwitchWatcher`."""
+        LOG.info("switch %d is tried again", switch)
+        self.reconciler.bring_out_again()
 
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
         """See `SwitchWatcher`."""
@@ -493,11 +517,27 @@ class Controller:
     # -- AgentWatcher -------------------------------------------------------
 
     def agent_registered(
-        self, name: str, asked: int | None, mac: bytes, mtu_bytes: int, version: str, epoch: Epoch
+        self,
+        name: str,
+        asked: int | None,
+        mac: bytes,
+        mtu_bytes: int,
+        version: str,
+        epoch: Epoch,
+        groups_max: int = 0,
+        members_max: int = 0,
     ) -> HostId:
         """See `AgentWatcher`."""
+        if epoch > (bound := max(EPOCH_TOLD_MAX, self.reconciler.epoch)):
+            raise HostRefused(
+                f"the agent follows plan {epoch}, which no controller has made",
+                value=epoch,
+                bound=f"0 to {bound}",
+            )
         record = self.hosts.register(name, asked, mac, mtu_bytes, version, self.clock.now())
-        self.agents[record.id] = AgentStatus(epoch)
+        self.agents[record.id] = AgentStatus(
+            epoch, groups_max=groups_max or None, members_max=members_max or None
+        )
         self.reconciler.outbid(epoch)
         self.notice()
         return record.id
@@ -507,13 +547,23 @@ class Controller:
         self.hosts.detach(host, self.clock.now())
         self.notice()
 
-    def plan_applied(self, host: HostId, epoch: Epoch, error: str) -> None:
+    def plan_applied(
+        self, host: HostId, epoch: Epoch, error: str, refused: Mapping[int, str] = NOTHING
+    ) -> None:
         """See `AgentWatcher`."""
+        if epoch > self.reconciler.epoch:
+            raise BadMessage(f"it answers plan {epoch}; the last is {self.reconciler.epoch}")
         status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
-        status.epoch, status.error = epoch, error
-        if error:
-            LOG.error("host %d refuses plan %d: %s", host, epoch, error)
-            self.events.add("plan_refused", time.time(), host=host, epoch=epoch, error=error)
+        told, view = self.reconciler.told(host), self.reconciler.view
+        asked_for = view.by_id if view is not None else {}
+        plan = told.plan if told is not None and told.epoch == epoch else None
+        news = status.take_answer(epoch, error, refused, plan, asked_for)
+        if error and news:
+            LOG.error("host %d refuses of plan %d: %s", host, epoch, error)
+            self.events.add(
+                "plan_refused", time.time(), host=host, epoch=epoch, error=error, groups=sorted(refused)[:32]
+            )
+        self.notice()
 
     def member_reported(
         self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool
@@ -541,14 +591,7 @@ class Controller:
 
     def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
         """See `AgentWatcher`."""
-        status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
-        for name, group, value in counters:
-            if (name, group) in status.counters or (
-                len(status.counters) < COUNTERS_MAX and len(name) <= COUNTER_NAME_MAX
-            ):
-                status.counters[name, group] = value
-            else:
-                status.counters_dropped += 1
+        self.agents.setdefault(host, AgentStatus(Epoch(0))).take_counters(counters, COUNTERS_MAX)
 
 
 @dataclass(frozen=True)

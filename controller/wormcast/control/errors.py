@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wormcast.decimal import read_decimal
+
 
 class RequestError(Exception):
     """A request refused: what was given, and what would do; the message says both.
@@ -59,11 +61,5 @@ def unknown(what: str, value: object, choices: Iterable[object]) -> RequestError
 
 
 def as_number(key: int | str) -> int | None:
-    """The number of a host or group that is named by one; None for a name. Digits are ASCII; names have letters."""
-    if isinstance(key, int):
-        return key
-    return int(key) if key.isascii() and key.isdigit() and len(key) <= NUMBER_DIGITS_MAX else None
-
-
-NUMBER_DIGITS_MAX = 20
-"""Digits of a number in a path; nothing has a longer one, and no name is digits alone."""
+    """The number of a host or group that is named by one; None for a name. Names have letters."""
+    return key if isinstance(key, int) else read_decimal(key)

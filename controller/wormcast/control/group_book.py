@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from wormcast.control.errors import CHOICES_MAX, RequestError, as_number, unknown
 from wormcast.control.group_index import GroupIndex
 from wormcast.discovery.hosts import HostRecord, HostRegistry
+from wormcast.fabric.agent_plan import Capacity
 from wormcast.fabric.class_d import (
     HASHED_FIRST,
     ClassDMode,
@@ -53,11 +54,17 @@ class GroupBook:
     """All groups, kept in the database."""
 
     def __init__(
-        self, database: Database, hosts: HostRegistry, class_d_mode: ClassDMode | None = None
+        self,
+        database: Database,
+        hosts: HostRegistry,
+        class_d_mode: ClassDMode | None = None,
+        capacity: Callable[[HostId], Capacity | None] = lambda _: None,
     ) -> None:
         """Restores the groups; class D addresses get numbers in the mode given, else as before."""
         self._database = database
         self._hosts = hosts
+        self._capacity = capacity
+        """What the agent of a host takes; None: anything."""
         groups = database.groups()
         kept = database.class_d()
         class_d = assign(class_d_mode or kept.mode, groups, kept)
@@ -196,6 +203,7 @@ class GroupBook:
         group = self._make(request)
         self._check_new(group)
         self._index.add(group)
+        self._check_room(group, group.members)
         if self._index.number_count() > NUMBERS_MAX:
             raise RequestError(
                 507, "the switches have no room for another group", value=group.id, bound=str(NUMBERS_MAX)
@@ -234,6 +242,27 @@ class GroupBook:
         if self.class_d.mode is ClassDMode.WIDE:
             self._check_wide(group)
 
+    def _check_room(self, group: Group, added: Iterable[HostId]) -> None:
+        """Raises `RequestError` if the agent of a new member does not take the group, which is in the index."""
+        for host in group.members:
+            capacity = self._capacity(host)
+            if capacity is not None and len(group.members) > capacity.members:
+                raise RequestError(
+                    507,
+                    f"group {group.id} would have {len(group.members)} members; the agent of host {host} takes fewer",
+                    value=len(group.members),
+                    bound=f"{capacity.members} members",
+                )
+        for host in added:
+            capacity = self._capacity(host)
+            if capacity is not None and self._index.memberships[host] > capacity.groups:
+                raise RequestError(
+                    507,
+                    f"host {host} is in {self._index.memberships[host] - 1} groups, the most its agent takes",
+                    value=host,
+                    bound=f"{capacity.groups} groups a host",
+                )
+
     def _check_wide(self, group: Group) -> None:
         """In wide mode no group has the number of another's address."""
         if group.id >= HASHED_FIRST:
@@ -260,7 +289,10 @@ class GroupBook:
 
     def _put(self, group: Group) -> Group:
         with self._changing([group]):
+            before = self._index.by_id[group.id].members
             self._index.replace(group)
+            if len(group.members) > len(before) or not set(group.members) <= set(before):
+                self._check_room(group, sorted(set(group.members) - set(before)))
         return group
 
     @contextlib.contextmanager

@@ -16,7 +16,7 @@ from wormcast.fabric.class_d import (
     low_bits,
 )
 from wormcast.fabric.groups import Group
-from wormcast.fabric.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId
+from wormcast.fabric.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId, HostId
 
 
 class GroupIndex:
@@ -32,6 +32,8 @@ class GroupIndex:
         self._class_d: ClassDNumbers | None = class_d
         self._carriers: Counter[ipaddress.IPv4Address] = Counter()
         self._numbers: Counter[GroupId] = Counter()
+        self.memberships: Counter[HostId] = Counter()
+        """Groups of each host."""
         self._free_from = 0
         """No id below it is free."""
         for group in groups:
@@ -76,12 +78,14 @@ class GroupIndex:
         if address is not None:
             self._carriers[address] += 1
         self._numbers.update(self._numbers_of(group))
+        self.memberships.update(group.members)
 
     def remove(self, group: Group) -> None:
         """Removes a group."""
         del self.by_id[group.id]
         del self._by_name[group.name]
         self._in_order = None
+        self.memberships.subtract(group.members)
         for number in self._numbers_of(group):
             self._numbers[number] -= 1
             if not self._numbers[number]:
@@ -97,6 +101,8 @@ class GroupIndex:
 
     def replace(self, group: Group) -> None:
         """Puts a group, changed in its members alone, in the place of that with its id."""
+        self.memberships.subtract(self.by_id[group.id].members)
+        self.memberships.update(group.members)
         self.by_id[group.id] = self._by_name[group.name] = group
         self._in_order = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
+import logging
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -43,6 +44,17 @@ _COUNTED_AT = "switch %d is counted at"
 
 _DEVICE_MAX = (1 << 64) - 1
 """P4Runtime's device ids have 64 bits without a sign, SQLite's integers 64 with one."""
+EPOCH_MAX = (1 << 63) - (1 << 32)
+"""Epochs stay below; SQLite keeps integers below 2^63."""
+EPOCH_TOLD_MAX = 1 << 62
+"""Greatest epoch that an agent's word is taken for, unless this controller was there already."""
+
+LOG = logging.getLogger("wormcast.store")
+
+
+def first_epoch() -> Epoch:
+    """Seconds since 1970: should the state file be lost, a new one does not repeat its epochs."""
+    return Epoch(int(time.time()))
 
 
 class StoreError(Exception):
@@ -91,8 +103,7 @@ class Database:
         (version,) = self._sql.execute("PRAGMA user_version").fetchone()
         self._sql.execute("COMMIT")
         if version == 0:
-            # Seconds since 1970: should this file be lost, a new one does not repeat its epochs.
-            first = f"INSERT INTO agent_plan VALUES (1, {int(time.time())}, '');"
+            first = f"INSERT INTO agent_plan VALUES (1, {first_epoch()}, '');"
             self._sql.executescript(
                 f"BEGIN; {_SCHEMA_1} {_ADDED_IN_2} {first} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
             )
@@ -266,9 +277,18 @@ class Database:
             _put_class_d(sql, class_d)
 
     def agent_plan(self) -> tuple[Epoch, str]:
-        """Epoch and digest of the last agent plans."""
-        epoch, digest = self._sql.execute("SELECT epoch, digest FROM agent_plan").fetchone()
+        """Epoch and digest of the last agent plans; an epoch beyond all use is replaced by a first one."""
+        row = self._sql.execute("SELECT epoch, digest FROM agent_plan").fetchone()
+        epoch, digest = row if row is not None else (None, "")
+        if not isinstance(epoch, int) or not 0 <= epoch < EPOCH_MAX or not isinstance(digest, str):
+            LOG.warning("state file %s: epoch %r is of no use; beginning anew", self._path, epoch)
+            return first_epoch(), ""
         return Epoch(epoch), digest
+
+    @staticmethod
+    def next_epoch(epoch: Epoch) -> Epoch:
+        """The one after; after the last that can be kept, a first one."""
+        return Epoch(epoch + 1) if epoch + 1 < EPOCH_MAX else first_epoch()
 
     def put_agent_plan(self, epoch: Epoch, digest: str) -> None:
         """Remembers the agent plans by their digest; call before any agent is told."""

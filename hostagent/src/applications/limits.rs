@@ -26,6 +26,10 @@ pub const READ_INTERVAL_US: u64 = 4_000;
 pub const READ_BYTES_MAX: usize = 128 << 10;
 /// Messages waiting in a connection's outbound queue above which progress events are left out.
 pub const OUTBOUND_BUSY: usize = 16;
+/// Bytes that an answer spends on groups at most, roughly; the rest is left out and counted.
+pub const GROUPS_BYTES_MAX: usize = 512 << 10;
+/// Choices that an error names at most; of more it says how many there are.
+pub const CHOICES_MAX: usize = 32;
 /// Time a message is here without a receiver until its origin is told, µs: one that opens
 /// meanwhile is no news.
 pub const UNCLAIMED_FIRST_US: u64 = 200_000;

@@ -53,8 +53,12 @@ pub enum Request {
     },
     /// Everything about the agent.
     Status {},
-    /// The groups this host is a member of.
-    Groups {},
+    /// The groups this host is a member of, as many as an answer holds.
+    Groups {
+        /// Only those with a greater number; absent: from the first.
+        #[serde(default)]
+        after: Option<u32>,
+    },
     /// Opens a sender.
     OpenSender {
         /// Where to.

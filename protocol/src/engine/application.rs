@@ -24,8 +24,8 @@ impl Engine {
                 .shared
                 .usable_role(plan, host)
                 .map_err(|_| UseError::NoStructure { group })?;
-            let limit = self.shared.config.limits.sessions;
-            if self.sessions.len() >= limit && self.reclaim_session().is_none() {
+            if !self.make_place() {
+                let limit = self.shared.config.limits.sessions;
                 return Err(UseError::SessionsFull { limit });
             }
             let number = self.shared.take_identity();

@@ -331,8 +331,8 @@ impl Engine {
             }
             old.release_all(&mut self.shared);
         }
-        if self.sessions.len() >= self.shared.config.limits.sessions {
-            self.reclaim_session().ok_or(Reject::SessionsFull)?;
+        if !self.make_place() {
+            return Err(Reject::SessionsFull);
         }
         let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
         let identity = self.shared.take_identity();
@@ -345,6 +345,13 @@ impl Engine {
         let session = Session::new_member(plan, stream, role, identity, timing, now);
         self.sessions.insert(key, session);
         Ok(())
+    }
+
+    /// Makes sure there is room for one more stream; false if there is not.
+    fn make_place(&mut self) -> bool {
+        let limits = &self.shared.config.limits;
+        let (most, kept) = (limits.sessions, limits.sessions_kept.min(limits.sessions));
+        self.sessions.len() < kept || self.reclaim_session().is_some() || self.sessions.len() < most
     }
 
     /// Gives up the stream that has been idle longest, if forgetting it loses nothing.

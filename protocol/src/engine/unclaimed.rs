@@ -4,7 +4,6 @@
 use super::{Engine, SessionKey};
 use crate::event::Unclaimed;
 use crate::ids::{BufferClass, GroupId, HostId, Seq};
-use crate::time::Instant;
 use crate::wire::ETHERNET_LENGTH;
 use crate::wire::pdu::{self, Body, Common, Status};
 use crate::wire::reject::Reject;

@@ -122,11 +122,12 @@ impl Receiving {
         self.messages.contains_key(&key)
     }
 
-    pub(in crate::applications) fn count(&self, group: GroupId) -> usize {
-        self.receivers
-            .values()
-            .filter(|receiver| receiver.group == group)
-            .count()
+    pub(in crate::applications) fn counts(&self) -> BTreeMap<GroupId, usize> {
+        let mut counts = BTreeMap::new();
+        for receiver in self.receivers.values() {
+            *counts.entry(receiver.group).or_default() += 1;
+        }
+        counts
     }
 
     /// The engine has bytes or an end for this stream.
