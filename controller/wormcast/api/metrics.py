@@ -102,7 +102,7 @@ def _add_network(page: _Page, controller: Controller) -> None:
         "mtu_problems",
         "gauge",
         "links that do not carry what hosts send",
-        [({}, len(controller.mtu_problems))],
+        [({}, len(controller.mtus.look(controller)))],
     )
     page.add("links_up", "gauge", "links up", [({}, len(monitor.links()))])
     page.add("hosts", "gauge", "hosts by state", (({"state": s}, n) for s, n in states.items()))

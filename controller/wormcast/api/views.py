@@ -151,7 +151,6 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
 
 def show_status(controller: Controller, version: str) -> dict[str, Any]:
     """The controller at a glance."""
-    controller.check_mtus()  # of interfaces nobody tells when they change
     now = controller.clock.now()
     hosts = controller.hosts.records()
     return {
@@ -165,7 +164,7 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "groups": len(controller.groups.groups()),
         "class_d_mode": controller.groups.class_d.mode.value,
         "plan_error": controller.reconciler.figures.last_error or None,
-        "mtu_problems": controller.mtu_problems,
+        "mtu_problems": controller.mtus.look(controller),
         "waiting_for": list(controller.reconciler.waiting_for()),
         "task_failures": controller.task_failures,
     }

@@ -17,11 +17,12 @@ from wormcast.control.change_rate import ChangeRate
 from wormcast.control.errors import RequestError, as_number, unknown
 from wormcast.control.events import EventLog
 from wormcast.control.group_book import GroupBook
+from wormcast.control.mtu_watch import MtuWatch
+from wormcast.control.pacing import Paced
 from wormcast.control.port_sources import check_port_sources
 from wormcast.control.reconciler import Reconciler, View
 from wormcast.control.supervise import supervise
-from wormcast.control.switch_address import check_address
-from wormcast.counters.kernel import read_mtus
+from wormcast.control.switch_check import check_new_switch, check_switch
 from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.clock import LivedClock
@@ -31,8 +32,7 @@ from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
 from wormcast.fabric.agent_plan import Capacity
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
-from wormcast.fabric.ids import CPU_PORT, PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
-from wormcast.fabric.mtu import check_mtus
+from wormcast.fabric.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.fabric.pathfinder import RoutingPathfinder, group_request
 from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.p4rt.artifacts import Artifacts
@@ -45,9 +45,6 @@ LOG = logging.getLogger("wormcast.control")
 
 TICK_MIN_S = 0.01
 TICK_MAX_S = 0.25
-NOTICE_QUICK_S, NOTICE_REST = 0.005, 5.0
-"""A look for changes that takes longer than the first is followed by no other for so many times as long."""
-SWITCHES_MAX = 1024
 EVENTS_AT_ONCE = 256
 """Events of one request before watchers get their turn: fewer than wait for one of them at most."""
 
@@ -86,10 +83,8 @@ class Controller:
         self.lldp_rejected: Counter[str] = Counter()
         self.store_failures = 0
         """Changes of the network that could not be written to the state file."""
-        self._notice_timer: asyncio.TimerHandle | None = None
-        self._notice_after = 0.0
-        self.mtu_problems: list[str] = []
-        """Where links do not carry what hosts send, a sentence each."""
+        self._notices = Paced(self._look_around)
+        self.mtus = MtuWatch(self.events)
         self.task_failures = 0
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
@@ -125,8 +120,7 @@ class Controller:
     async def stop(self) -> None:
         """Stops; the fabric goes on forwarding."""
         self.events.close()
-        if self._notice_timer is not None:
-            self._notice_timer.cancel()
+        self._notices.cancel()
         for task in self._background:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -339,24 +333,8 @@ class Controller:
         return Topology(tuple(Switch(s, n) for s, n in ports.items()), tuple(hosts), tuple(links))
 
     def notice(self) -> None:
-        """Looks for changes of the network: records them, tells watchers, has a plan made.
-
-        Where a look takes long, the next one waits until the others on the event loop had their turn.
-        """
-        if self._notice_timer is not None:
-            return
-        wait_s = self._notice_after - time.monotonic()
-        if wait_s > 0:
-            self._notice_timer = asyncio.get_running_loop().call_later(wait_s, self._notice_now)
-        else:
-            self._notice_now()
-
-    def _notice_now(self) -> None:
-        self._notice_timer = None
-        began = time.monotonic()
-        self._look_around()
-        took_s = time.monotonic() - began
-        self._notice_after = began + (NOTICE_REST * took_s if took_s > NOTICE_QUICK_S else 0.0)
+        """Looks for changes of the network: records them, tells watchers, has a plan made."""
+        self._notices.call()
 
     def _look_around(self) -> None:
         now = self.clock.now()
@@ -365,7 +343,7 @@ class Controller:
             self._tell_changes(self._network, network)
             self._network = network
             self._keep_network(now)
-            self.check_mtus()
+            self.mtus.look(self)
         self.reconciler.notice()
 
     def _keep_network(self, now: float) -> None:
@@ -381,23 +359,6 @@ class Controller:
             # The fabric comes first: a restart would have to discover anew.
             self.store_failures += 1
             LOG.error("the network is not kept: %s", error)
-
-    def check_mtus(self) -> None:
-        """Compares the hosts' MTUs with those of the ports, as they are now."""
-        interfaces = {
-            (switch, PortId(port)): name
-            for switch, session in self.sessions.items()
-            for port, name in session.spec.interfaces
-        }
-        mtus = read_mtus(set(interfaces.values()))
-        ports = {place: mtus[name] for place, name in interfaces.items() if name in mtus}
-        hosts = {r.id: r.mtu_bytes for r in self.hosts.records() if r.mtu_bytes}
-        problems = check_mtus(self.topology(), ports, hosts)
-        for problem in problems:
-            if problem not in self.mtu_problems:
-                LOG.warning("%s", problem)
-                self.events.add("mtu_problem", time.time(), reason=problem)
-        self.mtu_problems = problems
 
     def _describe_network(self, now: float) -> _Network:
         return _Network(
@@ -603,34 +564,3 @@ class _Network:
     links: frozenset[Link]
     hosts: dict[HostId, tuple[str, str, bool, PortRef | None]]
     """Name, state, whether it is gone, place."""
-
-
-def check_switch(spec: SwitchSpec) -> None:
-    """Raises `RequestError` unless a switch can be like that."""
-    bounds: tuple[tuple[str, int, int, int], ...] = (
-        ("id", spec.id, 0, 0xFFFF),
-        ("ports", spec.ports, 1, PORT_MAX + 1),
-        ("device_id", spec.device_id, 0, (1 << 64) - 1),
-    )
-    for name, value, low, high in bounds:
-        if not low <= value <= high:
-            raise RequestError(
-                422, f"switch {name} {value} is out of range", value=value, bound=f"{low} to {high}"
-            )
-    check_address(spec.address)
-
-
-def check_new_switch(spec: SwitchSpec, known: Mapping[SwitchId, SwitchSpec]) -> None:
-    """Raises `RequestError` if a switch is in conflict with one that is there."""
-    old = known.get(spec.id)
-    if old == spec:
-        return
-    if old is not None:
-        raise RequestError(409, f"switch {spec.id} exists at {old.address}; remove it first", value=spec.id)
-    taken = [s.id for s in known.values() if (s.address, s.device_id) == (spec.address, spec.device_id)]
-    if taken:
-        raise RequestError(
-            409, f"{spec.address} device {spec.device_id} is switch {taken[0]}", value=spec.address
-        )
-    if len(known) >= SWITCHES_MAX:
-        raise RequestError(507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches")
