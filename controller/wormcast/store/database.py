@@ -13,7 +13,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -162,13 +162,13 @@ class Database:
 
     def switches(self) -> list[SwitchSpec]:
         """All switches by id."""
-        return self._read("switches", "id, address, device_id, ports FROM {table} ORDER BY id", _switch)
+        specs = self._read("switches", "id, address, device_id, ports FROM {table} ORDER BY id", _switch)
+        return [self._with_port_sources(spec) for spec in specs]
 
-    def _counted_at(self, switch: int) -> tuple[tuple[tuple[int, str], ...], str | None]:
-        """Interfaces and page of metrics of a switch."""
-        row = self._sql.execute("SELECT value FROM settings WHERE name=?", (_COUNTED_AT % switch,)).fetchone()
-        value = json.loads(row[0]) if row else {"interfaces": [], "metrics": None}
-        return tuple((port, name) for port, name in value["interfaces"]), value["metrics"]
+    def _with_port_sources(self, spec: SwitchSpec) -> SwitchSpec:
+        columns = f"value FROM {{table}} WHERE name='{_COUNTED_AT % spec.id}'"
+        found = self._read("settings", columns, _port_sources)
+        return replace(spec, interfaces=found[0][0], metrics=found[0][1]) if found else spec
 
     def switches_up(self) -> frozenset[SwitchId]:
         """Switches that were up when last seen."""
@@ -318,6 +318,12 @@ def _link(a: object, a_port: object, b: object, b_port: object) -> Link:
         SwitchId(_within("b", b, 0, 0xFFFF)),
         PortId(_within("b_port", b_port, 0, PORT_MAX)),
     )
+
+
+def _port_sources(text: str) -> tuple[tuple[tuple[int, str], ...], str | None]:
+    value = json.loads(text)
+    metrics = None if value["metrics"] is None else str(value["metrics"])
+    return tuple((int(port), str(name)) for port, name in value["interfaces"]), metrics
 
 
 def _suspected(text: str) -> tuple[list[SwitchId], list[Link]]:
