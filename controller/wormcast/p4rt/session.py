@@ -318,8 +318,9 @@ class SwitchSession:
             self._doubt(f"state cannot be read: {error.message or error.code.name}")
         finally:
             self._writing_since = None
-        if taken and not self.tables.refusals:
+        if taken and stage is Stage.RETIRE and not self.tables.refusals:
             self._refused_pause_s = REFUSED_PAUSE_S
+            self._reported.clear()
         return taken
 
     async def _write_batch(self, batch: list[Update]) -> bool:
