@@ -162,8 +162,8 @@ class SwitchSession:
         """One session from dial to end; never raises but for cancellation."""
         self._ended = asyncio.Event()
         options = finsy.SwitchOptions(
-            p4info=self._artifacts.p4info,
-            p4blob=self._artifacts.blob,
+            p4info=self._artifacts.schema.p4info,
+            p4blob=self._artifacts.schema.p4blob,
             device_id=self.spec.device_id,
             initial_election_id=self._election_id,
             ready_handler=self._serve,
