@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable
 
 from wormcast.api.connections import Connection
+from wormcast.api.counters import DROP_NAMES, KIND_NAMES, ProgramCounters, read_program
 from wormcast.control.controller import Controller
+from wormcast.counters.ports import read_ports
 from wormcast.discovery.hosts import HOST_STATES
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.session import SwitchSession
-from wormcast.wire.ids import DropReason, Kind
 
-COUNTER_READ_TIMEOUT_S = 1.0
+COUNTER_READ_TIMEOUT_S = 10.0
 """A switch that takes longer to read its counters is left out of this scrape."""
 
-DROP_NAMES = {int(reason): reason.name.lower() for reason in DropReason}
-KIND_NAMES = {int(kind): kind.name.lower() for kind in Kind}
 
 Sample = tuple[dict[str, object], float]
 
@@ -100,6 +98,12 @@ def _add_network(page: _Page, controller: Controller) -> None:
         "packet-outs dropped, outbox full",
         (({"switch": s}, x.probes_dropped) for s, x in sessions),
     )
+    page.add(
+        "mtu_problems",
+        "gauge",
+        "links that do not carry what hosts send",
+        [({}, len(controller.mtus.look(controller)))],
+    )
     page.add("links_up", "gauge", "links up", [({}, len(monitor.links()))])
     page.add("hosts", "gauge", "hosts by state", (({"state": s}, n) for s, n in states.items()))
     page.add(
@@ -138,6 +142,9 @@ def _add_plans(page: _Page, controller: Controller) -> None:
         "changes not written to the state file",
         [({}, controller.store_failures + reconciler.figures.epochs_not_kept)],
     )
+    page.add(
+        "task_failures_total", "counter", "background tasks started again", [({}, controller.task_failures)]
+    )
     page.add("groups", "gauge", "configured groups", [({}, len(controller.groups.groups()))])
     page.add(
         "group_shortfalls", "gauge", "members that cannot take part", [({}, len(reconciler.state.shortfalls))]
@@ -171,6 +178,24 @@ async def _add_agents(page: _Page, controller: Controller) -> None:
     page.add("agents_attached", "gauge", "agents with a stream", [({}, len(controller.directory.attached()))])
     page.add("agents_refused_total", "counter", "registrations refused", [({}, controller.directory.refused)])
     page.add(
+        "agent_bad_messages_total",
+        "counter",
+        "messages of agents that ended their stream",
+        [({}, controller.directory.bad_messages)],
+    )
+    page.add(
+        "agent_plans_too_long_total",
+        "counter",
+        "plans not sent, too long",
+        [({}, controller.directory.plans_too_long)],
+    )
+    page.add(
+        "agent_groups_refused",
+        "gauge",
+        "groups an agent does not take",
+        (({"host": h}, len(a.refused)) for h, a in agents),
+    )
+    page.add(
         "agent_plans_sent_total", "counter", "plans sent to agents", [({}, controller.directory.plans_sent)]
     )
     page.add(
@@ -193,13 +218,11 @@ async def _add_agents(page: _Page, controller: Controller) -> None:
 
 
 async def _add_switch_counters(page: _Page, sessions: list[SwitchSession]) -> None:
-    async def read(session: SwitchSession) -> dict[str, dict[int, tuple[int, int]]]:
-        found: dict[str, dict[int, tuple[int, int]]] = {}
-        with contextlib.suppress(Exception):  # a scrape shows what could be read
-            async with asyncio.timeout(COUNTER_READ_TIMEOUT_S):
-                for name in ("drops", "filtered", "kinds", "ingress_ports", "egress_ports"):
-                    found[name] = await session.read_counter(name)
-        return found
+    async def read(session: SwitchSession) -> ProgramCounters:
+        try:
+            return await read_program(session, COUNTER_READ_TIMEOUT_S)
+        except OSError:  # a scrape shows what could be read
+            return {}
 
     counters = list(zip(sessions, await asyncio.gather(*map(read, sessions)), strict=True))
 
@@ -226,3 +249,15 @@ async def _add_switch_counters(page: _Page, sessions: list[SwitchSession]) -> No
         page.add(
             f"switch_{direction}_bytes_total", "counter", f"{direction} bytes", cells(name, "port", None, 1)
         )
+    readings = await read_ports(session.spec for session in sessions)
+    page.add(
+        "switch_port_drops_total",
+        "counter",
+        "frames a port lost outside the program",
+        (
+            ({"switch": switch, "port": port, "cause": cause}, count)
+            for switch, ports in sorted(readings.drops.items())
+            for port, causes in ports.items()
+            for cause, count in causes.items()
+        ),
+    )
