@@ -8,8 +8,6 @@
 @p4runtime_translation("", string)
 type bit<9> port_id_t;
 
-const bool DEBUG = false;
-
 header ethernet_t {
     bit<48> dst;
     bit<48> src;
@@ -106,10 +104,13 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     table unreached_choice {
         key = { hdr.ethernet.type: exact; hdr.ethernet.src: selector; }
         actions = { forward; NoAction; }
+        @name("unreached_selector")
         implementation = action_selector(HashAlgorithm.crc16, 16, 8);
     }
     apply {
-        if (DEBUG) {
+        // Never so, as p4c finds out after it has written the P4Info.
+        bool reached = false;
+        if (reached) {
             unreached.apply();
             unreached_choice.apply();
         }

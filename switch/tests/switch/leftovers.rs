@@ -198,7 +198,7 @@ async fn the_rest_works_with_a_key_of_no_bits() {
     let packet = hear_packet(&mut controller).await;
     assert_eq!(packet.payload, FRAME);
     let values = packet.metadata.iter().map(|metadata| &metadata.value[..]);
-    assert_eq!(values.collect::<Vec<_>>(), [&b"510"[..], b"510", &[0]]);
+    assert_eq!(values.collect::<Vec<_>>(), [&b"510"[..], b"0", &[0]]);
 }
 
 /// As ONOS sends them; PI fills with zeros.
