@@ -39,7 +39,7 @@ class Options:
 
     `rate_mbps`: rate of every link in each direction, Mb/s; None leaves links unshaped.
     `impair`: impairments of every switch port, as wormcast-switch's `--impair` takes them.
-    `agent_arguments`: passed on to every agent. `plain_hosts`: hosts without an agent.
+    `agent_arguments`: passed on to every agent, `controller_arguments` to the controller. `plain_hosts`: hosts without an agent.
     """
 
     topology: dict[str, Any]
@@ -49,6 +49,7 @@ class Options:
     seed: int = 1
     log_level: str = "warn"
     agent_arguments: tuple[str, ...] = ()
+    controller_arguments: tuple[str, ...] = ()
     plain_hosts: frozenset[int] = field(default_factory=frozenset)
 
 
@@ -193,7 +194,7 @@ class Fabric:
         )
         argv = [str(BIN / "wormcast"), "controller", "run", "--switches", str(switches)]
         argv += ["--agents", self.directory_address, "--listen", self.api_address]
-        argv += ["--state", str(self.run_directory / "state.db")]
+        argv += ["--state", str(self.run_directory / "state.db"), *self.options.controller_arguments]
         self.controller = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=self._log("controller"), stderr=subprocess.STDOUT
         )
@@ -254,9 +255,9 @@ class Fabric:
         """POST to a REST resource."""
         return self._request("POST", path, body)
 
-    def delete(self, path: str) -> Any:
-        """DELETE a REST resource."""
-        return self._request("DELETE", path)
+    def delete(self, path: str, body: Any = None) -> Any:
+        """DELETE a REST resource, or those that `body` names."""
+        return self._request("DELETE", path, body)
 
     def _request(self, method: str, path: str, body: Any = None) -> Any:
         response = self._answer(method, path, body)

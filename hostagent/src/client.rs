@@ -183,7 +183,21 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn groups(&mut self) -> Result<Value, ClientError> {
-        self.ask(&Request::Groups {})
+        let mut answer = self.ask(&Request::Groups { after: None })?;
+        while answer["left_out"].as_u64().unwrap_or_default() > 0 {
+            let Some(groups) = answer["groups"].as_array_mut() else {
+                break;
+            };
+            let last = groups.last().and_then(|group| group["group"].as_u64());
+            let mut groups = std::mem::take(groups);
+            let after = last.and_then(|last| u32::try_from(last).ok());
+            answer = self.ask(&Request::Groups { after })?;
+            if let Some(more) = answer["groups"].as_array_mut() {
+                groups.append(more);
+                *more = groups;
+            }
+        }
+        Ok(answer)
     }
 
     /// Opens a sender.

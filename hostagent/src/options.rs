@@ -56,7 +56,7 @@ pub struct Options {
     pub receiver_wait: f64,
 
     /// Seconds a local receiver may take nothing before this member gives the message up
-    #[arg(long, value_name = "S", default_value_t = 30.0, allow_negative_numbers = true, value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", default_value_t = 60.0, allow_negative_numbers = true, value_parser = parse_seconds)]
     pub receiver_stall: f64,
 
     /// Microseconds for which frames are gathered under load; more saves CPU and adds latency

@@ -74,6 +74,7 @@ impl EngineConfig {
         between("mtu", self.mtu as u64, MTU_MIN as u64, MTU_MAX as u64)?;
         between("groups", limits.groups as u64, 1, 65_535)?;
         between("sessions", limits.sessions as u64, 1, 65_535)?;
+        between("sessions_kept", limits.sessions_kept as u64, 1, 65_535)?;
         between("children", limits.children as u64, 1, 65_535)?;
         between(
             "origin_window_packets",
@@ -148,6 +149,9 @@ pub struct Limits {
     /// received packet of a new stream is rejected (`sessions_full`); streams idle
     /// and fully delivered are given up first.
     pub sessions: usize,
+    /// Streams above which a new one takes the place of one that is idle and fully
+    /// delivered, so that many groups do not make every packet dear.
+    pub sessions_kept: usize,
     /// Children this host serves in one stream. More: `set_group` fails at the
     /// first use of the structure, reported as [`crate::Event::StructureRejected`].
     pub children: usize,
@@ -170,8 +174,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            groups: 256,
-            sessions: 256,
+            groups: 16_384,
+            sessions: 4_096,
+            sessions_kept: 256,
             children: 1_024,
             origin_window_packets: 8_192,
             pool_class1_bytes: 24 << 20,
@@ -195,10 +200,12 @@ pub struct Timing {
     /// Longest time between two probes of a silent child, µs; short, so that a
     /// transfer resumes soon after the fabric has healed.
     pub probe_interval_us_max: u64,
-    /// Silence of a child that owes an answer after which it is reported as failed, µs.
+    /// Silence of a child that owes an answer after which it is reported, µs. It stays
+    /// a child: silence is no failure.
     pub member_timeout_us: u64,
     /// Silence after which, no new plan having come, a child and all below it are
-    /// given up, so that the others finish, µs.
+    /// given up, so that the others finish, µs. Longer than any pause of a host that
+    /// is alive.
     pub member_exclude_us: u64,
 }
 
@@ -210,7 +217,7 @@ impl Default for Timing {
             queue_delay_target_us: 5_000,
             probe_interval_us_max: 200_000,
             member_timeout_us: 4_000_000,
-            member_exclude_us: 20_000_000,
+            member_exclude_us: 60_000_000,
         }
     }
 }

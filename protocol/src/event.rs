@@ -16,7 +16,7 @@ pub struct Transmit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FailReason {
-    /// No acknowledgement for [`crate::Timing::member_timeout_us`].
+    /// No acknowledgement for [`crate::Timing::member_exclude_us`].
     Silent = 1,
     /// A new plan no longer has it.
     Removed = 2,
@@ -110,8 +110,22 @@ pub enum Event {
         /// The group.
         group: GroupId,
     },
-    /// A child is silent, or cannot be reached. The shell tells the controller,
-    /// whose next plan leaves it out. Sent once for each plan and child.
+    /// A child that owes an answer has been silent for
+    /// [`crate::Timing::member_timeout_us`]. Nothing follows from it here: a paused
+    /// host goes on where it was. The shell tells the controller. Sent once for each
+    /// silence.
+    MemberSilent {
+        /// The group.
+        group: GroupId,
+        /// Whose stream.
+        origin: HostId,
+        /// The child.
+        host: HostId,
+        /// Milliseconds since it was last heard.
+        silent_ms: u64,
+    },
+    /// A child is given up after [`crate::Timing::member_exclude_us`] of silence, or
+    /// cannot be reached for want of a route. Sent once for each plan and child.
     MemberFailed {
         /// The group.
         group: GroupId,
@@ -157,6 +171,28 @@ pub enum Event {
         /// The limit.
         limit: usize,
     },
+}
+
+/// Origin: nobody at a member takes a message that has begun to arrive there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unclaimed {
+    /// The group.
+    pub group: GroupId,
+    /// The message, counted from 0.
+    pub message: u64,
+    /// The member.
+    pub host: HostId,
+}
+
+/// What an origin knows of a message at a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberState {
+    /// Its application has confirmed it.
+    Confirmed,
+    /// It will not have it.
+    Failed(FailReason),
+    /// Nothing has come that says so.
+    Unconfirmed,
 }
 
 /// Why a message breaks off at a member.

@@ -16,8 +16,8 @@ mod time;
 pub mod wire;
 
 pub use config::{ConfigError, EngineConfig, Limits, MTU_MAX, MTU_MIN, Timing, WINDOW_PACKETS_MAX};
-pub use engine::Engine;
-pub use event::{Event, FailReason, LossReason, Read, Transmit, UseError};
+pub use engine::{Engine, UNCLAIMED_MAX};
+pub use event::{Event, FailReason, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
 pub use ids::{BufferClass, GroupId, HostId, Seq};
 pub use plan::{ChildRole, Edge, GroupPlan, PlanError, Role, Scheme, Structures};
 pub use session::Progress;

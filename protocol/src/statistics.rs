@@ -88,6 +88,8 @@ pub struct Counters {
     pub events_dropped: u64,
     /// Streams given up to make room for others.
     pub sessions_reclaimed: u64,
+    /// Reports of members without a receiver dropped because [`crate::UNCLAIMED_MAX`] waited.
+    pub unclaimed_dropped: u64,
 }
 
 impl Default for Counters {
@@ -102,6 +104,7 @@ impl Default for Counters {
             route_too_long: 0,
             events_dropped: 0,
             sessions_reclaimed: 0,
+            unclaimed_dropped: 0,
         }
     }
 }
@@ -127,6 +130,7 @@ impl Counters {
             ("route_too_long", self.route_too_long),
             ("events_dropped", self.events_dropped),
             ("sessions_reclaimed", self.sessions_reclaimed),
+            ("unclaimed_dropped", self.unclaimed_dropped),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import random
+import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from agent_lab.lab import Lab, group
@@ -92,6 +94,48 @@ def test_noise_is_never_a_file() -> None:
             continue
         # A name may be another one; content never is.
         assert content == b"0123456789"
+
+
+def answers(agent: socket.socket, *messages: bytes) -> None:
+    """An agent that greets, takes one request, and then says this."""
+    for number, message in enumerate((b'{"id": 1, "result": {"host": 0}}', *messages)):
+        if number < 2:
+            agent.recv(4096)
+        agent.sendall(encode_control(message))
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [b"[" * 100_000],
+        [b'{"event": "message_begin"}'],
+        [b'{"event": "progress", "handle": []}'],
+        [b'{"id": 2, "error": "no"}'],
+        [b'{"id": 2, "error": {"code": 1}}'],
+        [b'{"id": 2, "result": []}'],
+        [b'{"id": 2, "result": {}}'],
+        [b'{"id": 2, "result": {"groups": 7}}'],
+        [b'{"id": 2, "result": {"groups": [{"group": "x"}]}}'],
+        [b'{"id": 2, "result": {"groups": [{"group": 1e400, "name": "", "scheme": "", "members": []}]}}'],
+        [b'{"id": ' + b"9" * 5000 + b"}"],
+    ],
+)
+def test_what_no_agent_says_is_an_error_of_the_protocol(tmp_path: Path, messages: list[bytes]) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "a.sock"))
+        listener.listen()
+
+        def serve() -> None:
+            with listener.accept()[0] as agent:
+                answers(agent, *messages)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            with Agent(tmp_path / "a.sock", timeout_s=10) as agent, pytest.raises(AgentProtocolError):
+                agent.groups()
+        finally:
+            thread.join()
 
 
 def test_file_names_are_plain() -> None:

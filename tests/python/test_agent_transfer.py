@@ -183,6 +183,28 @@ def test_a_damaged_file_is_not_kept(lab: Lab, tmp_path: Path, damage: object, wo
         assert names(directory) == []
 
 
+@pytest.mark.parametrize("size", [10**30, 1 << 63, -1, 10**4000, 1e400, True, "7", [7]])
+def test_a_size_that_no_file_has_ends_no_recv_at_a_terminal(
+    lab: Lab, tmp_path: Path, size: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes standard error for a terminal then
+    one, two = outputs(tmp_path)
+    receivers = [start_recv(lab, 1, 1, one, "--count", "2"), start_recv(lab, 2, 1, two, "--count", "2")]
+    header = json.dumps({"name": "large", "size": size}).encode()
+    # Markup of rich in a name is only a name.
+    good = encode_file_start("[/red]a", 1) + b"x" + hashlib.sha256(b"x").digest()
+    with Agent(lab.socket(0)) as agent, agent.open_sender(1) as sender:
+        stable = sender.send(b"WCFILE1\n" + len(header).to_bytes(4, "big") + header + bytes(1000), LIMIT_S)
+        assert [outcome.reason for outcome in stable.failed] == ["application gave up"] * 2
+        assert not sender.send(good, LIMIT_S).failed
+    for receiver, directory in zip(receivers, (one, two), strict=True):
+        code, _, error = run(receiver)
+        assert code == 3, error
+        assert "Traceback" not in error
+        assert "announced" in error or "damaged" in error
+        assert names(directory) == ["red]a"]
+
+
 def test_existing_files_are_kept_unless_asked(lab: Lab, tmp_path: Path) -> None:
     file = file_of(tmp_path / "a.txt", 100)
     one, two = outputs(tmp_path)
@@ -253,7 +275,8 @@ def test_wrong_use_says_what_is_right(lab: Lab, tmp_path: Path) -> None:
     code, out, error = run(lab.start(0, "send", str(file), "-g", "9", "--json"))
     assert code == 1
     assert "host 0 is not a member of group 9; it is a member of: 1 (group1), 2 (group2)" in error
-    assert json.loads(out)["choices"] == [1, 2, 3, 4]
+    refusal = json.loads(error)["error"]
+    assert (refusal["code"], refusal["choices"], out) == ("unknown-group", [1, 2, 3, 4], "")
     code, _, error = run(lab.start(0, "recv", "-g", "255", "-o", str(tmp_path)))
     assert (code, "broadcast" in error) == (1, True)
     code, _, error = run(lab.start(0, "recv", "-g", "1", "-o", str(file)))

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 
 import pytest
+from wormcast.discovery.clock import LATE_MAX_S, LivedClock
 from wormcast.discovery.hosts import (
     DETACH_GRACE_S,
+    GONE_AFTER_S,
     RESTORE_GRACE_S,
     SUSPECT_AFTER_S,
     UNCLAIMED_MAX,
     HostRefused,
     HostRegistry,
 )
-from wormcast.discovery.links import PROBE_INTERVAL_S, PROBES_MISSED_MAX, SWITCH_GRACE_S, LinkMonitor
+from wormcast.discovery.links import (
+    PROBE_INTERVAL_S,
+    PROBES_MISSED_MAX,
+    PROBES_PER_S_MAX,
+    SWITCH_GRACE_S,
+    SWITCH_SILENT_S,
+    LinkMonitor,
+    echo_port,
+)
 from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode, encode_announcement, encode_probe
 from wormcast.fabric.ids import HostId, PortId, SwitchId
 from wormcast.fabric.topology import Link, PortRef
@@ -41,6 +52,8 @@ class Wire:
         self.monitor = monitor
         self.now = 0.0
         self.cut: set[Link] = set()
+        self.paused: set[SwitchId] = set()
+        self.echoes = True
         self.passes = passes
         self.sent = 0
 
@@ -51,14 +64,21 @@ class Wire:
             self.monitor.handle_timeout(self.now)
             for sent in self.monitor.poll_transmit(self.now):
                 self.sent += 1
-                self._deliver(sent)
+                if sent[0] in self.paused:
+                    continue
+                if echo_port(sent[1]):
+                    self.monitor.hear(sent[0], self.now)
+                    if self.echoes:
+                        self.monitor.handle_echo(sent)
+                else:
+                    self._deliver(sent)
             self.now += 0.01
 
     def _deliver(self, sent: PortRef) -> None:
         for cable in CABLES:
             if sent in cable.ends() and cable not in self.cut and self.passes(sent):
                 (far,) = [end for end in cable.ends() if end != sent]
-                if self.monitor.is_connected(far[0]):
+                if self.monitor.is_connected(far[0]) and far[0] not in self.paused:
                     self.monitor.handle_probe(sent, far)
 
 
@@ -120,7 +140,130 @@ def test_idle_ports_are_probed_less_often() -> None:
     wire.run(2.0)
     wire.sent = 0
     wire.run(10.0)
-    assert wire.sent == pytest.approx(6 * 40 + 6 * 10, rel=0.1)
+    assert wire.sent == pytest.approx(6 * 40 + 6 * 10 + 3 * 40, rel=0.1), "and an echo a switch"
+
+
+@pytest.mark.parametrize("paused", [{B}, {A, C}, {A, B, C}])
+def test_paused_switches_are_silent_and_their_links_are_not_down(paused: set[SwitchId]) -> None:
+    """None of their probes arrives for longer than it takes a link to be down."""
+    wire = ring()
+    wire.run(3.1)
+    wire.paused |= paused
+    wire.run(SWITCH_SILENT_S - 0.3)
+    assert not wire.monitor.silent()
+    for _ in range(100):
+        wire.run(0.1)
+        assert wire.monitor.links() == set(CABLES)
+    assert wire.monitor.silent() == paused
+    wire.sent = 0
+    wire.run(10.0)
+    assert wire.sent <= 10 * (4 * len(paused) + 24 * (3 - len(paused))), (
+        "echoes alone wait for a silent switch"
+    )
+    wire.paused.clear()
+    wire.run(2 * PROBE_INTERVAL_S)
+    assert not wire.monitor.silent()
+    wire.run(3.0)
+    assert wire.monitor.links() == set(CABLES)
+
+
+def test_a_target_without_echo_is_judged_by_its_probes_alone() -> None:
+    wire = ring()
+    wire.echoes = False
+    wire.run(3.0)
+    wire.paused.add(B)
+    wire.run(10.0)
+    assert not wire.monitor.silent()
+    assert wire.monitor.links() == {CABLES[2]}
+
+
+def test_a_link_cut_beside_a_paused_switch_is_down_once_both_ends_answer() -> None:
+    wire = ring()
+    wire.run(3.0)
+    wire.paused.add(B)
+    wire.cut |= {CABLES[0], CABLES[2]}
+    wire.run(5.0)
+    assert wire.monitor.links() == {CABLES[0], CABLES[1]}, "what B would say is not known"
+    wire.paused.clear()
+    wire.run(2.0)
+    assert wire.monitor.links() == {CABLES[1]}
+    assert wire.monitor.known_links() == set(CABLES), "they may come back"
+
+
+def test_links_are_known_until_their_ports_lead_elsewhere_or_their_switch_is_removed() -> None:
+    wire = ring()
+    wire.run(1.0)
+    wire.cut |= set(CABLES)
+    wire.run(3.0)
+    assert not wire.monitor.links()
+    assert wire.monitor.known_links() == set(CABLES)
+    later = LinkMonitor()
+    for switch in (A, B, C):
+        later.add_switch(switch, 4, 0.0)
+    later.restore_suspected(wire.monitor.known_switches(), wire.monitor.known_links())
+    assert (later.known_links(), later.links()) == (set(CABLES), set())
+    assert list(later.known_switches()) == [A, B, C]
+    wire.monitor.handle_probe(ref(0, 1), ref(2, 0))
+    wire.monitor.handle_probe(ref(2, 0), ref(0, 1))
+    assert wire.monitor.known_links() == {Link.between(ref(0, 1), ref(2, 0)), *CABLES[1:]}
+    wire.monitor.remove_switch(C)
+    assert not wire.monitor.known_links()
+    assert list(wire.monitor.known_switches()) == [A, B]
+
+
+def test_a_pause_of_the_controller_takes_no_time() -> None:
+    at = 100.0
+    clock = LivedClock(lambda: at)
+    at += 0.5
+    assert clock.now() == 0.5
+    at += 60.0
+    assert clock.now() == 0.5 + LATE_MAX_S
+    assert clock.paused_s == 60.0 - LATE_MAX_S
+
+
+def test_a_controller_that_reads_late_does_not_blame_the_network() -> None:
+    """Frames wait for two seconds before the controller reads them, in the order they came."""
+    wire = ring()
+    wire.run(3.0)
+    waiting: deque[tuple[float, Callable[[], None]]] = deque()
+    hear, echo, probe = wire.monitor.hear, wire.monitor.handle_echo, wire.monitor.handle_probe
+    wire.monitor.hear = lambda switch, _: waiting.append((wire.now, lambda: hear(switch, wire.now)))  # type: ignore[method-assign]
+    wire.monitor.handle_echo = lambda sent: waiting.append((wire.now, lambda: echo(sent)))  # type: ignore[method-assign]
+    wire.monitor.handle_probe = lambda *probed: waiting.append((wire.now, lambda: probe(*probed)))  # type: ignore[method-assign]
+    for _ in range(3000):
+        wire.run(0.01)
+        while waiting and waiting[0][0] <= wire.now - 1.9:
+            waiting.popleft()[1]()
+        assert wire.monitor.links() == set(CABLES)
+    wire.cut.add(CABLES[0])
+    for _ in range(2500):
+        wire.run(0.01)
+        while waiting and waiting[0][0] <= wire.now - 1.9:
+            waiting.popleft()[1]()
+    assert wire.monitor.links() == set(CABLES[1:]), "what is cut is told, if late"
+
+
+def test_many_links_are_probed_less_often() -> None:
+    monitor = LinkMonitor()
+    count = 400
+    for n in range(count):
+        monitor.add_switch(SwitchId(n), 2, 0.0)
+        monitor.connect(SwitchId(n), 0.0)
+    cables = {(SwitchId(n), PortId(1)): (SwitchId((n + 1) % count), PortId(0)) for n in range(count)}
+    cables |= {far: near for near, far in cables.items()}
+    sent, now = 0, 0.0
+    while now < 20.0:
+        for ref in monitor.poll_transmit(now):
+            if echo_port(ref[1]):
+                monitor.hear(ref[0], now)
+                monitor.handle_echo(ref)
+            else:
+                monitor.handle_probe(ref, cables[ref])
+                sent += now >= 10.0
+        monitor.handle_timeout(now)
+        now += 0.05
+    assert len(monitor.links()) == count
+    assert sent <= 10.5 * PROBES_PER_S_MAX
 
 
 def test_a_recabled_port_moves_its_link() -> None:
@@ -288,21 +431,46 @@ def test_registrations_that_cannot_be_are_refused(
     assert [r.name for r in registry.records()] == ["a"]
 
 
-def test_a_host_takes_part_while_attached_and_heard() -> None:
+def state(registry: HostRegistry, host: HostId, now: float) -> str:
+    record = registry.get(host)
+    assert record is not None
+    return registry.state(record, now)
+
+
+def test_what_is_suspected_of_a_host_is_shown_and_takes_nobody_out() -> None:
     registry = HostRegistry()
     host = attach(registry, "a")
-    assert registry.live(0.0) == set()
+    assert state(registry, host, 0.0) == "unlocated"
     registry.announce("a", MAC, 4, ref(0, 0), 0.0)
-    assert registry.live(3.9) == {host}
-    assert registry.live(4.1) == set()
+    assert state(registry, host, 3.9) == "up"
+    assert state(registry, host, 4.1) == "lost"
+    assert registry.live(1e9) == {host}, "its stream is open and nobody misses it"
     registry.announce("a", MAC, 4, ref(0, 0), 5.0)
     registry.detach(host, 5.0)
-    assert registry.live(5.0 + DETACH_GRACE_S - 0.1) == {host}
-    assert registry.live(5.0 + DETACH_GRACE_S) == set()
+    assert state(registry, host, 5.0 + DETACH_GRACE_S - 0.1) == "up"
+    assert state(registry, host, 5.0 + DETACH_GRACE_S) == "dead"
+    assert registry.live(5.0 + DETACH_GRACE_S) == {host}
     attach(registry, "a", 6.5)
-    assert registry.live(6.5) == {host}
+    assert state(registry, host, 6.5) == "up"
     registry.announce("a", MAC, 0, ref(0, 0), 7.0)
-    assert registry.live(7.0) == set(), "the agent said that it leaves"
+    assert state(registry, host, 7.0) == "lost", "the agent said that it leaves"
+    assert registry.live(7.0) == {host}
+
+
+@pytest.mark.parametrize("gone_after_s", [GONE_AFTER_S, 7.0])
+def test_a_host_is_gone_when_neither_stream_nor_fabric_shows_it_for_long(gone_after_s: float) -> None:
+    registry = HostRegistry(gone_after_s)
+    host = attach(registry, "a")
+    registry.announce("a", MAC, 4, ref(0, 0), 0.0)
+    registry.detach(host, 1.0)
+    assert registry.live(0.9 + gone_after_s) == {host}
+    assert registry.poll_timeout(0.9 + gone_after_s) == 1.0 + gone_after_s
+    assert registry.live(1.0 + gone_after_s) == set()
+    registry.announce("a", MAC, 4, ref(0, 0), 50.0)
+    assert registry.live(50.0 + gone_after_s - 0.1) == {host}, "its agent forwards, though it has no stream"
+    assert registry.live(50.0 + gone_after_s) == set()
+    attach(registry, "a", 100.0)
+    assert registry.live(100.0) == {host}, "it is back"
 
 
 def test_an_announcement_may_come_before_the_registration() -> None:
@@ -320,9 +488,21 @@ def test_a_host_reported_silent_is_back_when_it_registers_again() -> None:
         registry.announce(name, MAC, 100, ref(0, port), 0.0)
     assert registry.report_silent(host, parent, "no acknowledgement for 5 s", 1.0)
     assert not registry.report_silent(host, parent, "again", 1.0), "reported once"
-    assert registry.live(1.0) == {parent}
+    assert (state(registry, host, 1.0), registry.live(1.0)) == ("silent", {host, parent})
     attach(registry, "a", 2.0)
-    assert registry.live(2.0) == {host, parent}
+    assert state(registry, host, 2.0) == "up"
+
+
+def test_a_host_reported_silent_is_gone_unless_the_fabric_hears_it() -> None:
+    registry = HostRegistry()
+    host, parent = attach(registry, "a"), attach(registry, "parent")
+    for name, port in (("a", 0), ("parent", 1)):
+        registry.announce(name, MAC, 4, ref(0, port), 0.0)
+    assert registry.report_silent(host, parent, "silent for 4.0 s", 1.0)
+    assert registry.live(GONE_AFTER_S - 0.1) == {host, parent}
+    assert registry.live(GONE_AFTER_S) == {parent}
+    registry.announce("a", MAC, 4, ref(0, 0), 60.0)
+    assert (state(registry, host, 60.0), registry.live(60.0)) == ("up", {host, parent})
 
 
 def test_who_is_cut_off_itself_is_not_believed() -> None:
@@ -336,9 +516,10 @@ def test_who_is_cut_off_itself_is_not_believed() -> None:
     assert not registry.report_silent(leaf, middle, "no acknowledgement", now)
     assert registry.report_silent(middle, top, "no acknowledgement", now)
     registry.announce("middle", MAC, 100, ref(0, 1), now)
-    assert not registry.report_silent(leaf, middle, "no acknowledgement", now), "it is silent itself"
+    assert registry.report_silent(leaf, middle, "no acknowledgement", now), "heard again, it is believed"
+    assert not registry.report_silent(top, leaf, "no acknowledgement", now), "it is silent itself"
     assert not registry.report_silent(top, top, "myself", now)
-    assert registry.live(now) == {top, leaf}
+    assert [state(registry, h, now) for h in (top, middle, leaf)] == ["up", "up", "silent"]
     assert registry.reports_doubted == 2
 
 
@@ -368,14 +549,17 @@ def test_declared_places_stay() -> None:
         registry.declare("other", ref(1, 1), None, 0.0)
 
 
-def test_restored_hosts_take_part_until_their_grace_is_over() -> None:
+def test_restored_hosts_are_up_for_a_grace_period_and_members_until_they_are_gone() -> None:
     registry = HostRegistry()
-    attach(registry, "a")
-    registry.announce("a", MAC, 4, ref(0, 0), 0.0)
+    for n, name in enumerate(("a", "b")):
+        attach(registry, name)
+        registry.announce(name, MAC, 4, ref(0, n), 0.0)
     later = HostRegistry()
-    later.restore(registry.records(), 100.0)
-    assert later.live(100.0) == {0}
-    assert later.live(100.0 + RESTORE_GRACE_S) == set()
+    later.restore(registry.records(), {HostId(0)}, 100.0)
+    assert (state(later, HostId(0), 100.0), later.live(100.0)) == ("up", {0})
+    assert state(later, HostId(0), 100.0 + RESTORE_GRACE_S) == "dead"
+    assert later.live(100.0 + GONE_AFTER_S - 0.1) == {0}
+    assert later.live(100.0 + GONE_AFTER_S) == set()
 
 
 def test_names_no_one_registers_are_bounded() -> None:

@@ -172,13 +172,66 @@ def test_members_that_cannot_take_part_are_named_with_the_reason() -> None:
     assert shortfalls(state) == {9: NOT_LOCATED, 3: PLAIN, 2: NOT_LIVE, 4: CUT_OFF}
     assert [g.members for g in state.agents[HostId(1)].groups] == [(1,)]
     assert state.agents[HostId(4)].groups == ()
-    assert state.agents[HostId(2)].groups == ()
+    assert [g.members for g in state.agents[HostId(2)].groups] == [(1, 2)], "once back, it is a member"
     assert dict(state.agents[HostId(2)].routes).keys() == {1, 3}, "an agent that is not live still has routes"
 
 
 def test_a_divided_group_stays_where_most_members_are() -> None:
     state = plan_all(line(5, 6, 1, cut=True), [a_group(1, 5, 6)])
     assert shortfalls(state) == {1: CUT_OFF}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_suspected_moves_routes_and_costs_nobody_a_membership(seed: int) -> None:
+    rng = random.Random(seed)
+    known = random_topology(rng)
+    groups = random_groups(rng, known)
+    up = damage(rng, known)
+    everyone = frozenset(h.id for h in known.hosts)
+    state = plan(up, groups, everyone, everyone, PATHFINDER, known=known)
+    whole = plan_all(known, groups)
+    assert {h: told.groups for h, told in state.agents.items()} == {
+        h: told.groups for h, told in whole.agents.items()
+    }
+    assert state.shortfalls == whole.shortfalls
+    assert state.switches.keys() == {s.id for s in up.switches}, "a suspected switch keeps what it has"
+    assert state.switches == plan_all(up, groups).switches
+    part_of = {h.id: n for n, part in enumerate(up.components()) for h in part.hosts}
+    standing, everything = Walker(up, state.switches), Walker(known, whole.switches)
+    for host in known.hosts:
+        told = state.agents[host.id]
+        for routes in (told.routes, told.tree_routes):
+            assert [other for other, _ in routes] == [other for other, _ in whole.agents[host.id].routes]
+            for other, route in routes:
+                same = part_of.get(host.id, -1) == part_of.get(other, -2)
+                assert (standing if same else everything).send_unicast(host, route) == other
+
+
+@pytest.mark.parametrize("seed", SEEDS[:20])
+def test_agents_are_told_nothing_new_when_everything_is_suspected(seed: int) -> None:
+    rng = random.Random(seed)
+    known = random_topology(rng)
+    groups = random_groups(rng, known)
+    everyone = frozenset(h.id for h in known.hosts)
+    state = plan(Topology(), groups, everyone, everyone, PATHFINDER, known=known)
+    assert state.agents == plan_all(known, groups).agents
+    assert not state.switches
+
+
+@pytest.mark.parametrize("seed", SEEDS[:20])
+def test_a_gone_member_is_told_of_its_groups_and_nobody_of_it(seed: int) -> None:
+    rng = random.Random(seed)
+    topology = random_topology(rng)
+    groups = random_groups(rng, topology)
+    everyone = frozenset(h.id for h in topology.hosts)
+    live = frozenset(h for h in everyone if rng.random() < 0.7)
+    state = plan(topology, groups, everyone, live, PATHFINDER)
+    before = plan_all(topology, groups)
+    for host, told in state.agents.items():
+        if host not in live:
+            assert told.groups == before.agents[host].groups, "who comes back finds itself where it was"
+        else:
+            assert all(set(group.members) <= live for group in told.groups)
 
 
 def test_replication_groups_keep_their_number_while_others_come_and_go() -> None:

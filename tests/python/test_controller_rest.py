@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx
+import jsonschema
 import pytest
 from controller_lab.running import rest, running
 from wormcast.api.body_limit import BODY_BYTES_MAX
@@ -19,6 +20,7 @@ from wormcast.control.group_book import GroupRequest
 from wormcast.fabric.ids import Epoch, PortId, SwitchId
 from wormcast.fabric.planner import NOT_PLANNED, PLAIN
 from wormcast.fabric.topology import Link
+from wormcast.plan import schemas
 from wormcast.store.database import SwitchSpec
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
@@ -170,7 +172,11 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         "groups",
         b"{scheme: tree",
         400,
-        {"message": "the body is not JSON", "bound": "a JSON object"},
+        {
+            "message": "the body is not JSON: line 1, column 2: Expecting property name enclosed in double quotes; "
+            "possible: a JSON object",
+            "bound": "a JSON object",
+        },
     ),
     (
         "GET",
@@ -274,7 +280,9 @@ def test_wrong_use_is_explained(
         answer = await client.request(
             method, path, content=content, headers={"content-type": "application/json"}
         )
-        assert answer.json() == {"error": error}
+        given = answer.json()["error"]
+        assert {name: given[name] for name in given if name not in ("code", "line", "column")} == error
+        jsonschema.validate(answer.json(), schemas.load("refusal"), cls=jsonschema.Draft202012Validator)
         assert answer.status_code == status
         assert controller.groups.groups() == []
         assert len(controller.sessions) == 2

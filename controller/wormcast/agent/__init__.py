@@ -14,7 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from wormcast.agent.connection import SOCKET_DEFAULT, SOCKET_VARIABLE, Connection, Json, socket_path
+from wormcast.agent.connection import (
+    SOCKET_DEFAULT,
+    SOCKET_VARIABLE,
+    Connection,
+    Json,
+    socket_path,
+    understood,
+)
 from wormcast.agent.errors import (
     AgentError,
     AgentGoneError,
@@ -29,10 +36,12 @@ from wormcast.agent.transfers import (
     Group,
     IncomingMessage,
     MemberOutcome,
+    MemberState,
     MessageBegin,
     MessageData,
     MessageEnd,
     MessageLost,
+    MessageState,
     Progress,
     Receiver,
     ReceiverEvent,
@@ -55,10 +64,12 @@ __all__ = [
     "HandleClosedError",
     "IncomingMessage",
     "MemberOutcome",
+    "MemberState",
     "MessageBegin",
     "MessageData",
     "MessageEnd",
     "MessageLost",
+    "MessageState",
     "Progress",
     "Receiver",
     "ReceiverEvent",
@@ -74,18 +85,34 @@ class Agent:
     other connection can read or disturb it, and all of it is closed with the connection.
 
     ``path``: the agent's socket; by default WORMCAST_SOCKET, or /run/wormcast/agent.sock.
-    ``timeout_s``: how long the agent may take to answer what it can answer at once.
+    ``timeout_s``: how long the agent may take to answer what it can answer at once; None:
+    as long as it takes. ``deadline``: no call waits beyond this time.monotonic().
     """
 
-    def __init__(self, path: str | Path | None = None, *, timeout_s: float = 15.0) -> None:
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        timeout_s: float | None = 15.0,
+        deadline: float | None = None,
+    ) -> None:
         self.path = socket_path(path)
-        self._connection = Connection(self.path, timeout_s=timeout_s)
+        self._connection = Connection(self.path, timeout_s=timeout_s, deadline=deadline)
 
     def __enter__(self) -> Agent:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def deadline(self) -> float | None:
+        """No call waits beyond this time.monotonic(), but raises AgentTimeoutError; None: no limit."""
+        return self._connection.deadline
+
+    @deadline.setter
+    def deadline(self, deadline: float | None) -> None:
+        self._connection.deadline = deadline
 
     @property
     def name(self) -> str:
@@ -95,7 +122,7 @@ class Agent:
     @property
     def host(self) -> int | None:
         """Number of this host; None as long as no controller has registered it."""
-        host = self._connection.hello["host"]
+        host = self._connection.hello.get("host")
         return None if host is None else int(host)
 
     def status(self) -> Status:
@@ -104,7 +131,14 @@ class Agent:
 
     def groups(self) -> list[Group]:
         """The groups this host is a member of."""
-        return [Group.parse(group) for group in self._connection.ask({"op": "groups"})["groups"]]
+        groups: list[Group] = []
+        left_out = True
+        while left_out:
+            after = {"after": groups[-1].number} if groups else {}
+            answer = self._connection.ask({"op": "groups", **after})
+            groups += understood(lambda value: [Group.parse(group) for group in value["groups"]], answer)
+            left_out = bool(answer.get("left_out"))
+        return groups
 
     def open_sender(
         self,
@@ -112,19 +146,23 @@ class Agent:
         *,
         on_progress: Callable[[Progress], None] | None = None,
         progress_interval_s: float = 0.1,
+        on_unclaimed: Callable[[int], None] | None = None,
     ) -> Sender:
-        """Opens a sender to a group, by number or name."""
+        """Opens a sender to a group, by number or name. ``on_unclaimed`` gets hosts at which a
+        message has arrived and nobody receives."""
         request: Json = {"op": "open_sender", "group": group}
         if on_progress is not None:
             request["progress_ms"] = round(progress_interval_s * 1000)
-        return Sender(self._connection, self._connection.ask(request), on_progress)
+        opened = self._connection.ask(request)
+        return understood(lambda answer: Sender(self._connection, answer, on_progress, on_unclaimed), opened)
 
     def open_receiver(self, group: int | str, *, origin: int | None = None) -> Receiver:
         """Opens a receiver of a group's messages, of one origin or of all."""
         request: Json = {"op": "open_receiver", "group": group}
         if origin is not None:
             request["origin"] = origin
-        return Receiver(self._connection, self._connection.ask(request))
+        opened = self._connection.ask(request)
+        return understood(lambda answer: Receiver(self._connection, answer), opened)
 
     def close(self) -> None:
         """Closes the connection and everything opened through it."""

@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from wormcast.agent.errors import (
     AgentGoneError,
@@ -33,8 +33,10 @@ SOCKET_DEFAULT = "/run/wormcast/agent.sock"
 SOCKET_VARIABLE = "WORMCAST_SOCKET"
 
 _READ_BYTES = 256 << 10
+_RETRY_S = 0.05
 
 Json = dict[str, Any]
+Result = TypeVar("Result")
 Handler = Callable[[Json | DataFrame | WindowFrame], None]
 
 
@@ -49,12 +51,17 @@ class Connection:
     What the agent sends unasked goes to the handler of its handle.
     """
 
-    def __init__(self, path: Path, *, timeout_s: float) -> None:
+    def __init__(self, path: Path, *, timeout_s: float | None, deadline: float | None) -> None:
         self._timeout_s = timeout_s
+        self.deadline = deadline
+        """No wait goes beyond it (time.monotonic(); None: no limit): AgentTimeoutError."""
+        self._abandoned: set[int] = set()
+        self._late: dict[int, Json] = {}
+        self._broken = False
         self._decoder = FrameDecoder()
         self._handlers: dict[int, Handler] = {}
         self._next_id = 1
-        self._socket = _connect(path, timeout_s)
+        self._socket = _connect(path, _sooner(deadline, _after(timeout_s)))
         try:
             self.hello = self.ask({"op": "hello", "version": API_VERSION, "client": "wormcast-python"})
         except BaseException:
@@ -81,22 +88,38 @@ class Connection:
         number = self._next_id
         self._next_id += 1
         self._send(encode_control(json.dumps({**request, "id": number}).encode()))
-        limit = self._timeout_s if timeout_s is None else timeout_s + self._timeout_s
-        deadline = time.monotonic() + limit
+        if self._timeout_s is None:
+            limit = None
+        else:
+            limit = self._timeout_s if timeout_s is None else timeout_s + self._timeout_s
+        deadline = _after(limit)
         while True:
-            frame = self._next_frame(deadline)
+            try:
+                frame = self._next_frame(deadline)
+            except AgentTimeoutError:
+                self._abandoned.add(number)
+                raise
             if frame is None:
+                self._abandoned.add(number)
                 raise AgentTimeoutError(f"no answer from the agent to '{request['op']}' within {limit:g} s")
             message = self._dispatch(frame)
             if message is None or message.get("id") != number:
                 continue
             if "error" in message:
-                error = message["error"]
-                raise RefusedError(error["code"], error["message"], error.get("choices"))
+                raise understood(_refusal, message["error"])
             result = message.get("result")
             if not isinstance(result, dict):
                 raise AgentProtocolError(f"an answer without result: {message}")
             return result
+
+    @property
+    def last_request(self) -> int:
+        """Number of the request made last."""
+        return self._next_id - 1
+
+    def late_answer(self, number: int) -> Json | None:
+        """The answer to a request that was not waited for to its end, if it has come since."""
+        return self._late.get(number)
 
     def pump(self, deadline: float | None) -> bool:
         """Handles one frame; False if none comes until ``deadline`` (time.monotonic(); None: no limit)."""
@@ -120,17 +143,20 @@ class Connection:
         if isinstance(frame, ControlFrame):
             try:
                 message = json.loads(frame.json)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise AgentProtocolError(f"a control frame that is no JSON: {error}") from None
             if not isinstance(message, dict):
                 raise AgentProtocolError("a control frame that is no JSON object")
             if "event" not in message:
+                number = message.get("id")
+                if isinstance(number, int) and number in self._abandoned:
+                    self._late[number] = message
                 return message
             if message["event"] == "goodbye":
-                raise AgentGoneError(f"the agent ended the connection: {message['reason']}")
+                raise AgentGoneError(f"the agent ended the connection: {message.get('reason')}")
             # A message begins under its receiver's handle; the rest goes by its own.
-            handle = message["receiver"] if message["event"] == "message_begin" else message["handle"]
-            self._hand_over(handle, message)
+            name = "receiver" if message["event"] == "message_begin" else "handle"
+            self._hand_over(understood(lambda event: int(event[name]), message), message)
         else:
             self._hand_over(frame.handle, frame)
         return None
@@ -145,11 +171,8 @@ class Connection:
             frame = self._decoder.next_frame()
             if frame is not None:
                 return frame
-            if deadline is not None:
-                left = deadline - time.monotonic()
-                ready, _, _ = select.select([self._socket], [], [], max(left, 0.0))
-                if not ready:
-                    return None
+            if not self._wait(deadline, self._socket, None):
+                return None
             try:
                 data = self._socket.recv(_READ_BYTES)
             except OSError as error:
@@ -158,12 +181,37 @@ class Connection:
                 raise AgentGoneError("the agent is gone")
             self._decoder.feed(data)
 
+    def _wait(
+        self, deadline: float | None, readable: socket.socket | None, writable: socket.socket | None
+    ) -> bool:
+        """False if it is not ready by `deadline`; AgentTimeoutError if not by the connection's own."""
+        soonest = _sooner(deadline, self.deadline)
+        left = None if soonest is None else max(soonest - time.monotonic(), 0.0)
+        inputs, outputs = ([readable] if readable else []), ([writable] if writable else [])
+        ready = select.select(inputs, outputs, [], left)
+        if ready[0] or ready[1]:
+            return True
+        if soonest is not None and soonest == self.deadline and soonest != deadline:
+            raise AgentTimeoutError("no answer from the agent in the time given")
+        return False
+
     def _send(self, *parts: bytes | memoryview) -> None:
         # The agent reads requests and data within the window whatever else happens, so
         # this waits only for an agent that is stuck.
+        if self._broken:
+            raise AgentTimeoutError("the agent has not taken what was sent before")
         try:
             for part in parts:
-                self._socket.sendall(part)
+                rest = memoryview(part)
+                while len(rest):
+                    try:
+                        rest = rest[self._socket.send(rest, socket.MSG_DONTWAIT) :]
+                    except BlockingIOError:
+                        self._wait(None, None, self._socket)
+        except AgentTimeoutError:
+            # Half a frame may be out: nothing can follow it.
+            self._broken = True
+            raise
         except OSError as error:
             raise self._explain_break(error) from error
 
@@ -177,19 +225,52 @@ class Connection:
         return AgentGoneError(f"the agent is gone: {error}")
 
 
-def _connect(path: Path, timeout_s: float) -> socket.socket:
+def understood(read: Callable[[Json], Result], message: Json) -> Result:
+    """What is read from a message of the agent; AgentProtocolError if it lacks a field or has one of another kind."""
+    try:
+        return read(message)
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        text = f"{message!r:.200}"
+        raise AgentProtocolError(f"a message of the agent that cannot be: {error!r} in {text}") from error
+
+
+def _refusal(error: Json) -> RefusedError:
+    return RefusedError(str(error["code"]), str(error["message"]), error.get("choices"))
+
+
+def _connect(path: Path, deadline: float | None) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.settimeout(timeout_s)
-        connection.connect(str(path))
-        connection.settimeout(None)
-    except OSError as error:
+        while True:
+            try:
+                # A Unix socket takes a connection at once or not at all.
+                connection.setblocking(False)
+                connection.connect(str(path))
+                connection.setblocking(True)
+                return connection
+            except BlockingIOError:
+                # An agent that does not get to run has its queue of connections full.
+                if deadline is not None and deadline <= time.monotonic():
+                    text = f"the agent at {path} takes no connection in the time given"
+                    raise AgentTimeoutError(text) from None
+                time.sleep(_RETRY_S)
+    except (OSError, ValueError) as error:
         connection.close()
         raise AgentUnavailableError(_explain_unavailable(path, error)) from error
-    return connection
+    except BaseException:
+        connection.close()
+        raise
 
 
-def _explain_unavailable(path: Path, error: OSError) -> str:
+def _after(seconds: float | None) -> float | None:
+    return None if seconds is None else time.monotonic() + seconds
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _explain_unavailable(path: Path, error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         what = "there is no such socket; is wormcast-agent running?"
     elif isinstance(error, ConnectionRefusedError):
@@ -197,5 +278,5 @@ def _explain_unavailable(path: Path, error: OSError) -> str:
     elif isinstance(error, PermissionError):
         what = "only the user that runs the agent may use it"
     else:
-        what = error.strerror or str(error)
+        what = getattr(error, "strerror", None) or str(error)
     return f"no agent at {path}: {what} (--socket or {SOCKET_VARIABLE} names another)"

@@ -2,7 +2,7 @@
 
 "WCFILE1\\n"   8 bytes
 length         4 bytes, big endian: of the header that follows, at most 4096
-header         JSON object: "name" (string), "size" (integer, absent if not known before)
+header         JSON object: "name" (string), "size" (0 to 2^63 - 1, absent if not known before)
 content
 sha256         32 bytes, of the content
 """
@@ -18,6 +18,8 @@ from dataclasses import dataclass
 MAGIC = b"WCFILE1\n"
 HEADER_BYTES_MAX = 4096
 NAME_BYTES_MAX = 200
+SIZE_BYTES_MAX = (1 << 63) - 1
+"""Of a file: what Linux can count in one."""
 DIGEST_BYTES = 32
 
 _LENGTH = struct.Struct(">I")
@@ -128,6 +130,8 @@ def _parse_header(raw: bytes) -> FileHeader:
         name, size = fields["name"], fields.get("size")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise FileFormatError("the header of the file is damaged") from None
-    if not isinstance(name, str) or not (size is None or (type(size) is int and size >= 0)):
+    if not isinstance(name, str) or not (size is None or type(size) is int):
         raise FileFormatError("the header of the file is damaged")
+    if size is not None and not 0 <= size <= SIZE_BYTES_MAX:
+        raise FileFormatError(f"a size of {size!s:.40} bytes is announced; possible: 0 to {SIZE_BYTES_MAX}")
     return FileHeader(safe_file_name(name), size)

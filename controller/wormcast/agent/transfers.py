@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from wormcast.agent.connection import Connection, Json
+from wormcast.agent.connection import Connection, Json, understood
 from wormcast.agent.errors import AgentProtocolError, HandleClosedError
 from wormcast.agent.frames import DATA_BYTES_MAX, DataFrame, WindowFrame
 
@@ -62,6 +62,25 @@ class StableMessage:
 
 
 @dataclass(frozen=True)
+class MemberState:
+    """What is known of a message at one member: "delivered"; "failed", with the reason;
+    "pending", for the message is not ended; "unconfirmed", for it may have it or not."""
+
+    host: int
+    state: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class MessageState:
+    """What is known at a moment of a message."""
+
+    ended: bool
+    """The agent has all of it; it goes on its way whatever becomes of the sender."""
+    members: list[MemberState]
+
+
+@dataclass(frozen=True)
 class Group:
     """A group this host is a member of."""
 
@@ -85,14 +104,23 @@ class Sender:
     """Sends messages to a group; made by Agent.open_sender()."""
 
     def __init__(
-        self, connection: Connection, opened: Json, on_progress: Callable[[Progress], None] | None
+        self,
+        connection: Connection,
+        opened: Json,
+        on_progress: Callable[[Progress], None] | None,
+        on_unclaimed: Callable[[int], None] | None = None,
     ) -> None:
         self.group = Group.parse(opened)
+        host = connection.hello.get("host")
+        self.origin = None if host is None else int(host)
+        """This host."""
         self._connection = connection
         self._handle = int(opened["handle"])
         self._window = int(opened["window_bytes"])
         self._closed: str | None = None
         self._on_progress = on_progress
+        self._on_unclaimed = on_unclaimed
+        self._end_request: int | None = None
         self._base = Progress.parse(opened["progress"])
         self.progress = Progress()
         """Since this sender was opened."""
@@ -128,8 +156,11 @@ class Sender:
         Waits for the agent to have taken all of it: as long as the group needs.
         """
         self._check_open()
-        answer = self._connection.ask({"op": "end_message", "handle": self._handle}, timeout_s=_FOREVER_S)
-        return int(answer["message"])
+        try:
+            answer = self._connection.ask({"op": "end_message", "handle": self._handle}, timeout_s=_FOREVER_S)
+        finally:
+            self._end_request = self._connection.last_request
+        return understood(lambda value: int(value["message"]), answer)
 
     def wait_stable(self, message: int, timeout_s: float | None = None) -> StableMessage:
         """Waits until every member that will ever have the message has confirmed it.
@@ -140,11 +171,19 @@ class Sender:
         if timeout_s is not None:
             request["timeout_ms"] = max(0, round(timeout_s * 1000))
         answer = self._connection.ask(request, timeout_s=_FOREVER_S if timeout_s is None else timeout_s)
-        outcomes = [
-            MemberOutcome(int(each["host"]), bool(each["delivered"]), each.get("reason"))
-            for each in answer["outcomes"]
-        ]
-        return StableMessage(message, outcomes)
+        return StableMessage(message, understood(_outcomes, answer))
+
+    def message_state(self) -> MessageState:
+        """What is known now of the message being written, or ended last, at each member."""
+        answer = self._connection.ask({"op": "message_state", "handle": self._handle})
+        return understood(_message_state, answer)
+
+    def give_up(self) -> bool:
+        """Closes the sender; true if the agent had taken the end of its message before, which
+        goes on its way then; else it is cancelled."""
+        self.close()
+        late = None if self._end_request is None else self._connection.late_answer(self._end_request)
+        return late is not None and "result" in late
 
     def send(self, data: bytes, timeout_s: float | None = None) -> StableMessage:
         """One whole message; waits until it is stable."""
@@ -172,14 +211,32 @@ class Sender:
         elif isinstance(item, DataFrame):
             raise AgentProtocolError("message bytes for a sender")
         elif item["event"] == "progress":
-            self.progress = Progress.parse(item).since(self._base)
+            self.progress = understood(Progress.parse, item).since(self._base)
             if self._on_progress is not None:
                 self._on_progress(self.progress)
         elif item["event"] == "member_failed":
-            self.failures[int(item["host"])] = str(item["reason"])
+            host, reason = understood(lambda event: (int(event["host"]), str(event["reason"])), item)
+            self.failures[host] = reason
+        elif item["event"] == "member_unclaimed":
+            if self._on_unclaimed is not None:
+                self._on_unclaimed(understood(lambda event: int(event["host"]), item))
         elif item["event"] == "handle_closed":
-            self._closed = str(item["reason"])
+            self._closed = str(item.get("reason"))
             self._connection.detach(self._handle)
+
+
+def _message_state(answer: Json) -> MessageState:
+    members = [
+        MemberState(int(each["host"]), str(each["state"]), each.get("reason")) for each in answer["outcomes"]
+    ]
+    return MessageState(bool(answer["ended"]), members)
+
+
+def _outcomes(answer: Json) -> list[MemberOutcome]:
+    return [
+        MemberOutcome(int(each["host"]), bool(each["delivered"]), each.get("reason"))
+        for each in answer["outcomes"]
+    ]
 
 
 # A quarter of the window of an arriving message (API.md §7).
@@ -320,11 +377,12 @@ class Receiver:
         if not isinstance(item, dict):
             raise AgentProtocolError("message bytes for a receiver as such")
         if item["event"] == "message_begin":
-            message = IncomingMessage(self._connection, int(item["handle"]), int(item["origin"]))
+            handle, origin = understood(lambda event: (int(event["handle"]), int(event["origin"])), item)
+            message = IncomingMessage(self._connection, handle, origin)
             self._connection.attach(message.handle, lambda part: self._take_part(message, part))
             self._events.append(MessageBegin(message))
         elif item["event"] == "handle_closed":
-            self._closed = str(item["reason"])
+            self._closed = str(item.get("reason"))
             self._connection.detach(self._handle)
 
     def _take_part(self, message: IncomingMessage, item: Json | DataFrame | WindowFrame) -> None:
@@ -333,11 +391,11 @@ class Receiver:
         elif isinstance(item, WindowFrame):
             raise AgentProtocolError("a window update for an arriving message")
         elif item["event"] == "message_end":
-            self._events.append(MessageEnd(message, int(item["length"])))
+            self._events.append(MessageEnd(message, understood(lambda event: int(event["length"]), item)))
         elif item["event"] == "message_lost":
             message.open = False
             self._connection.detach(message.handle)
-            self._events.append(MessageLost(message, str(item["reason"])))
+            self._events.append(MessageLost(message, str(item.get("reason"))))
 
 
 Status = dict[str, Any]

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import ipaddress
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Path, Query, Response
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi import FastAPI, Header, Path, Query, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from starlette.requests import ClientDisconnect
 
 from wormcast import __version__
 from wormcast.api import failures, views
-from wormcast.api.body_limit import BodyLimit
+from wormcast.api.body_limit import FILE_BYTES_MAX, BodyLimit
+from wormcast.api.json_route import CONTENT_TYPE, JsonRoute, check_kind
 from wormcast.api.metrics import render_metrics
 from wormcast.api.models import (
     ErrorAnswer,
     GroupBody,
+    GroupKeysBody,
     HostBody,
     MembersBody,
+    OneOrMoreGroups,
     OneOrMoreSwitches,
     SwitchesBody,
     VerifyBody,
@@ -26,22 +33,51 @@ from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError, unknown
 from wormcast.control.events import WATCHERS_MAX, WatcherLimit
 from wormcast.control.group_book import GroupRequest
+from wormcast.control.switch_address import refuse_paths
+from wormcast.fabric.groups import Group
 from wormcast.fabric.ids import SwitchId
-from wormcast.fabric.topology import Topology, TopologyError
+from wormcast.offload.pool import WorkerPool
 from wormcast.store.database import SwitchSpec
 
 DESCRIPTION = """Topology, hosts and groups of one Wormcast fabric.
 
 Hosts and groups are named by id or by name. Every failure answers
-`{"error": {"message", "value", "bound" or "choices"}}` with a status of 400 or above.
+`{"error": {"code", "message", "line", "column", and "value", "bound" or "choices"}}` with a
+status of 400 or above.
 """
 
+PIECE_BYTES = 1 << 16
+GROUPS_AT_ONCE = 64
+"""Groups shown before other requests and probes get their turn."""
+
+Wait = Annotated[
+    bool | None,
+    Query(
+        description="true: answer when the plan has been handed to the agents, 2 s at most; false: at once; "
+        "absent: as true, but at once in a burst of changes"
+    ),
+]
 GroupKey = Annotated[str, Path(description="group id or name")]
 HostKey = Annotated[str, Path(description="host id or name")]
 
 
-def create_app(controller: Controller) -> FastAPI:
-    """The application; the controller must run on the same event loop."""
+VERIFY_PATH = "/v1/verify"
+
+_REFUSALS = {
+    400: "not JSON",
+    404: "unknown",
+    409: "in conflict with what is there",
+    413: "too large",
+    415: "not declared as JSON in UTF-8",
+    422: "out of bounds",
+    503: "too much to do; Retry-After says when to come again",
+    504: "not done in time",
+    507: "no room, or the state file cannot be written",
+}
+
+
+def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAPI:
+    """The application; the controller must run on the same event loop. What takes long runs in `pool`."""
     app = FastAPI(
         title="Wormcast",
         version=__version__,
@@ -49,14 +85,18 @@ def create_app(controller: Controller) -> FastAPI:
         openapi_url="/v1/openapi.json",
         docs_url=None,  # its pages come from elsewhere
         redoc_url=None,
-        responses={422: {"model": ErrorAnswer, "description": "out of bounds"}},
+        responses={
+            status: {"model": ErrorAnswer, "description": meaning} for status, meaning in _REFUSALS.items()
+        },
     )
+    app.router.route_class = JsonRoute
     failures.install(app)
-    app.add_middleware(BodyLimit)
+    app.add_middleware(BodyLimit, by_path={VERIFY_PATH: FILE_BYTES_MAX})
     _serve_network(app, controller)
     _serve_groups(app, controller)
-    _serve_plans(app, controller)
-    _serve_watching(app, controller)
+    pool = pool or WorkerPool()
+    _serve_plans(app, controller, pool)
+    _serve_watching(app, controller, pool)
     return app
 
 
@@ -74,11 +114,12 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
         return {"switches": [views.show_switch(controller, switch) for switch in sorted(controller.sessions)]}
 
     @app.post("/v1/switches", tags=["network"], status_code=201, summary="Add one switch, or several")
-    async def post_switches(body: OneOrMoreSwitches) -> dict[str, Any]:
+    async def post_switches(body: OneOrMoreSwitches, request: Request) -> dict[str, Any]:
         bodies = body.switches if isinstance(body, SwitchesBody) else [body]
         specs = [SwitchSpec(SwitchId(b.id), b.address, b.device_id, b.ports) for b in bodies]
-        for spec in specs:
-            controller.put_switch(spec)
+        if not _is_local(request):
+            refuse_paths(specs)
+        controller.put_switches(specs)
         return {"switches": [views.show_switch(controller, spec.id) for spec in specs]}
 
     @app.get("/v1/switches/{switch}", tags=["network"], summary="One switch")
@@ -112,52 +153,92 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
 def _serve_groups(app: FastAPI, controller: Controller) -> None:
     book = controller.groups
 
-    @app.get("/v1/groups", tags=["groups"], summary="All groups")
-    async def get_groups() -> dict[str, Any]:
-        return {"groups": [views.show_group(controller, group) for group in book.groups()]}
+    @app.get("/v1/groups", tags=["groups"], summary="All groups", response_class=StreamingResponse)
+    async def get_groups() -> Response:
+        return StreamingResponse(_list_groups(controller), media_type=CONTENT_TYPE)
 
-    @app.post("/v1/groups", tags=["groups"], status_code=201, summary="Create a group")
-    async def post_group(body: GroupBody) -> dict[str, Any]:
-        parameters = body.parameters.model_dump(exclude_none=True) if body.parameters else None
-        group = book.create(
-            GroupRequest(body.scheme, tuple(body.members), body.id, body.name, parameters, body.class_d)
-        )
-        await controller.tell_group("group_created", group)
-        return views.show_group(controller, group)
+    @app.post("/v1/groups", tags=["groups"], status_code=201, summary="Create a group, or several or none")
+    async def post_groups(body: OneOrMoreGroups, wait: Wait = None) -> Response:
+        bodies = [body] if isinstance(body, GroupBody) else body if isinstance(body, list) else body.groups
+        made = book.create_all([_group_request(b) for b in bodies])
+        await controller.tell_groups("group_created", made, wait)
+        if isinstance(body, GroupBody):
+            return JSONResponse(views.show_group(controller, made[0]), 201)
+        return StreamingResponse(_list_groups(controller, made), 201, media_type=CONTENT_TYPE)
+
+    @app.delete("/v1/groups", tags=["groups"], summary="Delete several groups, or none")
+    async def delete_groups(body: GroupKeysBody, wait: Wait = None) -> dict[str, Any]:
+        gone = book.delete_all(body.groups)
+        await controller.tell_groups("group_deleted", gone, wait)
+        return {"deleted": [group.id for group in gone]}
 
     @app.get("/v1/groups/{group}", tags=["groups"], summary="One group and who takes part")
     async def get_group(group: GroupKey) -> dict[str, Any]:
         return views.show_group(controller, book.get(group))
 
     @app.delete("/v1/groups/{group}", tags=["groups"], status_code=204, summary="Delete a group")
-    async def delete_group(group: GroupKey) -> None:
-        await controller.tell_group("group_deleted", book.delete(group))
+    async def delete_group(group: GroupKey, wait: Wait = None) -> None:
+        await controller.tell_groups("group_deleted", book.delete_all([group]), wait)
 
     @app.get("/v1/groups/{group}/members", tags=["groups"], summary="Members of a group")
     async def get_members(group: GroupKey) -> dict[str, Any]:
         return {"members": list(book.get(group).members)}
 
     @app.post("/v1/groups/{group}/members", tags=["groups"], summary="Add members")
-    async def post_members(group: GroupKey, body: MembersBody) -> dict[str, Any]:
+    async def post_members(group: GroupKey, body: MembersBody, wait: Wait = None) -> dict[str, Any]:
         changed = book.add(group, body.members)
-        await controller.tell_group("group_changed", changed)
+        await controller.tell_groups("group_changed", [changed], wait)
         return views.show_group(controller, changed)
 
     @app.put("/v1/groups/{group}/members", tags=["groups"], summary="Set the members")
-    async def put_members(group: GroupKey, body: MembersBody) -> dict[str, Any]:
+    async def put_members(group: GroupKey, body: MembersBody, wait: Wait = None) -> dict[str, Any]:
         changed = book.replace_members(group, body.members)
-        await controller.tell_group("group_changed", changed)
+        await controller.tell_groups("group_changed", [changed], wait)
         return views.show_group(controller, changed)
 
     @app.delete("/v1/groups/{group}/members/{host}", tags=["groups"], summary="Remove a member")
-    async def delete_member(group: GroupKey, host: HostKey) -> dict[str, Any]:
+    async def delete_member(group: GroupKey, host: HostKey, wait: Wait = None) -> dict[str, Any]:
         changed = book.remove(group, [host])
-        await controller.tell_group("group_changed", changed)
+        await controller.tell_groups("group_changed", [changed], wait)
         return views.show_group(controller, changed)
 
 
-def _serve_plans(app: FastAPI, controller: Controller) -> None:
-    finder = controller.pathfinder
+def _group_request(body: GroupBody) -> GroupRequest:
+    parameters = body.parameters.model_dump(exclude_none=True) if body.parameters else None
+    return GroupRequest(body.scheme, tuple(body.members), body.id, body.name, parameters, body.class_d)
+
+
+async def _list_groups(controller: Controller, groups: Sequence[Group] | None = None) -> AsyncIterator[str]:
+    """The given groups, or all there are at the beginning, a few at a time."""
+    shown = controller.groups.groups() if groups is None else groups
+    yield '{"groups": ['
+    for first in range(0, len(shown), GROUPS_AT_ONCE):
+        part = [views.show_group(controller, group) for group in shown[first : first + GROUPS_AT_ONCE]]
+        yield (", " if first else "") + json.dumps(part)[1:-1]
+        await asyncio.sleep(0)
+    yield "]}"
+
+
+def _is_local(request: Request) -> bool:
+    """Whether the client runs on this machine: on a Unix socket it has no address."""
+    if request.client is None or not request.client.host:
+        return True
+    try:
+        return ipaddress.ip_address(request.client.host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None:
+    async def offload(request: Request, job: str, context: dict[str, Any]) -> Response:
+        with pool.admit():
+            try:
+                body = await request.body() if request.method == "POST" else b""
+            except ClientDisconnect:
+                raise RequestError(408, "the client went away") from None
+            if body:
+                check_kind(request.headers)
+            return _file(await _while_wanted(request, pool.run(job, context, body)))
 
     @app.get(
         "/v1/groups/{group}/plan",
@@ -165,43 +246,81 @@ def _serve_plans(app: FastAPI, controller: Controller) -> None:
         summary="Structure of a group, in the form of the group file",
     )
     async def get_group_plan(
+        request: Request,
         group: GroupKey,
         source: Annotated[
             str | None, Query(description="host that sends, by id or name; the lowest member if absent")
         ] = None,
-    ) -> dict[str, Any]:
+    ) -> Response:
         found = controller.groups.get(group)
         sender = None if source is None else controller.find_host(source).id
-        return controller.describe_group(found, sender)
+        return await offload(request, "group_file", controller.ask_group_file(found, sender))
 
     @app.get("/v1/routes", tags=["plans"], summary="Unicast routes, in the form of the routes file")
     async def get_routes(
+        request: Request,
         algorithm: Annotated[str | None, Query(description="the one in force if absent")] = None,
         src: Annotated[str | None, Query(description="only from this host")] = None,
         dst: Annotated[str | None, Query(description="only to this host")] = None,
-    ) -> dict[str, Any]:
-        wanted = {
-            end: controller.find_host(key).id for end, key in (("src", src), ("dst", dst)) if key is not None
+    ) -> Response:
+        ends = {
+            end: None if key is None else controller.find_host(key).id
+            for end, key in (("src", src), ("dst", dst))
         }
-        file = finder.routes_file(controller.topology(), algorithm)
-        file["routes"] = [r for r in file["routes"] if all(r[end] == host for end, host in wanted.items())]
-        return file
+        return await offload(request, "routes", {**controller.ask_routes(algorithm), **ends})
 
-    @app.get("/v1/verify", tags=["plans"], summary="Are the routes in force free of deadlock?")
-    async def get_verify() -> dict[str, Any]:
-        return controller.verify()
+    @app.get(VERIFY_PATH, tags=["plans"], summary="Are the routes in force free of deadlock?")
+    async def get_verify(request: Request) -> Response:
+        return await offload(request, "verify_fabric", controller.ask_verify())
 
-    @app.post("/v1/verify", tags=["plans"], summary="Are these routes free of deadlock?")
-    async def post_verify(body: VerifyBody) -> dict[str, Any]:
-        try:
-            topology = controller.topology() if body.topology is None else Topology.from_json(body.topology)
-            routes = finder.routes_file(topology, None) if body.routes is None else body.routes
-            return finder.verify_file(topology, routes)
-        except TopologyError as error:
-            raise RequestError(422, str(error)) from error
+    @app.post(
+        VERIFY_PATH,
+        tags=["plans"],
+        summary="Are these routes free of deadlock?",
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {CONTENT_TYPE: {"schema": VerifyBody.model_json_schema()}},
+            }
+        },
+    )
+    async def post_verify(request: Request) -> Response:
+        return await offload(request, "verify_body", controller.ask_routes(None))
 
 
-def _serve_watching(app: FastAPI, controller: Controller) -> None:
+async def _while_wanted(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
+    """The result of some work, which is ended if the client goes away."""
+
+    async def wait_gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, gone = asyncio.create_task(work), asyncio.create_task(wait_gone())
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise RequestError(408, "the client went away")
+        return working.result()
+    finally:
+        for task in (working, gone):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+def _file(content: bytes) -> Response:
+    """A file in pieces, so that a large one does not go out in one go."""
+    if len(content) <= PIECE_BYTES:
+        return Response(content, media_type=CONTENT_TYPE)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for at in range(0, len(content), PIECE_BYTES):
+            yield content[at : at + PIECE_BYTES]
+
+    return StreamingResponse(pieces(), media_type=CONTENT_TYPE)
+
+
+def _serve_watching(app: FastAPI, controller: Controller, pool: WorkerPool) -> None:
     @app.get("/v1/status", tags=["watching"], summary="The controller at a glance")
     async def get_status() -> dict[str, Any]:
         return views.show_status(controller, __version__)
@@ -229,7 +348,7 @@ def _serve_watching(app: FastAPI, controller: Controller) -> None:
         "/v1/metrics", tags=["watching"], summary="Metrics for Prometheus", response_class=PlainTextResponse
     )
     async def get_metrics() -> Response:
-        return Response(await render_metrics(controller), media_type="text/plain; version=0.0.4")
+        return Response(await render_metrics(controller, pool), media_type="text/plain; version=0.0.4")
 
 
 async def _stream_events(controller: Controller, after: int | None) -> AsyncIterator[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
-from wormcast.api.failures import TooLarge, answer_too_large
+from wormcast.api.failures import TooLarge, answer_refusal
 
-BODY_BYTES_MAX = 32 << 20
-"""Largest request body: a routes file of some hundred hosts for /v1/verify."""
+BODY_BYTES_MAX = 1 << 20
+"""Largest request body: some thousand groups at once."""
+FILE_BYTES_MAX = 32 << 20
+"""Largest body that holds a file: the routes of some hundred hosts for /v1/verify."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -17,29 +19,32 @@ Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 to bodies beyond `BODY_BYTES_MAX`, announced or not."""
+    """ASGI middleware that answers 413 to bodies that are too large, announced or not."""
 
-    def __init__(self, app: Application, bytes_max: int = BODY_BYTES_MAX) -> None:
+    def __init__(
+        self, app: Application, bytes_max: int = BODY_BYTES_MAX, by_path: Mapping[str, int] | None = None
+    ) -> None:
         self._app = app
         self._bytes_max = bytes_max
+        self._by_path = dict(by_path or {})
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Handles one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        left = self._bytes_max
+        bytes_max = left = self._by_path.get(scope["path"], self._bytes_max)
 
         async def receive_bounded() -> Message:
             nonlocal left
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
-                raise TooLarge(self._bytes_max)
+                raise TooLarge(bytes_max)
             return message
 
         announced = dict(scope["headers"]).get(b"content-length", b"0")
-        if announced.isdigit() and int(announced) > self._bytes_max:
-            await answer_too_large(TooLarge(self._bytes_max))(scope, receive, send)
+        if announced.isdigit() and (len(announced) > 20 or int(announced) > bytes_max):
+            await answer_refusal(TooLarge(bytes_max))(scope, receive, send)
         else:
             await self._app(scope, receive_bounded, send)

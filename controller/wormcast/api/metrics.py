@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Iterable
 
+from wormcast.api.connections import Connection
 from wormcast.control.controller import Controller
 from wormcast.discovery.hosts import HOST_STATES
+from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.session import SwitchSession
 from wormcast.wire.ids import DropReason, Kind
 
@@ -26,7 +27,13 @@ class _Page:
         self._lines: list[str] = []
 
     def add(self, name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> None:
+        self.begin(name, kind, meaning)
+        self.extend(name, samples)
+
+    def begin(self, name: str, kind: str, meaning: str) -> None:
         self._lines += [f"# HELP wormcast_{name} {meaning}", f"# TYPE wormcast_{name} {kind}"]
+
+    def extend(self, name: str, samples: Iterable[Sample]) -> None:
         for labels, value in samples:
             text = ",".join(f'{label}="{_escape(str(v))}"' for label, v in labels.items())
             self._lines.append(
@@ -41,12 +48,13 @@ def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-async def render_metrics(controller: Controller) -> str:
+async def render_metrics(controller: Controller, pool: WorkerPool) -> str:
     """The page of /v1/metrics."""
     page = _Page()
     _add_network(page, controller)
     _add_plans(page, controller)
-    _add_agents(page, controller)
+    _add_rest(page, pool)
+    await _add_agents(page, controller)
     await _add_switch_counters(page, list(controller.sessions.values()))
     return page.text()
 
@@ -54,7 +62,7 @@ async def render_metrics(controller: Controller) -> str:
 def _add_network(page: _Page, controller: Controller) -> None:
     sessions = sorted(controller.sessions.items())
     monitor, hosts = controller.monitor, controller.hosts
-    now = time.monotonic()
+    now = controller.clock.now()
     states: dict[str, int] = dict.fromkeys(HOST_STATES, 0)
     for record in hosts.records():
         states[hosts.state(record, now)] += 1
@@ -142,7 +150,23 @@ def _add_plans(page: _Page, controller: Controller) -> None:
     )
 
 
-def _add_agents(page: _Page, controller: Controller) -> None:
+def _add_rest(page: _Page, pool: WorkerPool) -> None:
+    page.add("rest_jobs_total", "counter", "plans and checks done for requests", [({}, pool.done)])
+    page.add(
+        "rest_jobs_ended_total", "counter", "plans and checks ended before they were done", [({}, pool.ended)]
+    )
+    page.add(
+        "rest_jobs_refused_total", "counter", "plans and checks too many at a time", [({}, pool.turned_away)]
+    )
+    for name, count in (
+        ("timed_out", Connection.timed_out),
+        ("closed_for_room", Connection.closed_for_room),
+        ("turned_away", Connection.turned_away),
+    ):
+        page.add(f"rest_connections_{name}_total", "counter", "connections that REST closed", [({}, count)])
+
+
+async def _add_agents(page: _Page, controller: Controller) -> None:
     agents = sorted(controller.agents.items())
     page.add("agents_attached", "gauge", "agents with a stream", [({}, len(controller.directory.attached()))])
     page.add("agents_refused_total", "counter", "registrations refused", [({}, controller.directory.refused)])
@@ -152,16 +176,14 @@ def _add_agents(page: _Page, controller: Controller) -> None:
     page.add(
         "agent_plan_epoch", "gauge", "plan an agent follows", (({"host": h}, a.epoch) for h, a in agents)
     )
-    page.add(
-        "agent_counter_total",
-        "counter",
-        "counters of the agents",
-        (
-            ({"host": host, "group": group, "name": name}, value)
-            for host, agent in agents
-            for (name, group), value in sorted(agent.counters.items())
-        ),
-    )
+    page.begin("agent_counter_total", "counter", "counters of the agents")
+    for host, agent in agents:
+        counters = sorted(agent.counters.items())
+        page.extend(
+            "agent_counter_total",
+            (({"host": host, "group": group, "name": name}, value) for (name, group), value in counters),
+        )
+        await asyncio.sleep(0)  # an agent has thousands of them: probes and streams get their turn
     page.add(
         "agent_counters_dropped_total",
         "counter",

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, Str
 
 from wormcast.fabric.groups import FAN_OUT_MAX, K_MAX, PACKETS_MAX, Scheme
 
+GROUPS_MAX = 4096
+"""Groups of one request."""
 SCHEMES = ", ".join(scheme.value for scheme in Scheme)
 
 
@@ -93,7 +95,7 @@ class GroupBody(Body):
     )
     id: Annotated[StrictInt | None, Field(description="0 to 65535, not 255; a free one if absent")] = None
     name: Annotated[StrictStr | None, Field(description="unique; group-<id> if absent")] = None
-    scheme: Annotated[StrictStr, Field(description=SCHEMES)]
+    scheme: Annotated[StrictStr, Field(description=SCHEMES)] = Scheme.K_BINOMIAL.value
     members: Annotated[list[StrictInt | StrictStr], Field(description="hosts by id or name")]
     parameters: ParametersBody | None = None
     class_d: Annotated[
@@ -103,6 +105,33 @@ class GroupBody(Body):
             "(narrow mode: the same low 8 bits) the switches deliver to the union of their groups' members"
         ),
     ] = None
+
+
+class GroupsBody(Body):
+    """Several groups: all are made, or none."""
+
+    groups: Annotated[list[GroupBody], Field(max_length=GROUPS_MAX)]
+
+
+def _one_list_or_more(body: Any) -> str:
+    if isinstance(body, list):
+        return "list"
+    return "several" if isinstance(body, dict) and "groups" in body else "one"
+
+
+OneOrMoreGroups = Annotated[
+    Annotated[GroupBody, Tag("one")]
+    | Annotated[GroupsBody, Tag("several")]
+    | Annotated[Annotated[list[GroupBody], Field(max_length=GROUPS_MAX)], Tag("list")],
+    Discriminator(_one_list_or_more),
+]
+
+
+class GroupKeysBody(Body):
+    """Groups by id or name: all are deleted, or none."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"groups": [4, "images"]}]})
+    groups: Annotated[list[StrictInt | StrictStr], Field(min_length=1, max_length=GROUPS_MAX)]
 
 
 class MembersBody(Body):
@@ -126,7 +155,10 @@ class VerifyBody(Body):
 class ErrorDetail(BaseModel):
     """What was wrong and what would do."""
 
+    code: Annotated[str, Field(description="a word that tells one mistake from another and stays the same")]
     message: str
+    line: Annotated[int | None, Field(description="where the body is not JSON, from 1")]
+    column: int | None
     value: Any = None
     bound: str | None = None
     choices: list[Any] | None = None
@@ -140,7 +172,10 @@ class ErrorAnswer(BaseModel):
             "examples": [
                 {
                     "error": {
+                        "code": "outside-bounds",
                         "message": "unknown scheme 'flood'",
+                        "line": None,
+                        "column": None,
                         "value": "flood",
                         "choices": [scheme.value for scheme in Scheme],
                     }

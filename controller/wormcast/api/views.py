@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from typing import Any
 
 from wormcast.control.controller import Controller
@@ -12,11 +12,14 @@ from wormcast.fabric.groups import Group
 from wormcast.fabric.ids import HostId, SwitchId
 from wormcast.fabric.planner import NOT_PLANNED
 
+REFUSED_SHOWN = 32
+"""Refused groups and entries shown of one host or switch; of more it says how many there are."""
+
 
 def show_topology(controller: Controller) -> dict[str, Any]:
     """The topology file, with names and states of hosts added."""
     value = controller.topology().to_json()
-    now = time.monotonic()
+    now = controller.clock.now()
     for host in value["hosts"]:
         record = controller.hosts.get(host["id"])
         if record is not None:
@@ -35,21 +38,32 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         "device_id": spec.device_id,
         "ports": spec.ports,
         "up": switch in controller.monitor.switches(),
+        "silent": switch in controller.monitor.silent(),
         "connected": session.connected,
         "last_error": session.last_error,
         "updates_written": session.updates_written,
         "writes_refused": session.writes_refused,
+        **session.tables.counts(),
+        "in_step": session.connected and session.in_step,
+        "waited_for_s": round(controller.reconciler.waiting_for().get(switch, 0.0), 1),
+        "refused": [
+            {"group": refusal.group, "reason": str(refusal)}
+            for refusal in list(session.tables.refusals.values())[:REFUSED_SHOWN]
+        ],
+        "refused_total": len(session.tables.refusals),
     }
 
 
 def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
     """One host."""
-    now = time.monotonic()
+    now = controller.clock.now()
     status = controller.agents.get(record.id)
+    refused = {} if status is None else status.refused
     return {
         "id": record.id,
         "name": record.name,
         "state": controller.hosts.state(record, now),
+        "gone": record.agent and controller.hosts.is_gone(record, now),
         "reason": record.silent or None,
         "switch": None if record.place is None else record.place[0],
         "port": None if record.place is None else record.place[1],
@@ -59,8 +73,18 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
         "mac": record.mac.hex(":") if record.mac else None,
         "mtu": record.mtu_bytes or None,
         "version": record.version or None,
-        "plan_epoch": status.epoch if status is not None else None,
+        "plan_epoch": controller.followed_epoch(record.id),
         "plan_error": (status.error or None) if status is not None else None,
+        "groups": {
+            "planned": controller.reconciler.groups_planned(record.id),
+            "installed": 0 if status is None else status.installed_count(),
+            "refused": [
+                {"group": group, "reason": reason}
+                for group, (_, reason) in sorted(refused.items())[:REFUSED_SHOWN]
+            ],
+            "refused_total": len(refused),
+            "max": None if status is None else status.groups_max,
+        },
     }
 
 
@@ -68,11 +92,11 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     """One group: what was asked for and who takes part."""
     reconciler = controller.reconciler
     reasons = _reasons(controller, group)
-    hosts = {record.id: record for record in controller.hosts.records()}
-    now = time.monotonic()
+    now = controller.clock.now()
     members = []
     for member in group.members:
-        record = hosts.get(member)
+        record = controller.hosts.get(member)
+        planned = controller.reconciler.planned(member, group.id)
         status = controller.agents.get(member)
         members.append(
             {
@@ -81,7 +105,10 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
                 "state": controller.hosts.state(record, now) if record else "unknown",
                 "takes_part": member not in reasons,
                 "reason": reasons.get(member),
-                "plan_epoch": status.epoch if status else None,
+                "plan_epoch": controller.followed_epoch(member),
+                "planned": planned is not None,
+                "installed": status is not None and planned is not None and status.has_installed(planned),
+                "refused": None if status is None else status.refusal(group),
             }
         )
     return {
@@ -89,15 +116,25 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         **_show_class_d(controller, group),
         "epoch": reconciler.epoch,
         "state": members,
+        "switches_refused": [
+            {"switch": switch, "reason": str(refusal)}
+            for switch, refusal in controller.refused_by_switches(_numbers(controller, group))
+        ],
     }
 
 
-def _reasons(controller: Controller, group: Group) -> dict[HostId, str]:
+def _numbers(controller: Controller, group: Group) -> set[int]:
+    """Those a group has on switches."""
+    address = set() if group.class_d is None else {int(controller.groups.class_d.number(group.class_d))}
+    return {int(group.id)} | address
+
+
+def _reasons(controller: Controller, group: Group) -> Mapping[HostId, str]:
     """Why members of a group do not take part, by host; those that do are not in it."""
     planned = controller.reconciler.view
-    if planned is None or group not in planned.groups:
+    if planned is None or planned.by_id.get(group.id) != group:
         return dict.fromkeys(group.members, NOT_PLANNED)
-    return {s.host: s.reason for s in controller.reconciler.state.shortfalls if s.group == group.id}
+    return controller.reconciler.shortfalls(group.id)
 
 
 def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
@@ -106,18 +143,13 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
     if group.class_d is None:
         return {"class_d_mode": numbers.mode.value, "class_d_number": None, "class_d_shared_with": []}
     number = numbers.number(group.class_d)
-    shared = [
-        other.id
-        for other in controller.groups.groups()
-        if other.id != group.id
-        and (other.id == number or (other.class_d is not None and numbers.number(other.class_d) == number))
-    ]
+    shared = [other.id for other in controller.groups.sharing(group)]
     return {"class_d_mode": numbers.mode.value, "class_d_number": number, "class_d_shared_with": shared}
 
 
 def show_status(controller: Controller, version: str) -> dict[str, Any]:
     """The controller at a glance."""
-    now = time.monotonic()
+    now = controller.clock.now()
     hosts = controller.hosts.records()
     return {
         "version": version,
@@ -130,4 +162,6 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "groups": len(controller.groups.groups()),
         "class_d_mode": controller.groups.class_d.mode.value,
         "plan_error": controller.reconciler.figures.last_error or None,
+        "waiting_for": list(controller.reconciler.waiting_for()),
+        "task_failures": controller.task_failures,
     }

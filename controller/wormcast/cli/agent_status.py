@@ -1,65 +1,88 @@
-"""The agent's status as tables."""
+"""The agent's status as text: no line wider than 80 columns, no value cut."""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
 
 from wormcast.agent import Status
+
+WIDTH = 80
+_STREAM = {
+    "origin": "origin",
+    "sent": "data_sent_bytes",
+    "received": "data_received_bytes",
+    "delivered": "delivered_bytes",
+    "resent": "retransmissions",
+}
 
 
 def print_status(status: Status) -> None:
     """Prints what the agent says of itself."""
-    console = Console()
+    click.echo("\n".join(_lines(status)))
+
+
+def _lines(status: Status) -> Iterator[str]:
     link, controller = status["link"], status["controller"]
     host = "not registered" if status["host"] is None else f"host {status['host']}"
-    console.print(f"[bold]{status['name']}[/]: {host}, wormcast-agent {status['version']}")
-    state = "[green]up[/]" if link["up"] else "[red]down[/]"
-    console.print(f"  link: {link['interface']} {state}, {link['mac']}, MTU {link['mtu_bytes']}")
+    yield from _wrap(f"{status['name']}: {host}, wormcast-agent {status['version']}", "")
+    state = click.style("up", fg="green") if link["up"] else click.style("down", fg="red")
+    yield f"  link: {link['interface']} {state}, {link['mac']}, MTU {link['mtu_bytes']}"
     if controller["connected"]:
-        console.print(
-            f"  controller: {controller['address']} [green]connected[/] for {controller['since_s']} s"
-        )
+        text = f"connected for {controller['since_s']} s"
     else:
-        why = controller["last_error"] or "not tried yet"
-        console.print(f"  controller: {controller['address']} [red]not connected[/]: {why}")
-    console.print(f"  plan: {status['plan_epoch'] or 'none'}; up for {status['uptime_s']} s")
-    _print_groups(console, status)
-    _print_failures(console, status)
-    _print_counters(console, status)
-
-
-def _print_groups(console: Console, status: Status) -> None:
-    if not status["groups"]:
-        console.print("  groups: none")
-        return
-    table = Table(title="groups and streams")
-    for name in ("group", "scheme", "members", "origin", "sent", "received", "delivered", "retransmissions"):
-        table.add_column(name, justify="left" if name in ("group", "scheme", "members") else "right")
-    for group in status["groups"]:
-        label = f"{group['group']} {group['name']}".strip()
-        members = " ".join(str(member) for member in group["members"])
-        streams = group["streams"] or [{}]
-        for number, stream in enumerate(streams):
-            first = (label, group["scheme"], members) if number == 0 else ("", "", "")
-            names = ("origin", "data_sent_bytes", "data_received_bytes", "delivered_bytes", "retransmissions")
-            table.add_row(*first, *(str(stream.get(name, "")) for name in names))
-    console.print(table)
-
-
-def _print_failures(console: Console, status: Status) -> None:
+        text = f"not connected: {controller['last_error'] or 'not tried yet'}"
+    yield from _wrap(f"controller: {controller['address']} {text}", "  ")
+    yield f"  plan: {status['plan_epoch'] or 'none'}; up for {status['uptime_s']} s"
+    yield from _groups(status["groups"])
     for failed in status["failed_members"]:
-        console.print(
-            f"  [red]failed[/] {failed['age_s']} s ago: host {failed['host']} in group {failed['group']}, "
-            f"stream of host {failed['origin']}: {failed['reason']}"
+        yield from _wrap(
+            f"failed {failed['age_s']} s ago: host {failed['host']} in group {failed['group']}, "
+            f"stream of host {failed['origin']}: {failed['reason']}",
+            "  ",
         )
+    counters = {name: value for name, value in status["counters"].items() if value}
+    if counters:
+        yield ""
+        yield from _table(["counter", "value"], [[name, str(value)] for name, value in counters.items()], 1)
 
 
-def _print_counters(console: Console, status: Status) -> None:
-    table = Table(title="counters that are not zero")
-    table.add_column("counter")
-    table.add_column("value", justify="right")
-    for name, value in status["counters"].items():
-        if value:
-            table.add_row(name, str(value))
-    console.print(table)
+def _groups(groups: Sequence[dict[str, Any]]) -> Iterator[str]:
+    if not groups:
+        yield "  groups: none"
+    for group in groups:
+        label = f"{group['group']} ({group['name']})" if group["name"] else str(group["group"])
+        members = " ".join(str(member) for member in group["members"])
+        yield ""
+        yield from _wrap(f"group {label}: {group['scheme']}, members {members}", "")
+        yield f"  {group['senders']} senders and {group['receivers']} receivers open on this host"
+        streams = [[str(stream.get(field, "")) for field in _STREAM.values()] for stream in group["streams"]]
+        if streams:
+            yield from (f"  {line}" for line in _table(list(_STREAM), streams, 0))
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
+    """Columns as wide as they have to be; the first `left` of them to the left."""
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    for number, row in enumerate([titles, *rows]):
+        cells = [
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        line = "  ".join(cells).rstrip()
+        yield click.style(line, bold=True) if number == 0 else line
+
+
+def _wrap(text: str, indent: str) -> list[str]:
+    """Lines that are cut between words, if the words allow it."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -13,31 +13,36 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import click
 
+from wormcast.cli.refusal import Refusal
+
 API_ENVIRONMENT = "WORMCAST_API"
 API_DEFAULT = "http://127.0.0.1:8080"
 TIMEOUT_S = 10.0
-EXIT_REFUSED = 2
-"""The controller refused the request."""
 EXIT_UNAVAILABLE = 69
 """The controller cannot be reached (EX_UNAVAILABLE of sysexits.h)."""
+
+STATUS_CODES = {400: "syntax", 404: "not-found", 409: "conflict", 413: "too-large", 507: "no-room"}
+"""Codes of refusals, of controllers that give none."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Refused(click.ClickException):
+class Refused(Refusal):
     """The controller answered with an error."""
 
-    exit_code = EXIT_REFUSED
+    def __init__(self, detail: dict[str, Any], status: int) -> None:
+        known: dict[str, Any] = {
+            name: detail.get(name) for name in ("line", "column", "value", "bound", "choices")
+        }
+        code = detail.get("code") or STATUS_CODES.get(status, "refused")
+        super().__init__(str(detail.get("message", "refused")), code=str(code), **known)
 
-    def __init__(self, detail: dict[str, Any]) -> None:
-        super().__init__(str(detail.get("message", "refused")))
-        self.detail = detail
 
-
-class Unavailable(click.ClickException):
+class Unavailable(Refusal):
     """No controller answers."""
 
-    exit_code = EXIT_UNAVAILABLE
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="unavailable", exit_code=EXIT_UNAVAILABLE)
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -54,9 +59,10 @@ class _UnixConnection(http.client.HTTPConnection):
 class Client:
     """Requests to one controller."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, timeout_s: float = TIMEOUT_S) -> None:
         """`address` is `http://host:port`, `host:port` or `unix:/path`."""
         self._address = address
+        self._timeout_s = timeout_s
 
     def get(self, path: str, **query: object) -> Any:
         """The answer as JSON. Raises `Refused`, `Unavailable`."""
@@ -80,7 +86,7 @@ class Client:
         raise Unavailable(f"the controller at {self._address} closed the stream")
 
     def _request(self, method: str, path: str, query: dict[str, object], body: object = None) -> Any:
-        connection, response = self._open(method, path, query, body, TIMEOUT_S)
+        connection, response = self._open(method, path, query, body, self._timeout_s)
         try:
             text = response.read()
             return json.loads(text) if text else None
@@ -95,7 +101,10 @@ class Client:
         self, method: str, path: str, query: dict[str, object], body: object, timeout_s: float | None
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         wanted = {name: value for name, value in query.items() if value is not None}
-        target = f"/v1{quote(path)}" + (f"?{urlencode(wanted)}" if wanted else "")
+        try:
+            target = f"/v1{path}" + (f"?{urlencode(wanted)}" if wanted else "")
+        except UnicodeEncodeError as error:
+            raise Refusal("an option is not UTF-8 text", code="syntax") from error
         data = None if body is None else json.dumps(body).encode()
         connection = self._connection(timeout_s)
         try:
@@ -104,18 +113,18 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             raise self._unavailable(error) from error
         if response.status >= 400:
-            raise Refused(_detail(response.read(), response.status))
+            raise Refused(_detail(response.read(), response.status), response.status)
         return connection, response
 
     def _connection(self, timeout_s: float | None) -> http.client.HTTPConnection:
         if self._address.startswith("unix:"):
             return _UnixConnection(self._address.removeprefix("unix:").removeprefix("//"), timeout_s)
-        parts = urlsplit(self._address if "://" in self._address else f"http://{self._address}")
         try:
-            port = parts.port
+            parts = urlsplit(self._address if "://" in self._address else f"http://{self._address}")
+            usable, port = parts.scheme == "http" and parts.hostname is not None, parts.port
         except ValueError:
-            port = -1
-        if parts.scheme != "http" or not parts.hostname or port == -1:
+            usable = False
+        if not usable or parts.hostname is None:
             raise click.BadParameter(
                 f"{self._address!r} is no address; wanted http://host:port or unix:/path", param_hint="--api"
             )
@@ -127,6 +136,16 @@ class Client:
 
     def _hint(self) -> str:
         return f"start one with 'wormcast controller run', or say where it is with --api or {API_ENVIRONMENT}"
+
+
+def segment(key: str) -> str:
+    """A name or id as one part of a path."""
+    if not key:
+        raise Refusal("a name or id is empty; wanted one or the other", code="not-found", value=key)
+    try:
+        return quote(key, safe="")
+    except UnicodeEncodeError as error:
+        raise Refusal(f"the name {key!r} is not UTF-8 text", code="syntax") from error
 
 
 def _detail(text: bytes, status: int) -> dict[str, Any]:

@@ -10,7 +10,8 @@ SHELLS = ["bash", "zsh", "fish"]
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
-def completions(shell: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print refusals as JSON.")
+def completions(shell: str, as_json: bool) -> None:  # noqa: ARG001
     """Print completions for SHELL.
 
     For example: wormcast completions bash > /etc/bash_completion.d/wormcast

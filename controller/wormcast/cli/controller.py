@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+from wormcast.cli.refusal import Commands, Refusal
+from wormcast.discovery.hosts import GONE_AFTER_MAX_S, GONE_AFTER_MIN_S, GONE_AFTER_S
+
 AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
 LISTEN_DEFAULT = "127.0.0.1:8080"
 STATE_DEFAULT = "/var/lib/wormcast/controller.db"
@@ -15,7 +18,7 @@ EXIT_START = 78
 """It cannot start as told (EX_CONFIG of sysexits.h)."""
 
 
-@click.group()
+@click.group(cls=Commands)
 def controller() -> None:
     """Run the controller of a fabric."""
 
@@ -68,11 +71,27 @@ def controller() -> None:
     help="Between LLDP probes on a link; four lost in a row take it down.",
 )
 @click.option(
+    "--gone-after",
+    type=click.FloatRange(GONE_AFTER_MIN_S, GONE_AFTER_MAX_S),
+    default=GONE_AFTER_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="A member whose agent gives no sign of life for so long leaves its groups until it is back. What is silent "
+    "for less, a paused host or switch too, delays its groups and loses no membership.",
+)
+@click.option(
     "--class-d",
     type=click.Choice(["narrow", "wide"]),
     help="Numbers of IP multicast addresses: narrow, their low 8 bits, so that some share one; wide, one of 16 bits "
     "each, as long as the switches have room. Kept in the state file. [default: as kept there, else narrow]",
 )
+@click.option(
+    "--socket-mode",
+    metavar="MODE",
+    help="Mode of the Unix sockets of REST and agents: 0600, the user who runs this; 0660, a group too; 0666, everyone. "
+    "[default: 0600; with --socket-group 0660]",
+)
+@click.option("--socket-group", metavar="NAME", help="Group of users that the Unix sockets belong to.")
 @click.option("-v", "--verbose", count=True, help="Say more; twice: everything.")
 def run(
     switches: Path | None,
@@ -82,7 +101,10 @@ def run(
     pipeline: Path | None,
     algorithm: str,
     probe_interval_ms: int,
+    gone_after: float,
     class_d: str | None,
+    socket_mode: str | None,
+    socket_group: str | None,
     verbose: int,
 ) -> None:
     """Control switches and agents until interrupted."""
@@ -96,7 +118,12 @@ def run(
         logging.getLogger("finsy").setLevel(logging.CRITICAL)
     from wormcast.service import Options, StartError
     from wormcast.service import run as serve
+    from wormcast.sockets import AccessError, SocketAccess
 
+    try:
+        access = SocketAccess.parse(socket_mode, socket_group)
+    except AccessError as error:
+        raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error
     options = Options(
         switches,
         agents,
@@ -106,12 +133,10 @@ def run(
         algorithm,
         probe_interval_ms / 1000,
         class_d,
+        gone_after,
+        access,
     )
     try:
         serve(options)
     except StartError as error:
-        raise _CannotStart(str(error)) from error
-
-
-class _CannotStart(click.ClickException):
-    exit_code = EXIT_START
+        raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error

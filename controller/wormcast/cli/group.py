@@ -6,29 +6,42 @@ from typing import Any
 
 import click
 
-from wormcast.cli.client import Client, api_options, print_json, print_table
+from wormcast.cli.client import Client, api_options, print_json, print_table, segment
+from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.offline_form import online_or_offline
+from wormcast.cli.refusal import Commands, Refusal
+from wormcast.decimal import read_decimal
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
+SCHEME_DEFAULT = "k-binomial"
+SHAPES = {"k": "k-binomial", "packets": "k-binomial", "fan_out": "tree"}
+"""The scheme each parameter is for."""
 
 
-@click.group()
+@click.group(cls=Commands)
 def group() -> None:
     """Create, list, change and plan groups. GROUP is an id or a name, so is a host."""
 
 
 def _host(value: str) -> int | str:
-    return int(value) if value.isdigit() else value
+    number = read_decimal(value)
+    return value if number is None else number
 
 
 @group.command()
-@click.argument("members", nargs=-1, required=True, metavar="HOST...")
-@click.option("--scheme", type=click.Choice(SCHEMES), default="k-binomial", show_default=True)
+@click.argument("members", nargs=-1, required=True, metavar="HOST...", shell_complete=complete_hosts)
+@click.option("--scheme", type=click.Choice(SCHEMES), default=SCHEME_DEFAULT, show_default=True)
 @click.option("--name", help="Name of the group. [default: group-<id>]")
 @click.option("--id", "group_id", type=int, help="Group id, 0 to 65535 but 255. [default: a free one]")
-@click.option("--k", type=int, help="k-binomial: most children of a host. [default: the agents choose]")
+@click.option(
+    "--k",
+    type=click.IntRange(min=1),
+    help="k-binomial: most children of a host. [default: the agents choose]",
+)
 @click.option("--fan-out", type=int, help="tree: most children of a host. [default: 3]")
-@click.option("--packets", type=int, help="k-binomial: packets in a typical message, to choose k.")
+@click.option(
+    "--packets", type=click.IntRange(min=1), help="k-binomial: packets in a typical message, to choose k."
+)
 @click.option("--class-d", metavar="ADDRESS", help="IP multicast address whose packets the group carries.")
 @api_options
 def create(
@@ -44,15 +57,32 @@ def create(
     as_json: bool,
 ) -> None:
     """Create a group of HOSTs."""
+    shape = {"k": k, "fan_out": fan_out, "packets": packets}
+    _refuse_needless(scheme, shape)
     body = {
         "id": group_id,
         "name": name,
         "scheme": scheme,
         "members": [_host(member) for member in members],
-        "parameters": {"k": k, "fan_out": fan_out, "packets": packets},
+        "parameters": shape,
         "class_d": class_d,
     }
     _show(Client(api).send("POST", "/groups", body), as_json)
+
+
+def _refuse_needless(scheme: str, shape: dict[str, int | None]) -> None:
+    """Refuses parameters that the scheme does not go by."""
+    for name, value in shape.items():
+        option = f"--{name.replace('_', '-')}"
+        because = None
+        if value is not None and SHAPES[name] != scheme:
+            own = [f"--{other.replace('_', '-')}" for other, of in SHAPES.items() if of == scheme]
+            takes = f"; it takes {', '.join(own)}" if own else ""
+            because = f"with scheme {scheme}{takes}; {option} is for {SHAPES[name]}"
+        elif name == "packets" and value is not None and shape["k"] is not None:
+            because = "with --k, which it would choose; leave out one"
+        if because is not None:
+            raise Refusal(f"{option} has no effect {because}", code="without-effect", value=option)
 
 
 @group.command("list")
@@ -81,56 +111,61 @@ def list_groups(api: str, as_json: bool) -> None:
 
 
 @group.command()
-@click.argument("key", metavar="GROUP")
+@click.argument("key", metavar="GROUP", shell_complete=complete_groups)
 @api_options
 def show(key: str, api: str, as_json: bool) -> None:
     """Show a group and who takes part."""
-    _show(Client(api).get(f"/groups/{key}"), as_json)
+    _show(Client(api).get(f"/groups/{segment(key)}"), as_json)
 
 
 @group.command()
-@click.argument("key", metavar="GROUP")
+@click.argument("keys", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_groups)
 @api_options
-def delete(key: str, api: str, as_json: bool) -> None:
-    """Delete a group."""
-    Client(api).send("DELETE", f"/groups/{key}")
-    if as_json:
-        print_json({"deleted": key})
+def delete(keys: tuple[str, ...], api: str, as_json: bool) -> None:
+    """Delete groups: all of them, or none if one is refused."""
+    client = Client(api)
+    if len(keys) == 1:
+        client.send("DELETE", f"/groups/{segment(keys[0])}")
     else:
+        client.send("DELETE", "/groups", {"groups": [_host(key) for key in keys]})
+    if as_json:
+        print_json({"deleted": keys[0] if len(keys) == 1 else list(keys)})
+        return
+    for key in keys:
         click.echo(f"group {key} is deleted")
 
 
 @group.command()
-@click.argument("key", metavar="GROUP")
-@click.argument("members", nargs=-1, required=True, metavar="HOST...")
+@click.argument("key", metavar="GROUP", shell_complete=complete_groups)
+@click.argument("members", nargs=-1, required=True, metavar="HOST...", shell_complete=complete_hosts)
 @api_options
 def add(key: str, members: tuple[str, ...], api: str, as_json: bool) -> None:
     """Add HOSTs to a group."""
     body = {"members": [_host(member) for member in members]}
-    _show(Client(api).send("POST", f"/groups/{key}/members", body), as_json)
+    _show(Client(api).send("POST", f"/groups/{segment(key)}/members", body), as_json)
 
 
 @group.command()
-@click.argument("key", metavar="GROUP")
-@click.argument("members", nargs=-1, required=True, metavar="HOST...")
+@click.argument("key", metavar="GROUP", shell_complete=complete_groups)
+@click.argument("members", nargs=-1, required=True, metavar="HOST...", shell_complete=complete_hosts)
 @api_options
 def remove(key: str, members: tuple[str, ...], api: str, as_json: bool) -> None:
     """Remove HOSTs from a group."""
     client = Client(api)
     value = None
     for member in members:
-        value = client.send("DELETE", f"/groups/{key}/members/{member}")
+        value = client.send("DELETE", f"/groups/{segment(key)}/members/{segment(member)}")
     assert value is not None
     _show(value, as_json)
 
 
 @group.command(cls=online_or_offline("group_plan"))
-@click.argument("key", metavar="GROUP")
+@click.argument("key", metavar="GROUP", shell_complete=complete_groups)
 @click.option("--source", help="Host that sends. [default: the lowest member]")
 @api_options
 def plan(key: str, source: str | None, api: str, as_json: bool) -> None:
     """Show the structure of a group."""
-    value = Client(api).get(f"/groups/{key}/plan", source=source)
+    value = Client(api).get(f"/groups/{segment(key)}/plan", source=source)
     if as_json:
         print_json(value)
         return

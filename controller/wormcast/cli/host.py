@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
-from wormcast.cli.client import Client, api_options, print_json, print_table
+from wormcast.cli.client import Client, api_options, print_json, print_table, segment
+from wormcast.cli.completion import complete_hosts
+from wormcast.cli.refusal import Commands
 
 
-@click.group()
+@click.group(cls=Commands)
 def host() -> None:
     """List hosts, or declare where one hangs."""
 
@@ -56,11 +58,11 @@ def declare(name: str, switch: int, port: int, host_id: int | None, api: str, as
 
 
 @host.command()
-@click.argument("name_or_id")
+@click.argument("name_or_id", shell_complete=complete_hosts)
 @api_options
 def forget(name_or_id: str, api: str, as_json: bool) -> None:
     """Forget a host that has no attached agent."""
-    Client(api).send("DELETE", f"/hosts/{name_or_id}")
+    Client(api).send("DELETE", f"/hosts/{segment(name_or_id)}")
     if as_json:
         print_json({"forgotten": name_or_id})
     else:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from wormcast import __version__
+from wormcast.cli.refusal import Commands, Refusal, describe, show, wants_json
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,23 @@ _COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Commands):
     """Commands are imported when they run; the list of commands needs none of them."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
+        """As click's; whatever fails is refused in one form."""
+        alone = options.pop("standalone_mode", True)
+        run: Any = super().main
+        if not alone:
+            return run(args, *more, standalone_mode=False, **options)
+        arguments = sys.argv[1:] if args is None else list(args)
+        try:
+            result = run(args, *more, standalone_mode=False, **options)
+        except Exception as error:
+            refusal = describe(error)
+            show(refusal, wants_json(arguments))
+            sys.exit(refusal.exit_code)
+        sys.exit(result if isinstance(result, int) else 0)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """All names, in the order of the help text."""
@@ -52,8 +70,10 @@ class LazyGroup(click.Group):
         try:
             command = getattr(importlib.import_module(entry.module), entry.attribute)
         except (ImportError, AttributeError) as error:
-            raise click.ClickException(
-                f"'{cmd_name}' is not available in this installation: {error}; the other commands are"
+            raise Refusal(
+                f"'{cmd_name}' is not available in this installation: {error}; the other commands are",
+                code="unsupported",
+                exit_code=1,
             ) from error
         assert isinstance(command, click.Command)
         return command

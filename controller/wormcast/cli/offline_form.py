@@ -6,6 +6,9 @@ import importlib
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
+
+from wormcast.cli.refusal import Refusal
 
 OFFLINE_OPTION = "--topology"
 
@@ -22,6 +25,16 @@ class OnlineOrOffline(click.Command):
         if any(arg == OFFLINE_OPTION or arg.startswith(f"{OFFLINE_OPTION}=") for arg in args):
             return load_offline(self.offline).make_context(info_name, args, parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Options of both forms: `--topology` leads to the other."""
+        own = super().shell_complete(ctx, incomplete)
+        if not incomplete.startswith("-"):
+            return own
+        offline = load_offline(self.offline)
+        known = {item.value for item in own}
+        other = offline.shell_complete(click.Context(offline, resilient_parsing=True), incomplete)
+        return own + [item for item in other if item.value not in known]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Says that there is an offline form."""
@@ -43,9 +56,11 @@ def load_offline(name: str) -> click.Command:
     try:
         command = getattr(importlib.import_module("wormcast.cli.offline"), name)
     except (ImportError, AttributeError) as error:
-        raise click.ClickException(
+        raise Refusal(
             f"the offline form is not available in this installation: {error}; without {OFFLINE_OPTION} "
-            "the controller is asked"
+            "the controller is asked",
+            code="unsupported",
+            exit_code=1,
         ) from error
     assert isinstance(command, click.Command)
     return command

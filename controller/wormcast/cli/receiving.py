@@ -22,6 +22,7 @@ from wormcast.agent import (
     AbortReason,
     Agent,
     AgentError,
+    AgentTimeoutError,
     IncomingMessage,
     MessageBegin,
     MessageData,
@@ -63,8 +64,16 @@ def receive_files(
     if not settings.to_stdout and not settings.output.is_dir():
         raise NotADirectoryError(f"{settings.output} is not a directory; make it first")
     quiet = as_json or settings.to_stdout
-    with Agent(socket) as agent, _Display(quiet=quiet) as display:
-        receiver = agent.open_receiver(group, origin=origin)
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    with contextlib.ExitStack() as stack:
+        try:
+            # However long the agent takes, but for what the user allows.
+            agent = stack.enter_context(Agent(socket, timeout_s=None, deadline=deadline))
+            receiver = agent.open_receiver(group, origin=origin)
+        except AgentTimeoutError:
+            raise AgentTimeoutError(f"the agent has not answered for {timeout_s:g} s") from None
+        agent.deadline = None
+        display = stack.enter_context(_Display(quiet=quiet))
         if not quiet:
             click.echo(f"receiving from group {receiver.group.label}", err=True)
         session = _Session(settings, display, as_json)
@@ -297,7 +306,7 @@ class _Display:
     def __init__(self, *, quiet: bool) -> None:
         console = Console(stderr=True)
         self._bars = ProgressBars(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),  # names come from others
             BarColumn(),
             DownloadColumn(binary_units=True),
             TransferSpeedColumn(),

@@ -8,16 +8,29 @@ from pathlib import Path
 import click
 
 from wormcast.cli.client import Client, api_options, print_json, print_table
+from wormcast.cli.completion import complete_hosts
 from wormcast.cli.offline_form import online_or_offline
 
 EXIT_DEADLOCK = 1
 
 
+def _complete_algorithm(
+    context: click.Context,
+    parameter: click.Parameter,
+    incomplete: str,
+) -> list[str]:
+    from wormcast.cli.offline.common import complete_algorithm
+
+    return complete_algorithm(context, parameter, incomplete)
+
+
 @click.command(cls=online_or_offline("route"))
-@click.argument("src", required=False)
-@click.argument("dst", required=False)
+@click.argument("src", required=False, shell_complete=complete_hosts)
+@click.argument("dst", required=False, shell_complete=complete_hosts)
 @click.option(
-    "--algorithm", help="osud, tree-only, omit, rmit, rrmit, pit or rrmit-min. [default: the one in force]"
+    "--algorithm",
+    shell_complete=_complete_algorithm,
+    help="osud, tree-only, omit, rmit, rrmit, pit or rrmit-min. [default: the one in force]",
 )
 @api_options
 def route(src: str | None, dst: str | None, algorithm: str | None, api: str, as_json: bool) -> None:
@@ -43,9 +56,7 @@ def route(src: str | None, dst: str | None, algorithm: str | None, api: str, as_
 
 
 @click.command(cls=online_or_offline("verify"))
-@click.option(
-    "--routes", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Routes file to check."
-)
+@click.option("--routes", type=click.Path(dir_okay=False, path_type=Path), help="Routes file to check.")
 @api_options
 @click.pass_context
 def verify(ctx: click.Context, routes: Path | None, api: str, as_json: bool) -> None:
@@ -54,11 +65,9 @@ def verify(ctx: click.Context, routes: Path | None, api: str, as_json: bool) -> 
     if routes is None:
         value = client.get("/verify")
     else:
-        try:
-            body = {"routes": json.loads(routes.read_text())}
-        except ValueError as error:
-            raise click.BadParameter(f"{routes} is not JSON: {error}", param_hint="--routes") from error
-        value = client.send("POST", "/verify", body)
+        from wormcast.cli.offline.common import read_json
+
+        value = client.send("POST", "/verify", {"routes": read_json(routes, "routes", "routes")})
     if as_json:
         print_json(value)
     elif value["deadlock_free"]:

@@ -5,25 +5,43 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
 from rich.progress import Progress as ProgressBars
-from rich.table import Table
 
-from wormcast.agent import Agent, HandleClosedError, Progress, RefusedError, Sender, StableMessage
+from wormcast.agent import (
+    Agent,
+    AgentError,
+    AgentTimeoutError,
+    HandleClosedError,
+    MemberState,
+    Progress,
+    Sender,
+)
 from wormcast.agent.files import encode_file_start, safe_file_name
+from wormcast.cli.content import Content, open_content
+from wormcast.cli.send_report import EXIT_TIMEOUT, Outcome, report_outcome, report_timeout
 
-EXIT_INCOMPLETE = 3
-EXIT_TIMEOUT = 4
-_CHUNK_BYTES = 256 << 10
+_GRACE_S = 1.0
+"""Beyond the time given: for asking the agent how far it has come, and for giving up."""
+_GATHER_S = 0.25
+"""Hosts without receiver that are found within this time are named together."""
+
+
+@dataclass
+class _Sending:
+    """How far the command has come."""
+
+    shown: str
+    sender: Sender | None = None
+    message: int | None = None
+    count: int = 0
+    digest: str = ""
 
 
 def send_file(
@@ -34,89 +52,116 @@ def send_file(
     socket: Path | None,
     as_json: bool,
 ) -> int:
-    """Sends the file; returns the exit status."""
-    with _open(file) as (content, size), Agent(socket) as agent:
-        shown = safe_file_name(name or ("stdin" if str(file) == "-" else file.name))
-        with _Display(shown, size, quiet=as_json) as display:
-            sender = agent.open_sender(group, on_progress=display.update)
-            display.describe(sender)
-            started = time.monotonic()
-            try:
-                count, digest = _write(sender, content, shown, size)
-                message = sender.end()
-                stable = sender.wait_stable(message, timeout_s)
-            except RefusedError as error:
-                if error.code != "timeout":
-                    raise
-                text = f"not every member has the file after {timeout_s:g} s"
-                if as_json:
-                    click.echo(json.dumps({"error": text, "code": error.code}))
-                click.echo(f"wormcast: {text}", err=True)
+    """Sends the file; returns the exit status. The time given is for all of it."""
+    started = time.monotonic()
+    deadline = None if timeout_s is None else started + timeout_s
+    state = _Sending(safe_file_name(name or ("stdin" if str(file) == "-" else file.name)))
+    with contextlib.ExitStack() as stack:
+        content = stack.enter_context(open_content(file, deadline))
+        display = stack.enter_context(_Display(state.shown, content.size, as_json=as_json))
+        agent = None
+        try:
+            # However long the agent takes: a machine that stands still has not failed.
+            agent = stack.enter_context(Agent(socket, timeout_s=None, deadline=deadline))
+            outcome = _send(agent, group, content, state, display)
+        except AgentTimeoutError as error:
+            assert timeout_s is not None
+            known = _give_up(agent, state)
+            if known is None:
+                display.finish()
+                report_timeout(state.shown, timeout_s, state.sender, [], "unknown", str(error), as_json)
                 return EXIT_TIMEOUT
-            seconds = time.monotonic() - started
-            display.finish()
-    report = {
-        "group": sender.group.number,
-        "scheme": sender.group.scheme,
-        "message": stable.message,
-        "name": shown,
-        "bytes": count,
-        "sha256": digest,
-        "seconds": round(seconds, 6),
-        "rate_mbit_s": round(count * 8 / seconds / 1e6, 3),
-        "retransmissions": sender.progress.retransmissions,
-        "delivered": len(stable.outcomes) - len(stable.failed),
-        "failed": len(stable.failed),
-        "members": [asdict(outcome) for outcome in stable.outcomes],
-    }
-    if as_json:
-        click.echo(json.dumps(report))
-    else:
-        _print_outcomes(stable, count, seconds, sender.progress.retransmissions)
-    return EXIT_INCOMPLETE if stable.failed else 0
+            members, leftover = known
+            if leftover == "cancelled" or any(m.state in ("unconfirmed", "pending") for m in members):
+                display.close()
+                report_timeout(state.shown, timeout_s, state.sender, members, leftover, str(error), as_json)
+                return EXIT_TIMEOUT
+            outcome = Outcome(state.message, members)
+        display.finish()
+    assert state.sender is not None
+    seconds = time.monotonic() - started
+    return report_outcome(
+        outcome, state.sender, state.shown, state.count, state.digest, seconds, display.unclaimed, as_json
+    )
 
 
-@contextlib.contextmanager
-def _open(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The file's content and size; size None for a pipe."""
-    if str(file) == "-":
-        yield sys.stdin.buffer, None
-        return
-    if file.is_dir():
-        raise IsADirectoryError(f"{file} is a directory; pack it into one file first, e.g. with tar")
-    with file.open("rb") as content:
-        yield content, file.stat().st_size if file.is_file() else None
+def _send(agent: Agent, group: int | str, content: Content, state: _Sending, display: _Display) -> Outcome:
+    sender = agent.open_sender(group, on_progress=display.update, on_unclaimed=display.note_unclaimed)
+    state.sender = sender
+    display.describe(sender)
+    state.count, state.digest = _write(agent, sender, content, state.shown)
+    state.message = sender.end()
+    stable = sender.wait_stable(state.message)
+    members = [
+        MemberState(each.host, "delivered" if each.delivered else "failed", each.reason)
+        for each in stable.outcomes
+    ]
+    return Outcome(stable.message, members)
 
 
-def _write(sender: Sender, content: BinaryIO, name: str, size: int | None) -> tuple[int, str]:
+def _give_up(agent: Agent | None, state: _Sending) -> tuple[list[MemberState], str] | None:
+    """What is known of each member now, and what becomes of the message: cancelled, or it
+    continues; None if the agent does not say."""
+    if agent is None or state.sender is None:
+        return None
+    agent.deadline = time.monotonic() + _GRACE_S
+    try:
+        known = state.sender.message_state()
+        if known.ended:
+            return known.members, "continues"
+        if not state.sender.give_up():
+            return known.members, "cancelled"
+    except AgentError:
+        return None
+    # Its end was taken while it was asked about: nobody is known to have it.
+    unsure = [m if m.state != "pending" else MemberState(m.host, "unconfirmed") for m in known.members]
+    return unsure, "continues"
+
+
+def _write(agent: Agent, sender: Sender, content: Content, name: str) -> tuple[int, str]:
     """Header, content, digest. A file that changes its size meanwhile is not sent."""
     digest = hashlib.sha256()
-    count = 0
+    count, size = 0, content.size
     sender.write(encode_file_start(name, size))
     try:
-        while chunk := content.read(_CHUNK_BYTES):
+        for chunk in content.chunks():
             count += len(chunk)
             if size is not None and count > size:
                 break
             digest.update(chunk)
             sender.write(chunk)
-    except BaseException as error:
+    except (HandleClosedError, AgentTimeoutError):
+        raise
+    except BaseException:
         # Members drop what they have rather than wait for the rest.
-        if not isinstance(error, HandleClosedError):
-            sender.cancel()
+        _cancel(agent, sender)
         raise
     if size is not None and count != size:
-        sender.cancel()
+        _cancel(agent, sender)
         raise OSError(f"the file changed while it was sent: {size} bytes at first, then {count}")
     sender.write(digest.digest())
     return count, digest.hexdigest()
 
 
+def _cancel(agent: Agent, sender: Sender) -> None:
+    """If the agent does not answer, the end of the connection tells it."""
+    agent.deadline = time.monotonic() + _GRACE_S
+    with contextlib.suppress(AgentError):
+        sender.cancel()
+
+
 class _Display:
     """Two bars: sent, and stable at every member. None of it when not on a terminal."""
 
-    def __init__(self, name: str, size: int | None, *, quiet: bool) -> None:
+    def __init__(self, name: str, size: int | None, *, as_json: bool) -> None:
         console = Console(stderr=True)
+        quiet = as_json
+        self._as_json = as_json
+        self.unclaimed: set[int] = set()
+        """Hosts at which nobody received when the file came."""
+        self._unsaid: set[int] = set()
+        self._say_at = 0.0
+        self._label = ""
         self._name = name
         self._size = size
         self._bars = ProgressBars(
@@ -136,18 +181,46 @@ class _Display:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """No more bars."""
+        self._say()
         self._bars.stop()
 
     def describe(self, sender: Sender) -> None:
         """Once the group is known."""
         members = len(sender.group.members) - 1
+        self._label = str(sender.group.number)
         descriptions = [f"{self._name}: sent", f"stable at {members} members ({sender.group.scheme})"]
         self._tasks = [self._bars.add_task(text, total=self._size, note="") for text in descriptions]
 
     def update(self, progress: Progress) -> None:
         """The engine's figures."""
         self._last = progress
+        if self._unsaid and time.monotonic() >= self._say_at:
+            self._say()
         self._show(progress.sent_bytes, progress.stable_bytes)
+
+    def note_unclaimed(self, host: int) -> None:
+        """Nobody receives there."""
+        if host not in self.unclaimed:
+            self.unclaimed.add(host)
+            self._say_at = self._say_at if self._unsaid else time.monotonic() + _GATHER_S
+            self._unsaid.add(host)
+
+    def _say(self) -> None:
+        hosts = sorted(self._unsaid)
+        self._unsaid.clear()
+        if not hosts:
+            return
+        named = f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
+        text = f"no receiver yet on {named}; it waits for 'wormcast recv --group {self._label}' there"
+        if self._as_json:
+            notice = {"code": "no-receiver", "message": text, "hosts": hosts}
+            click.echo(json.dumps({"notice": notice}), err=True)
+        else:
+            self._bars.console.print(f"wormcast: {text}", markup=False, highlight=False, soft_wrap=True)
 
     def finish(self) -> None:
         """Everything is stable."""
@@ -161,18 +234,3 @@ class _Display:
             self._bars.update(task, completed=min(done, most))
         if self._tasks:
             self._bars.update(self._tasks[0], note=note)
-
-
-def _print_outcomes(stable: StableMessage, count: int, seconds: float, retransmissions: int) -> None:
-    console = Console()
-    table = Table(
-        title=f"{len(stable.outcomes) - len(stable.failed)} of {len(stable.outcomes)} members have it"
-    )
-    table.add_column("host", justify="right")
-    table.add_column("outcome")
-    for outcome in stable.outcomes:
-        text = "[green]has it, checked[/]" if outcome.delivered else f"[red]failed: {outcome.reason}[/]"
-        table.add_row(str(outcome.host), text)
-    console.print(table)
-    rate = count * 8 / seconds / 1e6
-    console.print(f"{count} bytes in {seconds:.2f} s, {rate:.1f} Mb/s, {retransmissions} retransmissions")

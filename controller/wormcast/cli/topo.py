@@ -8,6 +8,7 @@ import click
 
 from wormcast.cli.client import Client, api_options, print_json, print_table
 from wormcast.cli.offline_form import load_offline
+from wormcast.cli.refusal import Commands
 
 _OFFLINE = {
     "make": "topo_make",
@@ -17,7 +18,7 @@ _OFFLINE = {
 }
 
 
-class _TopoGroup(click.Group):
+class _TopoGroup(Commands):
     """These commands come from `wormcast.cli.offline` when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

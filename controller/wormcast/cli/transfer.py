@@ -8,13 +8,29 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
-from wormcast.agent import Agent, AgentError
+from wormcast.agent import (
+    Agent,
+    AgentError,
+    AgentGoneError,
+    AgentTimeoutError,
+    AgentUnavailableError,
+)
+from wormcast.cli.completion import complete_own_groups
+from wormcast.cli.refusal import Refusal, explain_os
+from wormcast.decimal import read_decimal
 
 EXIT_ERROR = 1
+SECONDS_MAX = 86_400 * 365
+"""Of a time limit."""
+CODES: dict[type[Exception], str] = {
+    AgentUnavailableError: "unavailable",
+    AgentGoneError: "agent-gone",
+    AgentTimeoutError: "timeout",
+}
 
 socket_option = click.option(
     "--socket",
@@ -25,14 +41,29 @@ socket_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
+def _seconds(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: float | None,
+) -> float | None:
+    if value is not None and not value <= SECONDS_MAX:
+        raise click.BadParameter(
+            f"{value} is no number of seconds from 0 to {SECONDS_MAX}; leave it out to wait as long as it takes"
+        )
+    return value
+
+
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--group", "-g", required=True, help="Group, by number or name.")
+@click.option(
+    "--group", "-g", required=True, help="Group, by number or name.", shell_complete=complete_own_groups
+)
 @click.option("--name", help="Name the receivers see [default: that of FILE].")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
-    help="Give up if not every member has the file after so many seconds.",
+    callback=_seconds,
+    help="End after so many seconds, whatever the command is doing, and say what is known of each member.",
 )
 @socket_option
 @json_option
@@ -41,20 +72,28 @@ def send(
 ) -> None:
     """Send FILE (- for standard input) to every member of a group.
 
+    Hosts where nobody receives are named within a second; it goes on waiting for them as
+    long as their agents do. At --timeout a file that is not all sent is cancelled (members
+    drop what they have), another goes on its way; of each member it says whether it has the
+    file, does not have it yet, or that this is not known.
+
     Exit status: 0 if every member has it and has checked it; 3 if some failed (they are
-    listed; the others have it); 4 if --timeout passed; 1 for any other error.
+    listed; the others have it); 4 if --timeout passed; 2 if the options are wrong; 1 for any
+    other error.
     """
     from wormcast.cli.sending import send_file
 
     try:
         code = send_file(file, parse_group(group), name, timeout, socket, as_json)
     except (AgentError, OSError) as error:
-        fail(error, as_json)
+        fail(error)
     sys.exit(code)
 
 
 @click.command()
-@click.option("--group", "-g", required=True, help="Group, by number or name.")
+@click.option(
+    "--group", "-g", required=True, help="Group, by number or name.", shell_complete=complete_own_groups
+)
 @click.option(
     "--output",
     "-o",
@@ -65,7 +104,10 @@ def send(
 @click.option("--count", type=click.IntRange(min=1), help="End after so many files [default: go on].")
 @click.option("--from", "origin", type=click.IntRange(0, 65_534), help="Take files of this host alone.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0), help="End when nothing has come for so many seconds."
+    "--timeout",
+    type=click.FloatRange(min=0),
+    callback=_seconds,
+    help="End when nothing has come for so many seconds.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace files of the same name instead of numbering.")
 @click.option("--fsync", is_flag=True, help="Confirm a file only when it is safe on the disk.")
@@ -90,11 +132,16 @@ def recv(
     """
     from wormcast.cli.receiving import FileSettings, receive_files
 
+    if str(output) == "-":
+        for option, given in (("--overwrite", overwrite), ("--fsync", fsync)):
+            if given:
+                text = f"{option} has no effect on standard output; it is for a directory"
+                raise Refusal(text, code="without-effect", value=option)
     settings = FileSettings(output, overwrite=overwrite, fsync=fsync)
     try:
         code = receive_files(parse_group(group), settings, count, origin, timeout, socket, as_json)
     except (AgentError, OSError) as error:
-        fail(error, as_json)
+        fail(error)
     sys.exit(code)
 
 
@@ -109,7 +156,7 @@ def status(socket: Path | None, as_json: bool) -> None:
         with Agent(socket) as agent:
             value = agent.status()
     except AgentError as error:
-        fail(error, as_json)
+        fail(error)
     if as_json:
         click.echo(json.dumps(value, indent=2))
     else:
@@ -118,17 +165,16 @@ def status(socket: Path | None, as_json: bool) -> None:
 
 def parse_group(text: str) -> int | str:
     """A number or a name."""
-    return int(text) if text.lstrip("-").isdigit() else text
+    number = read_decimal(text.removeprefix("-"))
+    if number is None:
+        return text
+    return -number if text.startswith("-") else number
 
 
-def fail(error: Exception, as_json: bool) -> NoReturn:
+def fail(error: Exception) -> NoReturn:
     """Says what went wrong and ends with status 1."""
-    text = str(error)
-    if as_json:
-        answer: dict[str, Any] = {"error": text}
-        for name in ("code", "choices"):
-            if getattr(error, name, None):
-                answer[name] = getattr(error, name)
-        click.echo(json.dumps(answer))
-    click.echo(f"wormcast: {text}", err=True)
-    sys.exit(EXIT_ERROR)
+    choices = getattr(error, "choices", None) or None
+    if isinstance(error, OSError):
+        raise Refusal(explain_os(error), code="cannot-read", exit_code=EXIT_ERROR) from error
+    code = getattr(error, "code", None) or CODES.get(type(error), "agent")
+    raise Refusal(str(error), code=code.replace("_", "-"), exit_code=EXIT_ERROR, choices=choices) from error

@@ -8,48 +8,43 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from wormcast.control.errors import RequestError, unknown
+from wormcast.control.agent_status import COUNTERS_MAX, AgentStatus
+from wormcast.control.change_rate import ChangeRate
+from wormcast.control.errors import RequestError, as_number, unknown
 from wormcast.control.events import EventLog
 from wormcast.control.group_book import GroupBook
 from wormcast.control.reconciler import Reconciler, View
+from wormcast.control.supervise import supervise
+from wormcast.control.switch_address import check_address
+from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
 from wormcast.directory.server import AgentDirectory
-from wormcast.discovery.hosts import HostRecord, HostRefused, HostRegistry
-from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor
+from wormcast.discovery.clock import LivedClock
+from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
+from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
+from wormcast.fabric.agent_plan import Capacity
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
-from wormcast.fabric.ids import PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
-from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.fabric.ids import CPU_PORT, PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.fabric.pathfinder import RoutingPathfinder, group_request
 from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
-from wormcast.store.database import Database, StoreError, SwitchSpec
+from wormcast.p4rt.tables import Refusal
+from wormcast.sockets import SocketAccess
+from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
 LOG = logging.getLogger("wormcast.control")
 
 TICK_MIN_S = 0.01
 TICK_MAX_S = 0.25
-SILENT_HOLD_S = 2.0
-"""An agent reported silent that is still attached is told to dial again after so long, and then counts as back."""
 SWITCHES_MAX = 1024
-COUNTERS_MAX = 4096
-"""Counters kept of one agent; further names are dropped and counted."""
-COUNTER_NAME_MAX = 128
-"""Characters of a counter's name; longer ones are dropped and counted."""
-
-
-@dataclass
-class AgentStatus:
-    """What one agent said last."""
-
-    epoch: Epoch
-    error: str = ""
-    counters: dict[tuple[str, int], int] = field(default_factory=dict)
-    counters_dropped: int = 0
+EVENTS_AT_ONCE = 256
+"""Events of one request before watchers get their turn: fewer than wait for one of them at most."""
 
 
 class Controller:
@@ -63,8 +58,10 @@ class Controller:
         *,
         probe_interval_s: float = PROBE_INTERVAL_S,
         class_d: ClassDMode | None = None,
+        gone_after_s: float = GONE_AFTER_S,
     ) -> None:
-        now = time.monotonic()
+        self.clock = LivedClock()
+        now = self.clock.now()
         self._database = database
         self._artifacts = artifacts
         # Later starts win the arbitration; on a reconnect the same id comes back.
@@ -72,17 +69,20 @@ class Controller:
         self._probe_key = secrets.token_bytes(32)
         self._probes: dict[PortRef, bytes] = {}
         self._background: list[asyncio.Task[None]] = []
-        self._network = _Network(frozenset(), frozenset(), {})
+        self._network = _Network(frozenset(), frozenset(), frozenset(), {})
         self.pathfinder = pathfinder
         self.events = EventLog()
         self.monitor = LinkMonitor(probe_interval_s)
-        self.hosts = HostRegistry()
-        self.groups = GroupBook(database, self.hosts, class_d)
+        self.hosts = HostRegistry(gone_after_s)
+        self.groups = GroupBook(database, self.hosts, class_d, self._capacity)
+        self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
         self.lldp_rejected: Counter[str] = Counter()
         self.store_failures = 0
         """Changes of the network that could not be written to the state file."""
+        self.task_failures = 0
+        """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
         self.reconciler = Reconciler(
             self.look, pathfinder, database, self.sessions, self.directory, self.events
@@ -95,24 +95,21 @@ class Controller:
             self._open(spec, now, remembered=spec.id in up)
         for link in self._database.links():
             self.monitor.restore_link(link)
-        attached = self._database.hosts_attached()
-        self.hosts.restore(self._database.hosts(), now)
-        for record in self.hosts.records():
-            if record.id not in attached:
-                record.expected_until = now
+        self.monitor.restore_suspected(*self._database.suspected())
+        self.hosts.restore(self._database.hosts(), self._database.hosts_present(), now)
         self._network = self._describe_network(now)
 
     # -- life ---------------------------------------------------------------
 
-    async def start(self, agent_addresses: Iterable[str]) -> list[str]:
-        """Begins to work; returns the addresses agents can dial."""
+    async def start(self, agent_addresses: Iterable[str], access: SocketAccess | None = None) -> list[str]:
+        """Begins to work; returns the addresses agents can dial, those that are Unix sockets with this access."""
         await self.reconciler.replan()
-        bound = await self.directory.start(agent_addresses)
+        bound = await self.directory.start(agent_addresses, access)
         for session in self.sessions.values():
             session.start()
         self._background = [
-            asyncio.create_task(self._tick_forever(), name="tick"),
-            asyncio.create_task(self.reconciler.run(), name="reconcile"),
+            asyncio.create_task(supervise("tick", self._tick_forever, self._note_task), name="tick"),
+            asyncio.create_task(supervise("plan", self.reconciler.run, self._note_task), name="plan"),
         ]
         return bound
 
@@ -127,41 +124,31 @@ class Controller:
         await asyncio.gather(*(session.stop() for session in self.sessions.values()))
         self._database.close()
 
-    async def wait_failed(self) -> None:
-        """Returns when a background task ended, which is a bug; raises its error."""
-        done, _ = await asyncio.wait(self._background, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
+    def _note_task(self, name: str, error: BaseException) -> None:
+        self.task_failures += 1
+        self.events.add(
+            "task_failed", time.time(), task=name, error=f"{type(error).__name__}: {error}"[:TEXT_MAX]
+        )
 
     # -- requests -----------------------------------------------------------
 
     def put_switch(self, spec: SwitchSpec) -> None:
         """Adds a switch; raises `RequestError`."""
-        check_switch(spec)
-        old = self.sessions.get(spec.id)
-        if old is not None and old.spec == spec:
-            return
-        if old is not None:
-            raise RequestError(
-                409, f"switch {spec.id} exists at {old.spec.address}; remove it first", value=spec.id
-            )
-        taken = [
-            s.spec.id
-            for s in self.sessions.values()
-            if (s.spec.address, s.spec.device_id) == (spec.address, spec.device_id)
-        ]
-        if taken:
-            raise RequestError(
-                409, f"{spec.address} device {spec.device_id} is switch {taken[0]}", value=spec.address
-            )
-        if len(self.sessions) >= SWITCHES_MAX:
-            raise RequestError(
-                507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches"
-            )
-        self._database.put_switch(spec)
-        self._open(spec, time.monotonic(), remembered=False)
-        if self._background:
-            self.sessions[spec.id].start()
+        self.put_switches([spec])
+
+    def put_switches(self, specs: Sequence[SwitchSpec]) -> None:
+        """Adds switches, all or none; one that is there as given stays. Raises `RequestError`."""
+        known = {switch: session.spec for switch, session in self.sessions.items()}
+        for spec in specs:
+            check_switch(spec)
+            check_new_switch(spec, known)
+            known[spec.id] = spec
+        new = [spec for spec in known.values() if spec.id not in self.sessions]
+        self._database.put_switches(new)
+        for spec in new:
+            self._open(spec, self.clock.now(), remembered=False)
+            if self._background:
+                self.sessions[spec.id].start()
 
     async def remove_switch(self, switch: int) -> None:
         """Forgets a switch; raises `RequestError`."""
@@ -191,7 +178,7 @@ class Controller:
                 409, f"port {port} of switch {switch} leads to a switch", value=port, bound="a free port"
             )
         try:
-            record = self.hosts.declare(name, place, host, time.monotonic())
+            record = self.hosts.declare(name, place, host, self.clock.now())
         except HostRefused as error:
             raise RequestError(409, str(error), value=error.value, bound=error.bound) from error
         self.notice()
@@ -210,19 +197,38 @@ class Controller:
 
     def find_host(self, key: int | str) -> HostRecord:
         """A host by id or name; raises `RequestError`."""
-        text = str(key)
-        record = self.hosts.get(HostId(int(text))) if text.isdigit() else self.hosts.named(text)
+        number = as_number(key)
+        record = self.hosts.named(str(key)) if number is None else self.hosts.get(HostId(number))
         if record is None:
             raise unknown("host", key, [r.id for r in self.hosts.records()])
         return record
 
     async def tell_group(self, kind: str, group: Group) -> None:
         """Records what a request did to a group and waits for the plan that follows."""
-        self.events.add(kind, time.time(), group=group.id, name=group.name, members=list(group.members))
-        await self.reconciler.settle()
+        await self.tell_groups(kind, [group], wait=True)
 
-    def describe_group(self, group: Group, source: HostId | None) -> dict[str, Any]:
-        """Structure of a group as it is now, seen from one sender; raises `RequestError`."""
+    async def tell_groups(self, kind: str, groups: Sequence[Group], wait: bool | None) -> None:
+        """Records what a request did to groups, and waits for the plan that follows: `wait` says whether, None
+        that it does so unless changes come faster than plans are made."""
+        if wait is None:
+            wait = self._changes.calm(time.monotonic())
+        for number, group in enumerate(groups, 1):
+            self.events.add(kind, time.time(), group=group.id, name=group.name, members=list(group.members))
+            if number % EVENTS_AT_ONCE == 0:
+                await asyncio.sleep(0)  # watchers take what there is
+        if wait:
+            await self.reconciler.settle()
+        else:
+            self.reconciler.notice()
+
+    # -- what workers plan and verify (wormcast.offload) ----------------------
+
+    def ask_routes(self, algorithm: str | None) -> dict[str, Any]:
+        """What routes are planned from: the topology, and the algorithm in force unless one is named."""
+        return {"topology": self.topology().to_json(), "algorithm": algorithm or self.pathfinder.algorithm}
+
+    def ask_group_file(self, group: Group, source: HostId | None) -> dict[str, Any]:
+        """What the structure of a group as it is now is planned from, seen from one sender; raises `RequestError`."""
         members = self._members_now(group)
         if not members:
             raise RequestError(
@@ -234,26 +240,24 @@ class Controller:
                 422, f"host {sender} does not take part in group {group.id}", value=sender, choices=members
             )
         return {
-            "id": group.id,
-            "name": group.name,
-            "epoch": self.reconciler.epoch,
-            **self.pathfinder.group_file(self.topology(), group.scheme, sender, members, group.parameters),
+            "topology": self.topology().to_json(),
+            "about": {"id": group.id, "name": group.name, "epoch": self.reconciler.epoch},
+            "request": group_request(group, sender, members),
         }
 
-    def verify(self) -> dict[str, Any]:
-        """The verify file of all that may be sent now: unicast routes, and TREE routes of every sender."""
-        topology = self.topology()
-        trees = [
-            self.pathfinder.group_file(topology, group.scheme, sender, members, group.parameters)
+    def ask_verify(self) -> dict[str, Any]:
+        """What may be sent now: unicast routes, and TREE routes of every sender."""
+        requests = [
+            group_request(group, sender, members)
             for group in self.groups.groups()
             if group.scheme is Scheme.SWITCH and len(members := self._members_now(group)) > 1
             for sender in members
         ]
-        return self.pathfinder.verify_file(topology, self.pathfinder.routes_file(topology, None), trees)
+        return {**self.ask_routes(None), "requests": requests}
 
     def _members_now(self, group: Group) -> tuple[HostId, ...]:
         """Members whose agents take part."""
-        short = {s.host for s in self.reconciler.state.shortfalls if s.group == group.id}
+        short = self.reconciler.shortfalls(group.id)
         agents = self.reconciler.view.agents if self.reconciler.view is not None else frozenset()
         return tuple(m for m in group.members if m not in short and m in agents)
 
@@ -261,20 +265,57 @@ class Controller:
 
     def look(self) -> View:
         """Topology, groups and hosts as they are now."""
-        now = time.monotonic()
+        now = self.clock.now()
         records = self.hosts.records()
+        topology = self.topology()
         return View(
-            self.topology(),
+            topology,
+            self._known_topology(topology),
             tuple(self.groups.groups()),
             frozenset(r.id for r in records if r.agent),
             self.hosts.live(now),
             self.groups.class_d,
+            {
+                host: status.capacity(self.groups.find)
+                for host, status in self.agents.items()
+                if status.is_bounded()
+            },
         )
 
+    def followed_epoch(self, host: HostId) -> Epoch | None:
+        """The latest plan that an agent follows; one with nothing new for it counts as followed."""
+        status, told = self.agents.get(host), self.reconciler.told(host)
+        if status is None:
+            return None
+        return self.reconciler.epoch if told is not None and told.epoch == status.epoch else status.epoch
+
+    def refused_by_switches(self, numbers: Container[int]) -> list[tuple[SwitchId, Refusal]]:
+        """What switches refuse of group numbers."""
+        return [
+            (switch, refusal)
+            for switch, session in sorted(self.sessions.items())
+            for refusal in session.tables.refusals.values()
+            if refusal.group in numbers
+        ]
+
+    def _capacity(self, host: HostId) -> Capacity | None:
+        status = self.agents.get(host)
+        return None if status is None or not status.is_bounded() else status.capacity(lambda _: None)
+
     def topology(self) -> Topology:
-        """Switches and links that are up, and the hosts on them."""
-        ports = self.monitor.switches()
-        links = self.monitor.links()
+        """Switches that are up and answer, links between them that are up, and the hosts on them."""
+        silent = self.monitor.silent()
+        ports = {s: n for s, n in self.monitor.switches().items() if s not in silent}
+        links = [link for link in self.monitor.links() if link.a in ports and link.b in ports]
+        return self._build_topology(ports, links)
+
+    def _known_topology(self, up: Topology) -> Topology:
+        """What is up, and switches and links that are suspected to be away for a moment."""
+        used = {end for link in up.links for end in link.ends()} | {(h.switch, h.port) for h in up.hosts}
+        away = [link for link in self.monitor.known_links() if used.isdisjoint(link.ends())]
+        return self._build_topology(self.monitor.known_switches(), [*up.links, *away])
+
+    def _build_topology(self, ports: dict[SwitchId, int], links: Collection[Link]) -> Topology:
         used = {end for link in links for end in link.ends()}
         hosts = [
             Host(r.id, r.place[0], r.place[1])
@@ -285,7 +326,7 @@ class Controller:
 
     def notice(self) -> None:
         """Looks for changes of the network: records them, tells watchers, has a plan made."""
-        now = time.monotonic()
+        now = self.clock.now()
         network = self._describe_network(now)
         if network != self._network:
             self._tell_changes(self._network, network)
@@ -294,9 +335,14 @@ class Controller:
         self.reconciler.notice()
 
     def _keep_network(self, now: float) -> None:
-        hosts = [(r, r.attached or now < r.expected_until) for r in self.hosts.records()]
+        hosts = [(r, not self.hosts.is_gone(r, now)) for r in self.hosts.records()]
+        switches, links = self.monitor.switches(), self.monitor.links()
+        suspected = (
+            self.monitor.known_switches().keys() - switches.keys(),
+            self.monitor.known_links() - links,
+        )
         try:
-            self._database.put_network(self.monitor.switches(), self.monitor.links(), hosts)
+            self._database.put_network(switches, links, hosts, suspected)
         except StoreError as error:
             # The fabric comes first: a restart would have to discover anew.
             self.store_failures += 1
@@ -305,8 +351,17 @@ class Controller:
     def _describe_network(self, now: float) -> _Network:
         return _Network(
             frozenset(self.monitor.switches()),
+            self.monitor.silent(),
             self.monitor.links(),
-            {r.id: (r.name, self.hosts.state(r, now), r.place) for r in self.hosts.records()},
+            {
+                r.id: (
+                    r.name,
+                    self.hosts.state(r, now),
+                    r.agent and self.hosts.is_gone(r, now),
+                    r.place,
+                )
+                for r in self.hosts.records()
+            },
         )
 
     def _tell_changes(self, old: _Network, new: _Network) -> None:
@@ -317,6 +372,8 @@ class Controller:
         for kind, switches in (
             ("switch_up", new.switches - old.switches),
             ("switch_down", old.switches - new.switches),
+            ("switch_silent", new.silent - old.silent),
+            ("switch_answers", old.silent & new.switches - new.silent),
         ):
             for switch in sorted(switches):
                 tell(kind, switch=switch)
@@ -325,9 +382,9 @@ class Controller:
                 tell(kind, a=link.a, a_port=link.a_port, b=link.b, b_port=link.b_port)
         for host in sorted(new.hosts.keys() | old.hosts.keys()):
             if (now := new.hosts.get(host)) != old.hosts.get(host):
-                name, state, place = now or (old.hosts[host][0], "forgotten", None)
+                name, state, gone, place = now or (old.hosts[host][0], "forgotten", True, None)
                 at = {} if place is None else {"switch": place[0], "port": place[1]}
-                tell("host", host=host, name=name, state=state, **at)
+                tell("host", host=host, name=name, state=state, gone=gone, **at)
 
     # -- work of its own ----------------------------------------------------
 
@@ -337,13 +394,13 @@ class Controller:
 
     async def _tick_forever(self) -> None:
         while True:
-            now = time.monotonic()
+            now = self.clock.now()
             self.monitor.handle_timeout(now)
             for ref in self.monitor.poll_transmit(now):
-                self.sessions[ref[0]].send(ref[1], self._probe(ref))
+                self.sessions[ref[0]].send(CPU_PORT if echo_port(ref[1]) else ref[1], self._probe(ref))
             self.notice()
             times = [t for t in (self.monitor.poll_timeout(), self.hosts.poll_timeout(now)) if t is not None]
-            wait_s = min(times, default=now + TICK_MAX_S) - time.monotonic()
+            wait_s = min(times, default=now + TICK_MAX_S) - self.clock.now()
             await asyncio.sleep(min(max(wait_s, TICK_MIN_S), TICK_MAX_S))
 
     def _probe(self, ref: PortRef) -> bytes:
@@ -355,13 +412,14 @@ class Controller:
 
     def switch_connected(self, switch: SwitchId) -> None:
         """See `SwitchWatcher`."""
-        self.monitor.connect(switch, time.monotonic())
+        self.monitor.connect(switch, self.clock.now())
         self.events.add("switch_connected", time.time(), switch=switch)
+        self.reconciler.bring_out_again()
         self.notice()
 
     def switch_disconnected(self, switch: SwitchId, reason: str) -> None:
         """See `SwitchWatcher`."""
-        self.monitor.disconnect(switch, time.monotonic())
+        self.monitor.disconnect(switch, self.clock.now())
         self.events.add("switch_disconnected", time.time(), switch=switch, reason=reason)
 
     def switch_demoted(self, switch: SwitchId, reason: str) -> None:
@@ -369,19 +427,29 @@ class Controller:
         self.monitor.suspend(switch)
         self.events.add("switch_demoted", time.time(), switch=switch, reason=reason)
 
-    def switch_refused(self, switch: SwitchId, reason: str) -> None:
+    def switch_refused(self, switch: SwitchId, reason: str, group: int | None = None) -> None:
         """See `SwitchWatcher`."""
-        self.events.add("switch_refused", time.time(), switch=switch, reason=reason)
+        self.events.add("switch_refused", time.time(), switch=switch, reason=reason, group=group)
+
+    def switch_out_of_step(self, switch: SwitchId) -> None:
+        """See `SwitchWatcher`."""
+        LOG.info("switch %d is tried again", switch)
+        self.reconciler.bring_out_again()
 
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
         """See `SwitchWatcher`."""
         place = (switch, port)
+        now = self.clock.now()
+        self.monitor.hear(switch, now)
         try:
             message = decode(frame, self._probe_key)
         except LldpError as error:
             self.lldp_rejected[str(error)] += 1
             return
         if isinstance(message, Probe):
+            if echo_port(message.port):
+                self.monitor.handle_echo((message.switch, message.port))
+                return
             links = self.monitor.links()
             self.monitor.handle_probe((message.switch, message.port), place)
             if self.monitor.links() != links:
@@ -390,40 +458,66 @@ class Controller:
             self.lldp_rejected["host on a link"] += 1
         else:
             record = self.hosts.named(message.name)
-            before = None if record is None else (record.place, self.hosts.state(record, time.monotonic()))
-            self.hosts.announce(message.name, message.mac, message.ttl_s, place, time.monotonic())
-            if record is not None and before != (record.place, self.hosts.state(record, time.monotonic())):
+            before = None if record is None else (record.place, self.hosts.state(record, now))
+            self.hosts.announce(message.name, message.mac, message.ttl_s, place, now)
+            if record is not None and before != (record.place, self.hosts.state(record, now)):
                 self.notice()
 
     # -- AgentWatcher -------------------------------------------------------
 
     def agent_registered(
-        self, name: str, asked: int | None, mac: bytes, mtu_bytes: int, version: str, epoch: Epoch
+        self,
+        name: str,
+        asked: int | None,
+        mac: bytes,
+        mtu_bytes: int,
+        version: str,
+        epoch: Epoch,
+        groups_max: int = 0,
+        members_max: int = 0,
     ) -> HostId:
         """See `AgentWatcher`."""
-        record = self.hosts.register(name, asked, mac, mtu_bytes, version, time.monotonic())
-        self.agents[record.id] = AgentStatus(epoch)
+        if epoch > (bound := max(EPOCH_TOLD_MAX, self.reconciler.epoch)):
+            raise HostRefused(
+                f"the agent follows plan {epoch}, which no controller has made",
+                value=epoch,
+                bound=f"0 to {bound}",
+            )
+        record = self.hosts.register(name, asked, mac, mtu_bytes, version, self.clock.now())
+        self.agents[record.id] = AgentStatus(
+            epoch, groups_max=groups_max or None, members_max=members_max or None
+        )
         self.reconciler.outbid(epoch)
         self.notice()
         return record.id
 
     def agent_detached(self, host: HostId) -> None:
         """See `AgentWatcher`."""
-        self.hosts.detach(host, time.monotonic())
+        self.hosts.detach(host, self.clock.now())
         self.notice()
 
-    def plan_applied(self, host: HostId, epoch: Epoch, error: str) -> None:
+    def plan_applied(
+        self, host: HostId, epoch: Epoch, error: str, refused: Mapping[int, str] = NOTHING
+    ) -> None:
         """See `AgentWatcher`."""
+        if epoch > self.reconciler.epoch:
+            raise BadMessage(f"it answers plan {epoch}; the last is {self.reconciler.epoch}")
         status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
-        status.epoch, status.error = epoch, error
-        if error:
-            LOG.error("host %d refuses plan %d: %s", host, epoch, error)
-            self.events.add("plan_refused", time.time(), host=host, epoch=epoch, error=error)
+        told, view = self.reconciler.told(host), self.reconciler.view
+        asked_for = view.by_id if view is not None else {}
+        plan = told.plan if told is not None and told.epoch == epoch else None
+        news = status.take_answer(epoch, error, refused, plan, asked_for)
+        if error and news:
+            LOG.error("host %d refuses of plan %d: %s", host, epoch, error)
+            self.events.add(
+                "plan_refused", time.time(), host=host, epoch=epoch, error=error, groups=sorted(refused)[:32]
+            )
+        self.notice()
 
     def member_reported(
         self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool
     ) -> None:
-        """See `AgentWatcher`."""
+        """See `AgentWatcher`. A report is a suspicion: it is shown, and takes nobody out of a group by itself."""
         self.events.add(
             "member_reported",
             time.time(),
@@ -436,26 +530,17 @@ class Controller:
         )
         if not dead or not self._share_group(group, by, HostId(host)):
             return
-        if self.hosts.report_silent(HostId(host), by, reason, time.monotonic()):
+        if self.hosts.report_silent(HostId(host), by, reason, self.clock.now()):
             LOG.warning("host %d is silent: reported by host %d: %s", host, by, reason)
-            asyncio.get_running_loop().call_later(
-                SILENT_HOLD_S, self.directory.end_stream, HostId(host), "reported silent; register again"
-            )
             self.notice()
 
     def _share_group(self, group: GroupId, *hosts: HostId) -> bool:
-        return any(g.id == group and set(hosts) <= set(g.members) for g in self.groups.groups())
+        found = self.groups.find(group)
+        return found is not None and set(hosts) <= set(found.members)
 
     def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
         """See `AgentWatcher`."""
-        status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
-        for name, group, value in counters:
-            if (name, group) in status.counters or (
-                len(status.counters) < COUNTERS_MAX and len(name) <= COUNTER_NAME_MAX
-            ):
-                status.counters[name, group] = value
-            else:
-                status.counters_dropped += 1
+        self.agents.setdefault(host, AgentStatus(Epoch(0))).take_counters(counters, COUNTERS_MAX)
 
 
 @dataclass(frozen=True)
@@ -463,8 +548,10 @@ class _Network:
     """What watchers are told about and the state file keeps."""
 
     switches: frozenset[SwitchId]
+    silent: frozenset[SwitchId]
     links: frozenset[Link]
-    hosts: dict[HostId, tuple[str, str, PortRef | None]]
+    hosts: dict[HostId, tuple[str, str, bool, PortRef | None]]
+    """Name, state, whether it is gone, place."""
 
 
 def check_switch(spec: SwitchSpec) -> None:
@@ -479,11 +566,20 @@ def check_switch(spec: SwitchSpec) -> None:
             raise RequestError(
                 422, f"switch {name} {value} is out of range", value=value, bound=f"{low} to {high}"
             )
-    host, _, port = spec.address.rpartition(":")
-    if not spec.address.startswith("unix:/") and not (host and port.isdigit() and 0 < int(port) < 1 << 16):
+    check_address(spec.address)
+
+
+def check_new_switch(spec: SwitchSpec, known: Mapping[SwitchId, SwitchSpec]) -> None:
+    """Raises `RequestError` if a switch is in conflict with one that is there."""
+    old = known.get(spec.id)
+    if old == spec:
+        return
+    if old is not None:
+        raise RequestError(409, f"switch {spec.id} exists at {old.address}; remove it first", value=spec.id)
+    taken = [s.id for s in known.values() if (s.address, s.device_id) == (spec.address, spec.device_id)]
+    if taken:
         raise RequestError(
-            422,
-            f"switch address {spec.address!r} is not usable",
-            value=spec.address,
-            bound="host:port or unix:/path",
+            409, f"{spec.address} device {spec.device_id} is switch {taken[0]}", value=spec.address
         )
+    if len(known) >= SWITCHES_MAX:
+        raise RequestError(507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from wormcast.control.errors import RequestError, unknown
+from wormcast.control.errors import CHOICES_MAX, RequestError, as_number, unknown
+from wormcast.control.group_index import GroupIndex
 from wormcast.discovery.hosts import HostRecord, HostRegistry
+from wormcast.fabric.agent_plan import Capacity
 from wormcast.fabric.class_d import (
     HASHED_FIRST,
     ClassDMode,
     ClassDNumbers,
     assign,
-    fabric_members,
-    low_bits,
 )
 from wormcast.fabric.groups import (
     GROUP_BOUND,
@@ -27,7 +28,7 @@ from wormcast.fabric.groups import (
     parse_class_d,
     parse_scheme,
 )
-from wormcast.fabric.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId, HostId
+from wormcast.fabric.ids import GROUP_BROADCAST, GroupId, HostId
 from wormcast.fabric.replication import MGID_GROUPS_MAX
 from wormcast.store.database import Database
 
@@ -53,60 +54,92 @@ class GroupBook:
     """All groups, kept in the database."""
 
     def __init__(
-        self, database: Database, hosts: HostRegistry, class_d_mode: ClassDMode | None = None
+        self,
+        database: Database,
+        hosts: HostRegistry,
+        class_d_mode: ClassDMode | None = None,
+        capacity: Callable[[HostId], Capacity | None] = lambda _: None,
     ) -> None:
         """Restores the groups; class D addresses get numbers in the mode given, else as before."""
         self._database = database
         self._hosts = hosts
-        self._groups = {group.id: group for group in database.groups()}
+        self._capacity = capacity
+        """What the agent of a host takes; None: anything."""
+        groups = database.groups()
         kept = database.class_d()
-        self.class_d = assign(class_d_mode or kept.mode, self._groups.values(), kept)
+        class_d = assign(class_d_mode or kept.mode, groups, kept)
+        self._index = GroupIndex(groups, class_d)
+        if class_d != kept:
+            database.put_class_d(class_d)
+
+    @property
+    def class_d(self) -> ClassDNumbers:
         """Numbers of the class D addresses of all groups."""
-        if self.class_d != kept:
-            database.put_class_d(self.class_d)
+        return self._index.class_d
 
     def groups(self) -> list[Group]:
         """All groups by id."""
-        return [self._groups[group] for group in sorted(self._groups)]
+        return list(self._index.in_order())
 
     def get(self, key: int | str) -> Group:
         """A group by id or name; raises `RequestError`."""
-        text = str(key)
-        if text.isdigit():
-            group = self._groups.get(GroupId(int(text)))
-        else:
-            group = next((g for g in self._groups.values() if g.name == text), None)
+        number = as_number(key)
+        group = self._index.named(str(key)) if number is None else self.find(GroupId(number))
         if group is None:
-            raise unknown("group", key, [g.id for g in self.groups()])
+            raise unknown("group", key, [g.id for g in self._index.in_order()[: CHOICES_MAX + 1]])
         return group
+
+    def sharing(self, group: Group) -> list[Group]:
+        """Other groups that get the packets of a group's class D address."""
+        assert group.class_d is not None
+        number = self.class_d.number(group.class_d)
+        return [
+            other
+            for other in self._index.in_order()
+            if other.id != group.id
+            and (
+                other.id == number
+                or (other.class_d is not None and self.class_d.number(other.class_d) == number)
+            )
+        ]
+
+    def find(self, group: GroupId) -> Group | None:
+        """The group with this id."""
+        return self._index.by_id.get(group)
 
     def create(self, request: GroupRequest) -> Group:
         """Checks and keeps a new group; raises `RequestError`."""
-        try:
-            class_d = None if request.class_d is None else parse_class_d(request.class_d)
-            chosen = self._free_id(class_d) if request.id is None else check_group_id(request.id)
-            group = Group(
-                chosen,
-                request.name if request.name is not None else f"group-{chosen}",
-                parse_scheme(request.scheme),
-                self.resolve(request.members),
-                _parameters(request.parameters or {}),
-                class_d,
-            )
-        except GroupError as error:
-            raise _refusal(error) from error
-        self._check_new(group)
-        self._put(group)
-        return group
+        return self.create_all([request])[0]
+
+    def create_all(self, requests: Sequence[GroupRequest]) -> list[Group]:
+        """Checks and keeps new groups, all or none; raises `RequestError`, which says of several which one it is."""
+        made: list[Group] = []
+        with self._changing(made):
+            for number, request in enumerate(requests):
+                try:
+                    made.append(self._add(request))
+                except RequestError as error:
+                    raise error if len(requests) == 1 else error.at(f"groups.{number}") from None
+        return made
 
     def delete(self, key: int | str) -> Group:
         """Removes a group; raises `RequestError`."""
-        group = self.get(key)
-        rest = {id: other for id, other in self._groups.items() if id != group.id}
-        class_d = assign(self.class_d.mode, rest.values(), self.class_d)
-        self._database.remove_group(group.id, class_d)
-        self._groups, self.class_d = rest, class_d
-        return group
+        return self.delete_all([key])[0]
+
+    def delete_all(self, keys: Sequence[int | str]) -> list[Group]:
+        """Removes groups, all or none; raises `RequestError`."""
+        gone: dict[GroupId, Group] = {}
+        for key in keys:
+            group = self.get(key)
+            if group.id in gone:
+                raise RequestError(
+                    422, f"group {group.id} is named twice", value=key, bound="each group once"
+                )
+            gone[group.id] = group
+        with self._changing([], list(gone)):
+            for group in gone.values():
+                self._index.remove(group)
+        return list(gone.values())
 
     def add(self, key: int | str, members: Iterable[int | str]) -> Group:
         """Adds members; one that is there already is refused. Raises `RequestError`."""
@@ -137,55 +170,98 @@ class GroupBook:
 
     def resolve(self, members: Iterable[int | str]) -> tuple[HostId, ...]:
         """Ids of hosts given by id or name, ascending; raises `RequestError`."""
-        found: list[HostId] = []
+        found: set[HostId] = set()
+        names = {record.name: record for record in self._hosts.records()}
         for member in members:
-            host = self._find_host(member).id
+            host = self._find_host(member, names).id
             if host in found:
                 raise RequestError(
                     422, f"host {member!r} is a member twice", value=member, bound="each host once"
                 )
-            found.append(host)
+            found.add(host)
         if not found:
             raise RequestError(422, "a group without members", value=[], bound="1 member or more")
         return tuple(sorted(found))
 
-    def _find_host(self, key: int | str) -> HostRecord:
-        record = self._hosts.get(HostId(int(key))) if str(key).isdigit() else self._hosts.named(str(key))
+    def _find_host(self, key: int | str, names: Mapping[str, HostRecord]) -> HostRecord:
+        number = as_number(key)
+        record = names.get(str(key)) if number is None else self._hosts.get(HostId(number))
         if record is None:
-            known = (
-                [r.name for r in self._hosts.records()]
-                if isinstance(key, str) and not key.isdigit()
-                else None
-            )
-            choices = known if known is not None else [r.id for r in self._hosts.records()]
+            choices = [r.name if number is None else r.id for r in self._hosts.records()]
             raise RequestError(422, f"there is no host {key!r}", value=key, choices=choices)
         return record
 
     def _member_of(self, group: Group, member: int | str) -> HostId:
-        host = HostId(int(member)) if str(member).isdigit() else self._find_host(member).id
+        number = as_number(member)
+        host = self.resolve([member])[0] if number is None else HostId(number)
         if host not in group.members:
             raise unknown(f"member of group {group.id}:", member, group.members)
         return host
+
+    def _add(self, request: GroupRequest) -> Group:
+        """Checks a new group and adds it to the index; raises `RequestError`."""
+        group = self._make(request)
+        self._check_new(group)
+        self._index.add(group)
+        self._check_room(group, group.members)
+        if self._index.number_count() > NUMBERS_MAX:
+            raise RequestError(
+                507, "the switches have no room for another group", value=group.id, bound=str(NUMBERS_MAX)
+            )
+        return group
+
+    def _make(self, request: GroupRequest) -> Group:
+        """The group that is asked for; raises `RequestError`."""
+        try:
+            class_d = None if request.class_d is None else parse_class_d(request.class_d)
+            chosen = self._free_id(class_d) if request.id is None else check_group_id(request.id)
+            return Group(
+                chosen,
+                request.name if request.name is not None else f"group-{chosen}",
+                parse_scheme(request.scheme),
+                self.resolve(request.members),
+                _parameters(request.parameters or {}),
+                class_d,
+            )
+        except GroupError as error:
+            raise _refusal(error) from error
 
     def _check_new(self, group: Group) -> None:
         if not _NAME.fullmatch(group.name) or group.name.isdigit():
             raise RequestError(
                 422, f"group name {group.name!r} is not usable", value=group.name, bound=NAME_BOUND
             )
-        if group.id in self._groups:
+        if self.find(group.id) is not None:
             raise RequestError(
                 409, f"group {group.id} exists; delete it first", value=group.id, bound=GROUP_BOUND
             )
-        if any(g.name == group.name for g in self._groups.values()):
+        if self._index.named(group.name) is not None:
             raise RequestError(
                 409, f"a group is named {group.name!r} already", value=group.name, bound="a new name"
             )
         if self.class_d.mode is ClassDMode.WIDE:
             self._check_wide(group)
-        if len(fabric_members([*self._groups.values(), group], self._numbers_with(group))) > NUMBERS_MAX:
-            raise RequestError(
-                507, "the switches have no room for another group", value=group.id, bound=str(NUMBERS_MAX)
-            )
+
+    def _check_room(self, group: Group, added: Iterable[HostId]) -> None:
+        """Raises `RequestError` if the agent of a new member does not take the group, which is in the index."""
+        for host in group.members:
+            capacity = self._capacity(host)
+            if capacity is not None and len(group.members) > capacity.members:
+                raise RequestError(
+                    507,
+                    f"group {group.id} would have {len(group.members)} members; the agent of host {host} takes fewer",
+                    value=len(group.members),
+                    bound=f"{capacity.members} members",
+                )
+        for host in added:
+            capacity = self._capacity(host)
+            if capacity is not None and self._index.memberships[host] > capacity.groups:
+                raise RequestError(
+                    507,
+                    f"host {host} is in {self._index.memberships[host] - 1} groups, the most its agent takes",
+                    value=host,
+                    bound=f"{capacity.groups} groups a host",
+                )
 
     def _check_wide(self, group: Group) -> None:
         """In wide mode no group has the number of another's address."""
@@ -196,38 +272,41 @@ class GroupBook:
                 value=group.id,
                 bound=f"0 to {HASHED_FIRST - 1}, not {GROUP_BROADCAST}",
             )
-        taken = [address for address, number in self.class_d.assigned if number == group.id]
-        if taken and taken[0] != group.class_d:
+        taken = self._index.owner(group.id)
+        if taken is not None and taken != group.class_d:
             raise RequestError(
                 409,
-                f"{group.id} is the number of class D address {taken[0]}",
+                f"{group.id} is the number of class D address {taken}",
                 value=group.id,
                 bound="an id that no address has as its number",
             )
 
-    def _numbers_with(self, group: Group) -> ClassDNumbers:
-        return assign(self.class_d.mode, [*self._groups.values(), group], self.class_d)
-
     def _free_id(self, class_d: ipaddress.IPv4Address | None) -> GroupId:
-        """In narrow mode the number of the class D address if free, else the lowest that no group uses."""
-        narrow = self.class_d.mode is ClassDMode.NARROW
-        if class_d is not None and narrow:
-            number = low_bits(class_d)
-            if number not in self._groups and number != GROUP_BROADCAST:
-                return number
-        used = set(fabric_members(self._groups.values(), self.class_d)) | {GROUP_BROADCAST}
-        last = GROUP_ID_MAX if narrow else HASHED_FIRST - 1
-        free = next((n for n in range(last + 1) if n not in used), None)
+        free = self._index.free_id(class_d)
         if free is None:
             raise RequestError(507, "every group id is taken", value=None, bound=GROUP_BOUND)
-        return GroupId(free)
+        return free
 
     def _put(self, group: Group) -> Group:
-        groups = {**self._groups, group.id: group}
-        class_d = assign(self.class_d.mode, groups.values(), self.class_d)
-        self._database.put_group(group, class_d)
-        self._groups, self.class_d = groups, class_d
+        with self._changing([group]):
+            before = self._index.by_id[group.id].members
+            self._index.replace(group)
+            if len(group.members) > len(before) or not set(group.members) <= set(before):
+                self._check_room(group, sorted(set(group.members) - set(before)))
         return group
+
+    @contextlib.contextmanager
+    def _changing(self, put: list[Group], removed: Sequence[GroupId] = ()) -> Iterator[None]:
+        """Keeps what was done to the index, or, when that fails, takes all of it back."""
+        groups, class_d = self._index.in_order(), self.class_d
+        try:
+            yield
+            changed = None if self.class_d == class_d else self.class_d
+            self._database.change_groups(put, removed, changed)
+        except BaseException:
+            if self._index.in_order() is not groups:
+                self._index = GroupIndex(groups, class_d)
+            raise
 
 
 def _parameters(given: dict[str, int]) -> Parameters:

@@ -6,33 +6,67 @@ from typing import Any
 
 from wormcast.agentrpc import agent_pb2
 from wormcast.fabric.ids import Epoch, HostId
-from wormcast.fabric.state import AgentPlan
+from wormcast.fabric.state import AgentGroup, AgentPlan
+
+KEPT_SPARE = 1024
+"""Encoded groups that are kept beyond those in use, until all unused ones are forgotten."""
 
 
-def encode_plans(plans: dict[HostId, AgentPlan], epoch: Epoch) -> dict[HostId, Any]:
-    """The `Plan` message of every agent."""
-    return {host: encode_plan(plan, epoch) for host, plan in plans.items()}
+class PlanEncoder:
+    """Encodes plans of agents; groups and routes that are the same objects as before only once."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, tuple[AgentGroup, bytes]] = {}
+        self._routes: dict[HostId, tuple[AgentPlan, bytes]] = {}
+
+    def encode(self, plan: AgentPlan, epoch: Epoch) -> Any:
+        """The `Plan` message."""
+        # Encoded messages one after another are the message that has the fields of all.
+        groups = b"".join(self._encode_group(group) for group in plan.groups)
+        head = agent_pb2.Plan(epoch=epoch, host_id=plan.host).SerializeToString()
+        return agent_pb2.Plan.FromString(head + self._encode_routes(plan) + groups)
+
+    def forget_unused(self, plans: dict[HostId, AgentPlan]) -> None:
+        """Forgets what no plan has, once it is much."""
+        self._routes = {host: kept for host, kept in self._routes.items() if host in plans}
+        if len(self._groups) > 2 * sum(len(plan.groups) for plan in plans.values()) + KEPT_SPARE:
+            used = {id(group) for plan in plans.values() for group in plan.groups}
+            self._groups = {key: kept for key, kept in self._groups.items() if key in used}
+
+    def _encode_group(self, group: AgentGroup) -> bytes:
+        kept = self._groups.get(id(group))  # the object is kept too, so its id is not used again
+        if kept is None:
+            kept = (group, agent_pb2.Plan(groups=[_group_message(group)]).SerializeToString())
+            self._groups[id(group)] = kept
+        return kept[1]
+
+    def _encode_routes(self, plan: AgentPlan) -> bytes:
+        kept = self._routes.get(plan.host)
+        if kept is None or (kept[0].routes, kept[0].tree_routes) != (plan.routes, plan.tree_routes):
+            kept = (plan, _routes_message(plan).SerializeToString())
+            self._routes[plan.host] = kept
+        return kept[1]
 
 
 def encode_plan(plan: AgentPlan, epoch: Epoch) -> Any:
     """The `Plan` message."""
+    return PlanEncoder().encode(plan, epoch)
+
+
+def _routes_message(plan: AgentPlan) -> Any:
     return agent_pb2.Plan(
-        epoch=epoch,
-        host_id=plan.host,
         routes=[agent_pb2.Route(host=host, ports=ports) for host, ports in plan.routes],
         tree_routes=[agent_pb2.Route(host=host, ports=ports) for host, ports in plan.tree_routes],
-        groups=[
-            agent_pb2.Group(
-                id=group.id,
-                name=group.name,
-                scheme=group.scheme,
-                members=group.members,
-                order=group.order,
-                k=group.k,
-                tree_edges=[
-                    agent_pb2.TreeEdge(parent=parent, child=child) for parent, child in group.tree_edges
-                ],
-            )
-            for group in plan.groups
-        ],
+    )
+
+
+def _group_message(group: AgentGroup) -> Any:
+    return agent_pb2.Group(
+        id=group.id,
+        name=group.name,
+        scheme=group.scheme,
+        members=group.members,
+        order=group.order,
+        k=group.k,
+        tree_edges=[agent_pb2.TreeEdge(parent=parent, child=child) for parent, child in group.tree_edges],
     )

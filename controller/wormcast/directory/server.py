@@ -5,34 +5,55 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import grpc
 
 from wormcast.agentrpc import agent_pb2, agent_pb2_grpc
+from wormcast.directory.messages import (
+    COUNTERS_MAX,
+    MESSAGE_BYTES_MAX,
+    NOTHING,
+    BadMessage,
+    check_register,
+    check_report,
+    clip,
+    read_refused,
+)
 from wormcast.discovery.hosts import HostRefused
 from wormcast.fabric.ids import Epoch, GroupId, HostId
-from wormcast.sockets import claim_path
+from wormcast.sockets import SocketAccess, claim_path, owner_alone
 
 LOG = logging.getLogger("wormcast.directory")
 
 REGISTER_TIMEOUT_S = 5.0
 """From the start of a stream until its Register."""
-SILENCE_MAX_S = 10.0
-"""Without any message (Statistics come about once a second) the stream is taken for dead."""
 STREAMS_MAX = 65536
+PLAN_BYTES_MAX = 64 << 20
+"""What agents read at most."""
+CONNECTIONS_MAX = 8192
+"""Connections of agents; gRPC closes further ones."""
+HANDSHAKE_TIMEOUT_S = 20
+"""From a connection until it speaks HTTP/2."""
+IDLE_TIMEOUT_S = 60
+"""A connection without a stream is closed after so long."""
 STOP_GRACE_S = 0.5
 
 _OPTIONS = [
-    ("grpc.keepalive_time_ms", 2000),
-    ("grpc.keepalive_timeout_ms", 3000),
+    # An agent that is paused keeps its stream; one whose host has vanished loses it in the end.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 500),
-    ("grpc.max_send_message_length", 64 << 20),
+    ("grpc.max_send_message_length", PLAN_BYTES_MAX),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.so_reuseport", 0),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_S * 1000),
+    ("grpc.max_connection_idle_ms", IDLE_TIMEOUT_S * 1000),
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
 ]
 
 
@@ -44,15 +65,27 @@ class AgentWatcher(Protocol):
     """Who decides about agents and is told what they say."""
 
     def agent_registered(
-        self, name: str, asked: int | None, mac: bytes, mtu_bytes: int, version: str, epoch: Epoch
+        self,
+        name: str,
+        asked: int | None,
+        mac: bytes,
+        mtu_bytes: int,
+        version: str,
+        epoch: Epoch,
+        groups_max: int = 0,
+        members_max: int = 0,
     ) -> HostId:
-        """Admits an agent; raises `HostRefused`."""
+        """Admits an agent, and learns what it takes if it says so; raises `HostRefused`."""
 
     def agent_detached(self, host: HostId) -> None:
         """The agent's stream ended and no other took its place."""
 
-    def plan_applied(self, host: HostId, epoch: Epoch, error: str) -> None:
-        """An agent answers a plan; an empty error means it follows it."""
+    def plan_applied(
+        self, host: HostId, epoch: Epoch, error: str, refused: Mapping[int, str] = NOTHING
+    ) -> None:
+        """An agent answers a plan. An empty error means it follows it, an error with refused groups
+        that it does but for these. Raises `BadMessage`.
+        """
 
     def member_reported(
         self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool
@@ -92,23 +125,33 @@ class AgentDirectory:
         self._server: Any = None
         self.refused = 0
         """Registrations refused."""
+        self._last_refusal = ""
         self.plans_sent = 0
+        self.bad_messages = 0
+        """Messages that no agent sends; each ended its stream."""
+        self.plans_too_long = 0
+        """Plans that were not sent because no agent reads them."""
 
-    async def start(self, addresses: Iterable[str]) -> list[str]:
-        """Listens on `unix:/path` and `host:port` addresses; returns them with the ports in use."""
+    async def start(self, addresses: Iterable[str], access: SocketAccess | None = None) -> list[str]:
+        """Listens on `unix:/path`, for those with access, and `host:port`; returns them with the ports in use."""
         self._server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=STREAMS_MAX)
         agent_pb2_grpc.add_AgentDirectoryServicer_to_server(self, self._server)
         bound = []
         for address in addresses:
-            bound.append(self._bind(address))
+            bound.append(self._bind(address, access or SocketAccess()))
         await self._server.start()
         return bound
 
-    def _bind(self, address: str) -> str:
+    def _bind(self, address: str, access: SocketAccess) -> str:
         try:
             if address.startswith("unix:"):
-                claim_path(Path(address.removeprefix("unix:")))
-            port = self._server.add_insecure_port(address)
+                path = Path(address.removeprefix("unix:"))
+                claim_path(path)
+                with owner_alone():  # gRPC makes the file here
+                    port = self._server.add_insecure_port(address)
+                access.grant(path)
+            else:
+                port = self._server.add_insecure_port(address)
         except (RuntimeError, OSError) as error:
             raise DirectoryError(f"agents cannot be served on {address}: {error}") from error
         if port == 0:
@@ -125,21 +168,21 @@ class AgentDirectory:
     def publish(self, plans: dict[HostId, Any]) -> None:
         """Makes these `Plan` messages those in force; attached agents are told at once, others when they attach.
 
-        An agent that has been told the same before is not told again.
+        Other agents keep theirs, and one that has been told the same before is not told again.
         """
-        before, self._plans = self._plans, plans
         for host, message in plans.items():
-            if before.get(host) == message:
+            before = self._plans.get(host)
+            if before is message or before == message:
                 continue
+            self._plans[host] = message
             stream = self._streams.get(host)
             if stream is not None:
                 stream.offer(message)
 
-    def end_stream(self, host: HostId, reason: str) -> None:
-        """Makes an agent dial again."""
-        stream = self._streams.get(host)
-        if stream is not None:
-            stream.end(reason)
+    def withdraw(self, kept: Container[HostId]) -> None:
+        """Forgets the plans of all hosts but these; attached agents keep what they have."""
+        for host in [host for host in self._plans if host not in kept]:
+            del self._plans[host]
 
     def attached(self) -> list[HostId]:
         """Hosts with a stream."""
@@ -155,13 +198,16 @@ class AgentDirectory:
             )
             return
         if first.WhichOneof("body") != "register":
+            self._note_bad("an agent", "its first message is no Register")
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the first message must be Register")
             return
         try:
             stream = self._admit(first.register)
         except HostRefused as error:
             self.refused += 1
-            LOG.warning("agent %r refused: %s", first.register.name, error)
+            if (refusal := f"{first.register.name[:64]!r}: {error}") != self._last_refusal:
+                self._last_refusal = refusal
+                LOG.warning("agent %s refused; the same again is only counted", refusal)
             yield agent_pb2.ControllerMessage(
                 refused=agent_pb2.Refused(reason=f"{error}; value {error.value!r}, possible: {error.bound}")
             )
@@ -183,9 +229,16 @@ class AgentDirectory:
                 )
 
     def _admit(self, register: Any) -> _Stream:
-        asked = register.host_id if register.HasField("host_id") else None
+        check_register(register)
         host = self._watcher.agent_registered(
-            register.name, asked, register.mac, register.mtu, register.version, Epoch(register.plan_epoch)
+            register.name,
+            register.host_id if register.HasField("host_id") else None,
+            register.mac,
+            register.mtu,
+            register.version,
+            Epoch(register.plan_epoch),
+            register.groups_max,
+            register.members_max,
         )
         for old in [s for s in self._streams.values() if s.host == host or s.name == register.name]:
             del self._streams[old.host]
@@ -206,35 +259,64 @@ class AgentDirectory:
                 return
             if stream.plan is not None:
                 plan, stream.plan = stream.plan, None
+                message = agent_pb2.ControllerMessage(plan=plan)
+                if message.ByteSize() > PLAN_BYTES_MAX:
+                    self._note_too_long(stream, message.ByteSize())
+                    continue
                 self.plans_sent += 1
-                yield agent_pb2.ControllerMessage(plan=plan)
+                yield message
+
+    def _note_too_long(self, stream: _Stream, length: int) -> None:
+        self.plans_too_long += 1
+        LOG.error(
+            "the plan of host %d has %d bytes; agents read %d: it keeps the one before",
+            stream.host,
+            length,
+            PLAN_BYTES_MAX,
+        )
 
     async def _read(self, stream: _Stream, messages: AsyncIterator[Any]) -> None:
         try:
-            while True:
-                message = await asyncio.wait_for(anext(messages), SILENCE_MAX_S)
+            async for message in messages:
                 if self._streams.get(stream.host) is stream:
                     self._handle_message(stream.host, message)
-        except StopAsyncIteration:
             stream.end("it closed")
-        except TimeoutError:
-            stream.end(f"nothing heard for {SILENCE_MAX_S:g} s")
+        except BadMessage as error:
+            self._note_bad(f"agent {stream.name!r} (host {stream.host})", str(error))
+            stream.end(f"bad message: {error}")
         except grpc.RpcError as error:
             stream.end(str(error))
+        except Exception as error:
+            # A bug, or bytes that are no message: this stream alone is lost.
+            self._note_bad(f"agent {stream.name!r} (host {stream.host})", f"{type(error).__name__}: {error}")
+            stream.end("its message could not be handled")
+
+    def _note_bad(self, whose: str, reason: str) -> None:
+        """Counts a bad message; the first one is logged."""
+        self.bad_messages += 1
+        if self.bad_messages == 1:
+            LOG.warning("%s sent a bad message: %s; more of them are only counted", whose, reason)
 
     def _handle_message(self, host: HostId, message: Any) -> None:
         match message.WhichOneof("body"):
             case "plan_applied":
                 applied = message.plan_applied
-                self._watcher.plan_applied(host, Epoch(applied.epoch), applied.error)
+                self._watcher.plan_applied(
+                    host, Epoch(applied.epoch), clip(applied.error), read_refused(applied)
+                )
             case "member_report":
                 report = message.member_report
+                check_report(report)
+                reason = clip(report.reason)
                 self._watcher.member_reported(
-                    host, GroupId(report.group), report.origin, report.host, report.reason, report.host_dead
+                    host, GroupId(report.group), report.origin, report.host, reason, report.host_dead
                 )
             case "statistics":
                 self._watcher.statistics_received(
-                    host, [(c.name, c.group, c.value) for c in message.statistics.counters]
+                    host,
+                    [(c.name, c.group, c.value) for c in message.statistics.counters[:COUNTERS_MAX]],
                 )
-            case other:
-                LOG.warning("host %d sent %s out of place; ignored", host, other)
+            case "register":
+                raise BadMessage("a second Register")
+            case _:
+                pass  # an agent of a later version may say things this controller does not know

@@ -1,15 +1,17 @@
 """Which hosts there are, where they hang and which take part. Pure; time is an argument.
 
 A host is known by its name. Its place comes from the LLDP frames of its agent
-or is declared by the operator; its agent's stream says that it is there. A
-host takes part in its groups while it is attached, located and not reported
-silent by a neighbour in a multicast structure.
+or is declared by the operator; its agent's stream says that it is there. What
+the controller suspects (`HostRegistry.state`) is shown and changes no group: a
+paused host or switch is back in a moment. A host leaves the plans of its groups
+when it is gone: not heard in the fabric for `GONE_AFTER_S`, and for as long
+without a stream, or reported silent by a neighbour in a multicast structure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from wormcast.discovery.lldp import NAME_BYTES_MAX
@@ -23,6 +25,9 @@ RESTORE_GRACE_S = 5.0
 """After a start of the controller, remembered agents count as attached for so long."""
 DETACH_GRACE_S = 1.0
 """An agent whose stream breaks counts as attached for so long, to dial again."""
+GONE_AFTER_S = 30.0
+"""A host is gone after so long without a sign of life (`--gone-after`)."""
+GONE_AFTER_MIN_S, GONE_AFTER_MAX_S = 1.0, 86_400.0
 HOST_STATES = ("up", "plain", "dead", "silent", "unlocated", "lost")
 UNCLAIMED_MAX = 4096
 """Announcements of names that no agent registered; further ones are counted and dropped."""
@@ -60,8 +65,10 @@ class HostRecord:
     attached: bool = False
     expected_until: float = 0.0
     """Counts as attached until then without a stream."""
+    detached_at: float = float("-inf")
+    """When its stream ended; of no meaning while it has one."""
     silent: str = ""
-    """Why a neighbour holds it for dead; empty: it does not."""
+    """Why a neighbour holds it for dead; empty: it does not, or it has been heard since."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,9 @@ class _Unclaimed:
 class HostRegistry:
     """State machine of hosts."""
 
-    def __init__(self) -> None:
+    def __init__(self, gone_after_s: float = GONE_AFTER_S) -> None:
+        """`gone_after_s` is from `GONE_AFTER_MIN_S` to `GONE_AFTER_MAX_S`."""
+        self.gone_after_s = gone_after_s
         self._hosts: dict[HostId, HostRecord] = {}
         self._unclaimed: dict[str, _Unclaimed] = {}
         self.conflicts = 0
@@ -85,12 +94,14 @@ class HostRegistry:
         self.unclaimed_dropped = 0
         """Announcements dropped because `UNCLAIMED_MAX` names wait for a registration."""
 
-    def restore(self, records: Iterable[HostRecord], now: float) -> None:
-        """Takes remembered hosts for attached and confirmed until a grace period is over."""
+    def restore(self, records: Iterable[HostRecord], present: Collection[HostId], now: float) -> None:
+        """Takes remembered hosts for confirmed until a grace period is over; those `present` for just heard, the
+        others for gone."""
         for record in records:
-            record.heard_until = record.expected_until = now + RESTORE_GRACE_S
-            record.heard_at = now
             record.attached = False
+            if record.id in present:
+                record.heard_until = record.expected_until = now + RESTORE_GRACE_S
+                record.heard_at = record.detached_at = now
             self._hosts[record.id] = record
 
     def register(
@@ -114,6 +125,7 @@ class HostRegistry:
         record = self._hosts.get(host)
         if record is not None and record.attached:
             record.attached = False
+            record.detached_at = now
             record.expected_until = now + DETACH_GRACE_S
 
     def declare(self, name: str | None, place: PortRef, asked: int | None, now: float) -> HostRecord:
@@ -150,6 +162,8 @@ class HostRegistry:
             self._keep_unclaimed(name, _Unclaimed(mac, place, now, now + ttl_s), now)
         elif record.declared:
             self.conflicts += place != record.place
+            if place == record.place:
+                self._settle(record, place, now, now + ttl_s)
         elif record.place != place and self._is_fresh(record, now) and record.mac != mac:
             self.conflicts += 1
         elif ttl_s == 0:
@@ -173,16 +187,32 @@ class HostRegistry:
         return True
 
     def poll_timeout(self, now: float) -> float | None:
-        """When `live` or `located` next change without an event."""
-        times = [t for r in self._hosts.values() for t in (r.heard_until, r.expected_until) if t > now]
+        """When `live` or `state` next change without an event."""
+        times = [
+            time
+            for record in self._hosts.values()
+            for time in (record.heard_until, record.expected_until, self._gone_at(record))
+            if time > now
+        ]
         return min(times, default=None)
 
     def live(self, now: float) -> frozenset[HostId]:
-        """Hosts whose agents take part in their groups."""
-        return frozenset(r.id for r in self._hosts.values() if self.state(r, now) == "up")
+        """Hosts that have an agent and are not gone: these take part in their groups."""
+        return frozenset(r.id for r in self._hosts.values() if r.agent and not self.is_gone(r, now))
+
+    def is_gone(self, record: HostRecord, now: float) -> bool:
+        """Whether its agent has given no sign of life for `gone_after_s`."""
+        return now >= self._gone_at(record)
+
+    def _gone_at(self, record: HostRecord) -> float:
+        """When it is gone unless a sign of life comes; infinite while there is no reason to think so."""
+        if record.attached and not record.silent:
+            return float("inf")
+        away_at = record.heard_at if record.attached else max(record.heard_at, record.detached_at)
+        return away_at + self.gone_after_s
 
     def state(self, record: HostRecord, now: float) -> str:
-        """up, plain (no agent), dead (agent gone), silent (reported), unlocated (not announced yet), lost (not any more)."""
+        """up, plain (no agent), dead (agent detached), silent (reported), unlocated (not announced yet), lost (not any more)."""
         if record.silent:
             return "silent"
         if not record.agent:
@@ -250,6 +280,7 @@ class HostRegistry:
             holder.place = None
         record.place = place
         record.heard_at, record.heard_until = heard_at, heard_until
+        record.silent = ""
 
     def _is_fresh(self, record: HostRecord, now: float) -> bool:
         return now < record.heard_until

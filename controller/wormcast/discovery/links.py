@@ -2,26 +2,36 @@
 
 A probe leaves a switch port every `PROBE_INTERVAL_S`; where it comes in is the
 other end of that direction. A link is up when both directions have been heard,
-and down when one has missed `PROBES_MISSED_MAX` in a row. Missed probes are
-counted when the next one is sent, so a controller that stalls does not take
-its own silence for the network's.
+and down when one has missed `PROBES_MISSED_MAX` in a row. A probe counts as
+missed when the next one is sent and both switches have shown since that they
+forward: every switch is sent an echo, a packet-out to its own CPU port. So a
+switch that is paused is silent, and its links are not down for that; nor does a
+controller that stalls take its own silence for the network's.
+
+What is down or silent may be back at any moment. It stays known as suspected:
+routes avoid it where there is another way, and nobody loses a membership by it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from wormcast.fabric.ids import PortId, SwitchId
+from wormcast.fabric.ids import CPU_PORT, PortId, SwitchId
 from wormcast.fabric.topology import Link, PortRef
 
 PROBE_INTERVAL_S = 0.25
 """Between probes on a port that leads to a switch."""
 PROBES_MISSED_MAX = 4
 """So many probes lost in a row in one direction: the link is down. At 1 % loss: once in 10^8."""
+PROBES_PER_S_MAX = 800
+"""Probes of links a second in all; with more directions than fit, each waits longer than `PROBE_INTERVAL_S`."""
 PROBE_IDLE_INTERVAL_S = 1.0
 """Between probes on a port where no switch has been heard."""
 SWITCH_GRACE_S = 1.0
 """A switch whose P4Runtime session is lost counts as up for so long."""
+SWITCH_SILENT_S = 2.0
+"""A switch with a session that returns no echo for so long is silent."""
 RESTORE_GRACE_S = 5.0
 """After a start of the controller, remembered switches and links count as up for so long unconfirmed."""
 
@@ -32,6 +42,8 @@ class _Direction:
 
     far: PortRef
     missed: int = 0
+    awaited_at: float | None = None
+    """When the probe left that is the next to be missed, if nothing is heard."""
 
 
 @dataclass
@@ -42,6 +54,21 @@ class _SwitchRecord:
     """When the switch counts as down unless it connects; None while connected or down."""
     up: bool
     probe_at: dict[PortId, float] = field(default_factory=dict)
+    echo_at: float = 0.0
+    echo_bit: int = 0
+    echo_sent_at: float | None = None
+    """When the first echo with this bit left; none has."""
+    heard_at: float = float("-inf")
+    """When it last returned an echo or handed in any other frame."""
+    forwarded_at: float = float("inf")
+    """The last echo that is back left then: what was sent before has passed the switch, and the controller has read
+    what it handed in. Infinite until the first: of a target without echo nothing can be told by its silence."""
+    silent: bool = False
+
+
+def echo_port(port: PortId) -> bool:
+    """Whether a probe with this port is an echo: it leaves by `CPU_PORT`, whatever its number says."""
+    return port >= CPU_PORT
 
 
 class LinkMonitor:
@@ -57,6 +84,12 @@ class LinkMonitor:
         self._arrivals: dict[PortRef, PortRef] = {}
         """Receiving port to sending port; the inverse of `_directions`."""
         self._links: frozenset[Link] = frozenset()
+        self._stale = False
+        """`_links` has to be made anew from the directions."""
+        self._known: dict[PortRef, Link] = {}
+        """By both ends: every link that was up, until one of its ports leads elsewhere."""
+        self._seen: set[SwitchId] = set()
+        """Switches that were up once."""
         self.probes_rejected = 0
         """Probes that name an unknown port, or came from one."""
 
@@ -65,12 +98,23 @@ class LinkMonitor:
         self._switches[switch] = _SwitchRecord(
             ports, False, now + RESTORE_GRACE_S if remembered else None, remembered
         )
+        if remembered:
+            self._seen.add(switch)
 
     def remove_switch(self, switch: SwitchId) -> None:
         """Forgets a switch and its links."""
         self._switches.pop(switch, None)
+        self._seen.discard(switch)
         self._forget_directions(switch)
-        self._update_links()
+        for link in {link for link in self._known.values() if switch in (link.a, link.b)}:
+            self._forget_link(link)
+
+    def restore_suspected(self, switches: Iterable[SwitchId], links: Iterable[Link]) -> None:
+        """Takes remembered switches and links for suspected: known, and not up."""
+        self._seen |= {switch for switch in switches if switch in self._switches}
+        for link in links:
+            if all(self._knows(end) and end not in self._known for end in link.ends()):
+                self._known |= dict.fromkeys(link.ends(), link)
 
     def restore_link(self, link: Link) -> None:
         """Takes a remembered link for up until its probes are missed."""
@@ -78,7 +122,6 @@ class LinkMonitor:
             one, other = link.ends()
             self._hear(one, other)
             self._hear(other, one)
-            self._update_links()
 
     def connect(self, switch: SwitchId, now: float) -> None:
         """The P4Runtime session is there: the switch is up and its ports are probed from now on."""
@@ -86,6 +129,9 @@ class LinkMonitor:
         if record is None:
             return
         record.connected, record.up, record.down_at = True, True, None
+        record.echo_at, record.heard_at, record.forwarded_at, record.silent = now, now, float("inf"), False
+        record.echo_sent_at = None
+        self._seen.add(switch)
         record.probe_at = {PortId(port): now for port in range(record.ports)}
         for ref, direction in self._directions.items():
             if switch in (ref[0], direction.far[0]):
@@ -95,7 +141,7 @@ class LinkMonitor:
         """The session is lost; the switch is down unless it is back within `SWITCH_GRACE_S`."""
         record = self._switches.get(switch)
         if record is not None and record.connected:
-            record.connected = False
+            record.connected = record.silent = False
             record.down_at = now + SWITCH_GRACE_S
             record.probe_at = {}
 
@@ -104,6 +150,27 @@ class LinkMonitor:
         record = self._switches.get(switch)
         if record is not None:
             record.connected, record.down_at, record.probe_at = False, None, {}
+            record.silent = False
+
+    def handle_echo(self, sent: PortRef) -> None:
+        """An echo is back. Echoes alternate (alternating bit protocol): one that is late is told from the next."""
+        record = self._switches.get(sent[0])
+        if record is None or record.echo_sent_at is None or sent[1] != CPU_PORT + record.echo_bit:
+            return
+        record.forwarded_at, record.echo_sent_at = record.echo_sent_at, None
+        record.echo_bit ^= 1
+
+    def hear(self, switch: SwitchId, now: float) -> None:
+        """A frame came from the switch, an echo or any other: it forwards."""
+        record = self._switches.get(switch)
+        if record is None:
+            return
+        record.heard_at = now
+        if record.silent:
+            record.silent = False
+            for ref, direction in self._directions.items():
+                if switch in (ref[0], direction.far[0]):
+                    direction.missed, direction.awaited_at = 0, None
 
     def handle_probe(self, sent: PortRef, received: PortRef) -> None:
         """A probe sent out of one port came in at another."""
@@ -112,53 +179,88 @@ class LinkMonitor:
             return
         known = self._directions.get(sent)
         if known is not None and known.far == received:
-            known.missed = 0
+            known.missed, known.awaited_at = 0, None
             return
         self._hear(sent, received)
-        self._update_links()
 
     def handle_timeout(self, now: float) -> None:
-        """Lets grace periods run out."""
+        """Lets grace periods run out, and notices switches that have become silent."""
+        self.links()  # known from the moment it is up
         for switch, record in self._switches.items():
+            echoes = record.forwarded_at < float("inf")
+            if record.connected and echoes and now - record.heard_at >= SWITCH_SILENT_S:
+                record.silent = True
             if record.down_at is not None and now >= record.down_at:
                 record.up, record.down_at = False, None
                 self._forget_directions(switch)
-        self._update_links()
 
     def poll_transmit(self, now: float) -> list[PortRef]:
-        """Ports that are due for a probe. Counts the probes that were sent before and not heard."""
+        """Ports that are due for a probe, or for an echo as `echo_port` tells. Counts the probes that are missed."""
         due: list[PortRef] = []
+        interval_s = max(self._probe_interval_s, len(self._directions) / PROBES_PER_S_MAX)
         for switch, record in self._switches.items():
+            if record.connected and now >= record.echo_at:
+                record.echo_at = now + interval_s
+                if record.echo_sent_at is None:
+                    record.echo_sent_at = now
+                due.append((switch, PortId(CPU_PORT + record.echo_bit)))
+            if record.silent:
+                continue  # probes would only pile up in front of it
             for port, at in record.probe_at.items():
                 if now < at:
                     continue
                 ref = (switch, port)
                 direction = self._directions.get(ref)
-                if direction is not None and self._switches[direction.far[0]].connected:
+                if direction is not None and self._is_missed(record, direction):
+                    direction.missed, direction.awaited_at = direction.missed + 1, None
                     if direction.missed >= PROBES_MISSED_MAX:
                         self._drop_direction(ref)
                         direction = None
-                    else:
-                        direction.missed += 1
+                if direction is not None and direction.awaited_at is None:
+                    direction.awaited_at = now
                 heard = direction is not None or ref in self._arrivals
-                record.probe_at[port] = now + (self._probe_interval_s if heard else self._idle_interval_s)
+                record.probe_at[port] = now + (interval_s if heard else self._idle_interval_s)
                 due.append(ref)
-        self._update_links()
         return due
+
+    def _is_missed(self, sender: _SwitchRecord, direction: _Direction) -> bool:
+        """Whether the awaited probe had its time: both switches have forwarded an echo that left with it or later."""
+        far = self._switches[direction.far[0]]
+        if direction.awaited_at is None or not far.connected:
+            return False
+        return direction.awaited_at <= min(sender.forwarded_at, far.forwarded_at)
 
     def poll_timeout(self) -> float | None:
         """When `handle_timeout` or `poll_transmit` next has work."""
-        times = [at for record in self._switches.values() for at in record.probe_at.values()]
+        probed = [record for record in self._switches.values() if not record.silent]
+        times = [at for record in probed for at in record.probe_at.values()]
+        times += [record.echo_at for record in self._switches.values() if record.connected]
         times += [record.down_at for record in self._switches.values() if record.down_at is not None]
         return min(times, default=None)
 
     def links(self) -> frozenset[Link]:
         """Links that are up."""
+        if self._stale:
+            self._stale = False
+            self._update_links()
         return self._links
 
     def switches(self) -> dict[SwitchId, int]:
-        """Switches that are up, with their number of ports."""
+        """Switches that are up, silent ones included, with their number of ports."""
         return {switch: record.ports for switch, record in sorted(self._switches.items()) if record.up}
+
+    def silent(self) -> frozenset[SwitchId]:
+        """Switches that have a session and return no echo."""
+        return frozenset(switch for switch, record in self._switches.items() if record.silent)
+
+    def known_switches(self) -> dict[SwitchId, int]:
+        """Switches that are up or suspected to be only for a while not, with their number of ports."""
+        return {switch: self._switches[switch].ports for switch in sorted(self._seen)}
+
+    def known_links(self) -> frozenset[Link]:
+        """Links that are up or suspected to be only for a while not."""
+        self.links()
+        return frozenset(self._known.values())
 
     def is_connected(self, switch: SwitchId) -> bool:
         """Whether the switch has a session."""
@@ -179,6 +281,7 @@ class LinkMonitor:
             self._drop_direction(self._arrivals[received])
         self._directions[sent] = _Direction(received)
         self._arrivals[received] = sent
+        self._stale = True
         probe_at = self._switches[received[0]].probe_at
         if received[1] in probe_at:  # answer at once: the link comes up after one exchange
             probe_at[received[1]] = float("-inf")
@@ -187,14 +290,25 @@ class LinkMonitor:
         direction = self._directions.pop(sent, None)
         if direction is not None:
             del self._arrivals[direction.far]
+            self._stale = True
 
     def _forget_directions(self, switch: SwitchId) -> None:
         for ref in [r for r, d in self._directions.items() if switch in (r[0], d.far[0])]:
             self._drop_direction(ref)
 
     def _update_links(self) -> None:
-        self._links = frozenset(
+        links = frozenset(
             Link.between(sent, direction.far)
             for sent, direction in self._directions.items()
             if (back := self._directions.get(direction.far)) is not None and back.far == sent
         )
+        for link in links - self._links:
+            for end in link.ends():
+                if (before := self._known.get(end)) is not None and before != link:
+                    self._forget_link(before)
+                self._known[end] = link
+        self._links = links
+
+    def _forget_link(self, link: Link) -> None:
+        for end in link.ends():
+            self._known.pop(end, None)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -113,25 +113,29 @@ def assign(mode: ClassDMode, groups: Iterable[Group], before: ClassDNumbers | No
     numbers = {address: kept[address] for address in carried if address in kept}
     own = {number for address, number in numbers.items() if number != hashed(address)}
     ids = {group.id for group in ordered}
-    free = (
-        GroupId(n)
-        for n in range(HASHED_FIRST - 1, -1, -1)
-        if n != GROUP_BROADCAST and n not in ids and n not in own
-    )
     for group in ordered:
         address = group.class_d
         if address is None or address in numbers:
             continue
-        number = None
-        if len(own) < OWN_MAX:
-            fits = group.id < HASHED_FIRST and group.id not in own
-            number = group.id if fits else next(free, None)
-        if number is None:
-            numbers[address] = hashed(address)
-        else:
-            numbers[address] = number
+        number = numbers[address] = assign_new(group, ids, own)
+        if number != hashed(address):
             own.add(number)
     return ClassDNumbers(mode, tuple(sorted(numbers.items())))
+
+
+def assign_new(group: Group, ids: Set[GroupId], own: Set[GroupId]) -> GroupId:
+    """Wide mode: the number of a group's address, which has none yet; `ids` are those of all groups, `own` the
+    numbers that addresses have."""
+    assert group.class_d is not None
+    if len(own) >= OWN_MAX:
+        return hashed(group.class_d)
+    if group.id < HASHED_FIRST and group.id not in own:
+        return group.id
+    free = (
+        n for n in range(HASHED_FIRST - 1, -1, -1) if n != GROUP_BROADCAST and n not in ids and n not in own
+    )
+    number = next(free, None)
+    return hashed(group.class_d) if number is None else GroupId(number)
 
 
 def fabric_members(

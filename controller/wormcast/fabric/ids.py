@@ -40,4 +40,7 @@ TREE_SET_PORTS = 8
 ROLE_LINK = int(wire.Role.SWITCH)
 ROLE_HOST = int(wire.Role.HOST)
 
+CPU_PORT = PortId(wire.CPU_PORT)
+"""A packet-out to it comes back as a packet-in."""
+
 LLDP_ETHERTYPE = wire.ETHERTYPE_LLDP

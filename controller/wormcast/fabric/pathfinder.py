@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from wormcast import plan as routing
-from wormcast.fabric.groups import Parameters, Scheme
+from wormcast.fabric.groups import Group, Parameters, Scheme
 from wormcast.fabric.ids import HostId, PortId, SwitchId
 from wormcast.fabric.planner import GroupShape, Routes
 from wormcast.fabric.replication import SpanningTree, TreeLink
@@ -18,7 +17,7 @@ ALGORITHM_TREE = "tree-only"
 
 
 class RoutingPathfinder:
-    """The `Pathfinder` of the planner, and the files of the REST API."""
+    """The `Pathfinder` of the planner, and the routes file of the REST API."""
 
     def __init__(self, algorithm: str = ALGORITHM_DEFAULT) -> None:
         self.algorithm = algorithm
@@ -59,42 +58,30 @@ class RoutingPathfinder:
             edges = tuple((HostId(parent), HostId(child)) for parent, child in found)
         return GroupShape(order, k, edges)
 
-    def routes_file(self, topology: Topology, algorithm: str | None) -> dict[str, Any]:
-        """The routes file; the algorithm in force unless named. Raises `RoutingError`."""
+    def routes_file(
+        self, topology: Topology, algorithm: str | None, src: HostId | None = None, dst: HostId | None = None
+    ) -> dict[str, Any]:
+        """The routes file, or those of one source or to one destination; the algorithm in force unless named.
+        Raises `RoutingError`."""
         algorithm = algorithm or self.algorithm
         if algorithm not in (known := routing.algorithms()):
             raise routing.RoutingError(f"unknown algorithm {algorithm!r}; there are {', '.join(known)}")
         if not topology.switches:
             return {"algorithm": algorithm, "root": None, "routes": []}
-        return routing.routes(topology.to_json(), algorithm=algorithm)
+        return routing.routes(topology.to_json(), algorithm=algorithm, src=src, dst=dst)
 
-    def group_file(
-        self,
-        topology: Topology,
-        scheme: Scheme,
-        source: HostId,
-        members: tuple[HostId, ...],
-        parameters: Parameters,
-    ) -> dict[str, Any]:
-        """The group file, seen from one sender. Raises `RoutingError`."""
-        given = {
-            name: getattr(parameters, name)
-            for name in ("k", "fan_out", "packets")
-            if getattr(parameters, name)
-        }
-        return routing.group(
-            topology.to_json(),
-            {"scheme": scheme.value, "source": source, "members": list(members), "parameters": given},
-        )
 
-    def verify_file(
-        self, topology: Topology, routes: dict[str, Any], trees: Iterable[dict[str, Any]] = ()
-    ) -> dict[str, Any]:
-        """The verify file for routes and the TREE routes of group files, all taken together. Raises `RoutingError`."""
-        if not topology.switches:
-            return {"deadlock_free": True, "order": []}
-        sent = [tree for file in trees for tree in routing.trees_of(file)]
-        return routing.verify(topology.to_json(), routes, trees=sent)
+def group_request(group: Group, source: HostId, members: tuple[HostId, ...]) -> dict[str, Any]:
+    """What the group file of these members is planned from, seen from one sender."""
+    given = {
+        name: value for name in ("k", "fan_out", "packets") if (value := getattr(group.parameters, name))
+    }
+    return {
+        "scheme": group.scheme.value,
+        "source": source,
+        "members": list(members),
+        "parameters": given,
+    }
 
 
 def _as_routes(file: dict[str, Any]) -> Routes:

@@ -1,75 +1,47 @@
-"""The plan: desired state of every switch and every agent, from topology and groups. Pure."""
+"""Desired state of every switch and every agent, from topology and groups. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
-from wormcast.fabric.class_d import NARROW, ClassDNumbers, fabric_members
-from wormcast.fabric.groups import Group, Parameters, Scheme
-from wormcast.fabric.ids import GROUP_BROADCAST, GroupId, HostId, Mgid
-from wormcast.fabric.replication import (
-    SpanningTree,
-    allocate_mgids,
-    fixed_groups,
-    group_ports,
-    members_by_host,
-    tree_set_groups,
+from wormcast.fabric.agent_plan import (
+    CUT_OFF,
+    NOT_LIVE,
+    NOT_LOCATED,
+    PLAIN,
+    AgentPlanner,
+    GroupShape,
+    Hosts,
+    RouteFinder,
+    Routes,
 )
-from wormcast.fabric.state import AgentGroup, AgentPlan, FabricState, Shortfall, SwitchState, TableEntry
-from wormcast.fabric.switch_entries import (
-    class_d_entries,
-    group_entry,
-    port_entries,
-    tree_set_default,
-    tree_set_entries,
-)
-from wormcast.fabric.topology import Topology, ports_in_use
+from wormcast.fabric.class_d import NARROW, ClassDNumbers
+from wormcast.fabric.groups import Group
+from wormcast.fabric.ids import GroupId, HostId, SwitchId
+from wormcast.fabric.state import FabricState
+from wormcast.fabric.switch_plan import SwitchPlanner, TreeFinder
+from wormcast.fabric.topology import Topology
 
-Routes = dict[tuple[HostId, HostId], bytes]
-"""Source route from one host to another, as port bytes."""
+__all__ = [
+    "CUT_OFF",
+    "NOT_LIVE",
+    "NOT_LOCATED",
+    "NOT_PLANNED",
+    "PLAIN",
+    "GroupShape",
+    "Hosts",
+    "Pathfinder",
+    "Planner",
+    "Routes",
+    "plan",
+]
 
-NOT_LOCATED = "no place known for it, or its switch is down"
-PLAIN = "it has no agent, and the group has no class D address"
-NOT_LIVE = "its agent is gone, silent or lost"
-CUT_OFF = "cut off from the other members"
 NOT_PLANNED = "the plan in force is older than this group"
 
 
-@dataclass(frozen=True)
-class GroupShape:
-    """The structure of a group over its hosts."""
-
-    order: tuple[HostId, ...]
-    k: int
-    tree_edges: tuple[tuple[HostId, HostId], ...]
-
-
-class Pathfinder(Protocol):
-    """Where routes and structures come from; works on one connected part at a time."""
-
-    def spanning_tree(self, part: Topology) -> SpanningTree:
-        """The multicast spanning tree (ALGORITHMS §2)."""
-
-    def unicast_routes(self, part: Topology) -> Routes:
-        """Routes between all pairs of hosts."""
-
-    def tree_routes(self, part: Topology) -> Routes:
-        """Routes between all pairs of hosts along the spanning tree."""
-
-    def group_shape(
-        self, part: Topology, scheme: Scheme, members: tuple[HostId, ...], parameters: Parameters
-    ) -> GroupShape:
-        """Ordering and edges of a group's structure (ALGORITHMS §4)."""
-
-
-@dataclass(frozen=True)
-class Membership:
-    """A group with those of its members that take part now."""
-
-    group: Group
-    live: tuple[HostId, ...]
+class Pathfinder(RouteFinder, TreeFinder, Protocol):
+    """Where trees, routes and structures come from."""
 
 
 def plan(
@@ -79,115 +51,86 @@ def plan(
     live: frozenset[HostId],
     pathfinder: Pathfinder,
     class_d: ClassDNumbers = NARROW,
+    known: Topology | None = None,
 ) -> FabricState:
-    """What every switch and every agent must have.
+    """What every switch and every agent must have; see `Planner.plan`."""
+    return Planner(pathfinder).plan(topology, groups, Hosts(agents, live), class_d, known)
 
-    `agents` are the hosts that have one, `live` those of them that take part in
-    their groups; the others are told routes and no groups. Switches replicate
-    to every located member of a group, agent or not, under its id and the number
-    that `class_d` gives its address. A group whose live members
-    are not all connected keeps those of the part with most of them (on a tie
-    the part with the lowest host); the others are `shortfalls`.
+
+class Planner:
+    """Plans one network again and again.
+
+    It keeps what does not depend on a change: for the change of a group the routes, trees
+    and all other groups stay as they are. What it gives is what a new planner would give.
     """
-    ordered = sorted(groups, key=lambda g: g.id)
-    parts = topology.components()
-    memberships, shortfalls = _assign_members(ordered, parts, agents, live)
-    state = FabricState(shortfalls=tuple(shortfalls))
-    numbers = fabric_members(ordered, class_d)
-    entries = class_d_entries(ordered, class_d)
-    mgids = allocate_mgids([*numbers, GROUP_BROADCAST])
-    for part in parts:
-        tree = pathfinder.spanning_tree(part)
-        _plan_switches(state, part, tree, entries, numbers, mgids)
-        _plan_agents(state, part, memberships, agents, pathfinder)
-    return state
 
+    def __init__(self, pathfinder: Pathfinder) -> None:
+        self._pathfinder = pathfinder
+        self._network: tuple[Topology, Topology] | None = None
+        self._parts: tuple[frozenset[SwitchId], ...] = ()
+        self._groups: dict[GroupId, Group] = {}
+        self._switches = SwitchPlanner(pathfinder, [])
+        self._agents = AgentPlanner(pathfinder, [], [])
 
-def _assign_members(
-    groups: list[Group], parts: list[Topology], agents: frozenset[HostId], live: frozenset[HostId]
-) -> tuple[list[Membership], list[Shortfall]]:
-    part_of = {host.id: n for n, part in enumerate(parts) for host in part.hosts}
-    memberships = []
-    shortfalls = []
-    for group in groups:
-        reachable: dict[int, list[HostId]] = {}
-        for member in group.members:
-            if member not in part_of:
-                shortfalls.append(Shortfall(group.id, member, NOT_LOCATED))
-            elif member not in agents:
-                if group.class_d is None:  # else the switches serve it
-                    shortfalls.append(Shortfall(group.id, member, PLAIN))
-            elif member not in live:
-                shortfalls.append(Shortfall(group.id, member, NOT_LIVE))
-            else:
-                reachable.setdefault(part_of[member], []).append(member)
-        kept = min(reachable.values(), key=lambda members: (-len(members), members[0]), default=[])
-        for members in reachable.values():
-            if members is not kept:
-                shortfalls += [Shortfall(group.id, member, CUT_OFF) for member in members]
-        memberships.append(Membership(group, tuple(kept)))
-    return memberships, shortfalls
+    def plan(
+        self,
+        topology: Topology,
+        groups: Iterable[Group],
+        hosts: Hosts,
+        class_d: ClassDNumbers = NARROW,
+        known: Topology | None = None,
+    ) -> FabricState:
+        """What every switch and every agent must have.
 
+        `topology` is what is up, `known` that and what is suspected to be away for a
+        moment (None: nothing is). Suspicion costs nobody a membership: groups span
+        `known`. It only moves routes: a pair of hosts that what is up joins has its
+        route there, any other pair over all that is known. Switches that are not up
+        are not planned, so that they keep what they have.
 
-def _plan_switches(
-    state: FabricState,
-    part: Topology,
-    tree: SpanningTree,
-    class_d: list[TableEntry],
-    numbers: dict[GroupId, tuple[HostId, ...]],
-    mgids: dict[GroupId, Mgid],
-) -> None:
-    uses = ports_in_use(part)
-    fixed = fixed_groups(part, tree)
-    for switch in part.switches:
-        planned = state.switches[switch.id] = SwitchState()
-        links, hosts = uses[switch.id]
-        for entry in [*port_entries(switch.ports, links, hosts), *tree_set_entries(switch.ports), *class_d]:
-            planned.add(entry)
-        default = tree_set_default(switch.ports)
-        planned.defaults[default.table] = default
-        planned.multicast.update(fixed[switch.id])
-        planned.multicast.update(tree_set_groups(switch.ports))
-    everyone = tuple(host.id for host in part.hosts)
-    for number, members in [*numbers.items(), (GROUP_BROADCAST, everyone)]:
-        for switch_id, ports in group_ports(part, tree, members_by_host(part, members)).items():
-            state.switches[switch_id].multicast[mgids[number]] = ports
-            state.switches[switch_id].add(group_entry(number, mgids[number]))
+        Agents that are not live are told of their groups as if all took part, so that
+        who comes back finds itself a member; nobody else hears of them. Switches
+        replicate to every located member of a group, agent or not, under its id and the
+        number that `class_d` gives its address. A group whose live members are not all
+        connected keeps those of the part with most of them (on a tie the part with the
+        lowest host); the others are `shortfalls`, and so is who cannot take a group.
 
-
-def _plan_agents(
-    state: FabricState,
-    part: Topology,
-    memberships: list[Membership],
-    agents: frozenset[HostId],
-    pathfinder: Pathfinder,
-) -> None:
-    hosts = tuple(host.id for host in part.hosts)
-    told = [host for host in hosts if host in agents]
-    if not told:
-        return
-    unicast = pathfinder.unicast_routes(part)
-    along_tree = pathfinder.tree_routes(part)
-    groups: dict[HostId, list[AgentGroup]] = {host: [] for host in told}
-    for membership in memberships:
-        if not membership.live or membership.live[0] not in groups:
-            continue
-        group = membership.group
-        shape = pathfinder.group_shape(part, group.scheme, membership.live, group.parameters)
-        assert sorted(shape.order) == list(membership.live), f"group {group.id}: order lost or added a member"
-        described = AgentGroup(
-            group.id, group.name, group.scheme.value, membership.live, shape.order, shape.k, shape.tree_edges
-        )
-        for member in membership.live:
-            groups[member].append(described)
-    for host in told:
-        state.agents[host] = AgentPlan(
-            host,
-            _routes_from(host, hosts, unicast),
-            _routes_from(host, hosts, along_tree),
-            tuple(groups[host]),
+        A group or a connected part that cannot be planned is named in `failures` and
+        holds up nothing else: a group stays as it was planned before if it can.
+        """
+        wanted = {group.id: group for group in groups}
+        network = (topology, topology if known is None else known)
+        whole = network != self._network
+        if whole:
+            self._start(topology, network[1])
+            changed, gone = [wanted[group] for group in sorted(wanted)], []
+        else:
+            before = self._groups
+            changed = [g for g in wanted.values() if (old := before.get(g.id)) is not g and old != g]
+            changed.sort(key=lambda group: group.id)
+            gone = [group for group in before if group not in wanted]
+        self._network = None  # nothing to build on, should something fail
+        touched = self._switches.change(gone, changed, class_d)
+        self._agents.change(gone, changed, hosts)
+        self._network, self._groups = network, wanted
+        return FabricState(
+            switches=self._switches.switches,
+            agents=self._agents.agents,
+            shortfalls=self._agents.shortfalls,
+            parts=self._parts,
+            failures=(
+                *self._switches.failures,
+                *self._agents.failures,
+                *self._agents.group_failures,
+            ),
+            touched=None if whole else touched,
         )
 
-
-def _routes_from(host: HostId, hosts: tuple[HostId, ...], routes: Routes) -> tuple[tuple[HostId, bytes], ...]:
-    return tuple((other, routes[host, other]) for other in hosts if (host, other) in routes)
+    def _start(self, topology: Topology, known: Topology) -> None:
+        parts = topology.components()
+        wholes = parts if known == topology else known.components()
+        before = self._agents
+        self._parts = tuple(frozenset(switch.id for switch in part.switches) for part in parts)
+        self._switches = SwitchPlanner(self._pathfinder, parts)
+        self._agents = AgentPlanner(self._pathfinder, wholes, parts)
+        self._agents.take_over(before)

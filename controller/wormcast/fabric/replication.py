@@ -102,31 +102,38 @@ def fixed_groups(part: Topology, tree: SpanningTree) -> dict[SwitchId, dict[Mgid
     }
 
 
-def group_ports(
-    part: Topology, tree: SpanningTree, members: Iterable[Host]
-) -> dict[SwitchId, frozenset[PortId]]:
-    """Ports a group's worms leave each switch by, wherever they entered.
+class GroupTree:
+    """The spanning tree of one connected part, made ready to plan many groups on it."""
 
-    A port belongs to the set if a member hangs on it, or if it is a tree link
-    beyond which there is a member. As a switch never sends a copy back to the
-    port it came from, a worm that enters anywhere reaches every member once.
-    """
-    wanted: dict[SwitchId, set[PortId]] = {s.id: set() for s in part.switches}
-    weight: dict[SwitchId, int] = {s.id: 0 for s in part.switches}
-    total = 0
-    for member in members:
-        wanted[member.switch].add(member.port)
-        weight[member.switch] += 1
-        total += 1
-    below = dict(weight)
-    for link in _leaves_first(tree):
-        below[link.parent[0]] += below[link.child[0]]
-    for link in tree.links:
-        if below[link.child[0]]:
-            wanted[link.parent[0]].add(link.parent[1])
-        if total - below[link.child[0]]:
-            wanted[link.child[0]].add(link.child[1])
-    return {switch: frozenset(ports) for switch, ports in wanted.items() if ports}
+    def __init__(self, part: Topology, tree: SpanningTree) -> None:
+        self._hosts: Mapping[HostId, Host] = {h.id: h for h in part.hosts}
+        self._switches = [s.id for s in part.switches]
+        self._leaves_first = _leaves_first(tree)
+
+    def ports(self, members: Iterable[HostId]) -> dict[SwitchId, frozenset[PortId]]:
+        """Ports a group's worms leave each switch by, wherever they entered.
+
+        A port belongs to the set if a member hangs on it, or if it is a tree link
+        beyond which there is a member. As a switch never sends a copy back to the
+        port it came from, a worm that enters anywhere reaches every member once.
+        Members that are not in this part are left out.
+        """
+        here = [self._hosts[m] for m in members if m in self._hosts]
+        if not here:
+            return {}
+        wanted: dict[SwitchId, set[PortId]] = {s: set() for s in self._switches}
+        below: dict[SwitchId, int] = dict.fromkeys(self._switches, 0)
+        for member in here:
+            wanted[member.switch].add(member.port)
+            below[member.switch] += 1
+        for link in self._leaves_first:
+            count = below[link.child[0]]
+            if count:
+                below[link.parent[0]] += count
+                wanted[link.parent[0]].add(link.parent[1])
+            if count < len(here):
+                wanted[link.child[0]].add(link.child[1])
+        return {switch: frozenset(ports) for switch, ports in wanted.items() if ports}
 
 
 def _leaves_first(tree: SpanningTree) -> list[TreeLink]:
@@ -142,9 +149,3 @@ def _leaves_first(tree: SpanningTree) -> list[TreeLink]:
     assert len(order) == len(tree.links), "the spanning tree does not hang together"
     order.reverse()
     return order
-
-
-def members_by_host(part: Topology, members: Iterable[HostId]) -> list[Host]:
-    """The members that are in this part of the network."""
-    hosts: Mapping[HostId, Host] = {h.id: h for h in part.hosts}
-    return [hosts[m] for m in members if m in hosts]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from wormcast.fabric.ids import GroupId, HostId, Mgid, PortId, SwitchId
@@ -13,6 +14,9 @@ MatchValue: TypeAlias = int | tuple[int, int]
 
 EntryKey: TypeAlias = tuple[str, tuple[tuple[str, MatchValue], ...], int]
 """Identifies a table entry within a switch: table, match, priority."""
+
+Place: TypeAlias = EntryKey | Mgid
+"""Where a switch holds something: a table entry or a replication group."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,11 @@ class AgentGroup:
     k: int
     tree_edges: tuple[tuple[HostId, HostId], ...]
 
+    @cached_property
+    def digest(self) -> bytes:
+        """A fingerprint: equal groups, equal digest, in every run."""
+        return hashlib.sha256(repr(self).encode()).digest()
+
 
 @dataclass(frozen=True)
 class AgentPlan:
@@ -82,6 +91,21 @@ class AgentPlan:
     tree_routes: tuple[tuple[HostId, bytes], ...]
     groups: tuple[AgentGroup, ...]
 
+    @cached_property
+    def groups_by_id(self) -> dict[GroupId, AgentGroup]:
+        """The groups by number."""
+        return {group.id: group for group in self.groups}
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A fingerprint: equal plans, equal digest, in every run."""
+        digest = hashlib.sha256()
+        for routes in (self.routes, self.tree_routes):
+            digest.update(b"%d:%d:" % (self.host, len(routes)))
+            digest.update(b"".join(b"%d,%d," % (other, len(ports)) + ports for other, ports in routes))
+        digest.update(b"".join(group.digest for group in self.groups))
+        return digest.digest()
+
 
 @dataclass
 class FabricState:
@@ -90,6 +114,34 @@ class FabricState:
     switches: dict[SwitchId, SwitchState] = field(default_factory=dict)
     agents: dict[HostId, AgentPlan] = field(default_factory=dict)
     shortfalls: tuple[Shortfall, ...] = ()
+    parts: tuple[frozenset[SwitchId], ...] = ()
+    """Switches that are joined, by their lowest."""
+    failures: tuple[PlanFailure, ...] = ()
+    """What could not be planned and is left out or as it was."""
+    touched: dict[SwitchId, tuple[Place, ...]] | None = None
+    """Where this state differs from the one the same planner gave before; None: anywhere."""
+
+    @cached_property
+    def shortfalls_by_group(self) -> dict[GroupId, dict[HostId, str]]:
+        """Why members do not take part, by group and host."""
+        found: dict[GroupId, dict[HostId, str]] = {}
+        for shortfall in self.shortfalls:
+            found.setdefault(shortfall.group, {})[shortfall.host] = shortfall.reason
+        return found
+
+
+@dataclass(frozen=True)
+class PlanFailure:
+    """A group, or the switches of one connected part, that cannot be planned."""
+
+    reason: str
+    group: GroupId | None = None
+    switches: tuple[SwitchId, ...] = ()
+
+    def __str__(self) -> str:
+        if self.group is not None:
+            return f"group {self.group}: {self.reason}"
+        return f"switches {', '.join(map(str, self.switches))}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -103,11 +155,4 @@ class Shortfall:
 
 def digest_agents(agents: dict[HostId, AgentPlan]) -> str:
     """A fingerprint of all agent plans: equal plans, equal digest, in every run."""
-    digest = hashlib.sha256()
-    for host in sorted(agents):
-        plan = agents[host]
-        for routes in (plan.routes, plan.tree_routes):
-            digest.update(b"%d:%d:" % (host, len(routes)))
-            digest.update(b"".join(b"%d,%d," % (other, len(ports)) + ports for other, ports in routes))
-        digest.update(repr(plan.groups).encode())
-    return digest.hexdigest()
+    return hashlib.sha256(b"".join(agents[host].digest for host in sorted(agents))).hexdigest()

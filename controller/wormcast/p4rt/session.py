@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
+import time
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import finsy
-import grpc
 
-from wormcast.fabric.difference import Stage, Update, diff, execute
+from wormcast.fabric.difference import Stage, Update
 from wormcast.fabric.ids import LLDP_ETHERTYPE, PortId, SwitchId
-from wormcast.fabric.state import SwitchState
+from wormcast.fabric.state import Place, SwitchState
 from wormcast.fabric.switch_entries import TABLES_WITH_DEFAULT
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.p4rt.convert import ForeignEntry, decode_default_into, decode_into, encode_update
 from wormcast.p4rt.eviction import evict_foreign_groups
+from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, SwitchTables, split_batches
 from wormcast.store.database import SwitchSpec
+
+__all__ = ["BATCH_UPDATES_MAX", "SwitchSession", "SwitchWatcher", "split_batches"]
 
 LOG = logging.getLogger("wormcast.p4rt")
 allow_unix_sockets()
@@ -34,14 +37,19 @@ BACKOFF_MAX_S = 2.0
 """Longest pause between two attempts to reach a switch; attempts never end."""
 CONNECT_TIMEOUT_S = 15.0
 """From the dial until the pipeline is in place."""
-BATCH_UPDATES_MAX = 200
-"""Updates in one Write request."""
 PACKET_IN_MAX = 1024
 """Packet-ins waiting to be read; finsy drops and logs further ones."""
 OUTBOX_MAX = 1024
 """Packet-outs waiting to be sent."""
 REFUSED_PAUSE_S = 1.0
-"""Between a refused write and the next attempt to reach the desired state."""
+"""Between a refused write and the next attempt to reach the desired state; doubles up to `REFUSED_PAUSE_MAX_S`."""
+REFUSED_PAUSE_MAX_S = 60.0
+REPORTED_MAX = 64
+"""Different reasons of refusal that are reported until all is well again."""
+SHRINK_TRIES_MAX = 3
+"""A switch that so often refuses to give up ports of its old trees is not waited for any longer."""
+EXPECTED_S = 1.0
+"""A session that is lost, or was never there, is waited for so long: the switch may go on with its old state."""
 
 
 class SwitchWatcher(Protocol):
@@ -56,8 +64,11 @@ class SwitchWatcher(Protocol):
     def switch_demoted(self, switch: SwitchId, reason: str) -> None:
         """Another controller is primary: this one neither writes nor hears packets, and waits for its turn."""
 
-    def switch_refused(self, switch: SwitchId, reason: str) -> None:
-        """A write failed; the session tries again."""
+    def switch_refused(self, switch: SwitchId, reason: str, group: int | None) -> None:
+        """A write failed, of that group number if it is known; told once, tried again."""
+
+    def switch_out_of_step(self, switch: SwitchId) -> None:
+        """It is time to write to the switch again."""
 
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
         """An LLDP frame came in."""
@@ -77,15 +88,25 @@ class SwitchSession:
         self.connects = 0
         self.probes_dropped = 0
         """Packet-outs dropped because `OUTBOX_MAX` waited."""
+        self.packets_failed = 0
+        """Packet-ins that could not be handled, which is a bug."""
         self._artifacts = artifacts
         self._election_id = election_id
         self._watcher = watcher
         self._switch: Any = None
-        self._desired: SwitchState | None = None
-        self._actual = SwitchState()
+        self.tables = SwitchTables()
         self._lock = asyncio.Lock()
-        self._queued: Stage | None = None
-        """The furthest stage that waits for the lock."""
+        self._advancing: dict[Stage, asyncio.Task[None]] = {}
+        """Tasks that have not begun to write."""
+        self._uncertain = False
+        """What the switch holds must be read before it is written to."""
+        self._writing_since: float | None = None
+        self._expected_until = 0.0
+        """Without a session, stages wait for one until then."""
+        self._changed = asyncio.Event()
+        """The session came or went."""
+        self._refused_pause_s = REFUSED_PAUSE_S
+        self._reported: set[str] = set()
         self._ended = asyncio.Event()
         self._outbox: asyncio.Queue[Any] = asyncio.Queue(OUTBOX_MAX)
         self._encoded: dict[tuple[PortId, bytes], Any] = {}
@@ -94,34 +115,16 @@ class SwitchSession:
 
     def start(self) -> None:
         """Begins to connect, for ever."""
+        self._expected_until = time.monotonic() + EXPECTED_S
         self._task = asyncio.create_task(self._run(), name=f"switch-{self.spec.id}")
 
     async def stop(self) -> None:
         """Ends the session. The switch keeps what it has."""
-        for task in (self._retry, self._task):
+        for task in (self._retry, self._task, *self._advancing.values()):
             if task is not None:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
-
-    def desire(self, state: SwitchState) -> None:
-        """Says what the switch must have; `advance` writes it."""
-        self._desired = state
-
-    async def advance(self, stage: Stage) -> None:
-        """Writes what differs, up to and including a stage. Without a connection it returns at once."""
-        if self._queued is not None and self._queued >= stage:
-            return  # who waits for the switch already will do it
-        self._queued = stage
-        async with self._lock:
-            if self._queued is stage:
-                self._queued = None
-            if not self.connected or self._desired is None:
-                return
-            try:
-                await self._write([u for u in diff(self._desired, self._actual) if u.stage <= stage])
-            except finsy.P4ClientError as error:
-                self._handle_refused(error)
 
     def send(self, port: PortId, frame: bytes) -> None:
         """Packet-out; lost when there is no connection, as on a wire. Frames are encoded once and kept."""
@@ -185,8 +188,9 @@ class SwitchSession:
             reason = f"no answer from {address} within {CONNECT_TIMEOUT_S:g} s"
         except finsy.P4ClientError as error:
             reason = f"{address}: {error.message or error.code.name}"
-        except (grpc.RpcError, OSError, RuntimeError, ValueError, AssertionError) as error:
-            reason = f"{address}: {error}"
+        except Exception as error:
+            # Whatever a switch says: its session ends, and is tried again.
+            reason = f"{address}: {_innermost(error)}"
         finally:
             self._leave(reason)
 
@@ -201,8 +205,10 @@ class SwitchSession:
         self.last_error = reason
         self._switch = None
         self._encoded.clear()
+        self._changed.set()
         if self.connected:
             self.connected = False
+            self._expected_until = time.monotonic() + EXPECTED_S
             self._watcher.switch_disconnected(self.spec.id, reason)
 
     async def _serve(self, switch: Any) -> None:
@@ -212,19 +218,22 @@ class SwitchSession:
             self.last_error = f"another controller is primary (election id {switch.primary_id})"
             LOG.warning("switch %d: %s", self.spec.id, self.last_error)
             self.connected = False
+            self._expected_until = 0.0
             self._watcher.switch_demoted(self.spec.id, self.last_error)
             return
         async with self._lock:
             await self._read_state()
             self._outbox = asyncio.Queue(OUTBOX_MAX)
             self.connected = True
+            self._changed.set()
+            self._reported.clear()
+            self._refused_pause_s = REFUSED_PAUSE_S
             self.connects += 1
             self.last_error = ""
         LOG.info("switch %d: connected to %s", self.spec.id, self.spec.address)
         switch.create_task(self._send_packets(), name="packet-out")
         switch.create_task(self._receive_packets(switch), name="packet-in")
         self._watcher.switch_connected(self.spec.id)
-        await self.advance(Stage.RETIRE)
 
     async def _send_packets(self) -> None:
         while True:
@@ -232,7 +241,147 @@ class SwitchSession:
 
     async def _receive_packets(self, switch: Any) -> None:
         async for packet in switch.read_packets(queue_size=PACKET_IN_MAX, eth_types=[LLDP_ETHERTYPE]):
-            self._watcher.packet_received(self.spec.id, PortId(packet["ingress_port"]), packet.payload)
+            try:
+                self._watcher.packet_received(self.spec.id, PortId(packet["ingress_port"]), packet.payload)
+            except Exception:
+                # One frame must not cost the session.
+                self.packets_failed += 1
+                if self.packets_failed == 1:
+                    LOG.exception("switch %d: a packet-in failed; more of it is only counted", self.spec.id)
+
+    # -- writing ------------------------------------------------------------
+
+    def desire(self, state: SwitchState, touched: Iterable[Place] | None = None) -> None:
+        """Says what the switch must have, and where that is new (None: anywhere); `advance` writes it."""
+        self.tables.desire(state, touched)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether there is nothing to be written now; so it is without a connection too."""
+        return not self.connected or (self.tables.in_step and not self._uncertain)
+
+    @property
+    def busy_s(self) -> float:
+        """For how long the write under way has gone on; 0 if none is."""
+        return 0.0 if self._writing_since is None else time.monotonic() - self._writing_since
+
+    def advance(self, stage: Stage) -> asyncio.Task[None]:
+        """Writes what differs, up to and including a stage; the task ends when that is done.
+
+        It waits for a session that is expected, and tries again what is refused of SHRINK, at
+        most `SHRINK_TRIES_MAX` times. Calls that come before it has begun share a task.
+        """
+        task = self._advancing.get(stage)
+        if task is None:
+            task = asyncio.create_task(self._advance(stage), name=f"switch-{self.spec.id}-{stage.name}")
+            self._advancing[stage] = task
+            task.add_done_callback(lambda done: self._forget_advance(stage, done))
+        return task
+
+    def _forget_advance(self, stage: Stage, done: asyncio.Task[None]) -> None:
+        if self._advancing.get(stage) is done:
+            del self._advancing[stage]
+        if not done.cancelled() and (error := done.exception()) is not None:
+            self._report(f"stage {stage.name} failed: {type(error).__name__}: {error}", None)
+
+    async def _advance(self, stage: Stage) -> None:
+        tries = SHRINK_TRIES_MAX if stage is Stage.SHRINK else 1
+        for _ in range(tries):
+            await self._await_session()
+            async with self._lock:
+                # From here on it is about what is desired now; later calls are about later plans.
+                if self._advancing.get(stage) is asyncio.current_task():
+                    del self._advancing[stage]
+                if not self.connected or await self._write(stage):
+                    return
+            await asyncio.sleep(self._refused_pause_s)
+
+    async def _await_session(self) -> None:
+        while not self.connected and (left_s := self._expected_until - time.monotonic()) > 0:
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), left_s)
+
+    async def _write(self, stage: Stage) -> bool:
+        """True when nothing was refused."""
+        self._writing_since = time.monotonic()
+        try:
+            if self._uncertain:
+                await self._read_state()
+            taken = True
+            for batch in split_batches(self.tables.due(stage)):
+                taken &= await self._write_batch([u for u in batch if self.tables.is_possible(u)])
+            if stage is Stage.RETIRE:
+                self.tables.settle()
+        except finsy.P4ClientError as error:
+            taken = False
+            self._doubt(f"state cannot be read: {error.message or error.code.name}")
+        finally:
+            self._writing_since = None
+        if taken and not self.tables.refusals:
+            self._refused_pause_s = REFUSED_PAUSE_S
+        return taken
+
+    async def _write_batch(self, batch: list[Update]) -> bool:
+        if not batch:
+            return True
+        try:
+            await self._switch.write([encode_update(update) for update in batch])
+        except finsy.P4ClientError as error:
+            self._take_refusal(batch, error)
+            return False
+        except (ValueError, TypeError, LookupError) as error:
+            # Not even a message can be made of it: one by one tells which.
+            if len(batch) > 1:
+                return all([await self._write_batch([update]) for update in batch])
+            self.writes_refused += 1
+            self._note_refusal(self.tables.refuse(batch[0], f"{type(error).__name__}: {error}"))
+            return False
+        self.tables.executed(batch)
+        self.updates_written += len(batch)
+        return True
+
+    def _take_refusal(self, batch: list[Update], error: Any) -> None:
+        """What was refused is not written again at once; the rest of the batch was executed (P4Runtime §12.3)."""
+        self.writes_refused += 1
+        failed = error.details
+        if not failed or max(failed) >= len(batch):
+            self._doubt(f"write of {len(batch)} updates refused: {error.message or error.code.name}")
+            return
+        self.tables.executed(update for n, update in enumerate(batch) if n not in failed)
+        self.updates_written += len(batch) - len(failed)
+        for n, detail in failed.items():
+            reason = detail.message or detail.canonical_code.name
+            self._note_refusal(self.tables.refuse(batch[n], reason))
+
+    def _note_refusal(self, refusal: Refusal) -> None:
+        self._report(str(refusal), refusal.group)
+        self._retry_later()
+
+    def _doubt(self, reason: str) -> None:
+        """What the switch holds is not known any more: it is read before the next write."""
+        self._uncertain = True
+        self._report(reason, None)
+        self._retry_later()
+
+    def _report(self, reason: str, group: int | None) -> None:
+        """Tells the watcher once for each reason, until all is well again."""
+        if reason in self._reported or len(self._reported) >= REPORTED_MAX:
+            return
+        self._reported.add(reason)
+        LOG.error("switch %d: %s", self.spec.id, reason)
+        self._watcher.switch_refused(self.spec.id, reason, group)
+
+    def _retry_later(self) -> None:
+        if self._retry is None or self._retry.done():
+            self._retry = asyncio.create_task(self._retry_once(), name=f"switch-{self.spec.id}-retry")
+
+    async def _retry_once(self) -> None:
+        await asyncio.sleep(self._refused_pause_s)
+        self._refused_pause_s = min(2 * self._refused_pause_s, REFUSED_PAUSE_MAX_S)
+        if self.connected:  # else the next connect reads the state anyway
+            self._uncertain = True
+            self._watcher.switch_out_of_step(self.spec.id)
 
     async def _read_state(self) -> None:
         state = SwitchState()
@@ -241,9 +390,10 @@ class SwitchSession:
                 try:
                     decode_into(state, entity, self._switch.p4info)
                 except ForeignEntry as error:
-                    LOG.warning("switch %d: ignored on reading: %s", self.spec.id, error)
+                    self._report(f"ignored on reading: {error}", None)
         await self._read_defaults(state)
-        self._actual = state
+        self.tables.found(state)
+        self._uncertain = False
 
     async def _read_defaults(self, state: SwitchState) -> None:
         """Default actions the controller sets; where they cannot be read they are written again."""
@@ -252,41 +402,9 @@ class SwitchSession:
             async for entity in self._switch.read(wanted):
                 decode_default_into(state, entity, self._switch.p4info)
 
-    async def _write(self, updates: list[Update]) -> None:
-        for batch in split_batches(updates):
-            await self._switch.write([encode_update(update) for update in batch])
-            for update in batch:
-                execute(update, self._actual)
-            self.updates_written += len(batch)
 
-    def _handle_refused(self, error: Any) -> None:
-        """What the switch holds is uncertain now: read it again, then go on from there."""
-        self.writes_refused += 1
-        reason = str(error)
-        LOG.error("switch %d: write refused: %s", self.spec.id, reason)
-        self._watcher.switch_refused(self.spec.id, reason)
-        if self._retry is None or self._retry.done():
-            self._retry = asyncio.create_task(self._reconcile_later(), name=f"switch-{self.spec.id}-retry")
-
-    async def _reconcile_later(self) -> None:
-        await asyncio.sleep(REFUSED_PAUSE_S)
-        if not self.connected:
-            return  # the next connect reads the state anyway
-        try:
-            async with self._lock:
-                await self._read_state()
-        except finsy.P4ClientError as error:
-            LOG.error("switch %d: state cannot be read: %s", self.spec.id, error)
-            return
-        self._retry = None
-        await self.advance(Stage.RETIRE)
-
-
-def split_batches(updates: list[Update]) -> list[list[Update]]:
-    """Write requests: a switch may execute the updates of one in any order (P4Runtime §12),
-    so groups and the entries that name them never share one."""
-    batches = []
-    for _, same in itertools.groupby(updates, lambda u: (u.stage, type(u.entity), u.operation)):
-        waiting = list(same)
-        batches += [waiting[at : at + BATCH_UPDATES_MAX] for at in range(0, len(waiting), BATCH_UPDATES_MAX)]
-    return batches
+def _innermost(error: BaseException) -> str:
+    """What really happened, where tasks have wrapped it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__

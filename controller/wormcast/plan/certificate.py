@@ -21,7 +21,8 @@ def check(topology: Json, routes: Json | None, groups: Sequence[Json], certifica
     try:
         return _check(topology, routes or {"routes": []}, groups, certificate)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"the files do not fit together: {error!r}") from error
+        text = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"the files do not fit together: {text}") from error
 
 
 def _check(topology: Json, routes: Json, groups: Sequence[Json], certificate: Json) -> dict[str, int]:

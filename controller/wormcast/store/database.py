@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
+import logging
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 from wormcast.discovery.hosts import HostRecord
@@ -37,6 +38,21 @@ _ADDED_IN_2 = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE class_d (address TEXT PRIMARY KEY, number INTEGER NOT NULL);
 """
+
+
+_DEVICE_MAX = (1 << 64) - 1
+"""P4Runtime's device ids have 64 bits without a sign, SQLite's integers 64 with one."""
+EPOCH_MAX = (1 << 63) - (1 << 32)
+"""Epochs stay below; SQLite keeps integers below 2^63."""
+EPOCH_TOLD_MAX = 1 << 62
+"""Greatest epoch that an agent's word is taken for, unless this controller was there already."""
+
+LOG = logging.getLogger("wormcast.store")
+
+
+def first_epoch() -> Epoch:
+    """Seconds since 1970: should the state file be lost, a new one does not repeat its epochs."""
+    return Epoch(int(time.time()))
 
 
 class StoreError(Exception):
@@ -81,8 +97,7 @@ class Database:
         (version,) = self._sql.execute("PRAGMA user_version").fetchone()
         self._sql.execute("COMMIT")
         if version == 0:
-            # Seconds since 1970: should this file be lost, a new one does not repeat its epochs.
-            first = f"INSERT INTO agent_plan VALUES (1, {int(time.time())}, '');"
+            first = f"INSERT INTO agent_plan VALUES (1, {first_epoch()}, '');"
             self._sql.executescript(
                 f"BEGIN; {_SCHEMA_1} {_ADDED_IN_2} {first} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
             )
@@ -114,19 +129,23 @@ class Database:
     def switches(self) -> list[SwitchSpec]:
         """All switches by id."""
         rows = self._sql.execute("SELECT id, address, device_id, ports FROM switches ORDER BY id")
-        return [SwitchSpec(SwitchId(i), address, device, ports) for i, address, device, ports in rows]
+        return [
+            SwitchSpec(SwitchId(i), address, device & _DEVICE_MAX, ports)
+            for i, address, device, ports in rows
+        ]
 
     def switches_up(self) -> frozenset[SwitchId]:
         """Switches that were up when last seen."""
         return frozenset(SwitchId(i) for (i,) in self._sql.execute("SELECT id FROM switches WHERE up"))
 
-    def put_switch(self, spec: SwitchSpec) -> None:
-        """Adds or replaces a switch. Raises `StoreError`, as all changes do."""
-        self._put(
-            "INSERT INTO switches (id, address, device_id, ports) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
-            "SET address=excluded.address, device_id=excluded.device_id, ports=excluded.ports",
-            (spec.id, spec.address, spec.device_id, spec.ports),
-        )
+    def put_switches(self, specs: Iterable[SwitchSpec]) -> None:
+        """Adds or replaces switches. Raises `StoreError`, as all changes do."""
+        with self._change() as sql:
+            sql.executemany(
+                "INSERT INTO switches (id, address, device_id, ports) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
+                "SET address=excluded.address, device_id=excluded.device_id, ports=excluded.ports",
+                [(s.id, s.address, _signed(s.device_id), s.ports) for s in specs],
+            )
 
     def remove_switch(self, switch: SwitchId) -> None:
         """Removes a switch."""
@@ -138,9 +157,14 @@ class Database:
         return [Link(SwitchId(a), PortId(ap), SwitchId(b), PortId(bp)) for a, ap, b, bp in rows]
 
     def put_network(
-        self, up: Iterable[SwitchId], links: Iterable[Link], hosts: Iterable[tuple[HostRecord, bool]]
+        self,
+        up: Iterable[SwitchId],
+        links: Iterable[Link],
+        hosts: Iterable[tuple[HostRecord, bool]],
+        suspected: tuple[Iterable[SwitchId], Iterable[Link]],
     ) -> None:
-        """Replaces what was discovered; with each host whether its agent counts as attached."""
+        """Replaces what was discovered; with each host whether it is present, that is, not gone."""
+        suspects = {"switches": sorted(suspected[0]), "links": [astuple(x) for x in sorted(suspected[1])]}
         with self._change() as sql:
             sql.execute("UPDATE switches SET up=0")
             sql.executemany("UPDATE switches SET up=1 WHERE id=?", [(i,) for i in up])
@@ -151,8 +175,18 @@ class Database:
             sql.execute("DELETE FROM hosts")
             sql.executemany(
                 "INSERT INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [_host_row(host, attached) for host, attached in hosts],
+                [_host_row(host, present) for host, present in hosts],
             )
+            sql.execute("INSERT OR REPLACE INTO settings VALUES ('suspected', ?)", (json.dumps(suspects),))
+
+    def suspected(self) -> tuple[list[SwitchId], list[Link]]:
+        """Switches and links that were known and not up when last seen."""
+        row = self._sql.execute("SELECT value FROM settings WHERE name='suspected'").fetchone()
+        value = json.loads(row[0]) if row else {"switches": [], "links": []}
+        return (
+            [SwitchId(switch) for switch in value["switches"]],
+            [Link(SwitchId(a), PortId(ap), SwitchId(b), PortId(bp)) for a, ap, b, bp in value["links"]],
+        )
 
     def hosts(self) -> list[HostRecord]:
         """All hosts by id."""
@@ -174,8 +208,8 @@ class Database:
             for i, name, mac, mtu, version, agent, declared, switch, port, silent in rows
         ]
 
-    def hosts_attached(self) -> frozenset[HostId]:
-        """Hosts whose agents were attached when last seen."""
+    def hosts_present(self) -> frozenset[HostId]:
+        """Hosts that were not gone when last seen."""
         return frozenset(HostId(i) for (i,) in self._sql.execute("SELECT id FROM hosts WHERE attached"))
 
     def groups(self) -> list[Group]:
@@ -195,27 +229,18 @@ class Database:
             for i, name, scheme, members, parameters, class_d in rows
         ]
 
-    def put_group(self, group: Group, class_d: ClassDNumbers) -> None:
-        """Adds or replaces a group; with the numbers of all class D addresses then."""
+    def change_groups(
+        self, put: Iterable[Group], removed: Iterable[GroupId], class_d: ClassDNumbers | None
+    ) -> None:
+        """Adds or replaces groups and removes others; with the numbers of all class D addresses if they change."""
         with self._change() as sql:
-            sql.execute(
+            sql.executemany("DELETE FROM groups WHERE id=?", [(group,) for group in removed])
+            sql.executemany(
                 "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    group.id,
-                    group.name,
-                    group.scheme.value,
-                    json.dumps(group.members),
-                    json.dumps(asdict(group.parameters)),
-                    None if group.class_d is None else str(group.class_d),
-                ),
+                [_group_row(group) for group in put],
             )
-            _put_class_d(sql, class_d)
-
-    def remove_group(self, group: GroupId, class_d: ClassDNumbers) -> None:
-        """Removes a group; with the numbers of all class D addresses then."""
-        with self._change() as sql:
-            sql.execute("DELETE FROM groups WHERE id=?", (group,))
-            _put_class_d(sql, class_d)
+            if class_d is not None:
+                _put_class_d(sql, class_d)
 
     def class_d(self) -> ClassDNumbers:
         """Mode and numbers of class D addresses; narrow if none was ever set."""
@@ -230,9 +255,18 @@ class Database:
             _put_class_d(sql, class_d)
 
     def agent_plan(self) -> tuple[Epoch, str]:
-        """Epoch and digest of the last agent plans."""
-        epoch, digest = self._sql.execute("SELECT epoch, digest FROM agent_plan").fetchone()
+        """Epoch and digest of the last agent plans; an epoch beyond all use is replaced by a first one."""
+        row = self._sql.execute("SELECT epoch, digest FROM agent_plan").fetchone()
+        epoch, digest = row if row is not None else (None, "")
+        if not isinstance(epoch, int) or not 0 <= epoch < EPOCH_MAX or not isinstance(digest, str):
+            LOG.warning("state file %s: epoch %r is of no use; beginning anew", self._path, epoch)
+            return first_epoch(), ""
         return Epoch(epoch), digest
+
+    @staticmethod
+    def next_epoch(epoch: Epoch) -> Epoch:
+        """The one after; after the last that can be kept, a first one."""
+        return Epoch(epoch + 1) if epoch + 1 < EPOCH_MAX else first_epoch()
 
     def put_agent_plan(self, epoch: Epoch, digest: str) -> None:
         """Remembers the agent plans by their digest; call before any agent is told."""
@@ -241,6 +275,10 @@ class Database:
     def _put(self, statement: str, values: tuple[object, ...]) -> None:
         with self._change() as sql:
             sql.execute(statement, values)
+
+
+def _signed(device: int) -> int:
+    return device - (1 << 64) if device >= 1 << 63 else device
 
 
 def _put_class_d(sql: sqlite3.Connection, class_d: ClassDNumbers) -> None:
@@ -252,7 +290,18 @@ def _put_class_d(sql: sqlite3.Connection, class_d: ClassDNumbers) -> None:
     sql.executemany("INSERT OR REPLACE INTO class_d VALUES (?, ?)", changed)
 
 
-def _host_row(host: HostRecord, attached: bool) -> tuple[object, ...]:
+def _group_row(group: Group) -> tuple[object, ...]:
+    return (
+        group.id,
+        group.name,
+        group.scheme.value,
+        json.dumps(group.members),
+        json.dumps(asdict(group.parameters)),
+        None if group.class_d is None else str(group.class_d),
+    )
+
+
+def _host_row(host: HostRecord, present: bool) -> tuple[object, ...]:
     switch, port = (None, None) if host.place is None else host.place
     return (
         host.id,
@@ -264,6 +313,6 @@ def _host_row(host: HostRecord, attached: bool) -> tuple[object, ...]:
         host.declared,
         switch,
         port,
-        attached,
+        present,
         host.silent,
     )

@@ -1,6 +1,7 @@
 //! Groups as applications name them, and as they are described to applications.
 
 use super::Serving;
+use super::limits::CHOICES_MAX;
 use crate::local::{ApiError, ErrorCode, GroupSelector};
 use crate::plan::PlannedGroup;
 use serde_json::{Value, json};
@@ -30,11 +31,15 @@ pub(super) fn find_group<'a>(
         }
         GroupSelector::Name(name) => groups.values().find(|group| group.name == *name),
     };
-    found.ok_or_else(|| {
+    found.map(AsRef::as_ref).ok_or_else(|| {
         let host = serving
             .host
             .map_or_else(|| "this host".to_owned(), |host| host.to_string());
-        let names: Vec<String> = groups.values().map(label).collect();
+        let shown = || groups.values().take(CHOICES_MAX);
+        let mut names: Vec<String> = shown().map(|group| label(group)).collect();
+        if groups.len() > CHOICES_MAX {
+            names.push(format!("{} more", groups.len() - CHOICES_MAX));
+        }
         ApiError {
             code: ErrorCode::UnknownGroup,
             message: format!(
@@ -45,7 +50,7 @@ pub(super) fn find_group<'a>(
                     names.join(", ")
                 }
             ),
-            choices: groups.keys().map(|group| Value::from(group.0)).collect(),
+            choices: shown().map(|group| Value::from(group.id.0)).collect(),
         }
     })
 }
@@ -86,6 +91,13 @@ fn label(group: &PlannedGroup) -> String {
     } else {
         format!("{} ({})", group.id.0, group.name)
     }
+}
+
+/// Bytes that a group takes in an answer, roughly.
+pub(super) fn group_bytes(group: &PlannedGroup) -> usize {
+    const WITHOUT_LISTS: usize = 120;
+    const MEMBER: usize = 6;
+    WITHOUT_LISTS + group.name.len() + MEMBER * group.members.len()
 }
 
 pub(super) fn describe_group(group: &PlannedGroup) -> Value {

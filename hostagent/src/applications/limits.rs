@@ -18,7 +18,7 @@ pub const OUTCOMES_MAX: usize = 64;
 /// Least and greatest interval of progress events, ms.
 pub const PROGRESS_MS: std::ops::RangeInclusive<u32> = 50..=60_000;
 /// Longest time a message being written may rest while another sender of the group waits, µs.
-pub const SENDER_STALL_US: u64 = 10_000_000;
+pub const SENDER_STALL_US: u64 = 60_000_000;
 /// Time between two reads of a busy stream, µs: applications get runs of packets, not
 /// single ones.
 pub const READ_INTERVAL_US: u64 = 4_000;
@@ -26,3 +26,12 @@ pub const READ_INTERVAL_US: u64 = 4_000;
 pub const READ_BYTES_MAX: usize = 128 << 10;
 /// Messages waiting in a connection's outbound queue above which progress events are left out.
 pub const OUTBOUND_BUSY: usize = 16;
+/// Bytes that an answer spends on groups at most, roughly; the rest is left out and counted.
+pub const GROUPS_BYTES_MAX: usize = 512 << 10;
+/// Choices that an error names at most; of more it says how many there are.
+pub const CHOICES_MAX: usize = 32;
+/// Time a message is here without a receiver until its origin is told, µs: one that opens
+/// meanwhile is no news.
+pub const UNCLAIMED_FIRST_US: u64 = 200_000;
+/// Time until it is told again, in case that was lost, µs.
+pub const UNCLAIMED_INTERVAL_US: u64 = 500_000;

@@ -18,16 +18,17 @@ use crate::local::{ApiError, ErrorCode, NumberedRequest, Request, StreamProgress
 use crate::plan::PlannedGroup;
 use bytes::Bytes;
 use connection::{Connection, Connections, send, unknown_handle};
-use groups::{describe_group, find_group, find_origin, no_plan};
-use limits::PROGRESS_MS;
+use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
+use limits::{GROUPS_BYTES_MAX, PROGRESS_MS};
 use receiving::Receiving;
 use sending::Sending;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wormcast_protocol::{Engine, Event, GroupId, HostId, Instant};
+use std::sync::Arc;
+use wormcast_protocol::{Engine, Event, GroupId, HostId, Instant, Unclaimed};
 
 /// Groups as applications know them.
-pub type GroupTable = BTreeMap<GroupId, PlannedGroup>;
+pub type GroupTable = BTreeMap<GroupId, Arc<PlannedGroup>>;
 
 /// All local applications.
 pub struct Applications {
@@ -117,7 +118,10 @@ impl Applications {
                 let text = "hello and status are not for the data plane";
                 Err(ApiError::new(ErrorCode::WrongState, text))
             }
-            Request::Groups {} => Ok(Some(json!({ "groups": self.describe_groups(serving)? }))),
+            Request::Groups { after } => {
+                let (groups, left_out) = self.describe_groups(serving, after)?;
+                Ok(Some(json!({ "groups": groups, "left_out": left_out })))
+            }
             Request::OpenSender { group, progress_ms } => {
                 if progress_ms != 0 && !PROGRESS_MS.contains(&progress_ms) {
                     let (least, most) = (PROGRESS_MS.start(), PROGRESS_MS.end());
@@ -166,6 +170,12 @@ impl Applications {
                 self.expect(key(handle), Kind::Sender)?;
                 self.sending
                     .wait_stable(key(handle), id, message, timeout_ms, now)
+            }
+            Request::MessageState { handle, message } => {
+                self.expect(key(handle), Kind::Sender)?;
+                self.sending
+                    .message_state(key(handle), message, serving)
+                    .map(Some)
             }
             Request::CancelMessage { handle } => {
                 self.expect(key(handle), Kind::Sender)?;
@@ -305,9 +315,15 @@ impl Applications {
             // Stable, and the controller through the data plane.
             Event::Writable { .. }
             | Event::Finished { .. }
+            | Event::MemberSilent { .. }
             | Event::MemberFailed { .. }
             | Event::StructureRejected { .. } => {}
         }
+    }
+
+    /// Tells the sender of a message of a member where nobody receives.
+    pub fn on_unclaimed(&mut self, unclaimed: &Unclaimed) {
+        self.sending.on_unclaimed(&mut self.connections, unclaimed);
     }
 
     /// Moves bytes both ways and keeps time. Returns when to call again at the latest.
@@ -352,16 +368,34 @@ impl Applications {
         ]
     }
 
-    /// Groups with senders and receivers, for status.
-    pub fn describe_groups(&self, serving: &Serving<'_>) -> Result<Vec<Value>, ApiError> {
+    /// Groups with senders and receivers, those after a number, and how many are left out
+    /// because an answer does not hold them.
+    ///
+    /// # Errors
+    /// Before the first plan.
+    pub fn describe_groups(
+        &self,
+        serving: &Serving<'_>,
+        after: Option<u32>,
+    ) -> Result<(Vec<Value>, usize), ApiError> {
         let groups = serving.groups.ok_or_else(no_plan)?;
-        let describe = |group: &PlannedGroup| {
+        let (senders, receivers) = (self.sending.counts(), self.receiving.counts());
+        let wanted = |group: &&Arc<PlannedGroup>| after.is_none_or(|id| u32::from(group.id.0) > id);
+        let mut bytes = 0;
+        let mut described = Vec::new();
+        let mut left_out = 0;
+        for group in groups.values().filter(wanted) {
+            bytes += group_bytes(group);
+            if bytes > GROUPS_BYTES_MAX && !described.is_empty() {
+                left_out += 1;
+                continue;
+            }
             let mut value = describe_group(group);
-            value["senders"] = self.sending.count(group.id).into();
-            value["receivers"] = self.receiving.count(group.id).into();
-            value
-        };
-        Ok(groups.values().map(describe).collect())
+            value["senders"] = senders.get(&group.id).copied().unwrap_or_default().into();
+            value["receivers"] = receivers.get(&group.id).copied().unwrap_or_default().into();
+            described.push(value);
+        }
+        Ok((described, left_out))
     }
 
     fn kind_of(&self, key: Key) -> Option<Kind> {

@@ -4,7 +4,7 @@ use super::figures::Figures;
 use crate::applications::{ConnectionId, OutboundSender};
 use crate::link::WakeHandle;
 use crate::local::NumberedRequest;
-use crate::plan::AgentPlan;
+use crate::plan::{AgentPlan, RefusedGroup};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use wormcast_protocol::HostId;
@@ -21,8 +21,8 @@ pub enum Command {
     ApplyPlan {
         /// Checked.
         plan: Box<AgentPlan>,
-        /// Told when it is in force.
-        done: oneshot::Sender<Result<(), String>>,
+        /// Told when it is in force, with the groups that were left out.
+        done: oneshot::Sender<Result<Vec<RefusedGroup>, String>>,
     },
     /// A local client has connected.
     Connect {
@@ -61,7 +61,12 @@ pub enum Command {
         bytes: u32,
     },
     /// Figures for the controller and for status.
-    Figures(oneshot::Sender<Figures>),
+    Figures {
+        /// Whether groups are wanted too.
+        with_groups: bool,
+        /// Told them.
+        answer: oneshot::Sender<Figures>,
+    },
     /// End the thread.
     Stop,
 }
@@ -94,13 +99,29 @@ impl DataPlaneHandle {
         Ok(())
     }
 
-    /// Asks for the figures.
+    /// Asks for the figures, without groups.
     ///
     /// # Errors
     /// If the data plane has ended.
     pub async fn figures(&self) -> Result<Figures, DataPlaneGone> {
+        self.ask_figures(false).await
+    }
+
+    /// Asks for the figures with the groups, for a status.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub async fn figures_with_groups(&self) -> Result<Figures, DataPlaneGone> {
+        self.ask_figures(true).await
+    }
+
+    async fn ask_figures(&self, with_groups: bool) -> Result<Figures, DataPlaneGone> {
         let (answer, figures) = oneshot::channel();
-        self.send(Command::Figures(answer)).await?;
+        let command = Command::Figures {
+            with_groups,
+            answer,
+        };
+        self.send(command).await?;
         figures.await.map_err(|_| DataPlaneGone)
     }
 }

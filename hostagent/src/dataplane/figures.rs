@@ -1,6 +1,10 @@
 //! Figures of the data plane, for the controller and for status.
 
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Streams in one status at most, about 1 KB each; groups with more are left out.
+const STREAMS_MAX: usize = 256;
 
 /// One counter; group 0 and `grouped` false if it is not a group's.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,6 +55,8 @@ pub struct Figures {
     pub figures: Vec<Figure>,
     /// Groups, with members, senders, receivers.
     pub groups: Vec<Value>,
+    /// Groups of the plan that are not among them, for want of room in the answer.
+    pub groups_left_out: usize,
     /// The last failures seen.
     pub failed: Vec<FailedMember>,
 }
@@ -83,11 +89,7 @@ impl Figures {
         for figure in self.figures.iter().filter(|figure| figure.group.is_none()) {
             counters.insert(figure.name.clone(), figure.value.into());
         }
-        let groups: Vec<Value> = self
-            .groups
-            .iter()
-            .map(|group| self.group_json(group))
-            .collect();
+        let (groups, left_out) = self.groups_json();
         let failed: Vec<Value> = self
             .failed
             .iter()
@@ -108,35 +110,41 @@ impl Figures {
             "uptime_s": self.uptime_us / 1_000_000,
             "link": { "up": self.link_up, "mac": self.mac, "mtu_bytes": self.mtu_bytes },
             "groups": groups,
+            "groups_left_out": left_out,
             "counters": counters,
             "failed_members": failed,
         })
     }
 
-    fn group_json(&self, group: &Value) -> Value {
-        let mut streams: Vec<(u16, Map<String, Value>)> = Vec::new();
+    /// The groups with their streams, as many as an answer holds, and how many are left out.
+    fn groups_json(&self) -> (Vec<Value>, usize) {
+        let mut streams: BTreeMap<(u16, u16), Map<String, Value>> = BTreeMap::new();
         for figure in &self.figures {
-            let (Some(of), Some(origin)) = (figure.group, figure.origin) else {
+            let (Some(group), Some(origin)) = (figure.group, figure.origin) else {
                 continue;
             };
-            if Some(u64::from(of)) != group["group"].as_u64() {
-                continue;
-            }
-            if streams.last().is_none_or(|(last, _)| *last != origin) {
-                streams.push((
-                    origin,
-                    Map::from_iter([("origin".to_owned(), origin.into())]),
-                ));
-            }
-            if let Some((_, stream)) = streams.last_mut() {
-                stream.insert(figure.name.clone(), figure.value.into());
-            }
+            let stream = streams
+                .entry((group, origin))
+                .or_insert_with(|| Map::from_iter([("origin".to_owned(), origin.into())]));
+            stream.insert(figure.name.clone(), figure.value.into());
         }
-        let mut group = group.clone();
-        group["streams"] = streams
-            .into_iter()
-            .map(|(_, stream)| Value::Object(stream))
-            .collect();
-        group
+        let mut groups = Vec::new();
+        let mut streams_left = STREAMS_MAX;
+        for group in &self.groups {
+            let number = group["group"].as_u64().unwrap_or_default() as u16;
+            let own: Vec<Value> = streams
+                .range((number, 0)..=(number, u16::MAX))
+                .map(|(_, stream)| Value::Object(stream.clone()))
+                .collect();
+            let Some(left) = streams_left.checked_sub(own.len()) else {
+                break;
+            };
+            streams_left = left;
+            let mut group = group.clone();
+            group["streams"] = own.into();
+            groups.push(group);
+        }
+        let left_out = self.groups_left_out + self.groups.len() - groups.len();
+        (groups, left_out)
     }
 }

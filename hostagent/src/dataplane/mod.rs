@@ -6,6 +6,7 @@
 //! for at least the coalescing time, so that a turn serves several frames; an idle agent
 //! wakes for the first frame at once.
 
+mod clock;
 mod command;
 mod discovery;
 mod figures;
@@ -20,6 +21,7 @@ use crate::applications::{Applications, Patience};
 use crate::link::{Interface, Ready, ReceiveError, SocketError, Waker};
 use crate::plan::AgentPlan;
 use crate::rpc;
+use clock::LivedClock;
 use discovery::Discovery;
 use link_state::LinkState;
 use std::collections::VecDeque;
@@ -89,7 +91,7 @@ impl std::error::Error for DataPlaneError {}
 /// The data plane.
 pub struct DataPlane {
     settings: DataPlaneSettings,
-    started: std::time::Instant,
+    clock: LivedClock,
     waker: Waker,
     commands: mpsc::Receiver<Command>,
     reports: mpsc::Sender<rpc::MemberReport>,
@@ -135,7 +137,7 @@ impl DataPlane {
         let (reports, reports_out) = mpsc::channel(REPORTS_MAX);
         let link = LinkState::open(settings.interface.clone()).map_err(DataPlaneError::Socket)?;
         let mut dataplane = Self {
-            started: std::time::Instant::now(),
+            clock: LivedClock::new(),
             waker,
             commands,
             reports,
@@ -167,7 +169,7 @@ impl DataPlane {
         let mut received = 0;
         while !self.stopping {
             self.counters.turns += 1;
-            let now = self.now();
+            let now = self.clock.read();
             // Events first: a message that broke off must not be confused with the next by
             // a command that is about the old one.
             if self.take_events(now) {
@@ -185,13 +187,9 @@ impl DataPlane {
         Ok(())
     }
 
-    fn now(&self) -> Instant {
-        Instant::from_micros(self.started.elapsed().as_micros() as u64)
-    }
-
     /// Hands waiting frames to the engine; returns how many.
     fn receive(&mut self) -> usize {
-        let now = self.now();
+        let now = self.clock.read();
         let mut total = 0;
         for _ in 0..RECEIVE_BATCHES_MAX {
             let Some(socket) = &mut self.link.socket else {
@@ -275,7 +273,7 @@ impl DataPlane {
 
     /// Sleeps until there is something to do.
     fn sleep(&mut self, received: bool) -> io::Result<Ready> {
-        let now = self.now();
+        let now = self.clock.read();
         let mut least_us = 0;
         let mut until = self.discovery.poll_timeout();
         let mut at = |time: Option<Instant>| {
@@ -313,6 +311,7 @@ impl DataPlane {
         let ready = self
             .waker
             .wait(socket, read, write, Some(Duration::from_micros(sleep_us)))?;
+        self.clock.read_after(sleep_us);
         Ok(ready)
     }
 }

@@ -3,9 +3,10 @@
 use super::{COMMANDS_PER_TURN_MAX, EVENTS_PER_TURN_MAX};
 use super::{Command, DataPlane, FAILED_MEMBERS_MAX, FailedMember, Figures};
 use crate::applications::Serving;
-use crate::plan::AgentPlan;
+use crate::plan::{AgentPlan, GROUPS_MAX, RefusedGroup};
 use crate::rpc;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wormcast_protocol::{
     BufferClass, Engine, EngineConfig, Event, FailReason, GroupId, HostId, Instant,
@@ -41,8 +42,11 @@ impl DataPlane {
                 outbound,
                 process,
             } => self.applications.connect(id, outbound, process),
-            Command::Figures(answer) => {
-                let _ = answer.send(self.figures(now));
+            Command::Figures {
+                with_groups,
+                answer,
+            } => {
+                let _ = answer.send(self.figures(with_groups, now));
             }
             Command::Stop => self.stopping = true,
             Command::Disconnect(_)
@@ -104,6 +108,7 @@ impl DataPlane {
         let mac = self.link.interface.mac.0;
         let mtu = self.settings.mtu_bytes as usize;
         let mut config = EngineConfig::new(host, mac, mtu, random_seed(), incarnation());
+        config.limits.groups = GROUPS_MAX;
         config.limits.pool_class1_bytes = self.settings.buffer_bytes / 2;
         config.limits.pool_class2_bytes = self.settings.buffer_bytes / 2;
         let engine = Engine::new(config).map_err(|error| error.to_string())?;
@@ -129,19 +134,28 @@ impl DataPlane {
         }
     }
 
-    fn apply_plan(&mut self, plan: AgentPlan, now: Instant) -> Result<(), String> {
+    /// The plan has been checked whole; what fails here is a limit of the engine.
+    fn apply_plan(
+        &mut self,
+        mut plan: AgentPlan,
+        now: Instant,
+    ) -> Result<Vec<RefusedGroup>, String> {
         self.set_host(plan.host)?;
         let Some(engine) = &mut self.engine else {
             return Err("no engine".to_owned());
         };
+        engine
+            .set_all_routes(plan.routes.clone(), plan.tree_routes.clone(), now)
+            .map_err(|error| error.to_string())?;
         let none = BTreeMap::new();
         let before = self.plan.as_ref().map_or(&none, |plan| &plan.groups);
-        engine
-            .set_routes(plan.routes.clone(), now)
-            .map_err(|error| error.to_string())?;
-        engine
-            .set_tree_routes(plan.tree_routes.clone(), now)
-            .map_err(|error| error.to_string())?;
+        // A group that is refused stays as it was.
+        for refused in &plan.refused {
+            let old = u16::try_from(refused.group).ok().map(GroupId);
+            if let Some((id, group)) = old.and_then(|id| before.get_key_value(&id)) {
+                plan.groups.entry(*id).or_insert_with(|| Arc::clone(group));
+            }
+        }
         let gone: Vec<GroupId> = before
             .keys()
             .copied()
@@ -150,16 +164,24 @@ impl DataPlane {
         for group in &gone {
             engine.remove_group(*group, now);
         }
-        for (id, group) in &plan.groups {
-            let same = before
-                .get(id)
-                .is_some_and(|old| old.fingerprint == group.fingerprint);
-            if !same {
-                engine
-                    .set_group(group.engine_plan(plan.host), now)
-                    .map_err(|error| error.to_string())?;
+        let mut refused = std::mem::take(&mut plan.refused);
+        plan.groups.retain(|id, group| {
+            let old = before.get(id);
+            if old.is_some_and(|old| old.fingerprint == group.fingerprint) {
+                return true;
             }
-        }
+            match engine.set_group(group.engine_plan(plan.host), now) {
+                Ok(()) => true,
+                Err(error) => {
+                    refused.push(RefusedGroup::new(id.0.into(), &error.to_string()));
+                    // The engine keeps what it had of it.
+                    old.is_some_and(|old| {
+                        *group = Arc::clone(old);
+                        true
+                    })
+                }
+            }
+        });
         for group in gone {
             let reason = format!("{group} was removed, or this host left it");
             self.applications.remove_group(group, &reason);
@@ -174,12 +196,16 @@ impl DataPlane {
         }
         self.plan = Some(plan);
         self.discovery.on_located();
-        Ok(())
+        Ok(refused)
     }
 
     /// Passes events on. True if there were any.
     pub(super) fn take_events(&mut self, now: Instant) -> bool {
         let mut any = false;
+        while let Some(unclaimed) = self.engine.as_mut().and_then(Engine::poll_unclaimed) {
+            self.applications.on_unclaimed(&unclaimed);
+            any = true;
+        }
         for _ in 0..EVENTS_PER_TURN_MAX {
             let Some(event) = self.engine.as_mut().and_then(Engine::poll_event) else {
                 return any;
@@ -201,6 +227,17 @@ impl DataPlane {
     /// Tells the controller, and status, of members that fail.
     fn report(&mut self, event: &Event, now: Instant) {
         let (group, origin, host, reason, text) = match event {
+            Event::MemberSilent {
+                group,
+                origin,
+                host,
+                silent_ms,
+            } => {
+                let text = format!("silent for {}", seconds(*silent_ms));
+                crate::info!("{group}, stream of {origin}: {host} is {text}; it stays a member");
+                self.report_member(*group, *origin, *host, text, true);
+                return;
+            }
             Event::MemberFailed {
                 group,
                 origin,
@@ -209,11 +246,9 @@ impl DataPlane {
                 silent_ms,
             } => {
                 let text = match reason {
-                    FailReason::Silent => format!(
-                        "{reason} for {}.{} s",
-                        silent_ms / 1000,
-                        silent_ms % 1000 / 100
-                    ),
+                    FailReason::Silent => {
+                        format!("{reason} for {}, given up", seconds(*silent_ms))
+                    }
                     _ => reason.to_string(),
                 };
                 (*group, *origin, *host, *reason, text)
@@ -242,16 +277,7 @@ impl DataPlane {
         };
         crate::info!("{group}, stream of {origin}: {host} failed: {text}");
         let host_dead = reason.is_host_dead();
-        let message = rpc::MemberReport {
-            group: group.0.into(),
-            origin: origin.0.into(),
-            host: host.0.into(),
-            reason: text.clone(),
-            host_dead,
-        };
-        if self.reports.try_send(message).is_err() {
-            self.counters.reports_dropped += 1;
-        }
+        self.report_member(group, origin, host, text.clone(), host_dead);
         if self.failed.len() == FAILED_MEMBERS_MAX {
             self.failed.pop_front();
         }
@@ -265,6 +291,26 @@ impl DataPlane {
         });
     }
 
+    fn report_member(
+        &mut self,
+        group: GroupId,
+        origin: HostId,
+        host: HostId,
+        reason: String,
+        host_dead: bool,
+    ) {
+        let message = rpc::MemberReport {
+            group: group.0.into(),
+            origin: origin.0.into(),
+            host: host.0.into(),
+            reason,
+            host_dead,
+        };
+        if self.reports.try_send(message).is_err() {
+            self.counters.reports_dropped += 1;
+        }
+    }
+
     /// Moves bytes between applications and the engine.
     pub(super) fn serve_applications(&mut self, now: Instant) {
         let mut serving = Serving {
@@ -276,7 +322,7 @@ impl DataPlane {
         self.applications_due = self.applications.pump(&mut serving);
     }
 
-    fn figures(&mut self, now: Instant) -> Figures {
+    fn figures(&mut self, with_groups: bool, now: Instant) -> Figures {
         let mut figures = Figures {
             host: self.host.map(|host| host.0),
             plan_epoch: self.plan.as_ref().map_or(0, |plan| plan.epoch),
@@ -309,16 +355,18 @@ impl DataPlane {
                 }
             }
         }
-        let serving = Serving {
-            engine: None,
-            host: self.host,
-            groups: self.plan.as_ref().map(|plan| &plan.groups),
-            now,
-        };
-        figures.groups = self
-            .applications
-            .describe_groups(&serving)
-            .unwrap_or_default();
+        if with_groups {
+            let serving = Serving {
+                engine: None,
+                host: self.host,
+                groups: self.plan.as_ref().map(|plan| &plan.groups),
+                now,
+            };
+            (figures.groups, figures.groups_left_out) = self
+                .applications
+                .describe_groups(&serving, None)
+                .unwrap_or_default();
+        }
         figures
     }
 
@@ -342,6 +390,7 @@ impl DataPlane {
             ("link.losses", self.link.losses),
             ("link.discovery_frames", self.discovery.sent),
             ("loop.turns", counters.turns),
+            ("loop.paused_ms", self.clock.paused_us / 1_000),
             ("drops.receive_queue_full", kernel_drops),
             ("drops.frame_too_long", counters.too_long + sent.too_long),
             ("drops.send_failed", sent.failed),
@@ -352,6 +401,10 @@ impl DataPlane {
             figures.push(name, value);
         }
     }
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
 /// Tells this start of the agent from earlier and later ones.

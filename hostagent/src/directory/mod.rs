@@ -7,7 +7,9 @@ mod connection;
 pub use address::ControllerAddress;
 
 use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
-use crate::plan::AgentPlan;
+use crate::plan::RefusedGroup;
+use crate::plan::{AgentPlan, GROUPS_MAX, MEMBERS_MAX};
+use crate::rpc;
 use crate::rpc::agent_directory_client::AgentDirectoryClient;
 use crate::rpc::agent_message::Body as AgentBody;
 use crate::rpc::controller_message::Body as ControllerBody;
@@ -36,8 +38,14 @@ pub const ANSWER_TIME: Duration = Duration::from_secs(5);
 pub const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 /// Messages on their way to the controller; with more, the sender waits.
 const OUTGOING_MAX: usize = 64;
-/// Groups of the longest plan, 1024 members each, and routes to all hosts.
+/// The longest plan, bytes. A controller does not send longer ones.
 const PLAN_BYTES_MAX: usize = 64 << 20;
+/// Refused groups named to the controller at most; the text says how many there are.
+const REFUSED_MAX: usize = 1024;
+/// Counters of one Statistics at most: what the controller keeps of an agent.
+const COUNTERS_MAX: usize = 4096;
+/// Characters of a controller's refusal that are shown.
+const REFUSAL_CHARS_MAX: usize = 1000;
 
 /// What this agent says of itself.
 #[derive(Clone, Debug)]
@@ -157,7 +165,10 @@ impl DirectoryClient {
             let text = match end {
                 Break::Stopping => return,
                 Break::Lost(text) => text,
-                Break::Refused(text) => format!("refused: {text}"),
+                Break::Refused(text) => {
+                    let shown: String = text.chars().take(REFUSAL_CHARS_MAX).collect();
+                    format!("refused: {shown}")
+                }
             };
             self.state
                 .change(|state| state.last_error = Some(text.clone()));
@@ -195,6 +206,8 @@ impl DirectoryClient {
             mtu: self.introduction.mtu_bytes,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             plan_epoch: figures.plan_epoch,
+            groups_max: GROUPS_MAX as u32,
+            members_max: MEMBERS_MAX as u32,
         };
         send(&outgoing, AgentBody::Register(register)).await?;
         let mut client =
@@ -294,8 +307,8 @@ impl DirectoryClient {
         }
     }
 
-    async fn apply(&self, message: &crate::rpc::Plan) -> Result<PlanApplied, Break> {
-        let error = match AgentPlan::parse(message) {
+    async fn apply(&self, message: &rpc::Plan) -> Result<PlanApplied, Break> {
+        let result = match AgentPlan::parse(message) {
             Ok(plan) => {
                 let (done, applied) = oneshot::channel();
                 self.dataplane
@@ -305,18 +318,31 @@ impl DirectoryClient {
                     })
                     .await?;
                 match applied.await {
-                    Ok(result) => result.err(),
+                    Ok(result) => result,
                     Err(_) => return Err(Break::Stopping),
                 }
             }
-            Err(rejected) => Some(rejected.to_string()),
+            Err(rejected) => Err(rejected.to_string()),
         };
-        if let Some(error) = &error {
-            crate::warning!("plan {} is refused: {error}", message.epoch);
+        let epoch = message.epoch;
+        let (error, refused) = match result {
+            Ok(refused) => (describe_refused(&refused), refused),
+            Err(error) => {
+                crate::warning!("plan {epoch} is refused: {error}");
+                (error, Vec::new())
+            }
+        };
+        if !refused.is_empty() {
+            crate::warning!("plan {epoch} is applied but for: {error}");
         }
+        let refused = refused.into_iter().map(|refused| rpc::RefusedGroup {
+            group: refused.group,
+            reason: refused.reason,
+        });
         Ok(PlanApplied {
-            epoch: message.epoch,
-            error: error.unwrap_or_default(),
+            epoch,
+            error,
+            refused: refused.take(REFUSED_MAX).collect(),
         })
     }
 
@@ -342,7 +368,17 @@ impl DirectoryClient {
     }
 }
 
+/// The first group that is refused, and how many more are. Empty: none is.
+fn describe_refused(refused: &[RefusedGroup]) -> String {
+    match refused {
+        [] => String::new(),
+        [one] => one.reason.clone(),
+        [first, rest @ ..] => format!("{}; {} more groups are refused", first.reason, rest.len()),
+    }
+}
+
 /// The counters of the proto file have a group but no origin: streams of a group are summed.
+/// Those of groups are left out while they are 0, and beyond [`COUNTERS_MAX`].
 fn sum_counters(figures: &[crate::dataplane::Figure]) -> Vec<Counter> {
     let mut sums = std::collections::BTreeMap::new();
     for figure in figures {
@@ -351,6 +387,8 @@ fn sum_counters(figures: &[crate::dataplane::Figure]) -> Vec<Counter> {
             .or_insert(0_u64) += figure.value;
     }
     sums.into_iter()
+        .filter(|((group, _), value)| group.is_none() || *value > 0)
+        .take(COUNTERS_MAX)
         .map(|((group, name), value)| Counter {
             name: name.to_owned(),
             group: group.unwrap_or_default().into(),

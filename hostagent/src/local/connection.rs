@@ -199,7 +199,7 @@ impl Reader {
                 Ok(true)
             }
             Request::Status {} => {
-                let figures = self.dataplane.figures().await?;
+                let figures = self.dataplane.figures_with_groups().await?;
                 let result = Ok(self.facts.describe(&figures));
                 self.outbound.send(Outbound::Reply { id, result });
                 Ok(true)

@@ -53,8 +53,12 @@ pub enum Request {
     },
     /// Everything about the agent.
     Status {},
-    /// The groups this host is a member of.
-    Groups {},
+    /// The groups this host is a member of, as many as an answer holds.
+    Groups {
+        /// Only those with a greater number; absent: from the first.
+        #[serde(default)]
+        after: Option<u32>,
+    },
     /// Opens a sender.
     OpenSender {
         /// Where to.
@@ -82,6 +86,14 @@ pub enum Request {
         /// Longest wait, ms; absent: none.
         #[serde(default)]
         timeout_ms: Option<u64>,
+    },
+    /// What is known now of a message at each member.
+    MessageState {
+        /// A sender.
+        handle: u32,
+        /// The message; absent: the one being written, or ended last.
+        #[serde(default)]
+        message: Option<u64>,
     },
     /// Opens a receiver.
     OpenReceiver {
@@ -258,6 +270,15 @@ pub enum Notice {
         host: u16,
         /// Why.
         reason: String,
+    },
+    /// A message of this sender has come to a member where nobody receives.
+    MemberUnclaimed {
+        /// The sender.
+        handle: u32,
+        /// The message.
+        message: u64,
+        /// The member.
+        host: u16,
     },
     /// A message begins to arrive.
     MessageBegin {

@@ -13,14 +13,17 @@ use wormcast_protocol::{GroupId, GroupPlan, HostId, Scheme};
 use wormcast_routing::ids::{HOST_ID_MAX, HostId as RoutingHost, PORT_ID_MAX};
 use wormcast_routing::structure::RootedTree;
 
-/// Groups of one plan at most; what an engine takes by default.
-pub const GROUPS_MAX: usize = 256;
+/// Groups of one plan at most: as many as a switch has room for (GROUPS_SIZE).
+pub const GROUPS_MAX: usize = 16_384;
 /// Members of one group at most.
 pub const MEMBERS_MAX: usize = 1024;
 /// Bytes of a route at most (SPEC §2: hops are dropped past 64, 254 counts twice).
 pub const ROUTE_BYTES_MAX: usize = 128;
 /// Bytes of a group's name at most.
 pub const GROUP_NAME_BYTES_MAX: usize = 255;
+
+/// Characters of the reason for which a group is refused at most; the rest is cut off.
+const REASON_CHARS_MAX: usize = 500;
 
 const RECIRCULATE_PORT: u8 = 254;
 
@@ -36,7 +39,26 @@ pub struct AgentPlan {
     /// Routes along the multicast spanning tree by destination.
     pub tree_routes: BTreeMap<HostId, Vec<u8>>,
     /// Groups this host is a member of.
-    pub groups: BTreeMap<GroupId, PlannedGroup>,
+    pub groups: BTreeMap<GroupId, Arc<PlannedGroup>>,
+    /// Groups that cannot be applied, in the order of the plan. The rest of it can.
+    pub refused: Vec<RefusedGroup>,
+}
+
+/// A group of the plan that this agent does not take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedGroup {
+    /// Its number as the plan has it.
+    pub group: u32,
+    /// Why not.
+    pub reason: String,
+}
+
+impl RefusedGroup {
+    /// With the reason cut to what a report may have.
+    pub fn new(group: u32, reason: &str) -> Self {
+        let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+        Self { group, reason }
+    }
 }
 
 /// A group of the plan.
@@ -78,28 +100,33 @@ fn rejected<T>(text: String) -> Result<T, PlanRejected> {
 }
 
 impl AgentPlan {
-    /// Checks a plan.
+    /// Checks a plan whole. Groups that cannot be applied are named in `refused`.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its value, the bound and the choices.
+    /// The first thing that is wrong apart from groups, with its value, the bound and the choices.
     pub fn parse(message: &rpc::Plan) -> Result<Self, PlanRejected> {
         let host = parse_host("host_id", message.host_id)?;
         let routes = parse_routes("routes", &message.routes, host, RECIRCULATE_PORT)?;
         let tree_routes = parse_routes("tree_routes", &message.tree_routes, host, PORT_ID_MAX)?;
-        if message.groups.len() > GROUPS_MAX {
-            let count = message.groups.len();
-            return rejected(format!("the plan has {count} groups; at most {GROUPS_MAX}"));
-        }
         let mut groups = BTreeMap::new();
         let mut names = BTreeSet::new();
+        let mut refused = Vec::new();
         for group in &message.groups {
-            let group = PlannedGroup::parse(group, host)?;
-            if !group.name.is_empty() && !names.insert(group.name.clone()) {
-                return rejected(format!("two groups are named \"{}\"", group.name));
-            }
-            let id = group.id;
-            if groups.insert(id, group).is_some() {
-                return rejected(format!("{id} is in the plan twice"));
+            let taken = PlannedGroup::parse(group, host).and_then(|parsed| {
+                if groups.len() >= GROUPS_MAX {
+                    let count = message.groups.len();
+                    rejected(format!("the plan has {count} groups; at most {GROUPS_MAX}"))
+                } else if groups.contains_key(&parsed.id) {
+                    rejected(format!("{} is in the plan twice", parsed.id))
+                } else if !group.name.is_empty() && !names.insert(group.name.as_str()) {
+                    rejected(format!("two groups are named \"{}\"", group.name))
+                } else {
+                    Ok(parsed)
+                }
+            });
+            match taken {
+                Ok(parsed) => drop(groups.insert(parsed.id, Arc::new(parsed))),
+                Err(error) => refused.push(RefusedGroup::new(group.id, &error.0)),
             }
         }
         Ok(Self {
@@ -108,6 +135,7 @@ impl AgentPlan {
             routes,
             tree_routes,
             groups,
+            refused,
         })
     }
 }
@@ -203,7 +231,7 @@ impl PlannedGroup {
     }
 
     /// What the engine of `host` is told.
-    pub fn engine_plan(&self, host: HostId) -> GroupPlan {
+    pub fn engine_plan(self: &Arc<Self>, host: HostId) -> GroupPlan {
         GroupPlan {
             id: self.id,
             epoch: self.fingerprint,
@@ -211,7 +239,7 @@ impl PlannedGroup {
             members: self.members.clone(),
             structures: Arc::new(PlannedStructures {
                 host,
-                group: self.clone(),
+                group: Arc::clone(self),
             }),
         }
     }
@@ -248,6 +276,11 @@ fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, PlanRejected> 
 
 fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>, PlanRejected> {
     let members = parse_hosts(&format!("the members of {id}"), values)?;
+    if values.is_empty() {
+        return rejected(format!(
+            "{id} has no members; it must have 1 to {MEMBERS_MAX}"
+        ));
+    }
     if let Some(pair) = members.windows(2).find(|pair| pair[0] >= pair[1]) {
         return rejected(format!(
             "the members of {id} are not ascending: {} comes before {}",
@@ -268,6 +301,14 @@ fn parse_tree(
     members: &[HostId],
     edges: &[rpc::TreeEdge],
 ) -> Result<RootedTree, PlanRejected> {
+    if edges.len() >= members.len() {
+        return rejected(format!(
+            "the tree of {id} has {} edges; with {} members it must have {}",
+            edges.len(),
+            members.len(),
+            members.len() - 1
+        ));
+    }
     let what = format!("a host in the tree of {id}");
     let edges = edges
         .iter()

@@ -2,6 +2,7 @@
 
 use super::PlannedGroup;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use wormcast_protocol::{BufferClass, ChildRole, HostId, Role, Scheme, Structures};
 use wormcast_routing::ids::HostId as RoutingHost;
 use wormcast_routing::structure::{
@@ -18,7 +19,7 @@ pub(super) struct PlannedStructures {
     /// The host this agent runs on.
     pub(super) host: HostId,
     /// The group.
-    pub(super) group: PlannedGroup,
+    pub(super) group: Arc<PlannedGroup>,
 }
 
 impl Structures for PlannedStructures {

@@ -41,15 +41,48 @@ fn route(host: u32, ports: &[u8]) -> rpc::Route {
     }
 }
 
-/// The text of the refusal of a plan that `change` has spoilt.
+/// The text of the refusal of a plan, or of its last group, that `change` has spoilt.
 fn refusal(change: impl FnOnce(&mut rpc::Plan)) -> String {
     let mut message = plan_message(1);
     message.routes = vec![route(2, &[1, 2])];
     message.tree_routes = vec![route(2, &[1, 2])];
-    message.groups = vec![group_message(3, "tree", &[1, 2, 4])];
-    assert!(AgentPlan::parse(&message).is_ok());
+    message.groups = vec![
+        group_message(9, "repeat", &[1, 2]),
+        group_message(3, "tree", &[1, 2, 4]),
+    ];
+    assert!(AgentPlan::parse(&message).unwrap().refused.is_empty());
     change(&mut message);
-    AgentPlan::parse(&message).unwrap_err().to_string()
+    match AgentPlan::parse(&message) {
+        Err(rejected) => rejected.to_string(),
+        Ok(plan) => {
+            assert!(
+                plan.groups.contains_key(&GroupId(9)),
+                "the others are taken"
+            );
+            assert_eq!(plan.refused.len(), 1);
+            assert_eq!(plan.refused[0].group, message.groups.last().unwrap().id);
+            plan.refused[0].reason.clone()
+        }
+    }
+}
+
+/// What an agent takes, it takes at once and in little memory; of more it says so.
+#[test]
+fn thousands_of_groups_are_taken_and_the_rest_refused_by_number() {
+    let mut message = plan_message(1);
+    let numbers = (0..=GROUPS_MAX as u32 + 1).filter(|&number| number != 255);
+    message.groups = numbers
+        .map(|number| group_message(number, "k-binomial", &[1, 2, 4, 7]))
+        .collect();
+    let plan = AgentPlan::parse(&message).unwrap();
+    assert_eq!(plan.groups.len(), GROUPS_MAX);
+    assert_eq!(
+        plan.refused,
+        vec![RefusedGroup {
+            group: GROUPS_MAX as u32 + 1,
+            reason: "the plan has 16385 groups; at most 16384".to_owned()
+        }]
+    );
 }
 
 #[test]
@@ -80,43 +113,63 @@ fn refusals_name_value_bound_and_choices() {
             "routes has two routes to host 2",
         ),
         (
-            refusal(|plan| plan.groups[0].id = 255),
+            refusal(|plan| plan.groups[1].id = 255),
             "group id 255; it must be 0 to 65535, but not 255, which is broadcast",
         ),
         (
-            refusal(|plan| plan.groups[0].scheme = "flood".into()),
+            refusal(|plan| plan.groups[1].scheme = "flood".into()),
             "group 3 has scheme \"flood\"; this agent knows: repeat, circuit, tree, k-binomial, switch",
         ),
         (
-            refusal(|plan| plan.groups[0].members = vec![2, 4]),
+            refusal(|plan| plan.groups[1].members = vec![2, 4]),
             "host 1 is not among the members of group 3, which are 2, 4",
         ),
         (
-            refusal(|plan| plan.groups[0].members = vec![1, 4, 2]),
+            refusal(|plan| plan.groups[1].members = vec![1, 4, 2]),
             "the members of group 3 are not ascending: 4 comes before 2",
         ),
         (
-            refusal(|plan| plan.groups[0].order = vec![1, 2, 2]),
+            refusal(|plan| plan.groups[1].order = vec![1, 2, 2]),
             "the order of group 3 is 1, 2, 2; it must hold each of the members 1, 2, 4 once",
         ),
         (
-            refusal(|plan| plan.groups[0].k = 4),
+            refusal(|plan| plan.groups[1].k = 4),
             "group 3 has k = 4; with 3 members it must be 0 to 3",
         ),
         (
-            refusal(|plan| plan.groups[0].tree_edges.truncate(1)),
+            refusal(|plan| plan.groups[1].tree_edges.truncate(1)),
             "the tree of group 3 cannot be used: edges make no rooted tree: host 4 has no parent; only the root 1 has none",
         ),
         (
             refusal(|plan| plan.groups.push(group_message(3, "repeat", &[1]))),
+            "group 3 is in the plan twice",
+        ),
+        (
+            refusal(|plan| {
+                plan.groups.push(group_message(4, "repeat", &[1]));
+                plan.groups[2].name = "g3".into();
+            }),
             "two groups are named \"g3\"",
         ),
         (
-            refusal(|plan| plan.groups[0].name = "x".repeat(256)),
+            refusal(|plan| {
+                plan.groups[1].tree_edges.push(rpc::TreeEdge {
+                    parent: 1,
+                    child: 2,
+                });
+            }),
+            "the tree of group 3 has 3 edges; with 3 members it must have 2",
+        ),
+        (
+            refusal(|plan| plan.groups[1].members.clear()),
+            "group 3 has no members; it must have 1 to 1024",
+        ),
+        (
+            refusal(|plan| plan.groups[1].name = "x".repeat(256)),
             "the name of group 3 has 256 bytes; at most 255",
         ),
         (
-            refusal(|plan| plan.groups[0].members = (0..2000).collect()),
+            refusal(|plan| plan.groups[1].members = (0..2000).collect()),
             "the members of group 3 has 2000 hosts; at most 1024",
         ),
     ];

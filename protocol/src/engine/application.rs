@@ -1,7 +1,7 @@
 //! What applications call: writing at an origin, reading at a member.
 
 use super::Engine;
-use crate::event::{FailReason, Read, UseError};
+use crate::event::{FailReason, MemberState, Read, UseError};
 use crate::ids::{GroupId, HostId};
 use crate::session::shared::Shared;
 use crate::session::{Progress, Session, Stream};
@@ -24,8 +24,8 @@ impl Engine {
                 .shared
                 .usable_role(plan, host)
                 .map_err(|_| UseError::NoStructure { group })?;
-            let limit = self.shared.config.limits.sessions;
-            if self.sessions.len() >= limit && self.reclaim_session().is_none() {
+            if !self.make_place() {
+                let limit = self.shared.config.limits.sessions;
                 return Err(UseError::SessionsFull { limit });
             }
             let number = self.shared.take_identity();
@@ -108,6 +108,18 @@ impl Engine {
         self.sessions
             .get(&(group, self.shared.config.host))?
             .progress()
+    }
+
+    /// Origin: what is known at this moment of a message that is not stable yet, at each
+    /// other member; none if there is no such message.
+    pub fn member_states(
+        &self,
+        group: GroupId,
+        message: u64,
+    ) -> Option<Vec<(HostId, MemberState)>> {
+        self.sessions
+            .get(&(group, self.shared.config.host))?
+            .member_states(message)
     }
 
     fn member_session(

@@ -2,6 +2,7 @@
 
 mod application;
 mod roles;
+mod unclaimed;
 
 use crate::config::{ConfigError, EngineConfig};
 use crate::event::{Event, LossReason, Transmit};
@@ -19,6 +20,7 @@ use crate::wire::worm::{self, Kind};
 use roles::check_routes;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
+pub use unclaimed::UNCLAIMED_MAX;
 
 type SessionKey = (GroupId, HostId);
 
@@ -38,6 +40,7 @@ pub struct Engine {
     turn: SessionKey,
     in_transit: VecDeque<Vec<u8>>,
     in_transit_bytes: usize,
+    reports: unclaimed::Reports,
     now: Instant,
 }
 
@@ -55,6 +58,7 @@ impl Engine {
             turn: (GroupId(0), HostId(0)),
             in_transit: VecDeque::new(),
             in_transit_bytes: 0,
+            reports: unclaimed::Reports::default(),
             // Zero stands for "never" in send records.
             now: Instant::from_micros(1),
         })
@@ -239,6 +243,11 @@ impl Engine {
                 let (session, _) = self.known_stream(common)?;
                 session.handle_repair(&repair, sender, now)
             }
+            Body::Status(status)
+                if common.origin == self.shared.config.host && pdu::is_unclaimed(worm.payload) =>
+            {
+                self.take_unclaimed(common, status.stable, sender)
+            }
             Body::Status(status) => {
                 if !self.open_stream(common, status.stable, sender, now)? {
                     return Err(Reject::NotParent);
@@ -332,8 +341,8 @@ impl Engine {
             old.break_off(LossReason::OriginRestarted, &mut self.shared);
             old.release_all(&mut self.shared);
         }
-        if self.sessions.len() >= self.shared.config.limits.sessions {
-            self.reclaim_session().ok_or(Reject::SessionsFull)?;
+        if !self.make_place() {
+            return Err(Reject::SessionsFull);
         }
         let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
         let identity = self.shared.take_identity();
@@ -346,6 +355,13 @@ impl Engine {
         let session = Session::new_member(plan, stream, role, identity, timing, now);
         self.sessions.insert(key, session);
         Ok(true)
+    }
+
+    /// Makes sure there is room for one more stream; false if there is not.
+    fn make_place(&mut self) -> bool {
+        let limits = &self.shared.config.limits;
+        let (most, kept) = (limits.sessions, limits.sessions_kept.min(limits.sessions));
+        self.sessions.len() < kept || self.reclaim_session().is_some() || self.sessions.len() < most
     }
 
     /// Gives up the stream that has been idle longest, if forgetting it loses nothing.
@@ -393,6 +409,9 @@ impl Engine {
                 class: class_of(&frame),
             });
         }
+        if let Some(sent) = self.send_unclaimed(buf) {
+            return Some(sent);
+        }
         for session in self.sessions.values_mut() {
             if let Some(sent) = session.poll_control(&mut self.shared, now, buf) {
                 return Some(sent);
@@ -417,7 +436,7 @@ impl Engine {
     /// The next time at which [`Engine::handle_timeout`] or
     /// [`Engine::poll_transmit`] has something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if !self.in_transit.is_empty() {
+        if !self.in_transit.is_empty() || self.reports.is_due() {
             return Some(self.now);
         }
         let now = self.now;

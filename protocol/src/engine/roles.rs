@@ -1,11 +1,13 @@
 //! What a plan asks of this host, and whether the host can do it.
 
+use super::Engine;
 use crate::event::Event;
 use crate::ids::{HostId, Seq};
 use crate::plan::{GroupPlan, PlanError, Role};
 use crate::session::shared::Shared;
+use crate::time::Instant;
 use crate::wire::reject::Reject;
-use crate::wire::worm::ROUTE_LENGTH_MAX;
+use crate::wire::worm::{self, ROUTE_LENGTH_MAX};
 use std::collections::BTreeMap;
 
 /// Whether every route can be one.
@@ -28,6 +30,24 @@ pub(super) fn check_routes(
         }
     }
     Ok(())
+}
+
+impl Engine {
+    /// Replaces unicast and tree routes, both or neither.
+    ///
+    /// # Errors
+    /// A route that cannot be one; all routes stay as they were.
+    pub fn set_all_routes(
+        &mut self,
+        unicast: BTreeMap<HostId, Vec<u8>>,
+        tree: BTreeMap<HostId, Vec<u8>>,
+        now: Instant,
+    ) -> Result<(), PlanError> {
+        check_routes(&unicast, worm::PORT_RECIRCULATE)?;
+        check_routes(&tree, worm::PORT_RECIRCULATE - 1)?;
+        self.set_routes(unicast, now)?;
+        self.set_tree_routes(tree, now)
+    }
 }
 
 impl Shared {

@@ -310,16 +310,23 @@ impl Session {
         let silent_us = child.silent_us(now);
         if silent_us >= report_us && child.reported.is_none() {
             child.reported = Some(FailReason::Silent);
-            shared.emit(Event::MemberFailed {
+            shared.emit(Event::MemberSilent {
                 group,
                 origin,
                 host: child.host,
-                reason: FailReason::Silent,
                 silent_ms: silent_us / 1_000,
             });
         }
         if silent_us >= exclude_us && !child.excluded {
             child.excluded = true;
+            let reason = *child.reported.get_or_insert(FailReason::Silent);
+            shared.emit(Event::MemberFailed {
+                group,
+                origin,
+                host: child.host,
+                reason,
+                silent_ms: silent_us / 1_000,
+            });
             self.note_failed(index, shared);
             self.note_stability(shared, now);
             if let Some(reception) = &mut self.reception {

@@ -2,10 +2,11 @@
 //! became of each message at each member.
 
 use super::Session;
+use super::child::Child;
 use super::shared::Shared;
 use super::store::Packet;
-use crate::event::{Event, FailReason, UseError};
-use crate::ids::{BufferClass, HostId};
+use crate::event::{Event, FailReason, MemberState, UseError};
+use crate::ids::{BufferClass, HostId, Seq};
 use crate::plan::Scheme;
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -387,6 +388,50 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// The first packet a member has that is not confirmed yet, if there is one.
+    pub fn unread(&self) -> Option<u64> {
+        let reception = self.reception.as_ref()?;
+        (reception.consumed() < self.cumulative).then(|| reception.consumed())
+    }
+
+    /// The message of this origin that the packet belongs to, if it is not stable.
+    pub fn message_at(&self, at: Seq) -> Option<u64> {
+        let position = at.expand(self.cumulative);
+        let holds = |message: &&Message| {
+            (message.start..message.end.unwrap_or(self.cumulative)).contains(&position)
+        };
+        let outlet = self.outlet.as_ref()?;
+        outlet
+            .messages
+            .iter()
+            .find(holds)
+            .map(|message| message.number)
+    }
+
+    /// What is known of a message that is not stable, at each member but this host; none if
+    /// there is no such message.
+    pub fn member_states(&self, number: u64) -> Option<Vec<(HostId, MemberState)>> {
+        let outlet = self.outlet.as_ref()?;
+        let mut messages = outlet.messages.iter();
+        let message = messages.find(|message| message.number == number)?;
+        let confirmed = |host: HostId| {
+            message.end.is_some_and(|end| {
+                let over = |child: &Child| child.host == host || child.below.contains(&host);
+                let child = self.children.iter().find(|child| over(child));
+                child.is_some_and(|child| !child.excluded && child.stable >= end)
+            })
+        };
+        let state = |host: HostId| match message.failed.get(&host) {
+            Some(reason) => MemberState::Failed(*reason),
+            None if confirmed(host) => MemberState::Confirmed,
+            None => MemberState::Unconfirmed,
+        };
+        let gone = message.failed.keys();
+        let hosts: BTreeSet<HostId> = outlet.members.iter().chain(gone).copied().collect();
+        let others = hosts.into_iter().filter(|host| *host != self.origin);
+        Some(others.map(|host| (host, state(host))).collect())
     }
 
     /// What this origin has done so far.

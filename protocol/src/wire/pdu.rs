@@ -32,6 +32,8 @@ pub mod flags {
     pub const CANCEL: u8 = 1 << 4;
     /// The PDU ends in padding; its last byte says how many bytes of it.
     pub const PADDED: u8 = 1 << 5;
+    /// STATUS from a member to the origin: no application there takes the message.
+    pub const UNCLAIMED: u8 = 1 << 6;
     /// The origin field is present; without it the origin is the worm's source.
     pub const ORIGIN: u8 = 1 << 7;
 }
@@ -334,6 +336,19 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
     at
 }
 
+/// Makes a STATUS, as [`encode`] has written it, one that says that no application takes
+/// the message at its `stable`.
+pub fn mark_unclaimed(pdu: &mut [u8], source: HostId) {
+    pdu[1] |= flags::UNCLAIMED;
+    let sum = crc(source, pdu);
+    put_u32(pdu, 4, sum);
+}
+
+/// Whether a PDU that [`decode`] has taken for a STATUS says so.
+pub fn is_unclaimed(pdu: &[u8]) -> bool {
+    pdu[1] & flags::UNCLAIMED != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -365,6 +380,18 @@ mod tests {
             let mut bytes = vec![0xAA; length_of(&common, source, &body)];
             prop_assert_eq!(encode(&mut bytes, source, &common, &body), bytes.len());
             prop_assert_eq!(decode(source, &bytes), Ok(Pdu { common, body }));
+        }
+
+        #[test]
+        fn a_marked_status_stays_one_for_those_who_do_not_know_the_mark(stable in any::<u32>()) {
+            let common = Common { group: GroupId(7), origin: HostId(3), stream: 5 };
+            let body = Body::Status(Status { stable: Seq(stable), ack_now: false });
+            let mut bytes = vec![0; length_of(&common, HostId(1), &body)];
+            encode(&mut bytes, HostId(1), &common, &body);
+            prop_assert!(!is_unclaimed(&bytes));
+            mark_unclaimed(&mut bytes, HostId(1));
+            prop_assert_eq!(decode(HostId(1), &bytes), Ok(Pdu { common, body }));
+            prop_assert!(is_unclaimed(&bytes));
         }
 
         #[test]

@@ -82,7 +82,7 @@ fn a_dead_member_is_reported_and_the_others_finish_by_the_new_plan() {
             .run_until(start_us + 10 * SECOND_US, |fabric| {
                 fabric.hosts.values().any(|host| {
                     host.events.iter().any(|(_, event)| {
-                    matches!(event, Event::MemberFailed { host, .. } if host.0 == victim)
+                    matches!(event, Event::MemberSilent { host, .. } if host.0 == victim)
                 })
                 })
             });
@@ -97,7 +97,7 @@ fn a_dead_member_is_reported_and_the_others_finish_by_the_new_plan() {
             .values()
             .flat_map(|host| &host.events)
             .filter_map(|(_, event)| match event {
-                Event::MemberFailed { host, .. } if host.0 != victim => Some(host.0),
+                Event::MemberSilent { host, .. } if host.0 != victim => Some(host.0),
                 _ => None,
             })
             .collect();

@@ -21,6 +21,7 @@ fn scenario(scheme: Scheme, members: &[u16], damage: Damage, seed: u64, window: 
     let groups = vec![GroupWish::new(GROUP, scheme, members.to_vec())];
     let mut config = engine_config(seed);
     config.limits.origin_window_packets = window;
+    config.timing.member_exclude_us = 6 * SECOND_US;
     Scenario::with(topology, groups, link(damage), config, seed)
 }
 
@@ -172,7 +173,6 @@ fn random_run(scheme: Scheme, seed: u64) {
     let window = [16, 128, 1_024, 8_192][random.below(4) as usize];
     let everybody: Vec<u16> = (0..8).collect();
     let mut scenario = scenario(scheme, &everybody, damage, seed, window);
-    scenario.fabric.engine_config.timing.member_exclude_us = 6 * SECOND_US;
     let mut stayed = [true; 8];
     // Two origins; they and host 1 stay.
     let origins = [0, 4];

@@ -10,16 +10,25 @@ from pathlib import Path
 import httpx
 from wormcast.api.app import create_app
 from wormcast.control.controller import Controller
+from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.store.database import Database
 
 
 @contextlib.asynccontextmanager
-async def running(state: Path | None = None, agents: tuple[str, ...] = ()) -> AsyncIterator[Controller]:
+async def running(
+    state: Path | None = None, agents: tuple[str, ...] = (), gone_after_s: float = GONE_AFTER_S
+) -> AsyncIterator[Controller]:
     """A started controller."""
     # Links that no probe confirms stay up for the time of a test.
-    controller = Controller(Database(state), find_artifacts(), RoutingPathfinder(), probe_interval_s=3600.0)
+    controller = Controller(
+        Database(state),
+        find_artifacts(),
+        RoutingPathfinder(),
+        probe_interval_s=3600.0,
+        gone_after_s=gone_after_s,
+    )
     await controller.start(agents)
     try:
         yield controller

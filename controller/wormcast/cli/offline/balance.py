@@ -7,11 +7,17 @@ from pathlib import Path
 import click
 
 from wormcast import plan
-from wormcast.cli.offline.common import file_options, planned, read_topology, write_text
+from wormcast.cli.offline.common import complete_algorithm, file_options, planned, read_topology, write_text
 
 
 @click.command("balance")
-@click.option("--algorithm", default="osud", show_default=True, help="osud or tree-only.")
+@click.option(
+    "--algorithm",
+    default="osud",
+    show_default=True,
+    help="osud or tree-only.",
+    shell_complete=complete_algorithm,
+)
 @click.option(
     "--routes",
     "routes_path",

@@ -11,14 +11,18 @@ import click
 from wormcast import plan
 from wormcast.cli.offline.common import (
     ID_RANGE,
+    NUMBER,
     Json,
-    RefusedInput,
+    complete_algorithm,
+    complete_topology,
     file_options,
     planned,
     read_json,
     read_topology,
+    refuse_without_effect,
     write_text,
 )
+from wormcast.cli.refusal import Refusal
 
 METHODS = {
     "kept-order": "along the order of switches in force",
@@ -33,7 +37,9 @@ End = tuple[int, int]
 
 
 @click.command("change")
-@click.option("--to", "new", metavar="FILE|KIND", help="Topology from now on.")
+@click.option(
+    "--to", "new", metavar="FILE|KIND", help="Topology from now on.", shell_complete=complete_topology
+)
 @click.option(
     "--fail-link", "links", multiple=True, metavar="S:P", help="Link at port P of switch S is lost."
 )
@@ -42,7 +48,13 @@ End = tuple[int, int]
     "--add", "added", multiple=True, metavar="S:P-S:P", help="Link is new; so is a switch not there yet."
 )
 @click.option("--new-root", type=ID_RANGE, help="Plan from scratch with this root.")
-@click.option("--algorithm", default="osud", show_default=True, help="osud, tree-only or omit.")
+@click.option(
+    "--algorithm",
+    default="osud",
+    show_default=True,
+    help="osud, tree-only or omit.",
+    shell_complete=complete_algorithm,
+)
 @click.option(
     "--routes", "routes_path", type=Path, help="Routes in force. [default: as --algorithm plans them]"
 )
@@ -68,8 +80,14 @@ def change(
     Links, switches and ports are those of --topology. Prints JSON; at a terminal a
     summary, unless --json says otherwise.
     """
+    if planned and new is None and not (links or switches):
+        refuse_without_effect(
+            "--planned", True, "where no link goes; it is for --fail-link, --fail-switch and --to"
+        )
+    if routes_path is not None:
+        refuse_without_effect("--root", root, "with --routes, which has its root; --new-root gives another")
     old = read_topology(topology)
-    routes = None if routes_path is None else read_json(routes_path, "routes")
+    routes = None if routes_path is None else read_json(routes_path, "routes", "routes")
     after = _after(old, new, links, switches, added, new_root)
     file = _plan(old, after, algorithm, root, routes, new_root, planned)
     if as_json or output is not None or not sys.stdout.isatty():
@@ -104,12 +122,10 @@ def _after(
 ) -> Json:
     if new is not None:
         if links or switches or added:
-            raise RefusedInput(
-                "--to says what the topology is; leave out --fail-link, --fail-switch and --add"
-            )
+            raise Refusal("--to says what the topology is; leave out --fail-link, --fail-switch and --add")
         return read_topology(new)
     if not (links or switches or added) and new_root is None:
-        raise RefusedInput("nothing changes; give --to, --fail-link, --fail-switch, --add or --new-root")
+        raise Refusal("nothing changes; give --to, --fail-link, --fail-switch, --add or --new-root")
     after = old
     if links or switches:
         ends = [_end(link, link, "--fail-link") for link in links]
@@ -123,13 +139,13 @@ def _after(
 def _ends(text: str) -> tuple[End, End]:
     first, dash, second = text.partition("-")
     if not dash:
-        raise RefusedInput(f"--add {text!r} is no link such as 3:1-4:2")
+        raise Refusal(f"--add {text!r} is no link such as 3:1-4:2")
     return _end(first, text, "--add"), _end(second, text, "--add")
 
 
 def _end(text: str, whole: str, option: str) -> End:
-    if not re.fullmatch(r"\d+:\d+", text):
-        raise RefusedInput(f"{option} {whole!r}: {text!r} is no switch and port such as 3:1")
+    if not re.fullmatch(f"{NUMBER}:{NUMBER}", text):
+        raise Refusal(f"{option} {whole!r}: {text!r} is no switch and port such as 3:1")
     switch, port = text.split(":")
     return int(switch), int(port)
 

@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from wormcast import plan
+from wormcast.cli.offline.kinds import mismatch
+from wormcast.cli.refusal import Refusal
 
-EXIT_REFUSED = 2
 ID_RANGE = click.IntRange(0, 65534)
+NUMBER = "[0-9]{1,9}"
+"""Of a host, switch or port in a list; its bounds are checked later."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 Json = dict[str, Any]
 
 
-class RefusedInput(click.ClickException):
-    """Input that is refused; the message says what, why and what would do.
-
-    With --json the message is an object on standard error: {"error": {"code", "message",
-    "line", "column"}}; line and column, from 1, are null where there is no one place.
-    """
-
-    exit_code = EXIT_REFUSED
-
-    def __init__(
-        self, message: str, *, code: str = "refused", line: int | None = None, column: int | None = None
-    ) -> None:
-        super().__init__(message)
-        self.error = {"code": code, "message": message, "line": line, "column": column}
-        context = click.get_current_context(silent=True)
-        self.as_json = context is not None and bool(context.params.get("as_json"))
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Prints it on standard error."""
-        if self.as_json:
-            click.echo(json.dumps({"error": self.error}), file=file, err=file is None)
-        else:
-            super().show(file)
-
-
-def refuse(error: plan.RoutingError, file: str | None = None) -> RefusedInput:
+def refuse(error: plan.RoutingError, file: str | None = None) -> Refusal:
     """The refusal of an error of the planner, about a file if it has a name."""
-    return RefusedInput(
+    return Refusal(
         str(error) if file is None else f"{file}: {error}",
         code=getattr(error, "code", "refused"),
         line=getattr(error, "line", None),
@@ -57,62 +37,141 @@ def refuse(error: plan.RoutingError, file: str | None = None) -> RefusedInput:
 
 
 def planned(work: Callable[[], T]) -> T:
+    """What `work` gives; a refusal of the planner as one of the command line."""
     try:
         return work()
     except plan.RoutingError as error:
         raise refuse(error) from error
+    except OverflowError as error:
+        raise Refusal("a number is too large to be any id, port or seed", code="outside-bounds") from error
+    except UnicodeError as error:
+        raise Refusal("an option or a name in a file is not UTF-8 text", code="syntax") from error
 
 
 def write_text(text: str, output: Path | None) -> None:
+    """To a file, or standard output."""
     if output is None:
         click.echo(text, nl=False)
         return
+    write_bytes(text.encode(errors="backslashreplace"), output)
+
+
+def write_bytes(content: bytes, output: Path) -> None:
+    """To a file."""
     try:
-        output.write_text(text)
-    except OSError as error:
-        raise RefusedInput(f"cannot write {output}: {error.strerror}") from error
+        output.write_bytes(content)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise Refusal(f"cannot write {output}: {reason}", code="cannot-write") from error
 
 
 def read_text(path: Path, what: str) -> str:
     """A text file; - is standard input."""
+    is_stdin = str(path) == "-"
     try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text()
-    except OSError as error:
-        raise RefusedInput(f"cannot read {what} {path}: {error.strerror}", code="cannot-read") from error
+        content = sys.stdin.buffer.read() if is_stdin else path.read_bytes()
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise RefusedInput(f"{what} {path} is not text: {error}", code="syntax") from error
+        text = f"{what} {path} is not text: byte {error.start + 1} is not UTF-8"
+        raise Refusal(text, code="syntax") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise Refusal(f"cannot read {what} {path}: {reason}", code="cannot-read") from error
 
 
-def read_json(path: Path, what: str) -> Json:
+def parse_json(text: str, what: str, path: Path, wanted: str = "JSON") -> Any:
+    """What is in a JSON file. NaN and the like are not JSON."""
+
+    def refuse_constant(name: str) -> None:
+        raise ValueError(f"{name} is no JSON number")
+
     try:
-        value = json.loads(read_text(path, what))
+        return json.loads(text, parse_constant=refuse_constant)
+    except json.JSONDecodeError as error:
+        message = f"{what} {path} is not {wanted}: {error.msg} at line {error.lineno}, column {error.colno}"
+        raise Refusal(message, code="syntax", line=error.lineno, column=error.colno) from error
     except ValueError as error:
-        raise RefusedInput(f"{what} {path} is not JSON: {error}") from error
+        raise Refusal(f"{what} {path} is not {wanted}: {error}", code="syntax") from error
+    except RecursionError as error:
+        raise Refusal(f"{what} {path} is nested too deeply", code="syntax") from error
+
+
+def read_json(path: Path, what: str, wanted: str | None = None) -> Json:
+    """A JSON object from a file; `wanted` is the kind of file, where another is refused."""
+    value = parse_json(read_text(path, what), what, path)
     if not isinstance(value, dict):
-        raise RefusedInput(f"{what} {path} is not a JSON object")
+        raise Refusal(f"{what} {path} is not a JSON object", code="wrong-type")
+    if wanted is not None and (wrong := mismatch(value, wanted)):
+        raise Refusal(f"{what} {path}: {wrong}", code="wrong-type")
     return value
+
+
+def refuse_without_effect(option: str, given: object, because: str) -> None:
+    """Refuses an option that would change nothing; `because` says what would."""
+    if given is not None and given is not False and given != ():
+        raise Refusal(f"{option} has no effect {because}", code="without-effect", value=option)
 
 
 def read_topology(
     name: str, *, format: str | None = None, hosts_per_switch: int = 0, allow_split: bool = True
 ) -> Json:
     """A file in any format, `-` for standard input, or a kind such as `torus:4`."""
-    is_kind = name.split(":")[0] in {kind.split(":")[0] for kind in plan.kinds()} and not Path(name).exists()
-    if is_kind and format is None and not hosts_per_switch:
+    if _is_kind(name):
+        if format is not None or hosts_per_switch:
+            option = "--from" if format is not None else "--hosts-per-switch"
+            refuse_without_effect(option, True, f"on {name}, which is no file; leave it out")
         return planned(lambda: plan.make(name))
     text = read_text(Path(name), "topology")
     try:
         return plan.read(text, format=format, allow_split=allow_split, hosts_per_switch=hosts_per_switch)
     except plan.RoutingError as error:
-        raise refuse(error, f"topology {name}") from error
+        refusal = refuse(error, f"topology {name}")
+        with contextlib.suppress(ValueError, RecursionError):
+            if wrong := mismatch(json.loads(text), "topology"):
+                refusal = Refusal(f"topology {name}: {wrong}", code="wrong-type")
+        raise refusal from error
+    except UnicodeError as error:
+        raise Refusal(f"topology {name} has text that is not Unicode", code="syntax") from error
+
+
+def _is_kind(name: str) -> bool:
+    if name.split(":")[0] not in {kind.split(":")[0] for kind in plan.kinds()}:
+        return False
+    try:
+        return not Path(name).exists()
+    except OSError:
+        return True
+
+
+def complete_topology(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Kinds, and files; where no kind fits, as the shell completes them."""
+    names = [kind.split(":")[0] for kind in plan.kinds()]
+    kinds = [name for name in names if incomplete and name.startswith(incomplete)]
+    if not kinds:
+        return [CompletionItem(incomplete, type="file")]
+    files = sorted(path.name for path in Path().glob(f"{incomplete}*"))
+    return [CompletionItem(name) for name in [*kinds, *files]]
+
+
+def complete_algorithm(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[str]:
+    """Algorithms for routes."""
+    return [name for name in plan.algorithms() if name.startswith(incomplete)]
 
 
 def host_list(context: click.Context, parameter: click.Parameter, value: str | None) -> list[int]:  # noqa: ARG001
     if value is None:
         return []
-    if not re.fullmatch(r"\d+([,\s]+\d+)*", value.strip()):
+    if not re.fullmatch(rf"{NUMBER}([,\s]+{NUMBER})*", value.strip()):
         raise click.BadParameter(f"{value!r} is no list of hosts such as 1,5,9")
-    return [int(host) for host in re.findall(r"\d+", value)]
+    return [int(host) for host in re.findall(NUMBER, value)]
 
 
 def file_options(command: F) -> F:
@@ -128,6 +187,7 @@ def file_options(command: F) -> F:
         "--topology",
         required=True,
         metavar="FILE|KIND",
+        shell_complete=complete_topology,
         help="Topology file (json, ibsim, ibnetdiscover, edges, graphml), - for standard input, or a kind such as "
         "torus:4.",
     )(command)

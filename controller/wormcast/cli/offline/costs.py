@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from wormcast import plan
 from wormcast.cli.offline.common import planned, read_json, write_text
@@ -18,7 +19,23 @@ def read_costs(context: click.Context, parameter: click.Parameter, value: str | 
     """The name of a set as it is, a file as what it holds."""
     if value is None or value in plan.cost_sets():
         return value
-    return read_json(Path(value), "costs")
+    try:
+        is_file = Path(value).exists()
+    except (OSError, ValueError):
+        is_file = False
+    if not is_file and value != "-":
+        sets = ", ".join(plan.cost_sets())
+        raise click.BadParameter(f"{value!r} is neither a file nor a set of costs; sets are {sets}")
+    return read_json(Path(value), "costs", "costs")
+
+
+def _complete_costs(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[CompletionItem]:
+    sets = [CompletionItem(name) for name in plan.cost_sets() if name.startswith(incomplete)]
+    return [*sets, CompletionItem(incomplete, type="file")]
 
 
 def costs_option(command: F) -> F:
@@ -26,6 +43,7 @@ def costs_option(command: F) -> F:
     return click.option(
         "--costs",
         metavar="FILE|SET",
+        shell_complete=_complete_costs,
         callback=read_costs,
         help=f"What hosts, links and switches take: a file, or {', '.join(plan.cost_sets())}. "
         "[default: agents]",

@@ -12,14 +12,19 @@ from wormcast.cli.client import print_table
 from wormcast.cli.offline.common import (
     ID_RANGE,
     Json,
-    RefusedInput,
+    complete_algorithm,
     file_options,
     planned,
     read_topology,
+    refuse_without_effect,
     write_text,
 )
+from wormcast.cli.refusal import Refusal
 
 SEED_RANGE = click.IntRange(0, 2**63 - 1)
+SEED_DEFAULT = 1
+DRAWN = ("rmit", "rrmit", "pit", "rrmit-min")
+"""Algorithms that draw paths."""
 BASELINE = "osud"
 """What the figures of an algorithm are compared with."""
 
@@ -32,14 +37,16 @@ BASELINE = "osud"
     "--to", "destination", type=ID_RANGE, metavar="HOST", help="Host that receives, instead of DST."
 )
 @click.option(
-    "--algorithm", default="osud", show_default=True, help=f"One of {', '.join(plan.algorithms())}."
+    "--algorithm",
+    default="osud",
+    show_default=True,
+    help=f"One of {', '.join(plan.algorithms())}.",
+    shell_complete=complete_algorithm,
 )
 @click.option(
     "--seed",
     type=SEED_RANGE,
-    default=1,
-    show_default=True,
-    help="rmit, rrmit, pit, rrmit-min: decides which ten of more paths are kept.",
+    help="rmit, rrmit, pit, rrmit-min: decides which ten of more paths are kept. [default: 1]",
 )
 @click.option("--summary", is_flag=True, help=f"Figures over all pairs, beside those of {BASELINE}.")
 @file_options
@@ -49,7 +56,7 @@ def route(
     source: int | None,
     destination: int | None,
     algorithm: str,
-    seed: int,
+    seed: int | None,
     summary: bool,
     topology: str,
     root: int | None,
@@ -62,7 +69,10 @@ def route(
     """
     src, dst = _either("source", src, "--from", source), _either("destination", dst, "--to", destination)
     if summary and (src is not None or dst is not None):
-        raise RefusedInput("--summary is over all pairs; leave out source and destination")
+        raise Refusal("--summary is over all pairs; leave out source and destination")
+    if algorithm in plan.algorithms() and algorithm not in DRAWN:
+        refuse_without_effect("--seed", seed, f"with {algorithm}; it is for {', '.join(DRAWN)}")
+    seed = SEED_DEFAULT if seed is None else seed
     value = read_topology(topology)
     at_terminal = not as_json and output is None and sys.stdout.isatty()
     if summary:
@@ -82,7 +92,7 @@ def route(
 
 def _either(what: str, argument: int | None, option: str, value: int | None) -> int | None:
     if argument is not None and value is not None and argument != value:
-        raise RefusedInput(f"the {what} is {argument} by argument and {value} by {option}; give one")
+        raise Refusal(f"the {what} is {argument} by argument and {value} by {option}; give one")
     return value if argument is None else argument
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,18 @@ import click
 from wormcast import plan
 from wormcast.cli.offline.common import (
     ID_RANGE,
+    NUMBER,
     Json,
-    RefusedInput,
+    complete_algorithm,
+    complete_topology,
     planned,
     read_json,
     read_topology,
+    refuse_without_effect,
+    write_bytes,
     write_text,
 )
+from wormcast.cli.refusal import Refusal
 
 FORMATS = click.Choice(["json", "ibsim", "ibnetdiscover", "edges", "graphml"])
 
@@ -99,19 +105,19 @@ def _spec(kind: str, numbers: dict[str, int | str | None]) -> str:
         given.pop("seed", None)
     if ":" in kind:
         if given:
-            raise RefusedInput(f"{kind} has its numbers already; leave out --{next(iter(given))}")
+            raise Refusal(f"{kind} has its numbers already; leave out --{next(iter(given))}")
         return kind
     if kind not in FORMS:
-        raise RefusedInput(f"there is no topology {kind!r}; choices are {', '.join(FORMS)}")
+        raise Refusal(f"there is no topology {kind!r}; choices are {', '.join(FORMS)}")
     needed, optional = FORMS[kind]
     _fill_defaults(kind, given)
     for name in needed:
         if name not in given:
-            raise RefusedInput(f"{kind} needs --{name}")
+            raise Refusal(f"{kind} needs --{name}")
     for name in given:
         if name not in needed + optional:
             takes = ", ".join(f"--{choice}" for choice in needed + optional) or "no numbers"
-            raise RefusedInput(f"{kind} does not take --{name}; it takes {takes}")
+            raise Refusal(f"{kind} does not take --{name}; it takes {takes}")
     return ":".join([kind, *(str(given[name]) for name in needed + optional if name in given)])
 
 
@@ -136,7 +142,7 @@ def _as_text(topology: Json, to: str) -> str:
 
 
 @click.command("convert")
-@click.argument("topology", metavar="FILE|KIND")
+@click.argument("topology", metavar="FILE|KIND", shell_complete=complete_topology)
 @click.option("--to", type=FORMATS, required=True, help="Format to write.")
 @click.option("--from", "source", type=FORMATS, help="Format to read. [default: by its content]")
 @click.option(
@@ -187,7 +193,7 @@ def fabric_file(topology: Json, *, program: str | None, cpu_port: int) -> Json:
 
 
 @click.command("fabric")
-@click.argument("topology", metavar="FILE|KIND")
+@click.argument("topology", metavar="FILE|KIND", shell_complete=complete_topology)
 @click.option("--program", metavar="JSON", help="Program of every switch. [default: the controller sets one]")
 @click.option(
     "--cpu-port",
@@ -226,19 +232,19 @@ def _pairs(
     pairs = []
     for value in values:
         src, comma, dst = value.partition(",")
-        if not (comma and src.strip().isdecimal() and dst.strip().isdecimal()):
+        if not (comma and all(re.fullmatch(NUMBER, end.strip()) for end in (src, dst))):
             raise click.BadParameter(f"{value!r} is not two hosts such as 0,5")
         pairs.append((int(src), int(dst)))
     return pairs
 
 
 @click.command("draw")
-@click.argument("topology", metavar="FILE|KIND")
+@click.argument("topology", metavar="FILE|KIND", shell_complete=complete_topology)
 @click.option("--root", type=ID_RANGE, help="Root switch. [default: the one of least eccentricity]")
 @click.option(
     "--route", "pairs", multiple=True, callback=_pairs, metavar="SRC,DST", help="Draw a route; repeatable."
 )
-@click.option("--algorithm", default="osud", show_default=True, help="How --route goes.")
+@click.option("--algorithm", help="How --route goes. [default: osud]", shell_complete=complete_algorithm)
 @click.option("--group", "group_path", type=Path, help="Draw a group file over it.")
 @click.option(
     "--png", is_flag=True, help="PNG instead of SVG; needs --output. So does a name that ends in .png."
@@ -249,7 +255,7 @@ def topo_draw(
     topology: str,
     root: int | None,
     pairs: list[tuple[int, int]],
-    algorithm: str,
+    algorithm: str | None,
     group_path: Path | None,
     png: bool,
     output: Path | None,
@@ -262,23 +268,32 @@ def topo_draw(
     wormcast topo draw net.json --route 0,9 --route 3,12 -o routes.svg
     wormcast topo draw net.json --group group.json -o group.png
     """
+    as_png = _as_png(png, output)
+    if not pairs:
+        refuse_without_effect("--algorithm", algorithm, "without --route")
     value = read_topology(topology)
-    group: Any = None if group_path is None else read_json(group_path, "group")
-    if png or (output is not None and output.suffix == ".png"):
-        if output is None:
-            raise RefusedInput("a PNG needs a file; name it with --output")
-        image = planned(
-            lambda: plan.png(value, root, routes=_routes(value, pairs, algorithm, root), group=group)
+    group: Any = None if group_path is None else read_json(group_path, "group", "group")
+    routes = planned(lambda: _routes(value, pairs, algorithm or "osud", root))
+    if as_png and output is not None:
+        write_bytes(planned(lambda: plan.png(value, root, routes=routes, group=group)), output)
+    else:
+        write_text(planned(lambda: plan.svg(value, root, routes=routes, group=group)), output)
+
+
+def _as_png(asked: bool, output: Path | None) -> bool:
+    """Whether the picture is to be PNG; the name of the file must not say otherwise."""
+    if output is None:
+        if asked:
+            raise Refusal("a PNG needs a file; name it with --output")
+        return False
+    suffix = output.suffix.lower()
+    if suffix not in ("", ".svg", ".png"):
+        raise Refusal(
+            f"{output}: pictures are SVG or PNG; name the file .svg or .png", code="unsupported", value=suffix
         )
-        try:
-            output.write_bytes(image)
-        except OSError as error:
-            raise RefusedInput(f"cannot write {output}: {error.strerror}") from error
-        return
-    picture = planned(
-        lambda: plan.svg(value, root, routes=_routes(value, pairs, algorithm, root), group=group)
-    )
-    write_text(picture, output)
+    if asked and suffix == ".svg":
+        raise Refusal(f"--png makes no {output}; leave it out, or name the file .png", value=suffix)
+    return asked or suffix == ".png"
 
 
 def _routes(topology: Json, pairs: list[tuple[int, int]], algorithm: str, root: int | None) -> list[Json]:

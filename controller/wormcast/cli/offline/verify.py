@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,18 @@ import click
 from wormcast import plan
 from wormcast.cli.offline.common import (
     Json,
-    RefusedInput,
+    complete_algorithm,
     file_options,
+    parse_json,
     planned,
     read_json,
+    read_text,
     read_topology,
+    refuse_without_effect,
     write_text,
 )
+from wormcast.cli.offline.kinds import mismatch
+from wormcast.cli.refusal import Refusal
 
 EXIT_DEADLOCK = 1
 
@@ -28,17 +32,32 @@ starts at the root), flushed or C (as A, but unicast they block is flushed)."""
 BUFFERS = (
     "Buffers of hosts that pass worms on: spill (to host memory), classes (two finite), shared (one finite)."
 )
+MODELS = {
+    "branching": ["independent", "coupled", "interrupted", "flushed"],
+    "buffers": ["spill", "classes", "shared"],
+    "forwarding": ["store", "cut-through"],
+}
 FORWARDING = "A worm without a buffer: store (refused and sent again), cut-through (waits in its channels)."
+
+
+def _complete_model(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,
+    incomplete: str,
+) -> list[str]:
+    return [name for name in MODELS[parameter.name or ""] if name.startswith(incomplete)]
 
 
 @click.command("verify")
 @click.option("--routes", "routes_path", type=Path, help="Routes file to check.")
-@click.option("--algorithm", help="Check all routes of an algorithm. [default: osud]")
+@click.option(
+    "--algorithm", help="Check all routes of an algorithm. [default: osud]", shell_complete=complete_algorithm
+)
 @click.option("--group", "group_paths", type=Path, multiple=True, help="Group file; repeatable.")
 @click.option("--groups", "groups_path", type=Path, help="File of several groups: a list of plans.")
-@click.option("--branching", default="independent", show_default=True, help=BRANCHING)
-@click.option("--buffers", default="spill", show_default=True, help=BUFFERS)
-@click.option("--forwarding", default="store", show_default=True, help=FORWARDING)
+@click.option("--branching", help=f"{BRANCHING} [default: independent]", shell_complete=_complete_model)
+@click.option("--buffers", help=f"{BUFFERS} [default: spill]", shell_complete=_complete_model)
+@click.option("--forwarding", help=f"{FORWARDING} [default: store]", shell_complete=_complete_model)
 @click.option(
     "--check", "certificate_path", type=Path, help="Check that the order in this verify file holds."
 )
@@ -55,37 +74,31 @@ def verify(
     root: int | None,
     output: Path | None,
     as_json: bool,
-    branching: str,
-    buffers: str,
-    forwarding: str,
+    branching: str | None,
+    buffers: str | None,
+    forwarding: str | None,
 ) -> None:
     """Check routes and groups on a topology file for deadlock. Exit code 1: they can
     deadlock, or with --check: the order does not hold."""
+    model = {"branching": branching, "buffers": buffers, "forwarding": forwarding}
+    _refuse_needless(model, certificate_path, routes_path, algorithm, root)
     value = read_topology(topology)
-    routes = None if routes_path is None else read_json(routes_path, "routes")
+    routes = None if routes_path is None else read_json(routes_path, "routes", "routes")
     groups = [_plan(path) for path in group_paths]
     if groups_path is not None:
         groups += _plans(groups_path)
     if certificate_path is not None:
-        certificate = read_json(certificate_path, "certificate")
+        certificate = _certificate(certificate_path)
         if routes is None:
             routes = planned(lambda: plan.routes(value, algorithm or "osud", root))
-        answer = _check(value, routes, groups, certificate)
+        answer = _check(value, routes, groups, certificate, certificate_path)
         good = answer["holds"]
     else:
         if routes is None and algorithm is None:
             algorithm = "osud"
+        given: dict[str, Any] = {name: chosen for name, chosen in model.items() if chosen is not None}
         answer = planned(
-            lambda: plan.verify(
-                value,
-                routes,
-                algorithm=algorithm,
-                root=root,
-                groups=groups,
-                branching=branching,
-                buffers=buffers,
-                forwarding=forwarding,
-            )
+            lambda: plan.verify(value, routes, algorithm=algorithm, root=root, groups=groups, **given)
         )
         good = answer["deadlock_free"]
     for_people = output is None and not as_json and sys.stdout.isatty()
@@ -94,32 +107,63 @@ def verify(
         context.exit(EXIT_DEADLOCK)
 
 
+def _refuse_needless(
+    model: Json, certificate: Path | None, routes: Path | None, algorithm: str | None, root: int | None
+) -> None:
+    """Refuses options that would change nothing."""
+    if certificate is not None:
+        for name, chosen in model.items():
+            refuse_without_effect(f"--{name}", chosen, "with --check, whose file says which model it is for")
+        if routes is not None:
+            refuse_without_effect("--algorithm", algorithm, "with --check and --routes; leave out one")
+    by_turns = model["branching"] in ("interrupted", "B") and certificate is None
+    if routes is not None and algorithm is None and not by_turns:
+        refuse_without_effect(
+            "--root", root, "on the routes of a file; it is for --algorithm and --branching interrupted"
+        )
+
+
 def _plan(path: Path) -> Json:
-    group = read_json(path, "group")
+    group = read_json(path, "group", "group")
     if "groups" in group:
-        raise RefusedInput(f"{path} holds several groups; give it as --groups")
+        raise Refusal(f"{path} holds several groups; give it as --groups")
     return group
 
 
 def _plans(path: Path) -> list[Json]:
+    value = parse_json(read_text(path, "groups"), "groups", path, "JSON of plans")
+    if wrong := mismatch(value, "group"):
+        raise Refusal(f"groups {path}: {wrong}", code="wrong-type")
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text()
-        plans: Any = plan.plans_of(json.loads(text))
-    except OSError as error:
-        raise RefusedInput(f"cannot read groups {path}: {error.strerror}") from error
-    except (ValueError, TypeError) as error:
-        raise RefusedInput(f"groups {path} is not JSON of plans: {error}") from error
-    return list(plans)
+        plans: list[Any] = list(plan.plans_of(value))
+    except TypeError as error:
+        raise Refusal(f"groups {path} is not JSON of plans: {error}", code="wrong-type") from error
+    for number, entry in enumerate(plans):
+        if not isinstance(entry, dict):
+            raise Refusal(f"groups {path}: entry {number} is not an object", code="wrong-type")
+    return plans
 
 
-def _check(topology: Json, routes: Json, groups: list[Json], certificate: Json) -> Json:
+def _certificate(path: Path) -> Json:
+    certificate = read_json(path, "certificate")
+    if wrong := mismatch(certificate, "verify"):
+        raise Refusal(f"certificate {path}: the files do not fit together: {wrong}", code="wrong-type")
+    wanted = {"deadlock_free": bool, "model": dict, "order": list}
+    for name, kind in wanted.items():
+        if certificate.get("deadlock_free") is not False and not isinstance(certificate.get(name), kind):
+            text = f'certificate {path}: the files do not fit together: field "{name}" is missing or wrong'
+            raise Refusal(f"{text}; 'wormcast verify --topology FILE --json' makes one", code="missing-field")
+    return certificate
+
+
+def _check(topology: Json, routes: Json, groups: list[Json], certificate: Json, path: Path) -> Json:
     try:
         return {"holds": True, **plan.check_certificate(topology, routes, groups, certificate)}
     except plan.Violation as violation:
         worm, held, needed = violation.worm, violation.held, violation.needed
         return {"holds": False, "worm": worm, "held": held, "needed": needed, "reason": violation.reason}
     except ValueError as error:
-        raise RefusedInput(str(error)) from error
+        raise Refusal(f"certificate {path}: {error}") from error
 
 
 def _explain(answer: Json) -> str:

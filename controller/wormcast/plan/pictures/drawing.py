@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wormcast_routing import RoutingError
+
 from wormcast.plan.pictures.geometry import Curve, Point, bowed, direction, line
 from wormcast.plan.pictures.hosts import HOST_DISTANCE_MAX, HOST_RADIUS, HOSTS_DRAWN_MAX, place_hosts
 from wormcast.plan.pictures.layout import Layout, place
@@ -67,7 +69,7 @@ def draw(
     legend += [("line", TREE, "spanning tree"), ("line", LINK, "other link")]
     legend += draw_routes(scene, sketch, routes)
     if group is not None:
-        legend += draw_group(scene, sketch, group)
+        legend += _draw_group(scene, sketch, group)
     _draw_nodes(scene, sketch, tree)
     if len(topology["links"]) <= PORTS_SHOWN_MAX:
         _draw_ports(scene, sketch)
@@ -75,6 +77,20 @@ def draw(
         scene.labels.append(Label(frame.text_at, frame.text, "#66707c", 10.0))
     _draw_legend(scene, legend)
     return scene
+
+
+def _draw_group(scene: Scene, sketch: Sketch, group: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """A group file may be of another topology, or damaged."""
+    if not group.get("edges") and not group.get("tree"):
+        raise RoutingError('group: there is nothing to draw; wanted a group file with "edges" or "tree"')
+    try:
+        strangers = [host for host in group.get("members") or [] if host not in sketch.hosts]
+        if strangers:
+            raise RoutingError(f"group: member {strangers[0]!r} is no host of this topology")
+        return draw_group(scene, sketch, group)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        text = f"{error} is missing, or not in this topology" if isinstance(error, KeyError) else str(error)
+        raise RoutingError(f"group: {text}") from error
 
 
 def _sketch(topology: Mapping[str, Any], layout: Layout) -> Sketch:

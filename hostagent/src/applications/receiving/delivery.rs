@@ -2,7 +2,10 @@
 
 use super::{Arriving, Connections, Receiving, StreamKey};
 use crate::applications::connection::{Key, Outbound};
-use crate::applications::limits::{MESSAGE_WINDOW_BYTES, READ_BYTES_MAX, READ_INTERVAL_US};
+use crate::applications::limits::{
+    MESSAGE_WINDOW_BYTES, READ_BYTES_MAX, READ_INTERVAL_US, UNCLAIMED_FIRST_US,
+    UNCLAIMED_INTERVAL_US,
+};
 use crate::local::Notice;
 use bytes::Bytes;
 use wormcast_protocol::{Engine, FailReason, Instant};
@@ -70,10 +73,26 @@ impl Receiving {
             receiver.group == group && receiver.origin.is_none_or(|wanted| wanted == origin)
         });
         let Some((&receiver, _)) = receiver else {
+            if !engine.has_message(group, origin) {
+                // Nobody waits for what is not there, or not any more.
+                let wait_us = self.patience.receiver_wait_us;
+                let passed = |since: Instant| since.plus_us(wait_us) <= now;
+                stream.unclaimed_since = stream.unclaimed_since.filter(|&since| passed(since));
+                stream.unclaimed_due = None;
+                stream.readable = false;
+                return None;
+            }
             let since = *stream.unclaimed_since.get_or_insert(now);
             let deadline = since.plus_us(self.patience.receiver_wait_us);
             if deadline > now {
-                return Some(deadline);
+                let due = stream
+                    .unclaimed_due
+                    .get_or_insert(now.plus_us(UNCLAIMED_FIRST_US));
+                if *due <= now {
+                    *due = now.plus_us(UNCLAIMED_INTERVAL_US);
+                    engine.report_unclaimed(group, origin);
+                }
+                return Some(deadline.min(*due));
             }
             // Whoever lets one message pass lets the next ones pass at once, until a
             // receiver opens: the group has waited enough.

@@ -51,6 +51,8 @@ struct Stream {
     /// Not before this, so that applications get runs of packets.
     read_at: Instant,
     unclaimed_since: Option<Instant>,
+    /// When the origin is told, or told again, that nobody receives here.
+    unclaimed_due: Option<Instant>,
     message: Option<Arriving>,
 }
 
@@ -106,6 +108,7 @@ impl Receiving {
         for (key, stream) in &mut self.streams {
             if key.0 == group {
                 stream.unclaimed_since = None;
+                stream.unclaimed_due = None;
             }
         }
         Ok(number)
@@ -119,11 +122,12 @@ impl Receiving {
         self.messages.contains_key(&key)
     }
 
-    pub(in crate::applications) fn count(&self, group: GroupId) -> usize {
-        self.receivers
-            .values()
-            .filter(|receiver| receiver.group == group)
-            .count()
+    pub(in crate::applications) fn counts(&self) -> BTreeMap<GroupId, usize> {
+        let mut counts = BTreeMap::new();
+        for receiver in self.receivers.values() {
+            *counts.entry(receiver.group).or_default() += 1;
+        }
+        counts
     }
 
     /// The engine has bytes or an end for this stream.

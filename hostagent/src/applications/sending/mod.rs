@@ -87,11 +87,12 @@ impl Sending {
         self.senders.contains_key(&key)
     }
 
-    pub(in crate::applications) fn count(&self, group: GroupId) -> usize {
-        self.senders
-            .values()
-            .filter(|sender| sender.group == group)
-            .count()
+    pub(in crate::applications) fn counts(&self) -> BTreeMap<GroupId, usize> {
+        let mut counts = BTreeMap::new();
+        for sender in self.senders.values() {
+            *counts.entry(sender.group).or_default() += 1;
+        }
+        counts
     }
 
     /// Queues bytes of the current message.

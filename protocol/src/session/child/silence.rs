@@ -4,6 +4,7 @@
 use super::super::store::Store;
 use super::{Child, NACK_PAUSE_US};
 use crate::config::Timing;
+use crate::event::FailReason;
 use crate::time::Instant;
 
 const NACK_PAUSE_US_MAX: u64 = 100_000;
@@ -17,6 +18,9 @@ impl Child {
     pub fn note_heard(&mut self, progress: bool, now: Instant) {
         self.last_heard = now;
         self.excluded = false;
+        if self.reported == Some(FailReason::Silent) {
+            self.reported = None; // another silence is reported again
+        }
         if progress {
             self.probes = 0;
             self.last_probe_basis = now;

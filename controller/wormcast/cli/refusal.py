@@ -1,0 +1,141 @@
+"""Refusals: one form for all commands, on standard error.
+
+For people a sentence; with `--json` {"error": {"code", "message", "line", "column"}}, and
+"value", "bound" and "choices" where they are known (`wormcast schema refusal`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
+
+import click
+
+EXIT_REFUSED = 2
+"""Refused, or the options were wrong."""
+EXIT_BUG = 70
+"""A mistake of this program (EX_SOFTWARE of sysexits.h)."""
+CHOICES_MAX = 16
+"""Choices named in full; of more only those nearest to what was given are."""
+JSON_OPTION = "--json"
+
+_FIELDS = ("value", "bound", "choices")
+
+
+class Refusal(click.ClickException):
+    """Something is refused; the message says what, why and what would do."""
+
+    exit_code: int = EXIT_REFUSED  # type: ignore[misc]
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "refused",
+        line: int | None = None,
+        column: int | None = None,
+        exit_code: int = EXIT_REFUSED,
+        **more: Any,
+    ) -> None:
+        """`more`: value, bound, choices."""
+        super().__init__(message)
+        self.exit_code = exit_code
+        known = {name: more[name] for name in _FIELDS if more.get(name) is not None}
+        self.error = {"code": code, "message": message, "line": line, "column": column, **known}
+
+
+class Commands(click.Group):
+    """Names the commands there are where one is unknown."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, but for the words of the refusal."""
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing and args[0][:1] != "-":
+            raise click.UsageError(unknown("command", args[0], self.list_commands(ctx)), ctx)
+        return super().resolve_command(ctx, args)
+
+
+def unknown(what: str, value: str, choices: Iterable[str]) -> str:
+    """A sentence that names the choices, or those nearest where there are many."""
+    known = list(choices)
+    if len(known) <= CHOICES_MAX:
+        return (
+            f"there is no {what} {value!r}; {'there are ' + ', '.join(known) if known else 'there are none'}"
+        )
+    near = difflib.get_close_matches(value, known, n=3, cutoff=0.0)
+    return f"there is no {what} {value!r}; nearest of {len(known)} are {', '.join(near)}"
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether refusals are to be JSON: also those of the options themselves."""
+    own = list(arguments)
+    return JSON_OPTION in (own[: own.index("--")] if "--" in own else own)
+
+
+def describe(error: BaseException) -> Refusal | click.ClickException:
+    """Any error as a refusal."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, click.NoSuchOption):
+        return _no_such_option(error)
+    if isinstance(error, click.ClickException):
+        return error
+    if isinstance(error, click.Abort):
+        return Refusal("interrupted", code="interrupted", exit_code=1)
+    if isinstance(error, RecursionError):
+        return Refusal("the input is nested too deeply", code="syntax")
+    if isinstance(error, OSError):
+        return Refusal(explain_os(error), code="cannot-read")
+    kind = type(error).__name__
+    return Refusal(
+        f"wormcast has a bug: {kind}: {error} ({_place(error)})", code="internal", exit_code=EXIT_BUG
+    )
+
+
+def show(error: click.ClickException, as_json: bool, file: IO[Any] | None = None) -> None:
+    """Prints a refusal on standard error."""
+    if not as_json:
+        error.show(file)
+        return
+    detail = getattr(error, "error", None)
+    if detail is None:
+        text = re.sub(r"\s*\n\s*", " ", error.format_message()).strip()
+        code = "cannot-read" if isinstance(error, click.FileError) else "usage"
+        detail = {"code": code, "message": text or "no command is given", "line": None, "column": None}
+    click.echo(json.dumps({"error": detail}), file=file, err=file is None)
+
+
+def explain_os(error: OSError, what: str | None = None) -> str:
+    """What the system refused, and of which file, without numbers."""
+    reason = error.strerror or (os.strerror(error.errno) if error.errno else str(error)) or "it failed"
+    # What raises without a number has a text of its own.
+    if error.errno is None and error.args and isinstance(error.args[0], str):
+        reason = error.args[0]
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    where = what or " to ".join(names)
+    return f"{where}: {reason}" if where else reason
+
+
+def _no_such_option(error: click.NoSuchOption) -> click.ClickException:
+    """Names the options where none is like it."""
+    if error.possibilities or error.ctx is None:
+        return error
+    own = (option for parameter in error.ctx.command.get_params(error.ctx) for option in parameter.opts)
+    options = [option for option in own if option.startswith("--")]
+    text = unknown("option", error.option_name, options)
+    return click.UsageError(text, error.ctx)
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "?"
+    name = trace.tb_frame.f_code.co_filename.rsplit("/", 1)[-1]
+    return f"{name}:{trace.tb_lineno}"

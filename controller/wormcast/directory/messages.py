@@ -1,0 +1,62 @@
+"""Messages of agents, bounded at the door: what is inside them fits the controller's types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from wormcast.discovery.hosts import HostRefused
+from wormcast.fabric.ids import GROUP_ID_MAX, HOST_ID_MAX
+
+MESSAGE_BYTES_MAX = 1 << 20
+"""Longest message of an agent: Statistics of 4,096 counters, or an answer that refuses 1,024 groups."""
+COUNTERS_MAX = 8192
+"""Counters in one message; further ones are not read."""
+REFUSED_MAX = 1024
+"""Refused groups in one answer; further ones are not read."""
+TEXT_MAX = 1000
+"""Characters kept of an error or reason."""
+VERSION_MAX = 64
+"""Characters of an agent's version."""
+MTU_MAX = 0xFFFF
+NOTHING: Mapping[int, str] = MappingProxyType({})
+"""No group is refused."""
+
+
+class BadMessage(ValueError):
+    """A message that no agent sends; it ends its stream and nothing else."""
+
+
+def check_register(register: Any) -> None:
+    """Checks what the registry does not; raises `HostRefused`."""
+    if register.mtu > MTU_MAX:
+        raise HostRefused(f"MTU {register.mtu} is out of range", value=register.mtu, bound=f"0 to {MTU_MAX}")
+    version = register.version
+    if len(version) > VERSION_MAX or not (version == "" or version.isprintable()):
+        raise HostRefused(
+            f"version {version[:VERSION_MAX]!r} is not usable",
+            value=version[:VERSION_MAX],
+            bound=f"up to {VERSION_MAX} printable characters",
+        )
+
+
+def read_refused(applied: Any) -> dict[int, str]:
+    """Groups that an agent refuses, and why."""
+    return {entry.group: clip(entry.reason) for entry in applied.refused[:REFUSED_MAX]}
+
+
+def check_report(report: Any) -> None:
+    """Raises `BadMessage` unless a report is about a group and hosts that can be."""
+    for name, value, most in (
+        ("group", report.group, GROUP_ID_MAX),
+        ("origin", report.origin, HOST_ID_MAX),
+        ("host", report.host, HOST_ID_MAX),
+    ):
+        if value > most:
+            raise BadMessage(f"it reports {name} {value}; possible: 0 to {most}")
+
+
+def clip(text: str) -> str:
+    """A text that may be shown and kept."""
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"

@@ -1,0 +1,149 @@
+"""What workers do: files in, files out, as bytes. Each raises `JobRefused`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from wormcast import plan as routing
+from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.fabric.topology import Topology, TopologyError
+from wormcast.strict_json import JsonError, read_json
+
+SWITCHES_MAX = 4096
+HOSTS_MAX = 16_384
+LINKS_MAX = 65_536
+PAIRS_MAX = 1 << 24
+"""Pairs of hosts whose routes are planned in one request."""
+ROUTES_MAX = 1 << 20
+"""Routes of a file."""
+
+Json = dict[str, Any]
+
+
+class JobRefused(Exception):
+    """Input that a job does not take; `answer` is what a `RequestError` is made from."""
+
+    def __init__(self, status: int, message: str, **answer: Any) -> None:
+        super().__init__(message)
+        self.answer = {"status": status, "message": message, **answer}
+
+
+def verify_body(context: Json, raw: bytes) -> bytes:
+    """The verify file of the body of POST /v1/verify, on the fabric's topology if it names none."""
+    body = _read_body(raw)
+    given = body.get("topology")
+    # A file has more than the controller's own topology: the library reads it whole.
+    topology = context["topology"] if given is None else _complete(given)
+    _check_sizes(topology)
+    if not topology["switches"]:
+        return _encode({"deadlock_free": True, "order": []})
+    routes = body.get("routes")
+    if routes is None:
+        _check_pairs(topology)
+        return _encode(routing.verify(topology, algorithm=context["algorithm"]))
+    if isinstance(entries := routes.get("routes"), list):
+        _check_count("routes", len(entries), ROUTES_MAX)
+    return _encode(routing.verify(topology, routes))
+
+
+def verify_fabric(context: Json, _: bytes) -> bytes:
+    """The verify file of all that may be sent: unicast routes, and TREE routes of the senders given."""
+    topology = context["topology"]
+    if not topology["switches"]:
+        return _encode({"deadlock_free": True, "order": []})
+    _check_pairs(topology)
+    trees = [
+        tree for request in context["requests"] for tree in routing.trees_of(routing.group(topology, request))
+    ]
+    return _encode(routing.verify(topology, algorithm=context["algorithm"], trees=trees))
+
+
+def routes(context: Json, _: bytes) -> bytes:
+    """The routes file: all pairs, or those of `src`, of `dst`, or both."""
+    topology = context["topology"]
+    wanted = {end: context[end] for end in ("src", "dst") if context[end] is not None}
+    located = {host["id"] for host in topology["hosts"]}
+    one_end: Json = {}
+    if wanted and set(wanted.values()) <= located:
+        end, host = next(iter(wanted.items()))
+        one_end = {end: host}
+    else:
+        _check_pairs(topology)
+    file = RoutingPathfinder(context["algorithm"]).routes_file(Topology.from_json(topology), None, **one_end)
+    file["routes"] = [r for r in file["routes"] if all(r[end] == host for end, host in wanted.items())]
+    return _encode(file)
+
+
+def group_file(context: Json, _: bytes) -> bytes:
+    """The group file, with what the controller knows of the group."""
+    return _encode({**context["about"], **routing.group(context["topology"], context["request"])})
+
+
+JOBS: Mapping[str, Callable[[Json, bytes], bytes]] = {
+    job.__name__: job for job in (verify_body, verify_fabric, routes, group_file)
+}
+
+
+def run(name: str, context: bytes, body: bytes) -> bytes:
+    """One job. Raises `JobRefused`."""
+    try:
+        return JOBS[name](json.loads(context), body)
+    except JsonError as error:
+        message = error.message if error.bound is None else f"{error.message}; possible: {error.bound}"
+        raise JobRefused(
+            400, message, code=error.code, value=error.value, line=error.line, column=error.column
+        ) from None
+    except (TopologyError, routing.RoutingError) as error:
+        raise JobRefused(422, str(error), code=getattr(error, "code", "refused")) from None
+
+
+def _read_body(raw: bytes) -> Json:
+    if not raw:
+        raise JobRefused(422, "body: missing", code="missing-field")
+    body = read_json(raw)
+    if not isinstance(body, dict):
+        raise JobRefused(422, "the body is not a JSON object", code="wrong-type")
+    for name, value in body.items():
+        if name not in ("topology", "routes"):
+            raise JobRefused(
+                422, f"body.{name[:40]}: unknown field", code="unknown-field", choices=["topology", "routes"]
+            )
+        if value is not None and not isinstance(value, dict):
+            raise JobRefused(422, f"body.{name}: input should be a valid dictionary", code="wrong-type")
+    return body
+
+
+def _complete(topology: Json) -> Json:
+    """A topology as the library reads it: hosts and links may be left out here."""
+    if not isinstance(topology.get("switches"), list):
+        raise JobRefused(422, "not a topology: wanted switches, hosts and links", code="missing-field")
+    return {"hosts": [], "links": [], **topology}
+
+
+def _check_sizes(topology: Json) -> None:
+    for name, most in (("switches", SWITCHES_MAX), ("hosts", HOSTS_MAX), ("links", LINKS_MAX)):
+        entries = topology[name]
+        if isinstance(entries, list):
+            _check_count(name, len(entries), most)
+
+
+def _check_pairs(topology: Json) -> None:
+    hosts = len(topology["hosts"])
+    _check_count(f"pairs of the topology's {hosts} hosts", hosts * hosts, PAIRS_MAX)
+
+
+def _check_count(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise JobRefused(
+            422,
+            f"{count} {what} are too many; possible: {most}",
+            code="too-large",
+            value=count,
+            bound=f"{most} {what.split(' of ')[0]}",
+        )
+
+
+def _encode(file: Json) -> bytes:
+    return json.dumps(file).encode()

@@ -1,0 +1,141 @@
+"""What one switch must hold and what it holds: which updates are due, which it refuses. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from wormcast.fabric.difference import MulticastGroup, Operation, Stage, Update, diff, execute, mgid_of
+from wormcast.fabric.ids import Mgid
+from wormcast.fabric.state import Place, SwitchState, TableDefault, TableEntry
+from wormcast.fabric.switch_entries import TABLE_GROUPS
+
+BATCH_UPDATES_MAX = 200
+"""Updates in one Write request."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Something a switch does not take."""
+
+    what: str
+    reason: str
+    group: int | None
+    """The group number it belongs to, if it is a group's."""
+
+    def __str__(self) -> str:
+        whose = "" if self.group is None else f" of group {self.group}"
+        return f"{self.what}{whose}: {self.reason}"
+
+
+class SwitchTables:
+    """The state a switch must have, the state it has, and where the two may differ."""
+
+    def __init__(self) -> None:
+        self.desired: SwitchState | None = None
+        self.actual = SwitchState()
+        self.refusals: dict[Place | str, Refusal] = {}
+        """By place; not written again before `forgive`."""
+        self._open: dict[Place, None] | None = None
+        """Where the two states may differ; None: anywhere."""
+
+    def desire(self, state: SwitchState, touched: Iterable[Place] | None) -> None:
+        """Says what the switch must have, and where that differs from what was said last; None: anywhere."""
+        if touched is None or self.desired is None:
+            self._open = None
+        elif self._open is not None:
+            self._open.update(dict.fromkeys(touched))
+        if touched is not None:
+            for place in touched:
+                self.refusals.pop(place, None)
+        self.desired = state
+
+    def found(self, actual: SwitchState) -> None:
+        """The switch has been read."""
+        self.actual = actual
+        self.refusals = {}
+        self._open = None
+
+    @property
+    def in_step(self) -> bool:
+        """Whether nothing is known that should be written now."""
+        if self.desired is None:
+            return True
+        return self._open is not None and self._open.keys() <= self.refusals.keys()
+
+    def due(self, stage: Stage) -> list[Update]:
+        """Updates up to and including a stage, without those that were refused."""
+        if self.desired is None:
+            return []
+        updates = diff(self.desired, self.actual, self._open)
+        return [u for u in updates if u.stage <= stage and u.place not in self.refusals]
+
+    def is_possible(self, update: Update) -> bool:
+        """False for an entry whose replication group is not there; it counts as refused then."""
+        entity = update.entity
+        if not isinstance(entity, TableEntry) or update.operation is Operation.DELETE:
+            return True
+        mgid = mgid_of(entity)
+        if mgid is None or mgid in self.actual.multicast:
+            return True
+        self.refuse(update, f"replication group {mgid} is not there")
+        return False
+
+    def executed(self, updates: Iterable[Update]) -> None:
+        """The switch took these."""
+        for update in updates:
+            execute(update, self.actual)
+
+    def refuse(self, update: Update, reason: str) -> Refusal:
+        """The switch did not take this one."""
+        refusal = self._refusal(update, reason)
+        self.refusals[update.place] = refusal
+        return refusal
+
+    def settle(self) -> None:
+        """All stages have been written: notes where the states still differ."""
+        if self.desired is not None:
+            left = diff(self.desired, self.actual, self._open)
+            self._open = {u.place: None for u in left if not isinstance(u.entity, TableDefault)}  # type: ignore[misc]
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How much is planned and how much is there."""
+        planned = self.desired if self.desired is not None else SwitchState()
+        return {
+            "planned": {"entries": len(planned.entries), "groups": len(planned.multicast)},
+            "installed": {"entries": len(self.actual.entries), "groups": len(self.actual.multicast)},
+        }
+
+    def _refusal(self, update: Update, reason: str) -> Refusal:
+        entity = update.entity
+        if isinstance(entity, MulticastGroup):
+            what = f"{update.operation} of replication group {entity.mgid}"
+            return Refusal(what, reason, self._number_of(entity.mgid))
+        if isinstance(entity, TableDefault):
+            return Refusal(f"default action of {entity.table}", reason, None)
+        match: Mapping[str, object] = dict(entity.match)
+        number = match.get("group") if entity.table == TABLE_GROUPS else dict(entity.parameters).get("group")
+        return Refusal(
+            f"{update.operation} of an entry of {entity.table}",
+            reason,
+            number if isinstance(number, int) else None,
+        )
+
+    def _number_of(self, mgid: Mgid) -> int | None:
+        states = [self.actual] if self.desired is None else [self.desired, self.actual]
+        for entry in itertools.chain.from_iterable(state.entries.values() for state in states):
+            if entry.table == TABLE_GROUPS and mgid_of(entry) == mgid:
+                number = dict(entry.match)["group"]
+                return number if isinstance(number, int) else None
+        return None
+
+
+def split_batches(updates: list[Update]) -> list[list[Update]]:
+    """Write requests: a switch may execute the updates of one in any order (P4Runtime §12),
+    so groups and the entries that name them never share one."""
+    batches = []
+    for _, same in itertools.groupby(updates, lambda u: (u.stage, type(u.entity), u.operation)):
+        waiting = list(same)
+        batches += [waiting[at : at + BATCH_UPDATES_MAX] for at in range(0, len(waiting), BATCH_UPDATES_MAX)]
+    return batches

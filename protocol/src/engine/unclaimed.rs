@@ -1,0 +1,108 @@
+//! Messages that no application takes: what a member tells the origin, so that whoever
+//! sends learns it at once and not when the member gives the message up.
+
+use super::{Engine, SessionKey};
+use crate::event::Unclaimed;
+use crate::ids::{BufferClass, GroupId, HostId, Seq};
+use crate::wire::ETHERNET_LENGTH;
+use crate::wire::pdu::{self, Body, Common, Status};
+use crate::wire::reject::Reject;
+use crate::wire::worm;
+use std::collections::BTreeSet;
+
+/// Reports of members that the shell has not taken. More are dropped and counted; the
+/// members repeat theirs.
+pub const UNCLAIMED_MAX: usize = 1024;
+
+/// Reports in both directions.
+#[derive(Default)]
+pub(super) struct Reports {
+    /// Streams whose origins are to be told.
+    due: BTreeSet<SessionKey>,
+    /// What members have told this host.
+    told: BTreeSet<Unclaimed>,
+}
+
+impl Reports {
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+}
+
+impl Engine {
+    /// Member: whether something of the origin's stream waits to be read or confirmed.
+    pub fn has_message(&self, group: GroupId, origin: HostId) -> bool {
+        self.sessions
+            .get(&(group, origin))
+            .is_some_and(|session| session.unread().is_some())
+    }
+
+    /// Member: tells the origin that a message has begun to come that no application
+    /// takes. Nothing happens if none has.
+    pub fn report_unclaimed(&mut self, group: GroupId, origin: HostId) {
+        if self.has_message(group, origin) {
+            self.reports.due.insert((group, origin));
+        }
+    }
+
+    /// Origin: the next report of a member that nobody there takes a message.
+    pub fn poll_unclaimed(&mut self) -> Option<Unclaimed> {
+        self.reports.told.pop_first()
+    }
+
+    /// Writes the next report to an origin.
+    pub(super) fn send_unclaimed(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
+        while let Some(key) = self.reports.due.pop_first() {
+            let (group, origin) = key;
+            let Some(session) = self.sessions.get(&key) else {
+                continue;
+            };
+            let Some(position) = session.unread() else {
+                continue;
+            };
+            let common = Common {
+                group,
+                origin,
+                stream: session.stream,
+            };
+            let body = Body::Status(Status {
+                stable: Seq::of(position),
+                ack_now: false,
+            });
+            let class = BufferClass::One;
+            let shared = &mut self.shared;
+            if let Some(sent) = shared.encode_to(buf, origin, class, &common, &body) {
+                let route = usize::from(buf[ETHERNET_LENGTH + 2]);
+                let start = ETHERNET_LENGTH + worm::HEADER_LENGTH + route;
+                pdu::mark_unclaimed(&mut buf[start..sent.length], shared.config.host);
+                return Some(sent);
+            }
+        }
+        None
+    }
+
+    /// Origin: a member says that nobody takes the message at `at`. One that is settled, or
+    /// was never written, is no news.
+    pub(super) fn take_unclaimed(
+        &mut self,
+        common: Common,
+        at: Seq,
+        host: HostId,
+    ) -> Result<(), Reject> {
+        let (session, _) = self.known_stream(common)?;
+        let Some(message) = session.message_at(at) else {
+            return Err(Reject::UnknownStream);
+        };
+        let group = common.group;
+        if self.reports.told.len() >= UNCLAIMED_MAX {
+            self.shared.counters.unclaimed_dropped += 1;
+            return Ok(());
+        }
+        self.reports.told.insert(Unclaimed {
+            group,
+            message,
+            host,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Many groups at once: streams that are needed have room, idle ones make room.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wormcast_protocol::{
+    BufferClass, ChildRole, Engine, EngineConfig, GroupId, GroupPlan, HostId, Instant, Role,
+    Scheme, Structures,
+};
+
+const HOST: HostId = HostId(1);
+const OTHER: HostId = HostId(2);
+const GROUPS: u16 = 2_000;
+
+struct Pair;
+
+impl Structures for Pair {
+    fn role(&self, origin: HostId) -> Option<Role> {
+        let child = ChildRole {
+            host: OTHER,
+            class: BufferClass::One,
+            below: Vec::new(),
+        };
+        Some(match origin {
+            HOST => Role {
+                parent: None,
+                children: vec![child],
+            },
+            _ => Role {
+                parent: Some(origin),
+                children: Vec::new(),
+            },
+        })
+    }
+}
+
+#[test]
+fn a_host_sends_in_thousands_of_groups_at_once() {
+    let config = EngineConfig::new(HOST, [2; 6], 1_500, 1, 50);
+    let limit = config.limits.sessions;
+    let mut engine = Engine::new(config).expect("valid");
+    let now = Instant::from_micros(1);
+    engine
+        .set_routes(BTreeMap::from([(OTHER, vec![1])]), now)
+        .expect("a route");
+    for number in (0..GROUPS).filter(|&number| number != 255) {
+        let plan = GroupPlan {
+            id: GroupId(number),
+            epoch: 1,
+            scheme: Scheme::Repeat,
+            members: vec![HOST, OTHER],
+            structures: Arc::new(Pair),
+        };
+        engine.set_group(plan, now).expect("there is room");
+    }
+    for number in (0..GROUPS).filter(|&number| number != 255) {
+        let written = engine.write(GroupId(number), b"hello", true, now);
+        assert_eq!(written, Ok(5), "group {number} of at most {limit} streams");
+    }
+    assert_eq!(engine.statistics().count(), usize::from(GROUPS) - 1);
+}

@@ -1,0 +1,212 @@
+"""Processes that are paused, as by a machine without a free processor: every transfer ends whole, nobody is lost.
+
+Each test runs one transfer of every scheme at once, pauses processes (SIGSTOP) in the midst of all of them, and
+lets them go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fabric import Fabric
+from transfer import SCHEMES, sha256_of
+
+MIB = 2**20
+FILE_BYTES = 6 * MIB
+MEMBERS = {scheme: [n, (n + 2) % 8, (n + 3) % 8, (n + 5) % 8] for n, scheme in enumerate(SCHEMES)}
+"""The first is the source; every host has part in several groups."""
+END_SECONDS_MAX = 240.0
+SOURCE, RECEIVER = MEMBERS["switch"][0], MEMBERS["switch"][1]
+
+
+@pytest.fixture(scope="module")
+def fabric(make_fabric: Callable[..., Fabric]) -> Fabric:
+    return make_fabric("testbed", rate_mbps=30.0)
+
+
+class Transfers:
+    """One transfer of each scheme, all under way."""
+
+    def __init__(self, fabric: Fabric, file: Path, directory: Path) -> None:
+        self.fabric = fabric
+        self.file = file
+        self.directory = directory
+        self.groups: dict[str, int] = {}
+        self.receiving: dict[tuple[str, int], subprocess.Popen[str]] = {}
+        self.sending: dict[str, subprocess.Popen[str]] = {}
+
+    def __enter__(self) -> Transfers:
+        try:
+            for scheme, members in MEMBERS.items():
+                body = {"scheme": scheme, "members": sorted(members)}
+                self.groups[scheme] = self.fabric.post("groups", body)["id"]
+            for scheme, group in self.groups.items():
+                self.fabric.wait_group(group, 60.0)
+                for host in MEMBERS[scheme][1:]:
+                    argv = ["wormcast", "recv", "--group", str(group), "--count", "1", "--json"]
+                    argv += ["--output", str(self.output(scheme, host))]
+                    self.receiving[scheme, host] = self._start(host, argv)
+            self._wait(lambda: all(self._entry(s, h, "receivers") for s, h in self.receiving))
+            for scheme, group in self.groups.items():
+                argv = ["wormcast", "send", str(self.file), "--group", str(group), "--json"]
+                self.sending[scheme] = self._start(MEMBERS[scheme][0], argv)
+            self._wait(lambda: all(self._entry(s, h, "streams") for s, h in self.receiving))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def output(self, scheme: str, host: int) -> Path:
+        path = self.directory / f"{scheme}-{host}"
+        path.mkdir(exist_ok=True)
+        return path
+
+    def check_ended_whole(self) -> None:
+        """Every member of every group has the file, and its sender says so."""
+        want = sha256_of(self.file)
+        for scheme, process in self.sending.items():
+            out, err = process.communicate(timeout=END_SECONDS_MAX)
+            assert process.returncode == 0, f"{scheme}: send ended with {process.returncode}: {err} {out}"
+            report = json.loads(out)
+            assert all(m["delivered"] for m in report["members"]), f"{scheme}: {report}"
+            assert {m["host"] for m in report["members"]} == set(MEMBERS[scheme][1:]), scheme
+        for (scheme, host), process in self.receiving.items():
+            out, err = process.communicate(timeout=60.0)
+            assert process.returncode == 0, (
+                f"{scheme}: recv on h{host} ended with {process.returncode}: {err}"
+            )
+            assert sha256_of(Path(json.loads(out.strip().splitlines()[-1])["path"])) == want
+
+    def close(self) -> None:
+        for process in [*self.sending.values(), *self.receiving.values()]:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+        for group in self.groups.values():
+            self.fabric.delete(f"groups/{group}")
+
+    def _start(self, host: int, argv: list[str]) -> subprocess.Popen[str]:
+        return self.fabric.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def _entry(self, scheme: str, host: int, key: str) -> Any:
+        status = self.fabric.agent_status(host) or {"groups": []}
+        groups = [g for g in status["groups"] if g["group"] == self.groups[scheme]]
+        return groups[0][key] if groups else None
+
+    def _wait(self, condition: Callable[[], bool], seconds_max: float = 120.0) -> None:
+        deadline = time.monotonic() + seconds_max
+        while not condition():
+            assert time.monotonic() < deadline, "the transfers did not begin"
+            ended = [p for p in [*self.receiving.values(), *self.sending.values()] if p.poll()]
+            assert not ended, [p.communicate() for p in ended]
+            time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def paused(processes: list[int]) -> Iterator[None]:
+    """Stops processes, and lets them go on in any case."""
+    try:
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        yield
+    finally:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+
+def switches_of(fabric: Fabric) -> list[int]:
+    return sorted({s.process.pid for s in fabric.switches.values() if s.process is not None})
+
+
+def controller_of(fabric: Fabric) -> list[int]:
+    assert fabric.controller is not None
+    return [fabric.controller.pid]
+
+
+def everything(fabric: Fabric) -> list[int]:
+    """Every process of the fabric and of the transfers: all in this namespace that run a command of ours."""
+    found = [*switches_of(fabric), *controller_of(fabric), *(a.pid for a in fabric.agents.values())]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                argv = (entry / "cmdline").read_bytes().split(b"\0")
+                if any(arg.endswith(b"/wormcast") for arg in argv[:2]) and argv[2:3] in (
+                    [b"send"],
+                    [b"recv"],
+                ):
+                    found.append(int(entry.name))
+    return found
+
+
+PAUSES: dict[str, tuple[Callable[[Fabric], list[int]], float]] = {
+    "all switches, 10 s": (switches_of, 10.0),
+    "one switch, 10 s": (lambda fabric: switches_of(fabric)[:1], 10.0),
+    "controller, 10 s": (controller_of, 10.0),
+    "controller, 60 s": (controller_of, 60.0),
+    "a receiver, 8 s": (lambda fabric: [fabric.agents[RECEIVER].pid], 8.0),
+    "a source, 6 s": (lambda fabric: [fabric.agents[SOURCE].pid], 6.0),
+    "everything, 10 s": (everything, 10.0),
+}
+
+
+@pytest.mark.parametrize("pause", PAUSES)
+def test_a_pause_delays_every_scheme_and_ends_nothing(
+    fabric: Fabric, pause: str, random_file: Callable[[int], Path], tmp_path: Path
+) -> None:
+    choose, seconds = PAUSES[pause]
+    with Transfers(fabric, random_file(FILE_BYTES), tmp_path) as transfers:
+        epoch = fabric.get("status")["epoch"]
+        chosen = choose(fabric)
+        assert choose is not everything or len(chosen) > 4 + 1 + 8 + len(SCHEMES), "of the transfers too"
+        with paused(chosen):
+            time.sleep(seconds)
+        transfers.check_ended_whole()
+        for group in transfers.groups.values():
+            state = fabric.get(f"groups/{group}")["state"]
+            assert all(member["takes_part"] for member in state), state
+        removed = [e for e in events(fabric) if e["kind"] == "host" and e.get("gone")]
+        assert not removed, removed
+        if pause.startswith(("all", "everything", "controller")):
+            assert fabric.get("status")["epoch"] == epoch, "a pause is no reason for another plan"
+    fabric.wait_ready()
+
+
+def test_pauses_on_a_loaded_machine(
+    fabric: Fabric, random_file: Callable[[int], Path], tmp_path: Path
+) -> None:
+    """Four busy loops beside it, and each kind of process paused in turn for some seconds."""
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])  # ended below by its id
+        for _ in range(4)
+    ]
+    try:
+        with Transfers(fabric, random_file(2 * FILE_BYTES), tmp_path) as transfers:
+            for choose in (everything, switches_of, controller_of):
+                with paused(choose(fabric)):
+                    time.sleep(5.0)
+            transfers.check_ended_whole()
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    fabric.wait_ready()
+
+
+def events(fabric: Fabric) -> list[dict[str, Any]]:
+    """What the controller has recorded."""
+    found: list[dict[str, Any]] = fabric.get("events?follow=false")["events"]
+    return found

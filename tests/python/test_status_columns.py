@@ -1,0 +1,78 @@
+"""`wormcast status` is whole on a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from wormcast.cli.agent_status import WIDTH, print_status
+
+
+def status(members: int, groups: int) -> dict[str, Any]:
+    """Of an agent that has done a lot."""
+    large = 10**14
+    streams = [
+        {
+            "origin": 60_000 + origin,
+            "data_sent_bytes": large,
+            "data_received_bytes": large + 1,
+            "delivered_bytes": large + 2,
+            "retransmissions": 10**9,
+        }
+        for origin in range(3)
+    ]
+    return {
+        "name": "a-host-with-quite-a-long-name.example.org",
+        "version": "0.1.0",
+        "host": 65_534,
+        "plan_epoch": 123_456,
+        "uptime_s": 1_000_000,
+        "link": {"interface": "enp0s31f6", "up": True, "mac": "02:57:4f:52:4d:00", "mtu_bytes": 9000},
+        "controller": {
+            "address": "unix:/run/wormcast/a/directory/that/has/a/name/agents.sock",
+            "connected": False,
+            "since_s": 3,
+            "last_error": "the controller at this address does not answer, and has not done so for long",
+        },
+        "groups": [
+            {
+                "group": 65_000 + number,
+                "name": "n" * 60,
+                "scheme": "k-binomial",
+                "members": list(range(60_000, 60_000 + members)),
+                "senders": 1,
+                "receivers": 2,
+                "streams": streams,
+            }
+            for number in range(groups)
+        ],
+        "counters": {"drops.receive_queue_full": large, "link.received_bytes": large, "zero": 0},
+        "failed_members": [
+            {
+                "group": 65_000,
+                "origin": 60_000,
+                "host": 60_001,
+                "reason": "joined or restarted after the message began",
+                "host_dead": False,
+                "age_s": 12,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(("members", "groups"), [(2, 0), (8, 1), (300, 3)])
+def test_no_line_is_wider_and_no_value_is_cut(
+    capsys: pytest.CaptureFixture[str], members: int, groups: int
+) -> None:
+    value = status(members, groups)
+    print_status(value)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    words = " ".join(lines).split()
+    for group in value["groups"]:
+        assert {str(group["group"]), *map(str, group["members"])} <= set(words)
+        for stream in group["streams"]:
+            assert {str(number) for number in stream.values()} <= set(words)
+    assert {"drops.receive_queue_full", str(10**14)} <= set(words)
+    assert "zero" not in words
+    assert "…" not in "".join(lines)
