@@ -14,6 +14,8 @@ use wormcast_protocol::HostId;
 
 /// Where the local API is if nothing else is said.
 pub const SOCKET_DEFAULT: &str = "/run/wormcast/agent.sock";
+/// Where a controller on the same machine takes agents if nothing else is said.
+pub const CONTROLLER_DEFAULT: &str = "unix:/run/wormcast/agents.sock";
 /// Environment variable that says otherwise, for agents and clients.
 pub const SOCKET_VARIABLE: &str = "WORMCAST_SOCKET";
 /// Bytes of an agent's name at most.
@@ -28,7 +30,7 @@ pub struct Options {
     pub interface: String,
 
     /// Controller: host:port or unix:/path
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER_DEFAULT)]
     pub controller: ControllerAddress,
 
     /// Unix socket of the local API [default: $WORMCAST_SOCKET, or /run/wormcast/agent.sock]
@@ -213,6 +215,13 @@ mod tests {
         assert!(settings.dataplane.mtu_bytes <= WORM_MTU_BYTES_MAX);
         assert_eq!(settings.dataplane.patience.receiver_wait_us, 10_000_000);
         assert_eq!(settings.dataplane.host, None);
+    }
+
+    #[test]
+    fn the_controller_of_this_machine_is_the_default() {
+        let options = Options::try_parse_from(["wormcast-agent", "--interface", "lo"]).unwrap();
+        let known: ControllerAddress = CONTROLLER_DEFAULT.parse().unwrap();
+        assert_eq!(format!("{:?}", options.controller), format!("{known:?}"));
     }
 
     #[test]

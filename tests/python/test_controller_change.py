@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from controller_lab.fabrics import damage, random_groups, random_topology
 from controller_lab.model import FakeSwitch, Walker
+from wormcast import plan as routing
 from wormcast.fabric.agent_plan import Capacity, GroupShape, Hosts
 from wormcast.fabric.class_d import NARROW, ClassDMode, assign
 from wormcast.fabric.difference import Stage, diff
@@ -85,6 +86,17 @@ def test_the_change_of_one_group_makes_nothing_else_anew() -> None:
     fresh = [g for plan in after.agents.values() for g in plan.groups if id(g) not in old]
     assert {group.id for group in fresh} == {700}
     assert planner.plan(topology, [*groups, new], hosts).touched == {}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_order_of_some_hosts_is_that_of_all_with_the_others_left_out(seed: int) -> None:
+    rng = random.Random(seed)
+    for part in random_topology(rng).components():
+        hosts = [host.id for host in part.hosts]
+        if hosts:
+            members = tuple(sorted(rng.sample(hosts, rng.randint(1, len(hosts)))))
+            shape = PATHFINDER.group_shape(part, Scheme.K_BINOMIAL, members, Parameters())
+            assert list(shape.order) == routing.order(part.to_json(), list(members), kind="cco")
 
 
 class BrokenFinder(RoutingPathfinder):

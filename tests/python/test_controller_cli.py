@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 START_SECONDS_MAX = 20.0
@@ -98,6 +99,32 @@ def test_groups_over_the_command_line(fabric: Shell) -> None:
     ][-3:] == ["group_created", "group_changed", "group_changed"]
     assert fabric.run("group", "delete", "5").stdout == "group 5 is deleted\n"
     assert json.loads(fabric.run("group", "list", "--json").stdout) == {"groups": []}
+
+
+def test_several_groups_are_deleted_together_or_not_at_all(fabric: Shell) -> None:
+    for name in ("red", "green", "blue"):
+        assert fabric.run("group", "create", "h0", "h1", "--name", name).returncode == 0
+    refused = fabric.run("group", "delete", "red", "nope", "blue", "--json")
+    assert refused.returncode == 2
+    assert json.loads(refused.stderr)["error"]["code"] == "not-found"
+    listed = json.loads(fabric.run("group", "list", "--json").stdout)
+    assert {"red", "green", "blue"} <= {group["name"] for group in listed["groups"]}
+    done = fabric.run("group", "delete", "red", "green", "blue")
+    assert done.stdout == "group red is deleted\ngroup green is deleted\ngroup blue is deleted\n", done.stderr
+    listed = json.loads(fabric.run("group", "list", "--json").stdout)
+    assert not {"red", "green", "blue"} & {group["name"] for group in listed["groups"]}
+
+
+def test_what_the_command_line_leaves_out_rest_does_too(fabric: Shell) -> None:
+    """Defaults of the command line are those of REST."""
+    with httpx.Client(transport=httpx.HTTPTransport(uds=f"{fabric.directory}/rest.sock")) as rest:
+        over_rest = rest.post("http://controller/v1/groups", json={"members": [0, 1]})
+        assert over_rest.status_code == 201, over_rest.text
+    by_hand = json.loads(fabric.run("group", "create", "0", "1", "--json").stdout)
+    for own in ("scheme", "parameters", "class_d", "members"):
+        assert over_rest.json()[own] == by_hand[own]
+    names = [over_rest.json()["name"], by_hand["name"]]
+    assert fabric.run("group", "delete", *names).returncode == 0
 
 
 def test_events_are_followed_as_they_happen(fabric: Shell) -> None:

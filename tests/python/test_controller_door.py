@@ -23,7 +23,9 @@ from wormcast.decimal import read_decimal
 from wormcast.directory.messages import TEXT_MAX
 from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.fabric.ids import PortId, SwitchId
-from wormcast.store.database import EPOCH_TOLD_MAX, Database, SwitchSpec
+from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.p4rt.artifacts import find_artifacts
+from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
 GOOD = agent_pb2.Statistics(counters=[agent_pb2.Counter(name="heard", value=1)])
 
@@ -164,6 +166,40 @@ def test_a_stored_epoch_that_is_of_no_use_is_replaced(tmp_path: Path, epoch: obj
         assert good.plans[-1].epoch < EPOCH_TOLD_MAX
 
     with_agent(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("INSERT INTO switches VALUES (1, 'a:1', 0, 1000000000000, 0)", "row 1 of table switches: ports is"),
+        ("INSERT INTO switches VALUES (-1, 'a:1', 0, 8, 0)", "row -1 of table switches: id is -1"),
+        ("INSERT INTO switches VALUES (1, x'ff', 0, 8, 0)", "address is b"),
+        ("INSERT INTO links VALUES (0, 'x', 1, 2)", "a_port is 'x'; possible: 0 to 253"),
+        (
+            "INSERT INTO hosts VALUES (70000,'h',x'',0,'',1,0,NULL,NULL,1,'')",
+            "id is 70000; possible: 0 to 65534",
+        ),
+        ("INSERT INTO hosts VALUES (1,'a b',x'',0,'',1,0,NULL,NULL,1,'')", "host name 'a b' is not usable"),
+        ("INSERT INTO groups VALUES (1,'g','flood','[1]','{}',NULL)", "'flood' is not a valid Scheme"),
+        ("INSERT INTO groups VALUES (1,'g','tree','[1','{}',NULL)", "row 1 of table groups"),
+        ("INSERT INTO groups VALUES (1,'g','tree','[99999]','{}',NULL)", "a member is 99999"),
+        ("INSERT INTO groups VALUES (1,'g','tree','[1]','{\"fan_out\": 99}',NULL)", "fan_out is 99"),
+        ("INSERT INTO class_d VALUES ('nowhere', 1)", "row nowhere of table class_d"),
+        ("INSERT OR REPLACE INTO settings VALUES ('class_d', 'broad')", "'broad' is not a valid ClassDMode"),
+    ],
+)
+def test_a_state_file_that_says_what_cannot_be_is_refused_by_row(
+    tmp_path: Path, statement: str, names: str
+) -> None:
+    path = tmp_path / "state.db"
+    Database(path).close()
+    with sqlite3.connect(path) as sql:
+        sql.execute(statement)
+    sql.close()
+    with pytest.raises(StoreError) as refused:
+        Controller(Database(path), find_artifacts(), RoutingPathfinder())
+    assert str(path) in str(refused.value)
+    assert names in str(refused.value)
 
 
 def test_a_task_that_fails_is_told_once_and_begins_again(

@@ -123,7 +123,7 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
             "bound": "1 member or more",
         },
     ),
-    ("POST", "groups", {"members": [0]}, 422, {"message": "body.scheme: missing"}),
+    ("POST", "groups", {"scheme": "tree"}, 422, {"message": "body.members: missing"}),
     (
         "POST",
         "groups",

@@ -138,6 +138,9 @@ def _add_plans(page: _Page, controller: Controller) -> None:
         "changes not written to the state file",
         [({}, controller.store_failures + reconciler.figures.epochs_not_kept)],
     )
+    page.add(
+        "task_failures_total", "counter", "background tasks started again", [({}, controller.task_failures)]
+    )
     page.add("groups", "gauge", "configured groups", [({}, len(controller.groups.groups()))])
     page.add(
         "group_shortfalls", "gauge", "members that cannot take part", [({}, len(reconciler.state.shortfalls))]
@@ -170,6 +173,24 @@ async def _add_agents(page: _Page, controller: Controller) -> None:
     agents = sorted(controller.agents.items())
     page.add("agents_attached", "gauge", "agents with a stream", [({}, len(controller.directory.attached()))])
     page.add("agents_refused_total", "counter", "registrations refused", [({}, controller.directory.refused)])
+    page.add(
+        "agent_bad_messages_total",
+        "counter",
+        "messages of agents that ended their stream",
+        [({}, controller.directory.bad_messages)],
+    )
+    page.add(
+        "agent_plans_too_long_total",
+        "counter",
+        "plans not sent, too long",
+        [({}, controller.directory.plans_too_long)],
+    )
+    page.add(
+        "agent_groups_refused",
+        "gauge",
+        "groups an agent does not take",
+        (({"host": h}, len(a.refused)) for h, a in agents),
+    )
     page.add(
         "agent_plans_sent_total", "counter", "plans sent to agents", [({}, controller.directory.plans_sent)]
     )

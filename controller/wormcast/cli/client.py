@@ -79,6 +79,8 @@ class Client:
             for line in response:
                 if line.startswith(b"data: "):
                     yield json.loads(line[6:])
+        except (ValueError, RecursionError) as error:
+            raise self._stranger() from error
         except (OSError, http.client.HTTPException) as error:
             raise self._unavailable(error) from error
         finally:
@@ -92,8 +94,8 @@ class Client:
             return json.loads(text) if text else None
         except (OSError, http.client.HTTPException) as error:
             raise self._unavailable(error) from error
-        except ValueError as error:
-            raise Unavailable(f"{self._address} does not answer like a controller; {self._hint()}") from error
+        except (ValueError, RecursionError) as error:
+            raise self._stranger() from error
         finally:
             connection.close()
 
@@ -130,6 +132,9 @@ class Client:
             )
         return http.client.HTTPConnection(parts.hostname, port, timeout=timeout_s)
 
+    def _stranger(self) -> Unavailable:
+        return Unavailable(f"{self._address} does not answer like a controller; {self._hint()}")
+
     def _unavailable(self, error: Exception) -> Unavailable:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return Unavailable(f"no controller at {self._address}: {reason}; {self._hint()}")
@@ -152,7 +157,7 @@ def _detail(text: bytes, status: int) -> dict[str, Any]:
     try:
         detail = json.loads(text)["error"]
         return detail if isinstance(detail, dict) else {"message": str(detail)}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {"message": f"status {status} without an explanation"}
 
 

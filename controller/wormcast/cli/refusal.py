@@ -6,7 +6,6 @@ For people a sentence; with `--json` {"error": {"code", "message", "line", "colu
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -67,6 +66,8 @@ def unknown(what: str, value: str, choices: Iterable[str]) -> str:
         return (
             f"there is no {what} {value!r}; {'there are ' + ', '.join(known) if known else 'there are none'}"
         )
+    import difflib
+
     near = difflib.get_close_matches(value, known, n=3, cutoff=0.0)
     return f"there is no {what} {value!r}; nearest of {len(known)} are {', '.join(near)}"
 

@@ -512,7 +512,8 @@ class Controller:
             self.events.add(
                 "plan_refused", time.time(), host=host, epoch=epoch, error=error, groups=sorted(refused)[:32]
             )
-        self.notice()
+        if error:
+            self.reconciler.notice()  # what it takes may have become less
 
     def member_reported(
         self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool

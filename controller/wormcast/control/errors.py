@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import nsmallest
 
 from wormcast.decimal import read_decimal
 
@@ -34,8 +35,9 @@ class RequestError(Exception):
         self.column: int | None = None
         self.value = value
         self.bound = bound
-        self.choices = None if choices is None else list(choices)[:CHOICES_MAX]
-        self.message = message + _advice(bound, self.choices)
+        known = None if choices is None else list(choices)
+        self.choices = known if known is None or len(known) <= CHOICES_MAX else _nearest(value, known)
+        self.message = message + _advice(bound, self.choices, 0 if known is None else len(known))
         super().__init__(self.message)
 
     def at(self, place: str) -> RequestError:
@@ -44,15 +46,34 @@ class RequestError(Exception):
         return self
 
 
-def _advice(bound: str | None, choices: list[object] | None) -> str:
+def _advice(bound: str | None, choices: list[object] | None, known: int) -> str:
     """What would do, as the end of a sentence."""
     if choices is not None:
-        return f"; there are {', '.join(map(str, choices))}" if choices else "; there are none"
+        names = ", ".join(map(str, choices))
+        if len(choices) < known:
+            return f"; nearest of {known} are {names}"
+        return f"; there are {names}" if choices else "; there are none"
     return f"; possible: {bound}" if bound is not None else ""
 
 
+def _nearest(value: object, choices: list[object]) -> list[object]:
+    """The choices that are most like what was given: numbers near it, names that begin like it."""
+    number = as_number(value) if isinstance(value, int | str) else None
+    wanted = str(value)
+
+    def distance(choice: object) -> tuple[int, int]:
+        if number is not None and isinstance(choice, int):
+            return 0, abs(choice - number)
+        name = str(choice)
+        same = next((n for n, (a, b) in enumerate(zip(wanted, name, strict=False)) if a != b), len(name))
+        return -min(same, len(wanted)), abs(len(name) - len(wanted))
+
+    return nsmallest(NEAREST_MAX, choices, key=distance)
+
+
 CHOICES_MAX = 32
-"""Choices named in an error; of more only the first are."""
+"""Choices named in an error; of more only the nearest are."""
+NEAREST_MAX = 8
 
 
 def unknown(what: str, value: object, choices: Iterable[object]) -> RequestError:

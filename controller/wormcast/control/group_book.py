@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from wormcast.control.errors import CHOICES_MAX, RequestError, as_number, unknown
+from wormcast.control.errors import RequestError, as_number, unknown
 from wormcast.control.group_index import GroupIndex
 from wormcast.discovery.hosts import HostRecord, HostRegistry
 from wormcast.fabric.agent_plan import Capacity
@@ -86,7 +86,7 @@ class GroupBook:
         number = as_number(key)
         group = self._index.named(str(key)) if number is None else self.find(GroupId(number))
         if group is None:
-            raise unknown("group", key, [g.id for g in self._index.in_order()[: CHOICES_MAX + 1]])
+            raise unknown("group", key, [g.name if number is None else g.id for g in self._index.in_order()])
         return group
 
     def sharing(self, group: Group) -> list[Group]:

@@ -14,6 +14,8 @@ from wormcast.fabric.topology import Topology
 ALGORITHM_DEFAULT = "osud"
 """Unicast: one shortest up*/down* path a pair, without in-transit hosts (ALGORITHMS §3)."""
 ALGORITHM_TREE = "tree-only"
+PARTS_KEPT_MAX = 64
+"""Connected parts whose order of hosts is kept."""
 
 
 class RoutingPathfinder:
@@ -21,6 +23,8 @@ class RoutingPathfinder:
 
     def __init__(self, algorithm: str = ALGORITHM_DEFAULT) -> None:
         self.algorithm = algorithm
+        self._ranks: dict[int, tuple[Topology, dict[HostId, int]]] = {}
+        """By the identity of a part, which is kept with them."""
 
     def spanning_tree(self, part: Topology) -> SpanningTree:
         """See `Pathfinder`."""
@@ -49,7 +53,7 @@ class RoutingPathfinder:
         k = 0
         edges: tuple[tuple[HostId, HostId], ...] = ()
         if scheme is Scheme.K_BINOMIAL:
-            order = tuple(HostId(h) for h in routing.order(part.to_json(), list(members), kind="cco"))
+            order = tuple(sorted(members, key=self._cco_ranks(part).__getitem__))
             k = parameters.k
             if not k and parameters.packets and len(members) > 1:
                 k = routing.optimal_k(len(members), parameters.packets)[0]
@@ -57,6 +61,17 @@ class RoutingPathfinder:
             found = routing.tree_edges(part.to_json(), list(members), fan_out=parameters.fan_out)
             edges = tuple((HostId(parent), HostId(child)) for parent, child in found)
         return GroupShape(order, k, edges)
+
+    def _cco_ranks(self, part: Topology) -> dict[HostId, int]:
+        """Places of all hosts in the CCO; that of some hosts is the same with the others left out."""
+        kept = self._ranks.get(id(part))
+        if kept is None:
+            if len(self._ranks) >= PARTS_KEPT_MAX:
+                self._ranks.clear()
+            hosts = [host.id for host in part.hosts]
+            order = routing.order(part.to_json(), hosts, kind="cco")
+            kept = self._ranks[id(part)] = (part, {HostId(h): n for n, h in enumerate(order)})
+        return kept[1]
 
     def routes_file(
         self, topology: Topology, algorithm: str | None, src: HostId | None = None, dst: HostId | None = None

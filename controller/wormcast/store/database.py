@@ -12,14 +12,24 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from wormcast.discovery.hosts import HostRecord
+from wormcast.discovery.hosts import HostRecord, check_name
 from wormcast.fabric.class_d import ClassDMode, ClassDNumbers
 from wormcast.fabric.groups import Group, Parameters, Scheme
-from wormcast.fabric.ids import Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.fabric.ids import (
+    GROUP_ID_MAX,
+    HOST_ID_MAX,
+    PORT_MAX,
+    Epoch,
+    GroupId,
+    HostId,
+    PortId,
+    SwitchId,
+)
 from wormcast.fabric.topology import Link
 
 SCHEMA_VERSION = 2
@@ -47,7 +57,11 @@ EPOCH_MAX = (1 << 63) - (1 << 32)
 EPOCH_TOLD_MAX = 1 << 62
 """Greatest epoch that an agent's word is taken for, unless this controller was there already."""
 
+TEXT_MAX = 500
+"""Characters shown of what is wrong with a row."""
+
 LOG = logging.getLogger("wormcast.store")
+Row = TypeVar("Row")
 
 
 def first_epoch() -> Epoch:
@@ -119,8 +133,22 @@ class Database:
                 self._sql.execute("ROLLBACK")
                 raise
             self._sql.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:
             raise StoreError(f"state file {self._path}: {error}") from error
+
+    def _read(self, table: str, rest: str, make: Callable[..., Row]) -> list[Row]:
+        """Rows as `make` makes them; raises `StoreError`, which names a row that cannot be."""
+        found = []
+        row: tuple[object, ...] = ()
+        try:
+            for row in self._sql.execute(f"SELECT {rest.format(table=table)}"):
+                found.append(make(*row))
+        except sqlite3.Error as error:
+            raise StoreError(f"state file {self._path}, table {table}: {error}") from error
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            text = f"row {str(row[0])[:64]} of table {table}: {str(error)[:TEXT_MAX]}"
+            raise StoreError(f"state file {self._path}: {text}") from error
+        return found
 
     def close(self) -> None:
         """Closes the file."""
@@ -128,15 +156,11 @@ class Database:
 
     def switches(self) -> list[SwitchSpec]:
         """All switches by id."""
-        rows = self._sql.execute("SELECT id, address, device_id, ports FROM switches ORDER BY id")
-        return [
-            SwitchSpec(SwitchId(i), address, device & _DEVICE_MAX, ports)
-            for i, address, device, ports in rows
-        ]
+        return self._read("switches", "id, address, device_id, ports FROM {table} ORDER BY id", _switch)
 
     def switches_up(self) -> frozenset[SwitchId]:
         """Switches that were up when last seen."""
-        return frozenset(SwitchId(i) for (i,) in self._sql.execute("SELECT id FROM switches WHERE up"))
+        return frozenset(self._read("switches", "id FROM {table} WHERE up", SwitchId))
 
     def put_switches(self, specs: Iterable[SwitchSpec]) -> None:
         """Adds or replaces switches. Raises `StoreError`, as all changes do."""
@@ -153,8 +177,7 @@ class Database:
 
     def links(self) -> list[Link]:
         """Links that were up when last seen."""
-        rows = self._sql.execute("SELECT a, a_port, b, b_port FROM links ORDER BY a, a_port")
-        return [Link(SwitchId(a), PortId(ap), SwitchId(b), PortId(bp)) for a, ap, b, bp in rows]
+        return self._read("links", "a, a_port, b, b_port FROM {table} ORDER BY a, a_port", _link)
 
     def put_network(
         self,
@@ -181,53 +204,22 @@ class Database:
 
     def suspected(self) -> tuple[list[SwitchId], list[Link]]:
         """Switches and links that were known and not up when last seen."""
-        row = self._sql.execute("SELECT value FROM settings WHERE name='suspected'").fetchone()
-        value = json.loads(row[0]) if row else {"switches": [], "links": []}
-        return (
-            [SwitchId(switch) for switch in value["switches"]],
-            [Link(SwitchId(a), PortId(ap), SwitchId(b), PortId(bp)) for a, ap, b, bp in value["links"]],
-        )
+        found = self._read("settings", "value FROM {table} WHERE name='suspected'", _suspected)
+        return found[0] if found else ([], [])
 
     def hosts(self) -> list[HostRecord]:
         """All hosts by id."""
-        rows = self._sql.execute(
-            "SELECT id, name, mac, mtu_bytes, version, agent, declared, switch, port, silent FROM hosts ORDER BY id"
-        )
-        return [
-            HostRecord(
-                HostId(i),
-                name,
-                mac,
-                mtu,
-                version,
-                bool(agent),
-                bool(declared),
-                None if switch is None else (SwitchId(switch), PortId(port)),
-                silent=silent,
-            )
-            for i, name, mac, mtu, version, agent, declared, switch, port, silent in rows
-        ]
+        columns = "id, name, mac, mtu_bytes, version, agent, declared, switch, port, silent"
+        return self._read("hosts", f"{columns} FROM {{table}} ORDER BY id", _host)
 
     def hosts_present(self) -> frozenset[HostId]:
         """Hosts that were not gone when last seen."""
-        return frozenset(HostId(i) for (i,) in self._sql.execute("SELECT id FROM hosts WHERE attached"))
+        return frozenset(self._read("hosts", "id FROM {table} WHERE attached", HostId))
 
     def groups(self) -> list[Group]:
         """All groups by id."""
-        rows = self._sql.execute(
-            "SELECT id, name, scheme, members, parameters, class_d FROM groups ORDER BY id"
-        )
-        return [
-            Group(
-                GroupId(i),
-                name,
-                Scheme(scheme),
-                tuple(HostId(m) for m in json.loads(members)),
-                Parameters(**json.loads(parameters)),
-                None if class_d is None else ipaddress.IPv4Address(class_d),
-            )
-            for i, name, scheme, members, parameters, class_d in rows
-        ]
+        columns = "id, name, scheme, members, parameters, class_d"
+        return self._read("groups", f"{columns} FROM {{table}} ORDER BY id", _group)
 
     def change_groups(
         self, put: Iterable[Group], removed: Iterable[GroupId], class_d: ClassDNumbers | None
@@ -244,10 +236,9 @@ class Database:
 
     def class_d(self) -> ClassDNumbers:
         """Mode and numbers of class D addresses; narrow if none was ever set."""
-        mode = self._sql.execute("SELECT value FROM settings WHERE name='class_d'").fetchone()
-        rows = self._sql.execute("SELECT address, number FROM class_d")
-        assigned = [(ipaddress.IPv4Address(address), GroupId(number)) for address, number in rows]
-        return ClassDNumbers(ClassDMode(mode[0]) if mode else ClassDMode.NARROW, tuple(sorted(assigned)))
+        mode = self._read("settings", "value FROM {table} WHERE name='class_d'", ClassDMode)
+        assigned = self._read("class_d", "address, number FROM {table}", _class_d_number)
+        return ClassDNumbers(mode[0] if mode else ClassDMode.NARROW, tuple(sorted(assigned)))
 
     def put_class_d(self, class_d: ClassDNumbers) -> None:
         """Replaces mode and numbers of class D addresses."""
@@ -275,6 +266,90 @@ class Database:
     def _put(self, statement: str, values: tuple[object, ...]) -> None:
         with self._change() as sql:
             sql.execute(statement, values)
+
+
+def _within(what: str, value: object, low: int, high: int) -> int:
+    if not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"{what} is {value!r}; possible: {low} to {high}")
+    return value
+
+
+def _text(what: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{what} is {value!r}, no text")
+    return value
+
+
+def _switch(number: object, address: object, device: object, ports: object) -> SwitchSpec:
+    return SwitchSpec(
+        SwitchId(_within("id", number, 0, 0xFFFF)),
+        _text("address", address),
+        _within("device_id", device, -1 << 63, _DEVICE_MAX) & _DEVICE_MAX,
+        _within("ports", ports, 1, PORT_MAX + 1),
+    )
+
+
+def _link(a: object, a_port: object, b: object, b_port: object) -> Link:
+    return Link(
+        SwitchId(_within("a", a, 0, 0xFFFF)),
+        PortId(_within("a_port", a_port, 0, PORT_MAX)),
+        SwitchId(_within("b", b, 0, 0xFFFF)),
+        PortId(_within("b_port", b_port, 0, PORT_MAX)),
+    )
+
+
+def _suspected(text: str) -> tuple[list[SwitchId], list[Link]]:
+    value = json.loads(text)
+    switches = [SwitchId(_within("switch", switch, 0, 0xFFFF)) for switch in value["switches"]]
+    return switches, [_link(*link) for link in value["links"]]
+
+
+def _host(
+    number: object,
+    name: object,
+    mac: object,
+    mtu: object,
+    version: object,
+    agent: object,
+    declared: object,
+    switch: object,
+    port: object,
+    silent: object,
+) -> HostRecord:
+    check_name(_text("name", name))
+    if not isinstance(mac, bytes) or len(mac) not in (0, 6):
+        raise ValueError(f"mac is {mac!r}; possible: 6 bytes")
+    place = None
+    if switch is not None:
+        place = SwitchId(_within("switch", switch, 0, 0xFFFF)), PortId(_within("port", port, 0, PORT_MAX))
+    return HostRecord(
+        HostId(_within("id", number, 0, HOST_ID_MAX)),
+        _text("name", name),
+        mac,
+        _within("mtu_bytes", mtu, 0, (1 << 32) - 1),
+        _text("version", version),
+        bool(agent),
+        bool(declared),
+        place,
+        silent=_text("silent", silent),
+    )
+
+
+def _group(
+    number: object, name: object, scheme: str, members: str, parameters: str, class_d: str | None
+) -> Group:
+    return Group(
+        GroupId(_within("id", number, 0, GROUP_ID_MAX)),
+        _text("name", name),
+        Scheme(scheme),
+        tuple(HostId(_within("a member", m, 0, HOST_ID_MAX)) for m in json.loads(members)),
+        Parameters(**json.loads(parameters)),
+        None if class_d is None else ipaddress.IPv4Address(class_d),
+    )
+
+
+def _class_d_number(address: str, number: object) -> tuple[ipaddress.IPv4Address, GroupId]:
+    return ipaddress.IPv4Address(address), GroupId(_within("number", number, 0, GROUP_ID_MAX))
 
 
 def _signed(device: int) -> int:

@@ -69,6 +69,39 @@ fn a_link_that_heals_lets_the_transfer_go_on_without_any_controller() {
 }
 
 #[test]
+fn a_member_silent_for_most_of_a_minute_is_reported_and_lost_by_nobody() {
+    for mut scenario in scenarios(Damage::default()) {
+        let scheme = scenario.groups[0].scheme;
+        scenario.write(1, &[SIZE]);
+        scenario.run_for(100_000);
+        scenario.fabric.set_link_down(0, 4, true);
+        scenario.fabric.set_link_down(0, 5, true);
+        scenario.run_for(50 * SECOND_US);
+        scenario.fabric.set_link_down(0, 4, false);
+        scenario.fabric.set_link_down(0, 5, false);
+        scenario.finish(1, 60 * SECOND_US);
+        scenario.check_delivered(1, 1, &[]);
+        assert_eq!(scenario.outcomes(1), vec![(0, vec![])], "{scheme:?}");
+        let events: Vec<&Event> = scenario
+            .fabric
+            .hosts
+            .values()
+            .flat_map(|host| host.events.iter().map(|(_, event)| event))
+            .collect();
+        let is_silent = |event: &&Event| matches!(event, Event::MemberSilent { .. });
+        let is_failed = |event: &&Event| matches!(event, Event::MemberFailed { .. });
+        assert!(
+            events.iter().copied().any(|event| is_silent(&event)),
+            "{scheme:?}"
+        );
+        assert!(
+            !events.iter().copied().any(|event| is_failed(&event)),
+            "{scheme:?}"
+        );
+    }
+}
+
+#[test]
 fn a_dead_member_is_reported_and_the_others_finish_by_the_new_plan() {
     for mut scenario in scenarios(Damage::default()).chain(scenarios(Damage::rough())) {
         let scheme = scenario.groups[0].scheme;
@@ -136,7 +169,7 @@ fn without_a_controller_a_dead_member_is_given_up_and_the_others_finish() {
         // The last of the circuit and a leaf of the trees, so that nobody is orphaned.
         let victim = 7;
         scenario.fabric.stop_agent(victim);
-        scenario.finish(0, 60 * SECOND_US);
+        scenario.finish(0, 120 * SECOND_US);
         scenario.check_delivered(0, 1, &[victim]);
         let expected = vec![(0, vec![(victim, FailReason::Silent)])];
         assert_eq!(scenario.outcomes(0), expected, "{scheme:?}");
@@ -149,7 +182,7 @@ fn a_dead_inner_member_takes_only_those_below_it_along_when_no_plan_comes() {
     scenario.write(0, &[SIZE]);
     scenario.run_for(100_000);
     scenario.fabric.stop_agent(5);
-    scenario.finish(0, 60 * SECOND_US);
+    scenario.finish(0, 120 * SECOND_US);
     scenario.check_delivered(0, 1, &[5, 6, 7]);
     let failed = vec![
         (5, FailReason::Silent),

@@ -1,0 +1,116 @@
+"""What README says about fabrics is done, word for word, as a first-time user does it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+from document_lab.commands import blocks  # noqa: E402
+
+SECONDS_MAX = 180.0
+"""Only against hanging for ever."""
+README = [block.commands for block in blocks() if block.document == "README.md" and block.fenced]
+
+
+def block_with(text: str) -> tuple[str, ...]:
+    """The block of README that has a command with this text."""
+    (found,) = [commands for commands in README if any(text in command for command in commands)]
+    return found
+
+
+def outside() -> dict[str, str]:
+    """The environment of someone who is in no sandbox, as users are."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("WORMCAST_")}
+
+
+@pytest.fixture(scope="module")
+def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What README's first terminal does."""
+    (command,) = block_with("mininet/run.py")
+    log = tmp_path_factory.mktemp("run") / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=ROOT,
+            env=outside(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        deadline = time.monotonic() + SECONDS_MAX
+        while "fabric up" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(SECONDS_MAX)
+
+
+@pytest.mark.usefixtures("fabric")
+def test_the_second_terminal() -> None:
+    commands = block_with("mininet/on h0 wormcast topo show")
+    received = [ROOT / "out" / host / "README.md" for host in ("h1", "h2")]
+    for path in received:
+        path.unlink(missing_ok=True)
+    # One shell, since some of the commands go on in the background; a failure ends it.
+    script = "\n".join(["set -e", *[f"echo '+ {number}'\n{c}" for number, c in enumerate(commands)], "wait"])
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=ROOT, env=outside(), capture_output=True, text=True, timeout=SECONDS_MAX
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "group 0 (group-0)" in done.stdout
+    assert "Traceback" not in done.stderr
+    content = (ROOT / "README.md").read_bytes()
+    for path in received:
+        assert path.read_bytes() == content
+        path.unlink()
+
+
+def test_machines_of_their_own(tmp_path: Path) -> None:
+    """A switch, a controller and an agent with their default addresses, in a namespace of their own."""
+    first, second = block_with("wormcast-switch --no-p4"), block_with("--controller 10.0.0.1:9600")
+    prepare = [
+        "set -e",
+        "mount -t tmpfs tmpfs /run && mkdir -p /var/lib/wormcast && mount -t tmpfs tmpfs /var/lib/wormcast",
+        "ip link set lo up && ip addr add 10.0.0.1/24 dev lo",
+        "ip link add eth1 type veth peer name veth0 && ip link add eth2 type veth peer name veth1",
+        "for link in eth1 eth2 veth0 veth1; do ip link set $link up; done",
+        f"export PATH={ROOT}/.venv/bin:$PATH",
+        'answers() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; "$@"; }',
+        'up() { wormcast host list --json | grep -q \'"state": "up"\'; }',
+    ]
+    # The reader waits where a program needs a moment; the commands are README's.
+    steps = []
+    for command in first:
+        if command == "wormcast host list":
+            steps.append("answers wormcast host list; answers up")
+        if command.startswith("wormcast-agent"):
+            steps.append("answers wormcast host list")
+        steps.append(command)
+    stop = ["kill %2 && wait %2", "kill %3; wait %3 || true"]
+    again = [*second, "answers up"]
+    script = "\n".join([*prepare, *steps, *stop, *again])
+    command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
+    done = subprocess.run(
+        [*command, "bash", "-c", script],
+        cwd=tmp_path,
+        env=outside(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 hosts" in done.stdout

@@ -1,0 +1,158 @@
+"""Stages on their way to switches: who is waited for, who is not, and who is named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+import pytest
+from controller_lab.model import FakeSwitch
+from controller_lab.running import until
+from wormcast.control import bring_out
+from wormcast.control.bring_out import BringOut, Part, Waits
+from wormcast.fabric.difference import MulticastGroup, Operation, Stage, Update
+from wormcast.fabric.ids import HostId, Mgid, PortId, SwitchId
+from wormcast.fabric.state import SwitchState, TableEntry
+from wormcast.p4rt.tables import SwitchTables, split_batches
+
+
+class Spec:
+    """A switch's id, as a session has it."""
+
+    def __init__(self, switch: int) -> None:
+        self.id = SwitchId(switch)
+
+
+class Session:
+    """The tables of a real session over a fake switch, which may stand still."""
+
+    def __init__(self, switch: int, old: int, new: int) -> None:
+        self.spec = Spec(switch)
+        self.fake = FakeSwitch(tree(old))
+        self.tables = SwitchTables()
+        self.tables.found(self.fake.state.copy())
+        self.tables.desire(tree(new), None)
+        self.moving = asyncio.Event()
+        self.moving.set()
+        self.log: list[Stage] = []
+
+    @property
+    def in_step(self) -> bool:
+        return self.tables.in_step
+
+    def advance(self, stage: Stage) -> asyncio.Task[None]:
+        return asyncio.create_task(self._write(stage))
+
+    async def _write(self, stage: Stage) -> None:
+        await self.moving.wait()
+        for batch in split_batches(self.tables.due(stage)):
+            for update in batch:
+                self.fake.write(update)
+            self.tables.executed(batch)
+        if stage is Stage.RETIRE:
+            self.tables.settle()
+        self.log.append(stage)
+
+
+def tree(port: int) -> SwitchState:
+    """Group 1 leaves by two ports, one of which is the tree's."""
+    state = SwitchState(multicast={Mgid(0x4001): frozenset({PortId(0), PortId(port)})})
+    state.add(TableEntry("ingress.groups", (("group", 1),), "ingress.replicate", (("mgid", 0x4001),)))
+    return state
+
+
+def ports(session: Session) -> set[int]:
+    return set(session.fake.state.multicast[Mgid(0x4001)])
+
+
+def with_parts(
+    parts: list[list[int]],
+    test: Callable[[dict[SwitchId, Session], BringOut, list[HostId], list[int]], Awaitable[None]],
+) -> None:
+    """Switch n has host n; trees change from port 1 to port 2."""
+
+    async def main() -> None:
+        sessions = {SwitchId(n): Session(n, 1, 2) for part in parts for n in part}
+        told: list[HostId] = []
+        slow: list[int] = []
+
+        def publish(hosts: Iterable[HostId]) -> None:
+            told.extend(sorted(hosts))
+
+        bringing = BringOut(
+            sessions,  # type: ignore[arg-type]
+            [Part(frozenset(map(SwitchId, part)), frozenset(map(HostId, part))) for part in parts],
+            publish,
+            [HostId(n) for part in parts for n in part] + [HostId(99)],
+            Waits(lambda switch, _: slow.append(switch)),
+        )
+        await test(sessions, bringing, told, slow)
+
+    asyncio.run(main())
+
+
+def test_no_switch_grows_before_all_of_its_part_have_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bring_out, "SLOW_AFTER_S", 0.05)
+
+    async def test(
+        sessions: dict[SwitchId, Session], bringing: BringOut, told: list[HostId], slow: list[int]
+    ) -> None:
+        still = sessions[SwitchId(1)]
+        still.moving.clear()
+        running = asyncio.create_task(bringing.run())
+        await until(lambda: slow == [1])
+        await asyncio.sleep(0.3)
+        assert [ports(s) for s in sessions.values()] == [{0}, {0, 1}, {0}], "it waits, however long it takes"
+        assert slow == [1], "named once"
+        assert not set(told) & {0, 1, 2}
+        still.moving.set()
+        await asyncio.wait_for(running, 5.0)
+        assert [ports(s) for s in sessions.values()] == [{0, 2}] * 3
+        assert sorted(told) == [0, 1, 2, 99]
+
+    with_parts([[0, 1, 2]], test)
+
+
+def test_a_switch_that_stands_still_holds_up_its_own_part_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bring_out, "OTHERS_WAIT_S", 0.05)
+
+    async def test(
+        sessions: dict[SwitchId, Session], bringing: BringOut, told: list[HostId], _: list[int]
+    ) -> None:
+        sessions[SwitchId(2)].moving.clear()
+        running = asyncio.create_task(bringing.run())
+        await until(lambda: sorted(told) == [0, 1, 99])
+        assert [ports(s) for s in sessions.values()] == [{0, 2}, {0, 2}, {0, 1}]
+        running.cancel()
+        await asyncio.wait({running})
+        # The next plan has it in a part with the others: now they wait for it.
+        sessions[SwitchId(2)].moving.set()
+        await until(lambda: sessions[SwitchId(2)].log)
+
+    with_parts([[0, 1], [2]], test)
+
+
+def test_a_refused_update_is_held_back_and_named_with_its_group() -> None:
+    tables = SwitchTables()
+    tables.found(SwitchState())
+    tables.desire(tree(1), None)
+    group, entry = tables.due(Stage.RETIRE)
+    assert isinstance(group.entity, MulticastGroup)
+    refusal = tables.refuse(group, "no memory")
+    assert str(refusal) == "insert of replication group 16385 of group 1: no memory"
+    assert not tables.is_possible(entry), "its replication group is not there"
+    assert tables.due(Stage.RETIRE) == []
+    tables.settle()
+    assert tables.in_step, "until it is time to try again"
+    tables.found(SwitchState())
+    assert [u.operation for u in tables.due(Stage.RETIRE)] == [Operation.INSERT] * 2
+
+
+def test_what_was_refused_may_be_written_again_when_it_changes() -> None:
+    tables = SwitchTables()
+    tables.found(SwitchState())
+    tables.desire(tree(1), None)
+    update: Update = tables.due(Stage.GROW)[0]
+    tables.refuse(update, "no memory")
+    tables.desire(tree(2), [Mgid(0x4001)])
+    assert tables.due(Stage.GROW)[0].place == Mgid(0x4001)

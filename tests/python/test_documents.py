@@ -1,0 +1,171 @@
+"""Commands in the documents: those that need no network are run, word for word; of the others programs,
+files, subcommands and options are looked up, and the reason why they are not run is here.
+
+tests/e2e/test_documents.py runs what README says about fabrics.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+from document_lab.commands import ROOT, Block, blocks
+from wormcast.cli.main import main
+from wormcast.cli.offline_form import OnlineOrOffline, load_offline
+
+BIN = ROOT / ".venv" / "bin"
+SECONDS_MAX = 280
+OFFLINE = re.compile(
+    r"wormcast (topo (make|draw|convert|fabric)|costs|schema|completions|--help"
+    r"|(route|verify|group plan|balance|change) .*--topology) ?"
+)
+"""What needs neither a controller nor an agent."""
+BY_E2E = re.compile(
+    r"(\.venv/bin/python )?mininet/(on h\d|run\.py)|wormcast (host list|controller run|-agent)|wormcast-agent|mkdir|echo"
+)
+REASONS = {
+    r"make (demo|build|test|bench|help)\b": "takes minutes, or runs these tests; the target is looked up",
+    r"make run ": "a target of p4lang's tutorials, which are not here",
+    r"cargo |target/release/": "builds; its package, test or example is looked up",
+    r"pytest ": "these tests themselves; the path is looked up",
+    r"(bench/|switch/fuzz/|\.\./\.\./\.venv/bin/python|SANITIZER=)": "measures or searches for minutes",
+    r"wormcast-switch |wormcast-stf |bare_forwarder |flood ": "needs interfaces and programs of the reader's",
+    r"(curl|ln|cd|kill|\.) ": "about what the reader has started or installed",
+    r"mininet/on HOST|wormcast (schema KIND|recv|send|status|group|events|controller|verify|balance|change|route|topo)": (
+        "a form, or one that needs a fabric: run by tests/e2e/test_documents.py as README has it"
+    ),
+}
+SYSTEM = {"curl", "ln", "cd", "kill", ".", "mkdir", "echo", "pytest", "cargo"}
+ALL = blocks()
+
+
+def test_documents_have_commands() -> None:
+    names = {block.document for block in ALL}
+    assert {"README.md", "routing/README.md", "controller/README.md", "switch/README.md"} <= names
+    assert sum(len(block.commands) for block in ALL) > 80
+
+
+def has_blank(command: str) -> bool:
+    """Whether a word in capitals stands for something of the reader's, as in FILE."""
+    return bool(re.search(r"(?<![\w./-])[A-Z]{3,}(?![\w.])|…|\.\.\.", command))
+
+
+def runs_here(block: Block) -> bool:
+    whole = [c for c in block.commands if OFFLINE.match(c) and not has_blank(c)]
+    # A span such as `wormcast balance` names a command and is not one to type.
+    return len(whole) == len(block.commands)
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in ALL if runs_here(b)], ids=lambda b: f"{b.document}: {b.commands[0]}"
+)
+def test_commands_without_a_network_are_run(block: Block, tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    for command in block.commands:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+        )
+        assert done.returncode == 0, f"{block.document}: {command}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("document", "command"),
+    sorted({(b.document, c) for b in ALL if not runs_here(b) for c in b.commands}),
+)
+def test_other_commands_are_there(document: str, command: str) -> None:
+    if not (BY_E2E.match(command) or OFFLINE.match(command)):
+        assert any(re.match(reason, command) for reason in REASONS), f"say why this is not run: {command}"
+    words = words_of(command)
+    while re.match(r"[A-Z_]+=", words[0]):
+        words.pop(0)
+    if words[:2] == [".venv/bin/python", "mininet/run.py"]:
+        words = words[1:]
+    program = words[0]
+    if program == "mininet/on" and "wormcast" in words:
+        check_wormcast(words[words.index("wormcast") + 1 :])
+    elif program == "wormcast":
+        check_wormcast(words[1:])
+    elif program == "make":
+        if words[1] != "run":
+            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    elif program == "cargo":
+        check_cargo(words)
+    elif program in ("wormcast-switch", "wormcast-agent", "wormcast-stf", "flood", "bare_forwarder"):
+        sources = "hostagent" if program == "wormcast-agent" else "switch"
+        check_options(words, [*(ROOT / sources).rglob("*.rs")])
+    elif "/" in program and not program.startswith("target/"):
+        folder = (ROOT / document).parent
+        places = [folder, folder.parent] if program.startswith("..") else [ROOT]
+        assert any((place / program).exists() for place in places), program
+        near = [folder] if program.startswith("..") else [(ROOT / program).parent, *ROOT.glob("*/examples")]
+        found = [path for place in near for path in place.rglob("*") if path.suffix in ("", ".py", ".rs")]
+        check_options(words, [path for path in found if path.is_file()])
+    elif program == "pytest":
+        assert (ROOT / words[1]).exists()
+    else:
+        assert program in SYSTEM or program.startswith("target/"), program
+
+
+def words_of(command: str) -> list[str]:
+    """The first program's words, without the brackets of a form."""
+    simple = re.split(r"\s[|>&]|\s&$", command)[0]
+    try:
+        words = shlex.split(simple)
+    except ValueError:
+        words = simple.split()
+    return [word.strip("[]") for word in words if word.strip("[]…")]
+
+
+def options_of(words: list[str]) -> set[str]:
+    own = words[: words.index("--")] if "--" in words else words
+    return {part.split("=")[0] for word in own for part in word.split("|") if re.match(r"--\w", part)}
+
+
+def check_wormcast(words: list[str]) -> None:
+    """Subcommands and options are there."""
+    command: click.Command = main
+    context = click.Context(main)
+    rest = list(words)
+    while rest and isinstance(command, click.Group) and not rest[0].startswith("-"):
+        found = command.get_command(context, rest[0])
+        assert found is not None, f"no command {rest[0]!r}"
+        command = found
+        rest.pop(0)
+    forms = [command]
+    if isinstance(command, OnlineOrOffline):
+        forms.append(load_offline(command.offline))
+    known = {name for form in forms for p in form.get_params(click.Context(form)) for name in p.opts}
+    known |= {name for form in forms for p in form.params for name in p.secondary_opts}
+    assert options_of(rest) <= known, options_of(rest) - known
+
+
+def check_cargo(words: list[str]) -> None:
+    """Packages, tests and examples are there."""
+    manifests = "".join(path.read_text() for path in ROOT.glob("**/Cargo.toml") if "target" not in path.parts)
+    for option, value in itertools.pairwise(words):
+        if option in ("-p", "--package"):
+            assert f'name = "{value}"' in manifests, value
+        if option in ("--test", "--example"):
+            folder = option.removeprefix("--") + "s"
+            found = [*ROOT.glob(f"*/{folder}/{value}.rs"), *ROOT.glob(f"*/{folder}/{value}/main.rs")]
+            assert found or f'name = "{value}"' in manifests, value
+
+
+def check_options(words: list[str], sources: list[Path]) -> None:
+    """Every option occurs in the sources, as it is or as a name of Rust."""
+    text = "\n".join(path.read_text(errors="replace") for path in sources if "target" not in path.parts)
+    for option in options_of(words[1:]):
+        name = option.removeprefix("--")
+        assert name in text or re.search(rf"\b{name.replace('-', '_')}\b", text), option
