@@ -143,7 +143,7 @@ impl Net {
             // DATA is type 0; what is small is not.
             let lost = self
                 .loses_one_in
-                .is_some_and(|share| worm.payload.len() > 1_000 && self.frames % share == 0);
+                .is_some_and(|share| worm.payload.len() > 1_000 && self.frames.is_multiple_of(share));
             if !lost {
                 let at_us = self.now_us + DELAY_US;
                 self.under_way
