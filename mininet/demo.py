@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import secrets
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -60,11 +61,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--topology",
         default="testbed",
-        help="testbed, torus:K, irregular:S:SEED, line:S, star:S or FILE.json",
+        help="testbed, torus:K, irregular:S[:SEED], line:S, star:S or FILE.json",
     )
     parser.add_argument("--file", type=Path, help="a file of your own instead of random bytes")
     parser.add_argument("--size", help="of the random file, e.g. 64MiB")
     parser.add_argument("--rate", help="of every link, Mb/s, or none")
+    parser.add_argument("--mtu", help="of the hosts, bytes (1500)")
+    parser.add_argument("--fabric-mtu", help="of the links between switches, bytes (the hosts' and 100)")
     parser.add_argument("--schemes", default="repeat,circuit,tree,k-binomial,switch")
     parser.add_argument("--source", type=int, default=0, help="sending host")
     parser.add_argument(
@@ -95,10 +98,14 @@ def main() -> int:
     options = arguments()
     console = Console()
     try:
-        if not sandbox.inside():
-            return sandbox.enter([__file__, *sys.argv[1:]], options.out.resolve() / "sandbox.json")
-        sandbox.prepare()
-        return run(options, console)
+        if sandbox.inside():
+            sandbox.prepare(lambda: sandbox.leave(128 + signal.SIGINT))
+            return run(options, console)
+        sandbox.check_machine()
+        out = options.out.resolve()
+        if not sandbox.claim(out):
+            raise ValueError(f"a fabric runs in {out}; give this one another --out (OUT= with make)")
+        return sandbox.enter([__file__, *sys.argv[1:]], name=out.name, directory=out)
     except (sandbox.SandboxError, ValueError, OSError) as error:
         console.print(f"[red]demo:[/] {error}", highlight=False)
         return 2
@@ -112,9 +119,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     defaults = DEFAULTS[options.switch]
     rate = fabrics.parse_rate_mbps(options.rate or defaults["rate"])
-    topology = topologies.load_topology(options.topology)
+    mtus = fabrics.parse_mtus(options.mtu, options.fabric_mtu)
+    topology = topologies.load_topology(options.topology, options.seed)
     job = make_job(options, topology, options.size or defaults["size"])
-    settings = fabrics.Options(topology, options.switch, rate, options.impair, options.seed)
+    settings = fabrics.Options(topology, options.switch, rate, options.impair, options.seed, mtus=mtus)
     console.print(
         f"{len(topology['switches'])} P4 switches ({options.switch}), {len(topology['hosts'])} hosts, "
         f"links of {'no set rate' if rate is None else f'{rate:g} Mb/s'}; "
@@ -137,6 +145,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         "switch": options.switch,
         "topology": options.topology,
         "rate_mbps": rate,
+        "mtu_bytes": mtus.host,
         "impair": options.impair,
         "cut": bool(options.cut),
         "seed": options.seed,
@@ -179,6 +188,7 @@ def make_job(options: argparse.Namespace, topology: dict[str, Any], size: str) -
 
 def random_file(path: Path, size: int) -> Path:
     """`size` bytes that no link can compress."""
+    sandbox.remove_at_end(path)
     with path.open("wb") as file:
         for start in range(0, size, 1 << 20):
             file.write(secrets.token_bytes(min(1 << 20, size - start)))

@@ -4,70 +4,61 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 import httpx
+import sandbox
 from links import Link, LinkCounters, links_of, read_counters, shape
 from mininet.net import Mininet
-from nodes import FabricHost, P4Switch, stop_process
+from nodes import FabricHost, P4Switch, SharedSwitches, stop_process
+from options import Options as Options
+from options import parse_mtus as parse_mtus
+from options import parse_rate_mbps as parse_rate_mbps
+from options import parse_wait as parse_wait
 from wormcast.agent import Agent, AgentError
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
-READY_SECONDS_MAX = 60.0
-PLAN_SECONDS_MAX = 20.0
-API_SECONDS_MAX = 10.0
+# Only against waiting for ever: a slow machine takes its time.
+READY_SECONDS_MAX = 600.0
+PLAN_SECONDS_MAX = 120.0
+API_SECONDS_MAX = 120.0
+API_ANSWER_SECONDS_MAX = 120.0
+# Above so many, one process runs all switches: what a process needs by itself would add up.
+SWITCHES_APART_MAX = 32
+NAMED_MAX = 8
 
 
 class FabricError(RuntimeError):
     """The fabric did not come up, or something in it ended; the text names the log to read."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """What a fabric is made of.
-
-    `rate_mbps`: rate of every link in each direction, Mb/s; None leaves links unshaped.
-    `impair`: impairments of every switch port, as wormcast-switch's `--impair` takes them.
-    `agent_arguments`: passed on to every agent, `controller_arguments` to the controller. `plain_hosts`: hosts without an agent.
-    """
-
-    topology: dict[str, Any]
-    switch: str = "wormcast"
-    rate_mbps: float | None = 100.0
-    impair: str | None = None
-    seed: int = 1
-    log_level: str = "warn"
-    agent_arguments: tuple[str, ...] = ()
-    controller_arguments: tuple[str, ...] = ()
-    plain_hosts: frozenset[int] = field(default_factory=frozenset)
-
-
 class Fabric:
     """Brings a fabric up on entry and takes it down on exit; needs to run in a sandbox.
 
     Host and switch numbers are the ids of the topology. Logs of all daemons are in
-    `directory`/logs; sockets in a directory of their own, since their paths must be short.
+    `directory`/logs; sockets in a directory of their own, since their paths must be short,
+    which in a sandbox is gone with it.
     """
 
     def __init__(self, options: Options, directory: Path) -> None:
         self.options = options
         self.directory = directory.resolve()
         self.logs = self.directory / "logs"
-        self.run_directory = Path(tempfile.mkdtemp(prefix="wormcast-"))
+        parent = sandbox.RUN_DIRECTORY if sandbox.inside() else None
+        self.run_directory = Path(tempfile.mkdtemp(prefix="wormcast-", dir=parent))
         self.links = links_of(options.topology)
         self.net: Mininet | None = None
         self.switches: dict[int, P4Switch] = {}
+        self.shared: SharedSwitches | None = None
         self.hosts: dict[int, FabricHost] = {}
         self.agents: dict[int, subprocess.Popen[bytes]] = {}
         self.controller: subprocess.Popen[bytes] | None = None
@@ -75,12 +66,17 @@ class Fabric:
         self.api = httpx.Client(
             base_url="http://controller/v1",
             transport=httpx.HTTPTransport(uds=str(self.run_directory / "api.sock")),
-            timeout=30.0,
+            timeout=API_ANSWER_SECONDS_MAX,
         )
 
     # --- life -----------------------------------------------------------------------
 
     def __enter__(self) -> Fabric:
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Bring everything up; `wait_ready` waits until it is."""
         shutil.rmtree(self.logs, ignore_errors=True)
         self.logs.mkdir(parents=True)
         try:
@@ -92,7 +88,6 @@ class Fabric:
         except BaseException:
             self.close()
             raise
-        return self
 
     def __exit__(
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
@@ -108,6 +103,9 @@ class Fabric:
             stop_process(process)
         self.agents.clear()
         self.controller = None
+        if self.shared is not None:
+            self.shared.halt()
+            self.shared = None
         if self.net is not None:
             self.net.stop()
             self.net = None
@@ -123,6 +121,8 @@ class Fabric:
         Mininet.inited = True
         net = Mininet(controller=None, switch=P4Switch, host=FabricHost, waitConnected=False)
         self.net = net
+        if self.options.switch == "wormcast" and len(topology["switches"]) > SWITCHES_APART_MAX:
+            self.shared = SharedSwitches(self.logs, self.run_directory / "switches-of-one-process.json")
         for entry in topology["switches"]:
             self.switches[entry["id"]] = net.addSwitch(
                 f"s{entry['id']}",
@@ -132,15 +132,23 @@ class Fabric:
                 impair=self.options.impair,
                 seed=self.options.seed,
                 log_level=self.options.log_level,
+                shared=self.shared,
             )
         for entry in topology["hosts"]:
             number = entry["id"]
             self.hosts[number] = net.addHost(
-                f"h{number}", ip=f"10.0.{number // 250}.{number % 250 + 1}/16", mac=host_mac(number)
+                f"h{number}",
+                ip=f"10.0.{number // 250}.{number % 250 + 1}/16",
+                mac=host_mac(number),
+                mtu=self.options.mtus.host,
+                environment=self._environment(number),
             )
         for link in self.links:
             self._add_link(link)
+        self._set_up_interfaces()
         net.start()
+        if self.shared is not None:
+            self.shared.start(list(self.switches.values()))
 
     def _add_link(self, link: Link) -> None:
         assert self.net is not None
@@ -152,9 +160,24 @@ class Fabric:
             assert link.far_port is not None
             node_b, name_b, port_b = self.switches[link.far_switch], link.far_interface, link.far_port
         self.net.addLink(node_a, node_b, port1=link.port, port2=port_b, intfName1=name_a, intfName2=name_b)
+        if link.host is not None and self.options.rate_mbps is not None:
+            node_b.cmd(self._shape(name_b))
+
+    def _shape(self, interface: str) -> str:
+        assert self.options.rate_mbps is not None
+        return shape(interface, self.options.rate_mbps, self.options.mtus.fabric)
+
+    def _set_up_interfaces(self) -> None:
+        """MTU and rate of the switches' interfaces, all at once.
+
+        Where a link leads to a host, the switch's end takes longer frames than the host's: what is
+        too long for the host is dropped, and counted, by the kernel at the switch's end.
+        """
+        names = [link.interface for link in self.links]
+        names += [link.far_interface for link in self.links if link.far_switch is not None]
+        batch("ip", [f"link set dev {name} mtu {self.options.mtus.fabric}" for name in names])
         if self.options.rate_mbps is not None:
-            for node, name in ((node_a, name_a), (node_b, name_b)):
-                node.cmd(shape(name, self.options.rate_mbps))
+            batch("tc", [self._shape(name).removeprefix("tc ") for name in names])
 
     # --- controller and agents --------------------------------------------------------
 
@@ -175,29 +198,30 @@ class Fabric:
     def start_controller(self) -> None:
         """Start the controller, with the state it kept if it ran before."""
         switches = self.run_directory / "switches.json"
-        switches.write_text(
-            json.dumps(
-                {
-                    "switches": [
-                        {
-                            "id": number,
-                            "address": switch.address,
-                            "device_id": number,
-                            "ports": next(
-                                s["ports"] for s in self.options.topology["switches"] if s["id"] == number
-                            ),
-                        }
-                        for number, switch in self.switches.items()
-                    ]
-                }
-            )
-        )
+        entries = [self._switch_entry(entry) for entry in self.options.topology["switches"]]
+        switches.write_text(json.dumps({"switches": entries}))
         argv = [str(BIN / "wormcast"), "controller", "run", "--switches", str(switches)]
         argv += ["--agents", self.directory_address, "--listen", self.api_address]
         argv += ["--state", str(self.run_directory / "state.db"), *self.options.controller_arguments]
         self.controller = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=self._log("controller"), stderr=subprocess.STDOUT
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log("controller"),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C at a prompt is not for it
         )
+
+    def _switch_entry(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """A switch as the controller's switches file has it."""
+        switch = self.switches[entry["id"]]
+        return {
+            "id": switch.id,
+            "address": switch.address,
+            "device_id": switch.id,
+            "ports": entry["ports"],
+            "interfaces": {str(port): name for port, name in switch.port_interfaces().items()},
+            **({} if switch.metrics is None else {"metrics": switch.metrics}),
+        }
 
     def stop_controller(self) -> None:
         """End the controller; the fabric goes on forwarding."""
@@ -227,18 +251,39 @@ class Fabric:
 
     def check_alive(self) -> None:
         """Raise `FabricError` if a daemon that should run has ended."""
-        if self.controller is not None and self.controller.poll() is not None:
-            raise FabricError(
-                f"the controller ended with {self.controller.returncode}: {self._tail('controller')}"
-            )
-        for number, switch in self.switches.items():
-            if switch.process is not None and not switch.alive():
-                raise FabricError(f"switch {number} ended: {self._tail(f's{number}')}")
-        for host, process in self.agents.items():
-            if process.poll() is not None:
-                raise FabricError(
-                    f"the agent of host {host} ended with {process.returncode}: {self._tail(f'h{host}')}"
-                )
+        for text in self.ended().values():
+            raise FabricError(text)
+
+    def ended(self) -> dict[int, str]:
+        """The daemons that should run and have ended: by process id, which one, how, and where its log is."""
+        daemons = [("the controller", "controller", self.controller)]
+        if self.shared is not None:
+            daemons.append(("the process of all switches", "switches", self.shared.process))
+        daemons += [(f"switch s{n}", f"s{n}", s.process) for n, s in self.switches.items()]
+        daemons += [(f"the agent of h{n}", f"h{n}", process) for n, process in list(self.agents.items())]
+        return {
+            process.pid: f"{what} ended ({how(process.returncode)}): {self._tail(log)}"
+            for what, log, process in daemons
+            if process is not None and process.poll() is not None
+        }
+
+    def start_again(self, name: str) -> None:
+        """Start a daemon that has ended: "h3", "s1" or "controller". Raises `FabricError`."""
+        hosts = {f"h{n}": n for n in self.hosts}
+        switches = {f"s{n}": n for n in self.switches}
+        process: subprocess.Popen[bytes] | None
+        if name == "controller":
+            process, start = self.controller, self.start_controller
+        elif name in hosts:
+            process, start = self.agents.get(hosts[name]), lambda: self.start_agent(hosts[name])
+        elif name in switches:
+            process = self.shared.process if self.shared else self.switches[switches[name]].process
+            start = lambda: self.revive_switch(switches[name])  # noqa: E731
+        else:
+            raise FabricError(f"{name!r} is not the controller, a switch (s0 …) or a host (h0 …)")
+        if process is not None and process.poll() is None:
+            raise FabricError(f"{name} runs")
+        start()
 
     def _tail(self, name: str) -> str:
         path = self.logs / f"{name}.log"
@@ -277,11 +322,13 @@ class Fabric:
                 self.check_alive()
                 time.sleep(0.1)
 
-    def wait_ready(self, seconds_max: float = READY_SECONDS_MAX) -> dict[str, Any]:
+    def wait_ready(
+        self, seconds_max: float = READY_SECONDS_MAX, watch: Callable[[str], None] | None = None
+    ) -> dict[str, Any]:
         """Wait until the controller has found every switch, link and host; return the topology.
 
         A host counts once its agent takes part: one that its neighbours reported silent still
-        has its place in the topology and is in no plan.
+        has its place in the topology and is in no plan. `watch` is told what is missing.
         """
         want = self.options.topology
         hosts = {h["id"] for h in want["hosts"]} - self.options.plain_hosts
@@ -298,9 +345,11 @@ class Fabric:
             }
             if not any(gaps.values()):
                 return found
-            missing = "not found yet: " + "; ".join(f"{k} {sorted(v)}" for k, v in gaps.items() if v)
+            missing = "missing " + "; ".join(name_some(k, v) for k, v in gaps.items() if v)
+            if watch is not None:
+                watch(missing)
         raise FabricError(
-            f"fabric not ready after {seconds_max:.0f} s, {missing}; {self._tail('controller')}"
+            f"fabric not ready after {seconds_max:g} s: {missing}; see {self.logs}/controller.log"
         )
 
     def wait_group(self, group: int, seconds_max: float = PLAN_SECONDS_MAX) -> None:
@@ -327,18 +376,26 @@ class Fabric:
         deadline = time.monotonic() + seconds_max
         while time.monotonic() < deadline:
             self.check_alive()
+            asked = time.monotonic()
             yield
-            time.sleep(every)
+            # Asking must not be what keeps the controller busy.
+            time.sleep(max(every, 4 * (time.monotonic() - asked)))
 
     # --- on hosts and links -----------------------------------------------------------
 
     def popen(self, host: int, argv: Sequence[str], **keywords: Any) -> subprocess.Popen[Any]:
         """Start a command on `host`; `wormcast` there talks to that host's agent."""
-        environment = {**os.environ, "WORMCAST_SOCKET": str(self.agent_socket(host))}
-        environment["WORMCAST_API"] = self.api_address
-        environment["PATH"] = f"{BIN}:{environment['PATH']}"
+        environment = {**os.environ, **self._environment(host)}
         process: subprocess.Popen[Any] = self.hosts[host].popen(list(argv), env=environment, **keywords)
         return process
+
+    def environment(self) -> dict[str, str]:
+        """What makes `wormcast` work in the fabric, but for what asks a host's agent."""
+        return {"PATH": f"{BIN}:{os.environ['PATH']}", "WORMCAST_API": self.api_address}
+
+    def _environment(self, host: int) -> dict[str, str]:
+        """What makes `wormcast` work on `host`."""
+        return {**self.environment(), "WORMCAST_SOCKET": str(self.agent_socket(host))}
 
     def run(
         self, host: int, argv: Sequence[str], seconds_max: float = 60.0
@@ -365,7 +422,7 @@ class Fabric:
             elif up:
                 node.cmd(f"tc qdisc del dev {interface} root")
                 if self.options.rate_mbps is not None:
-                    node.cmd(shape(interface, self.options.rate_mbps))
+                    node.cmd(self._shape(interface))
             else:
                 node.cmd(f"tc qdisc replace dev {interface} root handle 1: bfifo limit 1")
 
@@ -380,11 +437,18 @@ class Fabric:
 
     def kill_switch(self, number: int) -> None:
         """End the process of a switch, as a crash would."""
+        if self.shared is not None:
+            raise FabricError(f"switch s{number} shares its process with all others")
         self.switches[number].halt()
 
     def revive_switch(self, number: int) -> None:
         """Start the process of a switch again; it comes back without a program."""
-        self.switches[number].start([])
+        if self.shared is not None:
+            self.shared.halt()
+            self.shared.start(list(self.switches.values()))
+        else:
+            self.switches[number].halt()
+            self.switches[number].start([])
 
     def counters(self) -> LinkCounters:
         """Bytes and frames over every link, in each direction, so far."""
@@ -422,6 +486,31 @@ def find_agent() -> str:
     return found
 
 
+def batch(tool: str, commands: Iterable[str]) -> None:
+    """Have `ip` or `tc` carry out many commands at once. Raises `FabricError` with what it says."""
+    done = subprocess.run(
+        [tool, "-batch", "-"], input="".join(f"{c}\n" for c in commands), capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise FabricError(f"{tool}: {done.stderr.strip()}")
+
+
+def how(code: int) -> str:
+    """How a process ended, from its return code."""
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+
+
+def name_some(kind: str, ids: Iterable[Any]) -> str:
+    """So many of a kind, the first ones by name."""
+    every = sorted(ids)
+    if kind == "links":
+        names = [f"s{a}:{a_port}-s{b}:{b_port}" for a, a_port, b, b_port in every[:NAMED_MAX]]
+    else:
+        names = [f"{kind[0]}{number}" for number in every[:NAMED_MAX]]
+    more = ", …" if len(every) > NAMED_MAX else ""
+    return f"{len(every)} {kind} ({', '.join(names)}{more})"
+
+
 def link_keys(topology: dict[str, Any]) -> set[tuple[int, int, int, int]]:
     """The links of a topology file, each as its two ends in ascending order."""
     keys = set()
@@ -429,16 +518,3 @@ def link_keys(topology: dict[str, Any]) -> set[tuple[int, int, int, int]]:
         ends = sorted([(link["a"], link["a_port"]), (link["b"], link["b_port"])])
         keys.add((*ends[0], *ends[1]))
     return keys
-
-
-RATE = re.compile(r"^(\d+(?:\.\d+)?)(?:\s*(mbit|mbps|mb/s|m))?$", re.IGNORECASE)
-
-
-def parse_rate_mbps(text: str) -> float | None:
-    """A link rate in Mb/s; "none" leaves links unshaped. Raises ValueError."""
-    if text.lower() == "none":
-        return None
-    match = RATE.match(text.strip())
-    if not match or not 0.1 <= float(match[1]) <= 100_000:
-        raise ValueError(f"rate {text!r} is not a number of Mb/s from 0.1 to 100000, nor none")
-    return float(match[1])

@@ -8,6 +8,7 @@ from typing import Any
 
 # A token bucket has to hold what one timer tick lets through; below two frames nothing moves.
 BURST_BYTES_MIN = 15_000
+BURST_FRAMES_MIN = 3
 QUEUE_MS = 40
 QUEUE_BYTES_MIN = 150_000
 
@@ -88,10 +89,10 @@ def links_of(topology: dict[str, Any]) -> list[Link]:
     return links
 
 
-def shape(interface: str, rate_mbps: float) -> str:
-    """Command that gives `interface` a rate (Mb/s) and a finite queue."""
+def shape(interface: str, rate_mbps: float, mtu: int) -> str:
+    """Command that gives `interface` a rate (Mb/s) and a finite queue for frames of `mtu` bytes."""
     byte_rate = rate_mbps * 1e6 / 8
-    burst = max(BURST_BYTES_MIN, int(byte_rate * 0.002))
+    burst = max(BURST_BYTES_MIN, BURST_FRAMES_MIN * mtu, int(byte_rate * 0.002))
     limit = max(QUEUE_BYTES_MIN, int(byte_rate * QUEUE_MS / 1000)) + burst
     return f"tc qdisc replace dev {interface} root tbf rate {rate_mbps}mbit burst {burst} limit {limit}"
 

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import subprocess
+import re
+import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sandbox
 
-STATE = Path("out/run/fabric.json")
+if TYPE_CHECKING:
+    from fabric import Fabric
+
+NAME_DEFAULT = "run"
+OUT = Path("out")
+STATE_FILE = "fabric.json"
+LOOK_EVERY_SECONDS = 1.0
+PROGRESS_EVERY_SECONDS = 10.0
+NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def arguments() -> argparse.Namespace:
@@ -20,18 +33,22 @@ def arguments() -> argparse.Namespace:
         prog="mininet/run.py",
         description=__doc__,
         epilog="Examples: run.py --topology torus:3 --cli    run.py -- h3 wormcast status    "
-        "While it runs, in another terminal: mininet/on h0 wormcast send FILE --group 1",
+        "While it runs, in another terminal: mininet/on h0 wormcast send FILE --group 0",
     )
     parser.add_argument("--switch", choices=["wormcast", "bmv2"], default="wormcast")
     parser.add_argument(
         "--topology",
         default="testbed",
-        help="testbed, torus:K, irregular:S:SEED, line:S, star:S or FILE.json",
+        help="testbed, torus:K, irregular:S[:SEED], line:S, star:S or FILE.json",
     )
     parser.add_argument("--rate", default="100", help="of every link, Mb/s, or none")
+    parser.add_argument("--mtu", help="of the hosts, bytes (1500)")
+    parser.add_argument("--fabric-mtu", help="of the links between switches, bytes (the hosts' and 100)")
     parser.add_argument("--impair", help="impairments of every switch port, e.g. loss=0.01,corrupt=0.001")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=STATE.parent, help="logs and state")
+    parser.add_argument("--name", help=f"for mininet/on, where several fabrics run ({NAME_DEFAULT})")
+    parser.add_argument("--out", type=Path, help=f"logs and state ({OUT}/NAME)")
+    parser.add_argument("--wait", metavar="SECONDS", help="longest time until the fabric is up (600)")
     parser.add_argument("--cli", action="store_true", help="Mininet's prompt")
     parser.add_argument("command", nargs="*", metavar="HOST COMMAND", help="run this on a host, then end")
     return parser.parse_args()
@@ -40,52 +57,74 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Return the command's exit code, or 0 after Ctrl-C."""
     options = arguments()
-    out = options.out.resolve()
     try:
-        if not sandbox.inside():
-            return sandbox.enter([__file__, *sys.argv[1:]], out / "sandbox.json")
-        sandbox.prepare()
-        return serve(options, out)
+        if sandbox.inside():
+            sandbox.prepare(lambda: sandbox.leave(0))
+            return serve(options, sandbox.fabric_directory())
+        sandbox.check_machine()
+        name, directory = place(options.name, options.out)
+        return sandbox.enter([__file__, *sys.argv[1:]], name=name, directory=directory)
     except (sandbox.SandboxError, ValueError, OSError) as error:
         print(f"run: {error}", file=sys.stderr)
         return 2
 
 
-def serve(options: argparse.Namespace, out: Path) -> int:
+def place(name: str | None, out: Path | None) -> tuple[str, Path]:
+    """Name and directory of a new fabric, claimed for it. Raises ValueError where one runs already."""
+    if name is not None and not NAME.fullmatch(name):
+        raise ValueError(f"name {name!r} is not 1 to 64 letters, digits, dots, dashes and underscores")
+    if name is None and out is None:
+        names = (NAME_DEFAULT if n == 1 else f"{NAME_DEFAULT}-{n}" for n in itertools.count(1))
+        free = next(name for name in names if sandbox.claim((OUT / name).resolve()))
+        return free, (OUT / free).resolve()
+    directory = (out if out is not None else OUT / str(name)).resolve()
+    if not sandbox.claim(directory):
+        raise ValueError(f"a fabric runs in {directory}; give this one another --name or --out")
+    return name or directory.name, directory
+
+
+def serve(options: argparse.Namespace, directory: Path) -> int:
     """Inside the sandbox: fabric up, then the command, the prompt, or a wait."""
     import fabric as fabrics
     import topologies
-    from mininet.cli import CLI
 
-    topology = topologies.load_topology(options.topology)
-    rate = fabrics.parse_rate_mbps(options.rate)
-    settings = fabrics.Options(topology, options.switch, rate, options.impair, options.seed)
+    topology = topologies.load_topology(options.topology, options.seed)
+    settings = fabrics.Options(
+        topology,
+        options.switch,
+        fabrics.parse_rate_mbps(options.rate),
+        options.impair,
+        options.seed,
+        mtus=fabrics.parse_mtus(options.mtu, options.fabric_mtu),
+    )
+    wait_seconds = fabrics.parse_wait(options.wait)
     names = {f"h{h['id']}": h["id"] for h in topology["hosts"]}
     if options.command and options.command[0] not in names:
         raise ValueError(f"host {options.command[0]!r} is not one of: {', '.join(names)}")
-    state = out / "fabric.json"
+    if options.command and len(options.command) < 2:
+        raise ValueError(f"no command for {options.command[0]}; for example: run.py -- h0 wormcast status")
+    state = directory / STATE_FILE
+    state.unlink(missing_ok=True)
+    sandbox.remove_at_end(state)
+    # The fabric is not taken down part by part: it ends with this process.
+    fabric = fabrics.Fabric(settings, directory)
     try:
-        with fabrics.Fabric(settings, out) as fabric:
-            fabric.wait_ready()
-            if options.command:
-                process = fabric.popen(
-                    names[options.command[0]], options.command[1:], stdin=None, stdout=None, stderr=None
-                )
-                return int(process.wait())
-            state.write_text(json.dumps(fabric.describe(), indent=1) + "\n")
-            print(
-                f"fabric up: {len(topology['switches'])} switches, {len(names)} hosts; logs in {fabric.logs}",
-                flush=True,
-            )
-            if options.cli:
-                CLI(fabric.net)
-                return 0
-            print("mininet/on HOST COMMAND runs a command on a host; Ctrl-C ends the fabric", flush=True)
-            while True:
-                fabric.check_alive()
-                time.sleep(1)
-    except KeyboardInterrupt:
-        return 0
+        fabric.start()
+        fabric.wait_ready(wait_seconds, _tell_progress())
+        for problem in fabric.get("status")["mtu_problems"]:
+            print(f"run: {problem}", file=sys.stderr, flush=True)
+        threading.Thread(target=_tell_ended, args=(fabric,), daemon=True).start()
+        if options.command:
+            code = fabric.popen(
+                names[options.command[0]], options.command[1:], stdin=None, stdout=None, stderr=None
+            ).wait()
+            return code if code >= 0 else 128 - code
+        state.write_text(json.dumps(fabric.describe(), indent=1) + "\n")
+        print(
+            f"fabric up: {len(topology['switches'])} switches, {len(names)} hosts; logs in {fabric.logs}",
+            flush=True,
+        )
+        return keep(fabric, options.cli)
     except fabrics.FabricError as error:
         print(f"run: {error}", file=sys.stderr)
         return 1
@@ -93,45 +132,42 @@ def serve(options: argparse.Namespace, out: Path) -> int:
         state.unlink(missing_ok=True)
 
 
-def on(argv: list[str]) -> int:
-    """`mininet/on HOST COMMAND…`: run a command on a host of the fabric that run.py keeps up."""
-    directory = STATE.resolve().parent
-    if len(argv) < 2:
-        print("usage: mininet/on HOST COMMAND [ARG …]", file=sys.stderr)
-        return 2
-    try:
-        fabric = json.loads((directory / "fabric.json").read_text())
-        unshare_pid = json.loads((directory / "sandbox.json").read_text())["unshare_pid"]
-    except OSError:
-        print(
-            f"on: no fabric runs here ({directory}/fabric.json is not there); start one with mininet/run.py",
-            file=sys.stderr,
-        )
-        return 2
-    first = sandbox.first_process(unshare_pid)
-    if first is None:
-        print(f"on: the fabric of {directory} has ended; start one with mininet/run.py", file=sys.stderr)
-        return 2
-    if argv[0] not in fabric["hosts"]:
-        print(f"on: host {argv[0]!r} is not one of: {', '.join(fabric['hosts'])}", file=sys.stderr)
-        return 2
-    here = Path(__file__).resolve().parent.parent / ".venv" / "bin"
-    enter = [
-        "nsenter",
-        "--target",
-        str(first),
-        "--net",
-        "--mount",
-        "--pid",
-        "--wd=.",
-        "mnexec",
-        "-a",
-        str(fabric["hosts"][argv[0]]),
-    ]
-    environment = [f"WORMCAST_SOCKET={fabric['sockets'][argv[0]]}", f"WORMCAST_API={fabric['api']}"]
-    return subprocess.run(
-        [*enter, "env", f"PATH={here}:/usr/sbin:/usr/bin:/sbin:/bin", *environment, *argv[1:]]
-    ).returncode
+def keep(fabric: Fabric, cli: bool) -> int:
+    """Mininet's prompt until its end, or nothing until Ctrl-C."""
+    if not cli:
+        print("mininet/on HOST COMMAND runs a command on a host; Ctrl-C ends the fabric", flush=True)
+        threading.Event().wait()
+    import prompt
+
+    # At the prompt Ctrl-C is for what runs there.
+    sandbox.call_on_interrupt(lambda: None)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    prompt.Prompt(fabric)
+    return 0
+
+
+def _tell_ended(fabric: Fabric) -> None:
+    """Say which daemon has ended, once each; the fabric stays up."""
+    told: set[int] = set()
+    while True:
+        for pid, text in fabric.ended().items():
+            if pid not in told:
+                told.add(pid)
+                print(f"run: {text}; the fabric stays up", file=sys.stderr, flush=True)
+        time.sleep(LOOK_EVERY_SECONDS)
+
+
+def _tell_progress() -> Callable[[str], None]:
+    """What says now and then how far the fabric is, on the way up."""
+    told_at = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal told_at
+        if time.monotonic() - told_at >= PROGRESS_EVERY_SECONDS:
+            told_at = time.monotonic()
+            print(f"run: not up yet: {text}", file=sys.stderr, flush=True)
+
+    return tell
 
 
 if __name__ == "__main__":

@@ -1,12 +1,17 @@
 """A private corner of the machine for one fabric.
 
-The fabric runs in network, mount and process namespaces of its own, so that nothing
-it makes (links, routes, daemons) can be seen from or left behind on the machine: when
-its first process ends, however it ends, the kernel removes all of it.
+The fabric runs in network, mount and process namespaces of its own, with a /run of its
+own, so that nothing it makes (links, routes, daemons, sockets) can be seen from or left
+behind on the machine: when its first process ends, however it ends, the kernel removes
+all of it. The first process ends when whoever started it does: it holds one end of a
+pipe, the lifeline, and signals for it come over that pipe, so that none is lost while it
+is not yet there to handle them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import runpy
@@ -14,15 +19,32 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 INSIDE = "WORMCAST_SANDBOX"
-NEEDED = ("unshare", "ip", "tc", "mnexec", "ethtool")
+LIFELINE = "WORMCAST_SANDBOX_LIFELINE"
+FABRIC = "WORMCAST_FABRIC"
+NEEDED = ("unshare", "ip", "tc", "mnexec", "ethtool", "mount", "nsenter")
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+RUN_DIRECTORY = Path("/run")
 
 
 class SandboxError(RuntimeError):
     """The machine cannot hold a fabric; the text says what is missing and how to get it."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A sandbox with a fabric in it. `first_pid`: its first process, seen from here."""
+
+    first_pid: int
+    name: str
+    directory: Path
 
 
 def inside() -> bool:
@@ -41,58 +63,168 @@ def check_machine() -> None:
         raise SandboxError(f"not installed: {', '.join(missing)}; `make setup` installs them")
 
 
-def enter(argv: list[str], state_file: Path | None = None) -> int:
+# --- from outside -------------------------------------------------------------------------
+
+
+def claim(directory: Path) -> bool:
+    """Take a directory for this process until it ends; False: another one has it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return False
+    return True
+
+
+def enter(argv: list[str], *, name: str = "", directory: Path | None = None) -> int:
     """Run this Python with arguments `argv` inside a new sandbox; return its exit code.
 
-    `state_file`, when given, receives {"pid": n} with the pid of the sandbox's first
-    process as seen from outside, for `mininet/on`, and is removed at the end.
+    `name` and `directory` are those of the fabric; `running` finds it by them.
     """
     check_machine()
+    reading, writing = os.pipe()
+    marks = {INSIDE: "1", LIFELINE: str(reading), FABRIC: ""}
+    if directory is not None:
+        marks[FABRIC] = json.dumps({"name": name, "directory": str(directory)})
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(OSError):  # it has ended
+            os.write(writing, bytes([number]))
+
+    previous = {number: signal.signal(number, pass_on) for number in STOPS}
     command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
-    child = subprocess.Popen([*command, sys.executable, *argv], env={**os.environ, INSIDE: "1"})
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        # To the first process inside: unshare itself would die and take it along by SIGKILL.
-        first = first_process(child.pid)
-        os.kill(first if first is not None else child.pid, number)
-
-    # Ctrl-C reaches the whole foreground process group by itself.
-    previous = {signal.SIGTERM: signal.signal(signal.SIGTERM, forward)}
-    previous[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        if state_file is not None:
-            state_file.parent.mkdir(parents=True, exist_ok=True)
-            state_file.write_text(json.dumps({"unshare_pid": child.pid}) + "\n")
-        return child.wait()
+        with _terminal_kept():
+            child = subprocess.Popen(
+                [*command, sys.executable, *argv],
+                env={**os.environ, **marks},
+                pass_fds=[reading],
+                preexec_fn=_ignore_interrupts,
+            )
+            os.close(reading)
+            code = child.wait()
+            return code if code >= 0 else 128 - code
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        if child.poll() is None:
-            child.kill()
-        if state_file is not None:
-            state_file.unlink(missing_ok=True)
+        os.close(writing)
 
 
-def first_process(unshare_pid: int) -> int | None:
-    """Pid, seen from outside, of the sandbox's first process; None before it started."""
+def _ignore_interrupts() -> None:
+    # Ctrl-C reaches the whole foreground process group; here it has to come over the lifeline.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def _terminal_kept() -> Iterator[None]:
+    """Leave the terminal as it was found, also after a prompt or a progress bar was killed."""
     try:
-        children = Path(f"/proc/{unshare_pid}/task/{unshare_pid}/children").read_text().split()
-    except OSError:
-        return None
-    return int(children[0]) if children else None
+        settings = termios.tcgetattr(0)
+    except (termios.error, OSError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error, OSError):
+            if os.tcgetpgrp(0) == os.getpgrp():  # in the background this would stop us
+                termios.tcsetattr(0, termios.TCSANOW, settings)
+                if sys.stderr.isatty():
+                    sys.stderr.write("\x1b[?25h")  # the cursor
 
 
-def prepare() -> None:
-    """What the first process inside does: loopback up, no IPv6 chatter, its own /sys."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    # The first process of a namespace gets no signal it has no handler for.
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+def running() -> list[Running]:
+    """The fabrics that run on this machine, by name."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                mark = _mark_of_first(process)
+                if mark is not None:
+                    found.append(Running(int(process.name), mark["name"], Path(mark["directory"])))
+    return sorted(found, key=lambda one: (one.name, one.directory))
+
+
+def _mark_of_first(process: Path) -> dict[str, str] | None:
+    """What `enter` wrote into the environment of a sandbox's first process; None for any other."""
+    for line in (process / "status").read_text().splitlines():
+        if line.startswith("NSpid:"):
+            pids = line.split()[1:]
+            if len(pids) < 2 or pids[-1] != "1":
+                return None
+    prefix = f"{FABRIC}=".encode()
+    for variable in (process / "environ").read_bytes().split(b"\0"):
+        if variable.startswith(prefix) and variable != prefix:
+            mark: dict[str, str] = json.loads(variable.removeprefix(prefix))
+            return mark
+    return None
+
+
+# --- inside -------------------------------------------------------------------------------
+
+_remove: list[Path] = []
+_on_interrupt: list[Callable[[], None]] = []
+
+
+def prepare(on_interrupt: Callable[[], None]) -> None:
+    """What the first process inside does: loopback up, no IPv6 chatter, a /sys and a /run of its own.
+
+    From then on SIGTERM, SIGHUP and the end of whoever started it end it at once, in the
+    midst of whatever it does; Ctrl-C calls `on_interrupt`, on another thread.
+    """
+    call_on_interrupt(on_interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: leave(128 + number))
+    # Not ignored: shells and programs started from here would inherit that.
+    signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    lifeline = os.environ.pop(LIFELINE, None)
+    if lifeline is not None:
+        os.set_inheritable(int(lifeline), False)
+        threading.Thread(target=_obey, args=(int(lifeline),), name="lifeline", daemon=True).start()
     subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", RUN_DIRECTORY], check=True)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for scope in ("all", "default"):
         setting = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
         if setting.exists():
             setting.write_text("1\n")
+
+
+def fabric_directory() -> Path:
+    """The directory that `enter` was given for the fabric of this sandbox."""
+    return Path(json.loads(os.environ[FABRIC])["directory"])
+
+
+def call_on_interrupt(action: Callable[[], None]) -> None:
+    """Have Ctrl-C do this from now on."""
+    _on_interrupt[:] = [action]
+
+
+def remove_at_end(path: Path) -> None:
+    """Have `leave` remove a file."""
+    _remove.append(path)
+
+
+def leave(code: int) -> None:
+    """End the sandbox now, from any thread; the kernel ends and removes all that is in it."""
+    for path in _remove:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            stream.flush()
+    os._exit(code)
+
+
+def _obey(lifeline: int) -> None:
+    while received := os.read(lifeline, 1):
+        if received[0] == signal.SIGINT:
+            _on_interrupt[0]()
+        else:
+            leave(128 + received[0])
+    leave(128 + signal.SIGKILL)
 
 
 def main() -> int:
@@ -106,7 +238,9 @@ def main() -> int:
     except SandboxError as error:
         print(f"sandbox: {error}", file=sys.stderr)
         return 2
-    prepare()
+    # Once for each Ctrl-C, though the terminal sends one here too.
+    signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    prepare(lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1))
     module = sys.argv[1]
     sys.argv = sys.argv[1:]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -8,14 +8,17 @@ from typing import Any
 from wormcast import plan
 
 
-def load_topology(name: str) -> dict[str, Any]:
+def load_topology(name: str, seed: int = 1) -> dict[str, Any]:
     """A topology by name or from a file in any format of `wormcast topo convert`.
 
     Names are those of `wormcast topo make`: `testbed` (4 switches in a ring, 8 hosts: WORM §8),
-    `torus:4`, `irregular:8:SEED` (switches of 8 ports, 4 hosts each: ITB), `line:4`, `star:4`, …
+    `torus:4`, `irregular:8:SEED` (switches of 8 ports, 4 hosts each: ITB; without a seed, `seed`), `line:4`, …
     Raises ValueError with the valid choices.
     """
     if not name.endswith(".json") and not Path(name).is_file():
+        kind, _, size = name.partition(":")
+        if kind == "irregular" and size and ":" not in size:
+            name = f"{name}:{seed}"
         made: dict[str, Any] = plan.make(name)
         return made
     try:

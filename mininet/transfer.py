@@ -17,7 +17,7 @@ from fabric import Fabric, FabricError
 from links import LinkCounters
 
 SCHEMES = ("repeat", "circuit", "tree", "k-binomial", "switch")
-RECEIVER_START_SECONDS_MAX = 20.0
+RECEIVER_START_SECONDS_MAX = 120.0
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Run:
         self.source = source
         self.receivers = list(receivers)
         self.file_bytes = file.stat().st_size
-        self.directory = fabric.run_directory / f"received-{group}"
+        self.directory = fabric.directory / f"received-{group}"
         self.outputs = {host: outputs.get(host, self.directory / f"h{host}") for host in receivers}
         self.receiving: dict[int, subprocess.Popen[str]] = {}
         self.sending: subprocess.Popen[str] | None = None

@@ -20,6 +20,7 @@ from wormcast.api.app import create_app
 from wormcast.api.connections import IDLE_SECONDS_MAX, Connection
 from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError
+from wormcast.control.port_sources import read_interfaces
 from wormcast.decimal import read_decimal
 from wormcast.directory.server import DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
@@ -212,7 +213,16 @@ def _read_switch(entry: dict[str, Any], place: str) -> SwitchSpec:
         _text(entry, "address", place),
         _integer(entry, "device_id", place) if "device_id" in entry else 0,
         _integer(entry, "ports", place),
+        _interfaces(entry, place),
+        _text(entry, "metrics", place) if "metrics" in entry else None,
     )
+
+
+def _interfaces(entry: dict[str, Any], place: str) -> tuple[tuple[int, str], ...]:
+    named = entry.get("interfaces", {})
+    if not isinstance(named, dict):
+        raise ValueError(f"{place}.interfaces is {named!r}, not interfaces by port")
+    return read_interfaces(named)
 
 
 def _read_host(entry: dict[str, Any], place: str) -> tuple[str | None, int, int, int | None]:

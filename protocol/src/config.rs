@@ -182,7 +182,7 @@ impl Default for Limits {
             pool_class1_bytes: 24 << 20,
             pool_class2_bytes: 24 << 20,
             in_transit_bytes: 90 << 10,
-            events: 4_096,
+            events: 65_536,
             route_reserve_bytes: 20,
         }
     }

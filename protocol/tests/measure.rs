@@ -141,9 +141,9 @@ impl Net {
         for port in ports {
             self.frames += 1;
             // DATA is type 0; what is small is not.
-            let lost = self
-                .loses_one_in
-                .is_some_and(|share| worm.payload.len() > 1_000 && self.frames.is_multiple_of(share));
+            let lost = self.loses_one_in.is_some_and(|share| {
+                worm.payload.len() > 1_000 && self.frames.is_multiple_of(share)
+            });
             if !lost {
                 let at_us = self.now_us + DELAY_US;
                 self.under_way

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from fabric import Fabric
@@ -84,4 +88,160 @@ def test_datagrams_reach_members_and_no_one_else(fabric: Fabric) -> None:
         out, _ = outsider.communicate(timeout=20)
         assert json.loads(out) == []
     finally:
+        fabric.delete(f"groups/{group['id']}")
+
+
+LENGTHS = [*range(1440, 1477), 2960, 2961, 8000, 65000]
+"""Payloads about the longest packet that is not cut up (1,472), and some that are."""
+
+LONG_RECEIVER = textwrap.dedent(
+    """
+    import hashlib, json, socket, sys
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    s.bind(("239.1.2.3", 5008))
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.1.2.3") + socket.inet_aton(sys.argv[1]))
+    s.settimeout(20)
+    print("ready", flush=True)
+    got = []
+    try:
+        while len(got) < int(sys.argv[2]):
+            data = s.recv(1 << 17)
+            got.append([len(data), hashlib.sha256(data).hexdigest()])
+    except TimeoutError:
+        pass
+    print(json.dumps(got))
+    """
+)
+LONG_SENDER = textwrap.dedent(
+    """
+    import hashlib, json, random, socket, sys, time
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 8)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+    sent = []
+    for length in json.loads(sys.argv[1]):
+        data = random.Random(length).randbytes(length)
+        s.sendto(data, ("239.1.2.3", 5008))
+        sent.append([length, hashlib.sha256(data).hexdigest()])
+        time.sleep(0.05)
+    print(json.dumps(sent))
+    """
+)
+
+
+def test_packets_of_the_hosts_full_mtu_arrive_whole(fabric: Fabric) -> None:
+    """Worms are longer than the packets they carry: the fabric's links take that."""
+    group = fabric.post("groups", {"scheme": "switch", "members": [1, 3, 6, 7], "class_d": "239.1.2.3"})
+    try:
+        members = {}
+        for host in (1, 3, 6):
+            members[host] = fabric.popen(
+                host,
+                [sys.executable, "-c", LONG_RECEIVER, fabric.hosts[host].IP(), str(len(LENGTHS))],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            assert members[host].stdout.readline() == "ready\n"
+        sent = fabric.run(7, [sys.executable, "-c", LONG_SENDER, json.dumps(LENGTHS)])
+        assert sent.returncode == 0, sent.stderr
+        for host, process in members.items():
+            out, _ = process.communicate(timeout=60)
+            assert json.loads(out) == json.loads(sent.stdout), f"at host {host}"
+    finally:
+        fabric.delete(f"groups/{group['id']}")
+
+
+def test_iperf_as_it_is(fabric: Fabric) -> None:
+    """Without options it sends datagrams of 1,470 bytes, with a TTL of 1."""
+    if shutil.which("iperf") is None:
+        pytest.skip("iperf is not installed")
+    group = fabric.post("groups", {"scheme": "switch", "members": [2, 6, 7], "class_d": "239.1.1.1"})
+    servers = [
+        fabric.popen(
+            host, ["iperf", "-s", "-u", "-B", "239.1.1.1"], stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        for host in (2, 6)
+    ]
+    try:
+        for server in servers:
+            wait_for_line(server, "Server listening")
+        sent = fabric.run(7, ["iperf", "-u", "-c", "239.1.1.1", "-b", "1m", "-t", "2"])
+        assert sent.returncode == 0, sent.stderr
+        total = int(re.search(r"Sent (\d+) datagrams", sent.stdout).group(1))  # type: ignore[union-attr]
+        assert total > 100
+        for server in servers:
+            line = wait_for_line(server, r"\d+/ *\d+ +\([\d.]+%\)")
+            lost, of = re.search(r"(\d+)/ *(\d+) +\(", line).groups()  # type: ignore[union-attr]
+            # Its last datagram is not in the report; those before it are not lost.
+            assert int(lost) == 0
+            assert int(of) >= total - 2
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+        fabric.delete(f"groups/{group['id']}")
+
+
+def wait_for_line(process: subprocess.Popen[str], pattern: str) -> str:
+    """The first line with the pattern; iperf ends no line late."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if re.search(pattern, line):
+            return line
+    raise AssertionError(f"no {pattern!r}")
+
+
+def test_udpcast_as_it_is(fabric: Fabric, tmp_path: Path) -> None:
+    """One way (--async), since the fabric carries IP multicast and no IP unicast."""
+    if shutil.which("udp-sender") is None:
+        pytest.skip("udpcast is not installed")
+    group = fabric.post("groups", {"scheme": "switch", "members": [2, 6, 7], "class_d": "239.1.1.9"})
+    file = tmp_path / "file"
+    file.write_bytes(os.urandom(300_000))
+    address = ["--mcast-rdv-address", "239.1.1.9", "--nokbd"]
+    sender = [
+        "udp-sender",
+        "--interface",
+        "h7-eth0",
+        *address,
+        "--mcast-data-address",
+        "239.1.1.9",
+        "--ttl",
+        "8",
+    ]
+    receivers = {
+        host: fabric.popen(
+            host,
+            [
+                "udp-receiver",
+                "--interface",
+                f"h{host}-eth0",
+                *address,
+                "--ttl",
+                "8",
+                "--file",
+                f"{file}.{host}",
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            stdout=subprocess.DEVNULL,
+        )
+        for host in (2, 6)
+    }
+    try:
+        time.sleep(1.0)
+        sent = fabric.run(
+            7,
+            [*sender, "--async", "--autostart", "3", "--max-bitrate", "4m", "--file", str(file)],
+        )
+        assert sent.returncode == 0, sent.stderr
+        for host, process in receivers.items():
+            process.communicate(timeout=60)
+            assert Path(f"{file}.{host}").read_bytes() == file.read_bytes(), f"at host {host}"
+    finally:
+        for process in receivers.values():
+            process.kill()
+            process.wait()
         fabric.delete(f"groups/{group['id']}")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from controller_lab.model import FakeSwitch
@@ -13,7 +16,11 @@ from wormcast.control.bring_out import BringOut, Part, Waits
 from wormcast.fabric.difference import MulticastGroup, Operation, Stage, Update
 from wormcast.fabric.ids import HostId, Mgid, PortId, SwitchId
 from wormcast.fabric.state import SwitchState, TableEntry
+from wormcast.p4rt import session as session_module
+from wormcast.p4rt.artifacts import find_artifacts
+from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import SwitchTables, split_batches
+from wormcast.store.database import SwitchSpec
 
 
 class Spec:
@@ -156,3 +163,75 @@ def test_what_was_refused_may_be_written_again_when_it_changes() -> None:
     tables.refuse(update, "no memory")
     tables.desire(tree(2), [Mgid(0x4001)])
     assert tables.due(Stage.GROW)[0].place == Mgid(0x4001)
+
+
+class Picky:
+    """A switch that takes everything but one replication group."""
+
+    p4info = None
+
+    def __init__(self) -> None:
+        self.tries: list[float] = []
+
+    async def write(self, updates: list[Any]) -> None:
+        for update in updates:
+            if getattr(update, "multicast_group_id", None) == 0x4001:
+                self.tries.append(time.monotonic())
+                raise ValueError("no such group here")
+
+    async def read(self, _: object) -> AsyncIterator[Any]:
+        for entity in ():
+            yield entity
+
+
+class Watcher:
+    """Hears what a session tells."""
+
+    def __init__(self) -> None:
+        self.refused: list[tuple[str, int | None]] = []
+        self.again = asyncio.Event()
+
+    def switch_refused(self, _: SwitchId, reason: str, group: int | None) -> None:
+        self.refused.append((reason, group))
+
+    def switch_out_of_step(self, _: SwitchId) -> None:
+        self.again.set()
+
+    def switch_disconnected(self, _: SwitchId, __: str) -> None:
+        pass
+
+
+def test_what_a_switch_refuses_is_told_once_and_tried_again_with_growing_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_module, "encode_update", lambda update: update.entity_for_test())
+    monkeypatch.setattr(Update, "entity_for_test", _named, raising=False)
+
+    async def main() -> None:
+        watcher, switch = Watcher(), Picky()
+        spec = SwitchSpec(SwitchId(3), "127.0.0.1:1", 0, 8)
+        session = SwitchSession(spec, find_artifacts(), 1, watcher)  # type: ignore[arg-type]
+        session._switch, session.connected = switch, True
+        session._refused_pause_s = 0.02
+        wanted = tree(1)
+        wanted.multicast[Mgid(0x4002)] = frozenset({PortId(0)})
+        session.desire(wanted)
+        for _ in range(4):
+            watcher.again.clear()
+            for stage in Stage:
+                await session.advance(stage)
+            assert session.tables.actual.multicast.keys() == {Mgid(0x4002)}, "the others are written"
+            await asyncio.wait_for(watcher.again.wait(), 5.0)
+            assert not session.in_step, "it is time to write again"
+        assert watcher.refused == [
+            ("insert of replication group 16385 of group 1: ValueError: no such group here", 1)
+        ]
+        assert session._refused_pause_s >= 0.02 * 2**4
+        await session.stop()
+
+    asyncio.run(main())
+
+
+def _named(update: Update) -> Any:
+    mgid = update.entity.mgid if isinstance(update.entity, MulticastGroup) else None
+    return SimpleNamespace(multicast_group_id=mgid)

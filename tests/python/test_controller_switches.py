@@ -7,6 +7,7 @@ import functools
 import os
 import random
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 
@@ -202,6 +203,25 @@ def test_a_later_controller_takes_over_and_the_earlier_one_takes_back(plain_host
     lab.until(lambda: connected(lab), 10.0)
     lab.until(lambda: receivers(lab, 0, "239.1.2.3", 0.3) == {"h2": 1}, 5.0)
     assert lab.links() == set(LINKS)
+    assert lab.api.delete(f"groups/{group['id']}").status_code == 204
+
+
+def test_a_switch_that_stands_still_holds_up_no_other(plain_hosts: Lab) -> None:
+    lab = plain_hosts
+    lab.ask("signal", name="s1", number=signal.SIGSTOP)
+    group = None
+    try:
+        group = lab.post("groups", {"scheme": "switch", "members": [10, 11, 12], "class_d": "239.1.2.3"})
+        lab.until(lambda: receivers(lab, 0, "239.1.2.3", 0.3) == {"h2": 1})
+        assert receivers(lab, 2, "239.1.2.3") == {"h0": 1}
+    finally:
+        lab.ask("signal", name="s1", number=signal.SIGCONT)
+    lab.until(lambda: lab.links() == set(LINKS))
+    lab.until(lambda: receivers(lab, 1, "239.1.2.3", 0.3) == {"h0": 1, "h2": 1})
+    lab.until(lambda: all(s["in_step"] for s in lab.get("switches")["switches"]))
+    shown = lab.get("switches/1")
+    assert shown["planned"] == shown["installed"]
+    assert lab.get("status")["waiting_for"] == []
     assert lab.api.delete(f"groups/{group['id']}").status_code == 204
 
 

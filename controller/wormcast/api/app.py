@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from wormcast import __version__
 from wormcast.api import failures, views
 from wormcast.api.body_limit import FILE_BYTES_MAX, BodyLimit
+from wormcast.api.counters import show_counters
 from wormcast.api.json_route import CONTENT_TYPE, JsonRoute, check_kind
 from wormcast.api.metrics import render_metrics
 from wormcast.api.models import (
@@ -33,6 +34,7 @@ from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError, unknown
 from wormcast.control.events import WATCHERS_MAX, WatcherLimit
 from wormcast.control.group_book import GroupRequest
+from wormcast.control.port_sources import read_interfaces
 from wormcast.control.switch_address import refuse_paths
 from wormcast.fabric.groups import Group
 from wormcast.fabric.ids import SwitchId
@@ -116,7 +118,17 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
     @app.post("/v1/switches", tags=["network"], status_code=201, summary="Add one switch, or several")
     async def post_switches(body: OneOrMoreSwitches, request: Request) -> dict[str, Any]:
         bodies = body.switches if isinstance(body, SwitchesBody) else [body]
-        specs = [SwitchSpec(SwitchId(b.id), b.address, b.device_id, b.ports) for b in bodies]
+        specs = [
+            SwitchSpec(
+                SwitchId(b.id),
+                b.address,
+                b.device_id,
+                b.ports,
+                read_interfaces(b.interfaces or {}),
+                b.metrics,
+            )
+            for b in bodies
+        ]
         if not _is_local(request):
             refuse_paths(specs)
         controller.put_switches(specs)
@@ -127,6 +139,16 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
         if switch not in controller.sessions:
             raise unknown("switch", switch, sorted(controller.sessions))
         return views.show_switch(controller, SwitchId(switch))
+
+    @app.get(
+        "/v1/switches/{switch}/counters",
+        tags=["watching"],
+        summary="What a switch forwarded and dropped, and why",
+    )
+    async def get_counters(switch: int) -> dict[str, Any]:
+        if switch not in controller.sessions:
+            raise unknown("switch", switch, sorted(controller.sessions))
+        return await show_counters(controller.sessions[SwitchId(switch)])
 
     @app.delete("/v1/switches/{switch}", tags=["network"], status_code=204, summary="Forget a switch")
     async def delete_switch(switch: int) -> None:

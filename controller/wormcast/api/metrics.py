@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable
 
 from wormcast.api.connections import Connection
+from wormcast.api.counters import DROP_NAMES, KIND_NAMES, ProgramCounters, read_program
 from wormcast.control.controller import Controller
+from wormcast.counters.ports import read_ports
 from wormcast.discovery.hosts import HOST_STATES
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.session import SwitchSession
-from wormcast.wire.ids import DropReason, Kind
 
-COUNTER_READ_TIMEOUT_S = 1.0
+COUNTER_READ_TIMEOUT_S = 10.0
 """A switch that takes longer to read its counters is left out of this scrape."""
 
-DROP_NAMES = {int(reason): reason.name.lower() for reason in DropReason}
-KIND_NAMES = {int(kind): kind.name.lower() for kind in Kind}
 
 Sample = tuple[dict[str, object], float]
 
@@ -99,6 +97,12 @@ def _add_network(page: _Page, controller: Controller) -> None:
         "counter",
         "packet-outs dropped, outbox full",
         (({"switch": s}, x.probes_dropped) for s, x in sessions),
+    )
+    page.add(
+        "mtu_problems",
+        "gauge",
+        "links that do not carry what hosts send",
+        [({}, len(controller.mtus.look(controller)))],
     )
     page.add("links_up", "gauge", "links up", [({}, len(monitor.links()))])
     page.add("hosts", "gauge", "hosts by state", (({"state": s}, n) for s, n in states.items()))
@@ -214,13 +218,11 @@ async def _add_agents(page: _Page, controller: Controller) -> None:
 
 
 async def _add_switch_counters(page: _Page, sessions: list[SwitchSession]) -> None:
-    async def read(session: SwitchSession) -> dict[str, dict[int, tuple[int, int]]]:
-        found: dict[str, dict[int, tuple[int, int]]] = {}
-        with contextlib.suppress(Exception):  # a scrape shows what could be read
-            async with asyncio.timeout(COUNTER_READ_TIMEOUT_S):
-                for name in ("drops", "filtered", "kinds", "ingress_ports", "egress_ports"):
-                    found[name] = await session.read_counter(name)
-        return found
+    async def read(session: SwitchSession) -> ProgramCounters:
+        try:
+            return await read_program(session, COUNTER_READ_TIMEOUT_S)
+        except OSError:  # a scrape shows what could be read
+            return {}
 
     counters = list(zip(sessions, await asyncio.gather(*map(read, sessions)), strict=True))
 
@@ -247,3 +249,15 @@ async def _add_switch_counters(page: _Page, sessions: list[SwitchSession]) -> No
         page.add(
             f"switch_{direction}_bytes_total", "counter", f"{direction} bytes", cells(name, "port", None, 1)
         )
+    readings = await read_ports(session.spec for session in sessions)
+    page.add(
+        "switch_port_drops_total",
+        "counter",
+        "frames a port lost outside the program",
+        (
+            ({"switch": switch, "port": port, "cause": cause}, count)
+            for switch, ports in sorted(readings.drops.items())
+            for port, causes in ports.items()
+            for cause, count in causes.items()
+        ),
+    )

@@ -30,6 +30,16 @@ class SwitchBody(Body):
     address: Annotated[StrictStr, Field(description="host:port or unix:/path")]
     device_id: Annotated[StrictInt, Field(description="P4Runtime device id")] = 0
     ports: Annotated[StrictInt, Field(description="how many ports it has, numbered from 0; 1 to 254")]
+    interfaces: Annotated[
+        dict[StrictStr, StrictStr] | None,
+        Field(
+            description="names of its ports' interfaces by port, where they are in the controller's network "
+            "namespace: their MTUs are checked and what the kernel drops there is counted"
+        ),
+    ] = None
+    metrics: Annotated[
+        StrictStr | None, Field(description="host:port of the page of metrics of wormcast-switch")
+    ] = None
 
 
 class SwitchesBody(Body):

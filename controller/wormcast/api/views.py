@@ -37,6 +37,8 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         "address": spec.address,
         "device_id": spec.device_id,
         "ports": spec.ports,
+        "interfaces": {str(port): name for port, name in spec.interfaces},
+        "metrics": spec.metrics,
         "up": switch in controller.monitor.switches(),
         "silent": switch in controller.monitor.silent(),
         "connected": session.connected,
@@ -162,6 +164,7 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "groups": len(controller.groups.groups()),
         "class_d_mode": controller.groups.class_d.mode.value,
         "plan_error": controller.reconciler.figures.last_error or None,
+        "mtu_problems": controller.mtus.look(controller),
         "waiting_for": list(controller.reconciler.waiting_for()),
         "task_failures": controller.task_failures,
     }

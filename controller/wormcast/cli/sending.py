@@ -42,6 +42,8 @@ class _Sending:
     message: int | None = None
     count: int = 0
     digest: str = ""
+    since: float = 0.0
+    """When the agent was ready to take the file."""
 
 
 def send_file(
@@ -53,8 +55,7 @@ def send_file(
     as_json: bool,
 ) -> int:
     """Sends the file; returns the exit status. The time given is for all of it."""
-    started = time.monotonic()
-    deadline = None if timeout_s is None else started + timeout_s
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
     state = _Sending(safe_file_name(name or ("stdin" if str(file) == "-" else file.name)))
     with contextlib.ExitStack() as stack:
         content = stack.enter_context(open_content(file, deadline))
@@ -68,7 +69,7 @@ def send_file(
             assert timeout_s is not None
             known = _give_up(agent, state)
             if known is None:
-                display.finish()
+                display.close()
                 report_timeout(state.shown, timeout_s, state.sender, [], "unknown", str(error), as_json)
                 return EXIT_TIMEOUT
             members, leftover = known
@@ -79,7 +80,7 @@ def send_file(
             outcome = Outcome(state.message, members)
         display.finish()
     assert state.sender is not None
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - state.since
     return report_outcome(
         outcome, state.sender, state.shown, state.count, state.digest, seconds, display.unclaimed, as_json
     )
@@ -87,7 +88,7 @@ def send_file(
 
 def _send(agent: Agent, group: int | str, content: Content, state: _Sending, display: _Display) -> Outcome:
     sender = agent.open_sender(group, on_progress=display.update, on_unclaimed=display.note_unclaimed)
-    state.sender = sender
+    state.sender, state.since = sender, time.monotonic()
     display.describe(sender)
     state.count, state.digest = _write(agent, sender, content, state.shown)
     state.message = sender.end()

@@ -17,9 +17,12 @@ from wormcast.control.change_rate import ChangeRate
 from wormcast.control.errors import RequestError, as_number, unknown
 from wormcast.control.events import EventLog
 from wormcast.control.group_book import GroupBook
+from wormcast.control.mtu_watch import MtuWatch
+from wormcast.control.pacing import Paced
+from wormcast.control.port_sources import check_port_sources
 from wormcast.control.reconciler import Reconciler, View
 from wormcast.control.supervise import supervise
-from wormcast.control.switch_address import check_address
+from wormcast.control.switch_check import check_new_switch, check_switch
 from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.clock import LivedClock
@@ -29,7 +32,7 @@ from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
 from wormcast.fabric.agent_plan import Capacity
 from wormcast.fabric.class_d import ClassDMode
 from wormcast.fabric.groups import Group, Scheme
-from wormcast.fabric.ids import CPU_PORT, PORT_MAX, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.fabric.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.fabric.pathfinder import RoutingPathfinder, group_request
 from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.p4rt.artifacts import Artifacts
@@ -42,7 +45,6 @@ LOG = logging.getLogger("wormcast.control")
 
 TICK_MIN_S = 0.01
 TICK_MAX_S = 0.25
-SWITCHES_MAX = 1024
 EVENTS_AT_ONCE = 256
 """Events of one request before watchers get their turn: fewer than wait for one of them at most."""
 
@@ -81,6 +83,8 @@ class Controller:
         self.lldp_rejected: Counter[str] = Counter()
         self.store_failures = 0
         """Changes of the network that could not be written to the state file."""
+        self._notices = Paced(self._look_around)
+        self.mtus = MtuWatch(self.events)
         self.task_failures = 0
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
@@ -116,6 +120,7 @@ class Controller:
     async def stop(self) -> None:
         """Stops; the fabric goes on forwarding."""
         self.events.close()
+        self._notices.cancel()
         for task in self._background:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -141,10 +146,13 @@ class Controller:
         known = {switch: session.spec for switch, session in self.sessions.items()}
         for spec in specs:
             check_switch(spec)
+            check_port_sources(spec)
             check_new_switch(spec, known)
             known[spec.id] = spec
         new = [spec for spec in known.values() if spec.id not in self.sessions]
-        self._database.put_switches(new)
+        self._database.put_switches(known.values())
+        for switch, session in self.sessions.items():
+            session.spec = known[switch]  # its ports may be counted elsewhere now
         for spec in new:
             self._open(spec, self.clock.now(), remembered=False)
             if self._background:
@@ -326,12 +334,16 @@ class Controller:
 
     def notice(self) -> None:
         """Looks for changes of the network: records them, tells watchers, has a plan made."""
+        self._notices.call()
+
+    def _look_around(self) -> None:
         now = self.clock.now()
         network = self._describe_network(now)
         if network != self._network:
             self._tell_changes(self._network, network)
             self._network = network
             self._keep_network(now)
+            self.mtus.look(self)
         self.reconciler.notice()
 
     def _keep_network(self, now: float) -> None:
@@ -553,34 +565,3 @@ class _Network:
     links: frozenset[Link]
     hosts: dict[HostId, tuple[str, str, bool, PortRef | None]]
     """Name, state, whether it is gone, place."""
-
-
-def check_switch(spec: SwitchSpec) -> None:
-    """Raises `RequestError` unless a switch can be like that."""
-    bounds: tuple[tuple[str, int, int, int], ...] = (
-        ("id", spec.id, 0, 0xFFFF),
-        ("ports", spec.ports, 1, PORT_MAX + 1),
-        ("device_id", spec.device_id, 0, (1 << 64) - 1),
-    )
-    for name, value, low, high in bounds:
-        if not low <= value <= high:
-            raise RequestError(
-                422, f"switch {name} {value} is out of range", value=value, bound=f"{low} to {high}"
-            )
-    check_address(spec.address)
-
-
-def check_new_switch(spec: SwitchSpec, known: Mapping[SwitchId, SwitchSpec]) -> None:
-    """Raises `RequestError` if a switch is in conflict with one that is there."""
-    old = known.get(spec.id)
-    if old == spec:
-        return
-    if old is not None:
-        raise RequestError(409, f"switch {spec.id} exists at {old.address}; remove it first", value=spec.id)
-    taken = [s.id for s in known.values() if (s.address, s.device_id) == (spec.address, spec.device_id)]
-    if taken:
-        raise RequestError(
-            409, f"{spec.address} device {spec.device_id} is switch {taken[0]}", value=spec.address
-        )
-    if len(known) >= SWITCHES_MAX:
-        raise RequestError(507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches")

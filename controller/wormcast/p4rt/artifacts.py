@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import finsy
 
 ENVIRONMENT = "WORMCAST_PIPELINE"
 P4INFO_NAMES = ("wormcast.p4info.txtpb", "wormcast.p4info.txt")
@@ -21,6 +25,12 @@ class Artifacts:
 
     p4info: Path
     blob: Path
+
+    @cached_property
+    def schema(self) -> Any:
+        """Both, read once for all switches: to parse the P4Info takes as long as all else of a connect."""
+        read = finsy.P4Schema(self.p4info, self.blob)
+        return finsy.P4Schema(read.p4info, read.p4blob)
 
 
 def find_artifacts(directory: Path | None = None) -> Artifacts:

@@ -46,7 +46,7 @@ async def evict_foreign_groups(spec: SwitchSpec, artifacts: Artifacts, election_
 
 
 async def _runs_another(spec: SwitchSpec, artifacts: Artifacts) -> bool:
-    ours = finsy.P4Schema(artifacts.p4info, artifacts.blob).p4cookie
+    ours = artifacts.schema.p4cookie
     async with finsy.P4Client(spec.address, wait_for_ready=False) as client:
         request = p4r.GetForwardingPipelineConfigRequest(
             device_id=spec.device_id,

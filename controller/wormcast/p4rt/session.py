@@ -162,8 +162,8 @@ class SwitchSession:
         """One session from dial to end; never raises but for cancellation."""
         self._ended = asyncio.Event()
         options = finsy.SwitchOptions(
-            p4info=self._artifacts.p4info,
-            p4blob=self._artifacts.blob,
+            p4info=self._artifacts.schema.p4info,
+            p4blob=self._artifacts.schema.p4blob,
             device_id=self.spec.device_id,
             initial_election_id=self._election_id,
             ready_handler=self._serve,
@@ -318,8 +318,9 @@ class SwitchSession:
             self._doubt(f"state cannot be read: {error.message or error.code.name}")
         finally:
             self._writing_since = None
-        if taken and not self.tables.refusals:
+        if taken and stage is Stage.RETIRE and not self.tables.refusals:
             self._refused_pause_s = REFUSED_PAUSE_S
+            self._reported.clear()
         return taken
 
     async def _write_batch(self, batch: list[Update]) -> bool:

@@ -13,7 +13,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,6 +49,8 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE class_d (address TEXT PRIMARY KEY, number INTEGER NOT NULL);
 """
 
+_COUNTED_AT = "switch %d is counted at"
+
 
 _DEVICE_MAX = (1 << 64) - 1
 """P4Runtime's device ids have 64 bits without a sign, SQLite's integers 64 with one."""
@@ -82,6 +84,10 @@ class SwitchSpec:
     """`host:port` or `unix:/path` of its P4Runtime server."""
     device_id: int
     ports: int
+    interfaces: tuple[tuple[int, str], ...] = field(default=(), compare=False)
+    """Port and name of the interfaces its ports are, where they are in the controller's network namespace."""
+    metrics: str | None = field(default=None, compare=False)
+    """`host:port` of its page of metrics, if it is wormcast-switch and has one."""
 
 
 class Database:
@@ -156,7 +162,13 @@ class Database:
 
     def switches(self) -> list[SwitchSpec]:
         """All switches by id."""
-        return self._read("switches", "id, address, device_id, ports FROM {table} ORDER BY id", _switch)
+        specs = self._read("switches", "id, address, device_id, ports FROM {table} ORDER BY id", _switch)
+        return [self._with_port_sources(spec) for spec in specs]
+
+    def _with_port_sources(self, spec: SwitchSpec) -> SwitchSpec:
+        columns = f"value FROM {{table}} WHERE name='{_COUNTED_AT % spec.id}'"
+        found = self._read("settings", columns, _port_sources)
+        return replace(spec, interfaces=found[0][0], metrics=found[0][1]) if found else spec
 
     def switches_up(self) -> frozenset[SwitchId]:
         """Switches that were up when last seen."""
@@ -164,16 +176,26 @@ class Database:
 
     def put_switches(self, specs: Iterable[SwitchSpec]) -> None:
         """Adds or replaces switches. Raises `StoreError`, as all changes do."""
+        specs = list(specs)
         with self._change() as sql:
             sql.executemany(
                 "INSERT INTO switches (id, address, device_id, ports) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
                 "SET address=excluded.address, device_id=excluded.device_id, ports=excluded.ports",
                 [(s.id, s.address, _signed(s.device_id), s.ports) for s in specs],
             )
+            sql.executemany(
+                "INSERT OR REPLACE INTO settings VALUES (?, ?)",
+                [
+                    (_COUNTED_AT % s.id, json.dumps({"interfaces": s.interfaces, "metrics": s.metrics}))
+                    for s in specs
+                ],
+            )
 
     def remove_switch(self, switch: SwitchId) -> None:
         """Removes a switch."""
-        self._put("DELETE FROM switches WHERE id=?", (switch,))
+        with self._change() as sql:
+            sql.execute("DELETE FROM switches WHERE id=?", (switch,))
+            sql.execute("DELETE FROM settings WHERE name=?", (_COUNTED_AT % switch,))
 
     def links(self) -> list[Link]:
         """Links that were up when last seen."""
@@ -296,6 +318,12 @@ def _link(a: object, a_port: object, b: object, b_port: object) -> Link:
         SwitchId(_within("b", b, 0, 0xFFFF)),
         PortId(_within("b_port", b_port, 0, PORT_MAX)),
     )
+
+
+def _port_sources(text: str) -> tuple[tuple[tuple[int, str], ...], str | None]:
+    value = json.loads(text)
+    metrics = None if value["metrics"] is None else str(value["metrics"])
+    return tuple((int(port), str(name)) for port, name in value["interfaces"]), metrics
 
 
 def _suspected(text: str) -> tuple[list[SwitchId], list[Link]]:

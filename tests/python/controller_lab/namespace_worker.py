@@ -40,6 +40,10 @@ def stop(name: str, force: bool = False) -> int:
     return program.wait(timeout=15)
 
 
+def signal_to(name: str, number: int) -> None:
+    programs[name].send_signal(number)
+
+
 def repeat(interface: str, frame: str, interval_s: float) -> None:
     """Sends a frame again and again until `quiet`."""
     end = open_socket(interface)
@@ -84,7 +88,15 @@ def open_socket(interface: str) -> socket.socket:
     return end
 
 
-ACTIONS = {"run": run, "start": start, "stop": stop, "repeat": repeat, "quiet": quiet, "exchange": exchange}
+ACTIONS = {
+    "run": run,
+    "signal": signal_to,
+    "start": start,
+    "stop": stop,
+    "repeat": repeat,
+    "quiet": quiet,
+    "exchange": exchange,
+}
 
 
 def main() -> None:

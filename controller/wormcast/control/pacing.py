@@ -1,0 +1,44 @@
+"""Work on the event loop that must not be most of what the loop does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+QUICK_S = 0.005
+"""Work that takes no longer is never put off."""
+REST = 5.0
+"""From the start of longer work until the next, as a multiple of its time."""
+
+
+class Paced:
+    """Does something at once, or, where that takes long, when the others had their turn: once for all calls until then."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._timer: asyncio.TimerHandle | None = None
+        self._after = 0.0
+
+    def call(self) -> None:
+        """Has it done."""
+        if self._timer is not None:
+            return
+        wait_s = self._after - time.monotonic()
+        if wait_s > 0:
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._do)
+        else:
+            self._do()
+
+    def cancel(self) -> None:
+        """Drops what was put off."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _do(self) -> None:
+        self._timer = None
+        began = time.monotonic()
+        self._work()
+        took_s = time.monotonic() - began
+        self._after = began + REST * took_s if took_s > QUICK_S else 0.0

@@ -1,0 +1,90 @@
+"""What a fabric is made of, and how a command line says it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+MTU_DEFAULT = 1500
+"""Of the hosts, bytes."""
+MTU_MIN, MTU_MAX = 576, 9216
+"""What an agent takes."""
+WORM_BYTES = 14
+"""What a host's IP multicast packet gains on its way: the worm header and the route of a GROUP worm."""
+FABRIC_MTU_MORE = 100
+"""What the links between switches carry beyond the hosts' MTU unless told."""
+FABRIC_MTU_MAX = 16_370
+"""A switch's pipeline takes frames of 16 KiB."""
+WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX = 600.0, 86_400.0
+RATE = re.compile(r"^(\d+(?:\.\d+)?)(?:\s*(mbit|mbps|mb/s|m))?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Mtus:
+    """Largest packets, bytes after the Ethernet header: on hosts, and between switches."""
+
+    host: int = MTU_DEFAULT
+    fabric: int = MTU_DEFAULT + FABRIC_MTU_MORE
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a fabric is made of.
+
+    `rate_mbps`: rate of every link in each direction, Mb/s; None leaves links unshaped.
+    `impair`: impairments of every switch port, as wormcast-switch's `--impair` takes them.
+    `agent_arguments`: passed on to every agent, `controller_arguments` to the controller.
+    `plain_hosts`: hosts without an agent.
+    """
+
+    topology: dict[str, Any]
+    switch: str = "wormcast"
+    rate_mbps: float | None = 100.0
+    impair: str | None = None
+    seed: int = 1
+    log_level: str = "warn"
+    agent_arguments: tuple[str, ...] = ()
+    controller_arguments: tuple[str, ...] = ()
+    plain_hosts: frozenset[int] = field(default_factory=frozenset)
+    mtus: Mtus = field(default_factory=Mtus)
+
+
+def parse_rate_mbps(text: str) -> float | None:
+    """A link rate in Mb/s; "none" leaves links unshaped. Raises ValueError."""
+    if text.lower() == "none":
+        return None
+    match = RATE.match(text.strip())
+    if not match or not 0.1 <= float(match[1]) <= 100_000:
+        raise ValueError(f"rate {text!r} is not a number of Mb/s from 0.1 to 100000, nor none")
+    return float(match[1])
+
+
+def parse_mtus(host: str | None, fabric: str | None) -> Mtus:
+    """The MTU of the hosts and that of the links between switches. Raises ValueError.
+
+    The latter must carry a host's longest IP multicast packet, as the worm it becomes.
+    """
+    host_bytes = MTU_DEFAULT if host is None else _bytes("MTU", host, MTU_MIN, MTU_MAX)
+    if fabric is None:
+        return Mtus(host_bytes, host_bytes + FABRIC_MTU_MORE)
+    return Mtus(host_bytes, _bytes("fabric MTU", fabric, host_bytes + WORM_BYTES, FABRIC_MTU_MAX))
+
+
+def _bytes(name: str, text: str, least: int, most: int) -> int:
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:9]) <= most:
+        raise ValueError(f"{name} {text!r} is not a number of bytes from {least} to {most}")
+    return int(text)
+
+
+def parse_wait(text: str | None) -> float:
+    """A limit of a wait in seconds. Raises ValueError."""
+    if text is None:
+        return WAIT_SECONDS_DEFAULT
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= WAIT_SECONDS_MAX:
+        raise ValueError(f"wait {text!r} is not a number of seconds above 0, up to {WAIT_SECONDS_MAX:.0f}")
+    return seconds

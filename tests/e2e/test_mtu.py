@@ -1,0 +1,144 @@
+"""Frames that a link does not carry: found out beforehand, named, and counted where REST shows it."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from fabric import Fabric
+from links import Link
+from options import Mtus
+from transfer import transfer
+
+SENDER = textwrap.dedent(
+    """
+    import socket, sys, time
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 8)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+    for n in range(int(sys.argv[2])):
+        s.sendto(bytes(int(sys.argv[1])), ("239.1.2.3", 5009))
+        time.sleep(0.002)
+    """
+)
+FRAMES = 40
+
+
+@pytest.fixture(scope="module")
+def fabric(make_fabric: Callable[..., Fabric], switch: str) -> Fabric:
+    return make_fabric("line:2", switch=switch, rate_mbps=20.0)
+
+
+@pytest.fixture
+def carried(fabric: Fabric) -> Iterator[None]:
+    """A group of both hosts that carries the address."""
+    made = fabric.post("groups", {"scheme": "switch", "members": [0, 1], "class_d": "239.1.2.3"})
+    fabric.wait_group(made["id"])
+    yield
+    fabric.delete(f"groups/{made['id']}")
+
+
+def between(fabric: Fabric) -> Link:
+    return next(link for link in fabric.links if link.far_switch is not None)
+
+
+def at_host(fabric: Fabric, host: int) -> Link:
+    return next(link for link in fabric.links if link.host == host)
+
+
+def port_drops(fabric: Fabric, switch: int, port: int) -> dict[str, int]:
+    shown = fabric.get(f"switches/{switch}/counters")
+    return next(p["drops"] for p in shown["ports"] if p["port"] == port)
+
+
+def send(fabric: Fabric, length: int) -> None:
+    sent = fabric.run(0, [sys.executable, "-c", SENDER, str(length), str(FRAMES)])
+    assert sent.returncode == 0, sent.stderr
+
+
+def moved(fabric: Fabric, switch: int, port: int, before: dict[str, int], causes: set[str]) -> dict[str, int]:
+    """Which counters of a port moved, once those of `causes` have counted all frames."""
+    deadline = time.monotonic() + 60
+    while True:
+        now = port_drops(fabric, switch, port)
+        gone = {c: n - before.get(c, 0) for c, n in now.items() if n > before.get(c, 0)}
+        if sum(n for c, n in gone.items() if c in causes) >= FRAMES or time.monotonic() > deadline:
+            return gone
+        time.sleep(0.2)
+
+
+@pytest.mark.usefixtures("carried")
+def test_a_link_that_is_too_narrow_is_named_and_what_it_drops_is_counted(
+    fabric: Fabric,
+) -> None:
+    if fabric.options.switch != "wormcast":
+        pytest.skip("BMv2 does not say which frames it cannot send")
+    link = between(fabric)
+    assert fabric.get("status")["mtu_problems"] == []
+    ends = fabric._ends(link)
+    before = port_drops(fabric, 0, link.port)
+    try:
+        for node, name in ends:
+            node.cmd(f"ip link set dev {name} mtu 1500")
+        problems = fabric.get("status")["mtu_problems"]
+        assert any(
+            f"port {link.port} of switch 0 has an MTU of 1500" in p and "need 1514 there" in p
+            for p in problems
+        ), problems
+        send(fabric, 1472)
+        # Which of them notices first is up to the kernel.
+        causes = {"too_long", "send_failed", "kernel_send"}
+        gone = moved(fabric, 0, link.port, before, causes)
+        assert sum(n for c, n in gone.items() if c in causes) == FRAMES, gone
+        page = fabric.api.get("metrics").text
+        assert f'wormcast_switch_port_drops_total{{switch="0",port="{link.port}",cause="too_long"}}' in page
+        assert "wormcast_mtu_problems 2" in page
+    finally:
+        for node, name in ends:
+            node.cmd(f"ip link set dev {name} mtu {fabric.options.mtus.fabric}")
+    assert fabric.get("status")["mtu_problems"] == []
+
+
+@pytest.mark.usefixtures("carried")
+def test_what_is_too_long_for_a_host_is_counted_at_its_port(fabric: Fabric) -> None:
+    link = at_host(fabric, 1)
+    before = port_drops(fabric, link.switch, link.port)
+    host = fabric.hosts[1]
+    try:
+        host.cmd(f"ip link set dev {link.far_interface} mtu 1000")
+        send(fabric, 1400)
+        gone = moved(fabric, link.switch, link.port, before, {"kernel_send"})
+        assert gone.get("kernel_send") == FRAMES, gone
+    finally:
+        host.cmd(f"ip link set dev {link.far_interface} mtu {fabric.options.mtus.host}")
+
+
+def test_what_the_program_drops_is_counted_by_reason(fabric: Fabric) -> None:
+    """No group carries the address."""
+
+    def unknown() -> int:
+        drops = fabric.get("switches/0/counters")["drops"]
+        return int(drops.get("class_d_unknown", 0))
+
+    before = unknown()
+    send(fabric, 100)
+    deadline = time.monotonic() + 60
+    while unknown() < before + FRAMES and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert unknown() == before + FRAMES
+
+
+def test_jumbo_frames_when_asked_for(
+    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], object]
+) -> None:
+    fabric = make_fabric("line:2", switch=switch, rate_mbps=20.0, mtus=Mtus(9000, 9100))
+    assert fabric.get("hosts/0")["mtu"] == 9000
+    assert fabric.get("status")["mtu_problems"] == []
+    result = transfer(fabric, "switch", random_file(1 << 20), 0, [1], seconds_max=240)  # type: ignore[arg-type]
+    assert result.intact
+    assert not result.failed
+    # Fewer headers: with frames of 1,500 bytes they cost 4 % and more.
+    assert result.source_bytes <= 1.02 * (1 << 20) + result.retransmissions * 9100 + 20_000
