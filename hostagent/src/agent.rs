@@ -4,7 +4,7 @@
 use crate::dataplane::{Command, DataPlane, DataPlaneError, DataPlaneSettings, Figures};
 use crate::directory::{ControllerAddress, DirectoryClient, Introduction, SharedControllerState};
 use crate::link::InterfaceError;
-use crate::local::{LocalServer, ServerError};
+use crate::local::{LocalServer, ServerError, SocketMode};
 use serde_json::{Value, json};
 use std::fmt;
 use std::io;
@@ -21,6 +21,8 @@ pub struct AgentSettings {
     pub controller: ControllerAddress,
     /// Where the local API is to be.
     pub socket: PathBuf,
+    /// Who may connect to it.
+    pub socket_mode: SocketMode,
 }
 
 /// Why an agent does not start, or ends.
@@ -101,7 +103,8 @@ pub fn run(settings: AgentSettings) -> Result<(), AgentError> {
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).map_err(system("handle SIGTERM"))?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(system("handle SIGINT"))?;
-        let server = LocalServer::bind(&settings.socket).map_err(AgentError::Local)?;
+        let server =
+            LocalServer::bind(&settings.socket, settings.socket_mode).map_err(AgentError::Local)?;
         let (dataplane, handle, reports) =
             DataPlane::open(settings.dataplane.clone()).map_err(AgentError::DataPlane)?;
         let (ended, mut end) = tokio::sync::oneshot::channel();

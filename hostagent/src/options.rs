@@ -5,6 +5,7 @@ use crate::applications::Patience;
 use crate::dataplane::DataPlaneSettings;
 use crate::directory::ControllerAddress;
 use crate::link::{Interface, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN};
+use crate::local::SocketMode;
 use crate::log::Level;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use clap_complete::Shell;
@@ -36,6 +37,11 @@ pub struct Options {
     /// Unix socket of the local API [default: $WORMCAST_SOCKET, or /run/wormcast/agent.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+
+    /// Mode of that socket: 0600 the user of the agent, 0660 a group too, 0666 everyone
+    /// [default: 0600]
+    #[arg(long, value_name = "MODE")]
+    pub socket_mode: Option<SocketMode>,
 
     /// Unique name of this agent [default: the host's name]
     #[arg(long, value_name = "NAME")]
@@ -168,6 +174,7 @@ impl Options {
             },
             controller: self.controller,
             socket: self.socket.unwrap_or_else(socket_path),
+            socket_mode: self.socket_mode.unwrap_or(SocketMode::OWNER_ALONE),
         })
     }
 }

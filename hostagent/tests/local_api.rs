@@ -217,6 +217,35 @@ fn connections_and_handles_are_bounded() {
 }
 
 #[test]
+fn clients_without_a_hello_keep_others_out_only_for_a_while() {
+    let Some(fabric) = fabric() else { return };
+    let mut greeted = fabric.client(0);
+    let socket = &fabric.agents[0].socket;
+    let silent: Vec<Raw> = (1..32)
+        .map(|number| {
+            let mut raw = Raw::connect(socket);
+            // Some begin a frame, and go no further.
+            raw.stream
+                .write_all(&[0, 0, 0, 99, 1][..number % 6])
+                .unwrap();
+            raw
+        })
+        .collect();
+    for mut raw in silent {
+        let patience = Some(Duration::from_secs(120));
+        raw.stream.set_read_timeout(patience).unwrap();
+        let mut said = Vec::new();
+        let _ = raw.stream.read_to_end(&mut said);
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert!(said.contains("no hello within 30 s"), "{said}");
+    }
+    assert!(greeted.status().is_ok());
+    wait_until("room", Duration::from_secs(5), || {
+        Client::connect(socket).is_ok()
+    });
+}
+
+#[test]
 fn a_flood_of_tiny_pieces_is_taken_without_pause() {
     let Some(fabric) = fabric() else { return };
     let mut receiver = fabric.client(1);

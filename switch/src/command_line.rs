@@ -19,6 +19,7 @@ use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch::ports::{BitRate, Duration, ImpairmentTable, ReceiveMode};
+use wormcast_switch::socket_file::SocketMode;
 use wormcast_switch::trace::{Filter, Format};
 use wormcast_switch::whole_number::whole_number;
 
@@ -83,6 +84,11 @@ struct Arguments {
     /// [default: 0.0.0.0:9559]
     #[arg(long, value_name = "ADDR")]
     grpc_server_addr: Option<Address>,
+
+    /// Mode of the Unix sockets it makes: 0600 the owner, 0660 a group too, 0666 everyone
+    /// [default: 0600]
+    #[arg(long, value_name = "MODE")]
+    socket_mode: Option<SocketMode>,
 
     /// Port that leads to the controller; without it there are no packet-ins and packet-outs
     #[arg(long, value_name = "N", value_parser = whole_number(1..=PORT_MAX))]
@@ -381,6 +387,7 @@ impl Arguments {
             address: self
                 .grpc_server_addr
                 .unwrap_or_else(|| Address::Tcp(DEFAULT_ADDRESS.to_owned())),
+            socket_mode: self.socket_mode,
             tls: self.tls,
             translation: self.translation,
             cpu_port: self.cpu_port.map(PortId),

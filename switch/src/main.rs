@@ -68,6 +68,9 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     for note in &settings.notes {
         complain(format_args!("note: {note}"));
     }
+    if let Some(mode) = settings.socket_mode {
+        mode.apply();
+    }
     let pipeline_config = PipelineConfig {
         drop_port: settings.drop_port,
         priorities: settings.priority_queues,

@@ -1,12 +1,56 @@
 //! Files of Unix sockets that this process listens on.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use socket2::{Domain, SockAddr, Socket, Type};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+const OWNER_ALONE: u32 = 0o600;
+
+/// That of the process: who may connect is decided once, for all sockets it makes.
+static MODE: AtomicU32 = AtomicU32::new(OWNER_ALONE);
+
+/// Mode of a socket's file: who may connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketMode(u32);
+
+impl SocketMode {
+    /// The mode of all Unix sockets that this process makes from now on; before, only the owner
+    /// may connect.
+    pub fn apply(self) {
+        MODE.store(self.0, Ordering::Relaxed);
+    }
+}
+
+impl FromStr for SocketMode {
+    type Err = String;
+
+    /// Three octal digits, with or without a 0 before them; the owner keeps its access.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3);
+        let digits = digits.unwrap_or(text);
+        let is_octal =
+            digits.len() == 3 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
+        u32::from_str_radix(digits, 8)
+            .ok()
+            .filter(|mode| is_octal && mode & OWNER_ALONE == OWNER_ALONE)
+            .map(Self)
+            .ok_or_else(|| {
+                format!(
+                    "`{text}` is not usable: 0600 (the owner), 0660 (a group too) or 0666 (everyone)"
+                )
+            })
+    }
+}
 
 /// The file of a socket, which goes with the value unless another one has taken its place.
 #[derive(Debug)]
@@ -24,7 +68,12 @@ impl SocketFile {
     /// Those of the system; `AddrInUse` if another process listens there.
     pub fn bind(path: &Path) -> io::Result<(UnixListener, Self)> {
         remove_stale(path)?;
-        let listener = UnixListener::bind(path)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.bind(&SockAddr::unix(path)?)?;
+        // Nobody can connect before it listens.
+        fs::set_permissions(path, Permissions::from_mode(MODE.load(Ordering::Relaxed)))?;
+        socket.listen(BACKLOG)?;
+        let listener = UnixListener::from(OwnedFd::from(socket));
         listener.set_nonblocking(true)?;
         let file = Self {
             path: path.to_owned(),
@@ -82,6 +131,25 @@ mod tests {
         drop(listener);
         drop(file);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn it_is_for_its_owner_unless_others_are_let_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let bound = SocketFile::bind(&path).unwrap();
+        let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o600);
+        drop(bound);
+        for good in ["0600", "660", "0666", "777"] {
+            assert!(good.parse::<SocketMode>().is_ok(), "{good}");
+        }
+        for bad in [
+            "", "0", "60", "0o600", "0400", "066", "1666", "00600", "68", "rw", "+66",
+        ] {
+            let error = bad.parse::<SocketMode>().unwrap_err();
+            assert!(error.contains("0660 (a group too)"), "{error}");
+        }
     }
 
     #[test]

@@ -266,6 +266,32 @@ def test_many_links_are_probed_less_often() -> None:
     assert sent <= 10.5 * PROBES_PER_S_MAX
 
 
+def test_idle_ports_and_echoes_of_many_switches_keep_to_the_budget_too() -> None:
+    """And a switch has as much more time to answer as it is asked less often."""
+    monitor = LinkMonitor()
+    many = [SwitchId(n) for n in range(400)]
+    for switch in many:
+        monitor.add_switch(switch, 8, 0.0)
+        monitor.connect(switch, 0.0)
+    sent, now, silent_at = 0, 0.0, None
+    while now < 30.0:
+        due = monitor.poll_transmit(now)
+        sent += len(due) if now > 1.0 else 0  # all are asked at once when they connect
+        for probe in due:
+            if echo_port(probe[1]) and probe[0] != many[0]:
+                monitor.handle_echo(probe)
+                monitor.hear(probe[0], now)
+            elif echo_port(probe[1]) and now < 1.0:
+                monitor.handle_echo(probe)  # this one answers no more
+        monitor.handle_timeout(now)
+        if silent_at is None and many[0] in monitor.silent():
+            silent_at = now
+        now += 0.05
+    assert sent <= 31 * PROBES_PER_S_MAX
+    assert silent_at is not None
+    assert silent_at > 2 * SWITCH_SILENT_S
+
+
 def test_a_recabled_port_moves_its_link() -> None:
     wire = ring()
     wire.run(1.0)

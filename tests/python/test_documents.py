@@ -37,7 +37,7 @@ REASONS = {
     r"(bench/|switch/fuzz/|\.\./\.\./\.venv/bin/python|SANITIZER=)": "measures or searches for minutes",
     r"wormcast-switch |wormcast-stf |bare_forwarder |flood ": "needs interfaces and programs of the reader's",
     r"(curl|ln|cd|kill|\.) ": "about what the reader has started or installed",
-    r"mininet/on HOST|wormcast (schema KIND|recv|send|status|group|events|controller|verify|balance|change|route|topo)": (
+    r"mininet/on (HOST|--)|wormcast (schema KIND|recv|send|status|group|events|controller|verify|balance|change|route|topo)": (
         "a form, or one that needs a fabric: run by tests/e2e/test_documents.py as README has it"
     ),
 }

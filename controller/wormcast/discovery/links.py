@@ -25,7 +25,7 @@ PROBE_INTERVAL_S = 0.25
 PROBES_MISSED_MAX = 4
 """So many probes lost in a row in one direction: the link is down. At 1 % loss: once in 10^8."""
 PROBES_PER_S_MAX = 800
-"""Probes of links a second in all; with more directions than fit, each waits longer than `PROBE_INTERVAL_S`."""
+"""Probes and echoes a second in all; where more would be due, all intervals and the limit of silence grow alike."""
 PROBE_IDLE_INTERVAL_S = 1.0
 """Between probes on a port where no switch has been heard."""
 SWITCH_GRACE_S = 1.0
@@ -186,9 +186,10 @@ class LinkMonitor:
     def handle_timeout(self, now: float) -> None:
         """Lets grace periods run out, and notices switches that have become silent."""
         self.links()  # known from the moment it is up
+        silent_s = SWITCH_SILENT_S * self._stretch()
         for switch, record in self._switches.items():
             echoes = record.forwarded_at < float("inf")
-            if record.connected and echoes and now - record.heard_at >= SWITCH_SILENT_S:
+            if record.connected and echoes and now - record.heard_at >= silent_s:
                 record.silent = True
             if record.down_at is not None and now >= record.down_at:
                 record.up, record.down_at = False, None
@@ -197,7 +198,8 @@ class LinkMonitor:
     def poll_transmit(self, now: float) -> list[PortRef]:
         """Ports that are due for a probe, or for an echo as `echo_port` tells. Counts the probes that are missed."""
         due: list[PortRef] = []
-        interval_s = max(self._probe_interval_s, len(self._directions) / PROBES_PER_S_MAX)
+        stretch = self._stretch()
+        interval_s, idle_s = self._probe_interval_s * stretch, self._idle_interval_s * stretch
         for switch, record in self._switches.items():
             if record.connected and now >= record.echo_at:
                 record.echo_at = now + interval_s
@@ -219,9 +221,17 @@ class LinkMonitor:
                 if direction is not None and direction.awaited_at is None:
                     direction.awaited_at = now
                 heard = direction is not None or ref in self._arrivals
-                record.probe_at[port] = now + (interval_s if heard else self._idle_interval_s)
+                record.probe_at[port] = now + (interval_s if heard else idle_s)
                 due.append(ref)
         return due
+
+    def _stretch(self) -> float:
+        """By how much intervals are longer than they are in a small fabric."""
+        asked = [record for record in self._switches.values() if record.connected]
+        often = len(self._directions) + len(asked)
+        rest = max(0, sum(len(record.probe_at) for record in asked) - len(self._directions))
+        wanted_per_s = often / self._probe_interval_s + rest / self._idle_interval_s
+        return max(1.0, wanted_per_s / PROBES_PER_S_MAX)
 
     def _is_missed(self, sender: _SwitchRecord, direction: _Direction) -> bool:
         """Whether the awaited probe had its time: both switches have forwarded an echo that left with it or later."""

@@ -2,6 +2,8 @@
 
 /// Local connections at once. More: the newest is told so and closed.
 pub const CONNECTIONS_MAX: usize = 32;
+/// Time a connection has for its hello. Longer: it is told so and closed.
+pub const HELLO_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 /// Senders, receivers and arriving messages of one connection. More: opening is refused;
 /// an arriving message waits.
 pub const HANDLES_MAX: usize = 32;

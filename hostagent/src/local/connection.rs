@@ -5,7 +5,7 @@ use super::message::{API_VERSION, ApiError, ErrorCode, Notice, NumberedRequest, 
 use super::{CONTROL_BYTES_MAX, DATA_BYTES_MAX};
 use crate::agent::AgentFacts;
 use crate::applications::limits::{
-    HANDLES_MAX, MESSAGE_WINDOW_BYTES, REQUESTS_MAX, SENDER_WINDOW_BYTES,
+    HANDLES_MAX, HELLO_PATIENCE, MESSAGE_WINDOW_BYTES, REQUESTS_MAX, SENDER_WINDOW_BYTES,
 };
 use crate::applications::{
     ConnectionId, Outbound, OutboundReceiver, OutboundSender, outbound_queue,
@@ -19,6 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
 
 /// Bytes gathered for one write to a client.
 const WRITE_BYTES_GATHERED: usize = 256 << 10;
@@ -106,6 +107,8 @@ impl Reader {
     /// Until the client is gone or breaks the rules.
     async fn read_frames(&mut self, mut read: OwnedReadHalf) {
         let mut buffer = BytesMut::with_capacity(64 << 10);
+        // Who says nothing takes a place that others may need.
+        let hello_due = Instant::now() + HELLO_PATIENCE;
         loop {
             match Frame::decode(&mut buffer) {
                 Ok(Some(frame)) => match self.take_frame(frame).await {
@@ -121,7 +124,17 @@ impl Reader {
                 }
             }
             buffer.reserve(32 << 10);
-            match read.read_buf(&mut buffer).await {
+            let came = read.read_buf(&mut buffer);
+            let came = if self.greeted {
+                came.await
+            } else if let Ok(came) = tokio::time::timeout_at(hello_due, came).await {
+                came
+            } else {
+                let reason = format!("no hello within {} s", HELLO_PATIENCE.as_secs());
+                self.outbound.send(Outbound::Close { reason });
+                return;
+            };
+            match came {
                 Ok(0) | Err(_) => return,
                 Ok(_) => {}
             }

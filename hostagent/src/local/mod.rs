@@ -10,4 +10,4 @@ pub use message::{
     API_VERSION, AbortReason, ApiError, ErrorCode, GroupSelector, MemberOutcome, Notice,
     NumberedRequest, Request, StreamProgress,
 };
-pub use server::{LocalServer, ServerError};
+pub use server::{LocalServer, ServerError, SocketMode};

@@ -6,10 +6,11 @@ use crate::applications::{ConnectionId, limits::CONNECTIONS_MAX};
 use crate::dataplane::DataPlaneHandle;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
+use std::fs::Permissions;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UnixListener;
@@ -17,6 +18,37 @@ use tokio::net::UnixListener;
 /// Longest path of a Unix socket, bytes (`sun_path`, with its end).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 const LISTEN_BACKLOG: i32 = 64;
+
+/// Mode of the socket's file: who may connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketMode(u32);
+
+impl SocketMode {
+    /// The user that runs the agent, and nobody else.
+    pub const OWNER_ALONE: Self = Self(0o600);
+}
+
+impl FromStr for SocketMode {
+    type Err = String;
+
+    /// Three octal digits, with or without a 0 before them; the owner keeps its access.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3);
+        let digits = digits.unwrap_or(text);
+        let is_octal =
+            digits.len() == 3 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
+        u32::from_str_radix(digits, 8)
+            .ok()
+            .filter(|mode| is_octal && mode & Self::OWNER_ALONE.0 == Self::OWNER_ALONE.0)
+            .map(Self)
+            .ok_or_else(|| {
+                format!(
+                    "{text:?} is not usable; possible: 0600 (the owner), 0660 (a group too), \
+                     0666 (everyone)"
+                )
+            })
+    }
+}
 
 /// Why the local API cannot be offered.
 #[derive(Debug)]
@@ -85,12 +117,12 @@ pub struct LocalServer {
 }
 
 impl LocalServer {
-    /// Listens at `path`, readable and writable for the owner alone. Its directory is made;
-    /// a file left by an agent that died is replaced. Call it inside a tokio runtime.
+    /// Listens at `path`, for those whom `mode` of the file lets in. Its directory is made; a
+    /// file left by an agent that died is replaced. Call it inside a tokio runtime.
     ///
     /// # Errors
     /// [`ServerError`].
-    pub fn bind(path: &Path) -> Result<Self, ServerError> {
+    pub fn bind(path: &Path, mode: SocketMode) -> Result<Self, ServerError> {
         let failed = |step| {
             let path = path.to_owned();
             move |source| ServerError::System { step, path, source }
@@ -109,13 +141,11 @@ impl LocalServer {
         remove_stale(path)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)
             .map_err(failed("make a socket for"))?;
-        // Before bind(), so that there is no moment at which others could connect.
-        // SAFETY: plain system call on a descriptor we own.
-        if unsafe { libc::fchmod(socket.as_raw_fd(), 0o600) } < 0 {
-            return Err(failed("set the mode of")(io::Error::last_os_error()));
-        }
         let address = SockAddr::unix(path).map_err(failed("form the address"))?;
         socket.bind(&address).map_err(failed("bind"))?;
+        // Nobody can connect before it listens.
+        std::fs::set_permissions(path, Permissions::from_mode(mode.0))
+            .map_err(failed("set the mode of"))?;
         socket.listen(LISTEN_BACKLOG).map_err(failed("listen at"))?;
         let listener = std::os::unix::net::UnixListener::from(std::os::fd::OwnedFd::from(socket));
         let listener = UnixListener::from_std(listener).map_err(failed("listen at"))?;
@@ -201,19 +231,18 @@ fn remove_stale(path: &Path) -> Result<(), ServerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[tokio::test]
     async fn a_stale_file_is_replaced_and_a_live_one_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep/er/agent.sock");
-        let first = LocalServer::bind(&path).unwrap();
+        let first = LocalServer::bind(&path, SocketMode::OWNER_ALONE).unwrap();
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
         assert!(matches!(
-            LocalServer::bind(&path),
+            LocalServer::bind(&path, SocketMode::OWNER_ALONE),
             Err(ServerError::InUse { .. })
         ));
         drop(first);
@@ -221,20 +250,39 @@ mod tests {
         // What a killed agent leaves: a socket file nobody listens at.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let again = LocalServer::bind(&path).unwrap();
+        let again = LocalServer::bind(&path, SocketMode::OWNER_ALONE).unwrap();
         // A file that is another agent's by now is not ours to remove.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "x").unwrap();
         drop(again);
         assert!(matches!(
-            LocalServer::bind(&path),
+            LocalServer::bind(&path, SocketMode::OWNER_ALONE),
             Err(ServerError::NotASocket { .. })
         ));
     }
 
     #[tokio::test]
+    async fn others_are_let_in_only_by_a_mode_that_keeps_the_owner() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("agent.sock");
+        let _server = LocalServer::bind(&path, "0666".parse().unwrap()).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o666);
+        for bad in [
+            "", "0", "60", "0o600", "0400", "1666", "00600", "68", "rw", "+66",
+        ] {
+            let error = bad.parse::<SocketMode>().unwrap_err();
+            assert!(error.contains("0660 (a group too)"), "{error}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_path_too_long_names_the_bound() {
-        let error = LocalServer::bind(Path::new(&format!("/tmp/{}", "x".repeat(200)))).unwrap_err();
+        let error = LocalServer::bind(
+            Path::new(&format!("/tmp/{}", "x".repeat(200))),
+            SocketMode::OWNER_ALONE,
+        )
+        .unwrap_err();
         assert!(
             error.to_string().ends_with("has 205 bytes; at most 107"),
             "{error}"

@@ -9,6 +9,7 @@ use wormcast_switch::lossless::QueueSettings;
 use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
 use wormcast_switch::pipeline::{Engine, PortId};
 use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
+use wormcast_switch::socket_file::SocketMode;
 use wormcast_switch::trace::{Filter, Format};
 
 /// What the switch is told.
@@ -30,6 +31,8 @@ pub struct Settings {
     pub engine: Engine,
     /// Where the P4Runtime server listens.
     pub address: Address,
+    /// Who may connect to Unix sockets, if not their owner alone.
+    pub socket_mode: Option<SocketMode>,
     /// Whether it speaks TLS, and with which files.
     pub tls: TlsArguments,
     /// What values of translated types stand for.

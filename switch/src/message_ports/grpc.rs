@@ -10,7 +10,6 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::MessageSwitch;
 use crate::dataplane::{PortChange, SentFrame, Stopped};
-use crate::p4rt::Listener;
 use crate::p4rt::proto::p4::bm::dataplane_interface_server::{
     DataplaneInterface, DataplaneInterfaceServer,
 };
@@ -18,6 +17,7 @@ use crate::p4rt::proto::p4::bm::{
     PacketStreamRequest, PacketStreamResponse, PortOperStatus, SetPortOperStatusRequest,
     SetPortOperStatusResponse,
 };
+use crate::p4rt::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, Listener, bounded};
 
 /// Responses that wait for the client to read.
 const RESPONSES_MAX: usize = 64;
@@ -45,15 +45,18 @@ impl DataplaneService {
     /// Those of the transport.
     pub async fn serve(self, listener: Listener) -> Result<(), tonic::transport::Error> {
         let service = DataplaneInterfaceServer::new(self);
-        let router = Transport::builder().add_service(service);
+        let router = Transport::builder()
+            .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+            .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+            .add_service(service);
         match listener {
             Listener::Tcp(listener) => {
                 let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-                router.serve_with_incoming(incoming).await
+                router.serve_with_incoming(bounded(incoming)).await
             }
             Listener::Unix(listener, _file) => {
                 let incoming = UnixListenerStream::new(listener);
-                router.serve_with_incoming(incoming).await
+                router.serve_with_incoming(bounded(incoming)).await
             }
         }
     }

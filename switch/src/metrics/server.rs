@@ -23,12 +23,20 @@ use super::families::{device_families, request_families};
 use super::process::process_families;
 use super::requests::RequestCounts;
 use crate::dataplane::{DataplaneHandle, Snapshot};
+use crate::patience::{Patience, PatientStream};
 
 /// Connections served at a time; one more waits until one of them ends.
 pub const CONNECTIONS_MAX: usize = 32;
 
 /// How long a client has for the head of its request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client may leave what it is sent unread.
+const PATIENCE: Patience = Patience {
+    greeting: None,
+    silence: None, // of requests the head has its own time, and /trace may be listened to for ever
+    unread: Duration::from_secs(60),
+};
 
 /// How long a data plane has to tell its counts.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -107,6 +115,7 @@ impl MetricsServer {
                 continue;
             };
             let shared = self.shared.clone();
+            let stream = PatientStream::new(stream, PATIENCE, permit);
             connections.spawn(async move {
                 let service = service_fn(move |request| {
                     let shared = shared.clone();
@@ -118,7 +127,6 @@ impl MetricsServer {
                     .header_read_timeout(HEAD_TIMEOUT)
                     .serve_connection(TokioIo::new(stream), service)
                     .await;
-                drop(permit);
             });
         }
     }

@@ -6,10 +6,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
 use tokio_stream::wrappers::UnixListenerStream;
+use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Server as Transport;
 use tonic::transport::server::TcpIncoming;
 
@@ -17,15 +20,30 @@ use super::devices::Devices;
 use super::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
 use super::tls::TlsSettings;
 use crate::metrics::RequestCountLayer;
+use crate::patience::{Greeting, Patience, PatientStream};
 use crate::socket_file::SocketFile;
 
 /// Longest message of a client: a program and its P4Info.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// How often a silent client is asked whether it is there.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long it has to answer.
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Connections served at a time; one more waits until one of them ends.
+pub const CONNECTIONS_MAX: usize = 256;
+
+/// How long clients may take. One that speaks HTTP/2 says something whenever it is asked whether it
+/// is there; the greeting is the first that HTTP/2 or TLS sends.
+const PATIENCE: Patience = Patience {
+    greeting: Some(Greeting {
+        bytes: 24,
+        within: Duration::from_secs(10),
+    }),
+    silence: Some(Duration::from_secs(60)),
+    unread: Duration::from_secs(60),
+};
 
 /// An address for `--grpc-server-addr`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,14 +152,34 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-                router.serve_with_incoming_shutdown(incoming, stop).await
+                router
+                    .serve_with_incoming_shutdown(bounded(incoming), stop)
+                    .await
             }
             Self::Unix(listener, _file) => {
                 let incoming = UnixListenerStream::new(listener);
-                router.serve_with_incoming_shutdown(incoming, stop).await
+                router
+                    .serve_with_incoming_shutdown(bounded(incoming), stop)
+                    .await
             }
         }
     }
+}
+
+/// Connections, so many at a time, each only as long as its client does something.
+pub(crate) fn bounded<S>(
+    incoming: impl Stream<Item = io::Result<S>>,
+) -> impl Stream<Item = io::Result<PatientStream<S>>> {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    incoming.then(move |accepted| {
+        let places = Arc::clone(&places);
+        async move {
+            let accepted = accepted?;
+            // Whoever waits for a place waits in the kernel's queue, which is bounded too.
+            let place = places.acquire_owned().await.map_err(io::Error::other)?;
+            Ok(PatientStream::new(accepted, PATIENCE, place))
+        }
+    })
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod messages;
 mod metrics;
 mod network;
 mod notifications;
+mod patience;
 mod profiles;
 mod publishing;
 mod replication;

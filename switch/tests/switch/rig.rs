@@ -48,7 +48,7 @@ pub struct Rig {
     pub dataplane: DataplaneHandle,
     pub server: Server,
     threads: Dataplane,
-    address: String,
+    pub address: String,
 }
 
 impl Rig {
