@@ -215,7 +215,11 @@ fn bind_table(
         };
         let bound = bind_action(action, reference, of_program, types, program)?;
         if bound.action.is_none() {
-            left_out.note(format!("action `{}` of table `{name}`", bound.name));
+            let which = match bound.lacks.as_slice() {
+                [] => String::new(),
+                lacks => format!("parameter `{}` of ", lacks.join("`, `")),
+            };
+            left_out.note(format!("{which}action `{}` of table `{name}`", bound.name));
         }
         insert(&mut of_table, bound.id, bound, "table's action")?;
     }
@@ -404,7 +408,11 @@ fn bind_action(
     program: &Program,
 ) -> Bound<ActionSchema> {
     let (id, name) = identity(action.preamble.as_ref(), "action")?;
-    let of_program = program.table_action(table, name);
+    let mut of_program = program.table_action(table, name);
+    let lacks = of_program.map_or_else(Vec::new, |id| lacking(action, id, program));
+    if !lacks.is_empty() {
+        of_program = None;
+    }
     let parameters = match of_program {
         Some(of_program) => bind_parameters((action, name), of_program, types, program)?,
         None => Vec::new(),
@@ -414,10 +422,28 @@ fn bind_action(
         id,
         name: name.to_owned(),
         action: of_program,
+        lacks,
         parameters,
         for_entries: scope != Scope::DefaultOnly,
         for_default: scope != Scope::TableOnly,
     })
+}
+
+/// Names of the parameters that p4c has left out of an action, because nothing reads them; none
+/// where the program has some that the P4Info does not have, which is another action then.
+fn lacking(action: &info::Action, of_program: ActionId, program: &Program) -> Vec<String> {
+    let described = &program.actions()[of_program.index()].parameters;
+    let is_there = |name: &str| described.iter().any(|one| one.name == name);
+    let (there, lacks): (Vec<_>, Vec<_>) = action
+        .params
+        .iter()
+        .map(|parameter| parameter.name.clone())
+        .partition(|name| is_there(name));
+    if there.len() == described.len() {
+        lacks
+    } else {
+        Vec::new()
+    }
 }
 
 fn bind_parameters(

@@ -371,7 +371,11 @@ pub fn parse_call(
         )));
     };
     let Some(of_program) = action.action else {
-        let what = format_args!("{what}: action `{}` (id {})", action.name, action.id);
+        let which = match action.lacks.as_slice() {
+            [] => String::new(),
+            lacks => format!("parameter `{}` of ", lacks.join("`, `")),
+        };
+        let what = format!("{what}: {which}action `{}` (id {})", action.name, action.id);
         return Err(Rejection::not_found(left_out(what)));
     };
     let denied = |for_what: &str| {

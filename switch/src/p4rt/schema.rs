@@ -93,6 +93,8 @@ pub struct ActionSchema {
     pub name: String,
     /// The action of the pipeline; `None`: the program does not have it.
     pub action: Option<ActionId>,
+    /// Parameters that the program does not have of it; then it does not have it.
+    pub lacks: Vec<String>,
     /// Parameters, in order.
     pub parameters: Vec<ParameterSchema>,
     /// Entries may call it.

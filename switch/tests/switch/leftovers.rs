@@ -9,7 +9,7 @@ use super::messages::{action, delete, exact, insert, modify, of, ternary};
 use super::rig::{CPU_PORT, Controller, Rig, settings};
 use wormcast_switch::dataplane::{DataplaneSettings, Snapshot};
 use wormcast_switch::log::{Level, Log, LogFiles};
-use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
+use wormcast_switch::p4rt::proto::p4::config::v1::{P4Info, action::Param};
 use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch::p4rt::proto::p4::v1::{
     self as p4, DigestEntry, DirectCounterEntry, DirectMeterEntry, Entity,
@@ -278,4 +278,31 @@ async fn a_program_that_uses_nothing_is_taken() {
         .set_config(Action::ReconcileAndCommit, config)
         .await
         .unwrap();
+}
+
+/// p4c leaves parameters out that nothing reads, of P4-14 programs at least.
+#[tokio::test]
+async fn an_action_whose_parameters_the_program_lacks_cannot_be_used() {
+    let rig = Rig::start().await;
+    let mut config = leftovers();
+    let forward = id(&config, "ingress.forward");
+    let mut actions = config.p4info.as_mut().unwrap().actions.iter_mut();
+    let action = actions.find(|one| one.preamble.as_ref().unwrap().id == forward);
+    action.unwrap().params.push(Param {
+        id: 2,
+        name: "unread".to_owned(),
+        bitwidth: 8,
+        ..Param::default()
+    });
+    let mut controller = rig.controller_of(config.clone()).await;
+    let key = vec![exact(1, &[2]), exact(2, &[0]), exact(3, &[0])];
+    let calls = (forward, &[&b"7"[..], &[1]][..]);
+    let written = entry(id(&config, "ingress.addresses"), key, calls);
+    let written = insert(of(entity::Entity::TableEntry(written)));
+    let message = format!(
+        "table `ingress.addresses`: parameter `unread` of action `ingress.forward` (id {forward}) \
+         {REASON}"
+    );
+    let refused = refusal(&mut controller, written).await;
+    assert_eq!(refused, (Code::NotFound, message));
 }

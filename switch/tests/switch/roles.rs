@@ -68,7 +68,7 @@ async fn a_role_writes_and_reads_what_its_config_lists() {
     assert_eq!(
         first(status),
         format!(
-            "2 of 3 updates failed; update 2 of them: PERMISSION_DENIED: role `part` may not \
+            "2 of 3 updates failed, first updates[1] of the request: PERMISSION_DENIED: role `part` may not \
              write register {MARKS}: it is not among its exclusive or shared ids"
         )
     );
