@@ -239,6 +239,12 @@ pub enum UseError {
         /// The limit.
         limit: usize,
     },
+    /// The end of the message before waits for room in the window, so that no other can
+    /// be ended; [`Event::Writable`] tells when.
+    EndWaits {
+        /// The group asked for.
+        group: GroupId,
+    },
     /// The end of a message has been read and not confirmed.
     NotConfirmed,
     /// There is no message end to confirm.
@@ -261,6 +267,12 @@ impl fmt::Display for UseError {
             }
             UseError::SessionsFull { limit } => {
                 write!(f, "{limit} streams are in use, the most this host takes")
+            }
+            UseError::EndWaits { group } => {
+                write!(
+                    f,
+                    "the end of the message before waits for room in the window of {group}"
+                )
             }
             UseError::NotConfirmed => {
                 write!(

@@ -243,6 +243,60 @@ fn a_full_window_pushes_back_and_opens_again() {
 }
 
 #[test]
+fn an_empty_message_after_a_cancelled_one_has_a_number_of_its_own() {
+    for cancelled in [true, false] {
+        let mut config = EngineConfig::new(ORIGIN, [2; 6], 600, 5, 100);
+        config.limits.origin_window_packets = 16;
+        let mut origin = Engine::new(config).expect("valid");
+        let routes = BTreeMap::from([(MEMBER, vec![4])]);
+        origin.set_routes(routes, Instant::ZERO).expect("a route");
+        origin
+            .set_group(plan(ORIGIN), Instant::ZERO)
+            .expect("a plan");
+        let mut member = engine(MEMBER, 0);
+        let mut now = Instant::from_micros(1_000);
+        origin
+            .write(GROUP, &message(0, 50_000), false, now)
+            .expect("a member");
+        if cancelled {
+            origin.cancel(GROUP, now).expect("a member");
+        } else {
+            assert_eq!(origin.write(GROUP, &[], true, now), Ok(0));
+        }
+        // The end of message 0 waits for the window; the end of message 1 cannot be taken.
+        let refused = origin.write(GROUP, &[], true, now);
+        assert_eq!(refused, Err(UseError::EndWaits { group: GROUP }));
+        // Nor is there anything left to cancel.
+        origin.cancel(GROUP, now).expect("a member");
+        exchange(&mut origin, &mut member, &mut now, 40);
+        read_all(&mut member, now);
+        exchange(&mut origin, &mut member, &mut now, 40);
+        let events: Vec<Event> = std::iter::from_fn(|| origin.poll_event()).collect();
+        assert!(
+            events.contains(&Event::Writable { group: GROUP }),
+            "{events:?}"
+        );
+        assert_eq!(origin.progress(GROUP).expect("it writes").messages_ended, 1);
+        assert_eq!(origin.write(GROUP, &[], true, now), Ok(0));
+        assert_eq!(origin.progress(GROUP).expect("it writes").messages_ended, 2);
+        for _ in 0..3 {
+            exchange(&mut origin, &mut member, &mut now, 40);
+            read_all(&mut member, now);
+        }
+        let stable: Vec<u64> = events
+            .into_iter()
+            .chain(std::iter::from_fn(|| origin.poll_event()))
+            .filter_map(|event| match event {
+                Event::Stable { message, .. } => Some(message),
+                _ => None,
+            })
+            .collect();
+        let expected = if cancelled { vec![1] } else { vec![0, 1] };
+        assert_eq!(stable, expected);
+    }
+}
+
+#[test]
 fn a_message_counts_as_held_only_when_its_reader_confirms_it() {
     let (mut origin, mut member) = (engine(ORIGIN, 0), engine(MEMBER, 0));
     let mut now = Instant::from_micros(1_000);

@@ -203,9 +203,10 @@ pub(super) fn refusal(error: &UseError) -> ApiError {
     let code = match error {
         UseError::UnknownGroup { .. } => ErrorCode::UnknownGroup,
         UseError::SessionsFull { .. } => ErrorCode::LimitReached,
-        UseError::UnknownOrigin { .. } | UseError::NotConfirmed | UseError::NothingToConfirm => {
-            ErrorCode::WrongState
-        }
+        UseError::UnknownOrigin { .. }
+        | UseError::EndWaits { .. }
+        | UseError::NotConfirmed
+        | UseError::NothingToConfirm => ErrorCode::WrongState,
         UseError::NoStructure { .. } => ErrorCode::NoPlan,
     };
     ApiError::new(code, error.to_string())

@@ -7,6 +7,9 @@ use std::fmt;
 /// Version of the local API.
 pub const API_VERSION: u32 = 1;
 
+/// Characters of a name that an answer repeats at most.
+const NAME_CHARS_SHOWN: usize = 64;
+
 /// A group, by number or by name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -21,7 +24,10 @@ impl fmt::Display for GroupSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(f, "group {number}"),
-            Self::Name(name) => write!(f, "group \"{name}\""),
+            Self::Name(name) => {
+                let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+                write!(f, "group \"{shown}\"")
+            }
         }
     }
 }
@@ -351,6 +357,16 @@ mod tests {
                 handle: 1,
                 reason: AbortReason::NoSpace
             }
+        );
+    }
+
+    #[test]
+    fn a_name_of_any_length_is_repeated_in_short() {
+        let long = GroupSelector::Name("ä".repeat(1 << 19)).to_string();
+        assert_eq!(long.chars().count(), "group \"\"".len() + NAME_CHARS_SHOWN);
+        assert_eq!(
+            GroupSelector::Name("images".to_owned()).to_string(),
+            "group \"images\""
         );
     }
 

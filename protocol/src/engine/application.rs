@@ -51,7 +51,8 @@ impl Engine {
 
     /// Origin: appends to the message being written, or begins one. Gives the bytes
     /// accepted, fewer than given when the window is full; [`Event::Writable`] tells
-    /// when to go on. `end_of_message` takes effect only if all bytes are accepted.
+    /// when to go on. `end_of_message` takes effect only if all bytes are accepted; an
+    /// end without bytes that cannot be taken is refused as [`UseError::EndWaits`].
     ///
     /// # Errors
     /// See [`UseError`].
@@ -64,7 +65,7 @@ impl Engine {
     ) -> Result<usize, UseError> {
         let now = self.advance(now);
         let (session, shared) = self.own_session(group, now)?;
-        Ok(session.write(bytes, end_of_message, shared, now))
+        session.write(bytes, end_of_message, shared, now)
     }
 
     /// Origin: sends what has been written so far, though it fills no packet.

@@ -9,7 +9,7 @@ use crate::event::{Event, LossReason, Transmit};
 use crate::ids::{BufferClass, GroupId, HostId, Seq};
 use crate::plan::{GroupPlan, PlanError};
 use crate::session::shared::Shared;
-use crate::session::{Session, Stream};
+use crate::session::{Judgement, Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
 use crate::wire::ETHERNET_LENGTH;
@@ -183,7 +183,7 @@ impl Engine {
         let keys: Vec<SessionKey> = self.keys_of(group).collect();
         for key in keys {
             if let Some(mut session) = self.sessions.remove(&key) {
-                session.detach(&mut self.shared);
+                session.break_off(LossReason::GroupChanged, &mut self.shared);
                 session.release_all(&mut self.shared);
             }
         }
@@ -223,6 +223,9 @@ impl Engine {
         let marked = worm.header.flags & worm::flags::CE != 0;
         let common = pdu.common;
         let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
+        if sender == self.shared.config.host {
+            return Err(Reject::OwnSource);
+        }
         if !plan.members.contains(&sender) {
             return Err(Reject::NotMember);
         }
@@ -232,15 +235,23 @@ impl Engine {
                 let (session, shared) = self.known_stream(common)?;
                 session.handle_ack(&ack, sender, shared, now)
             }
-            Body::Nack(_) => self.known_stream(common)?.0.handle_nack(sender, now),
-            Body::Repair(repair) => self.known_stream(common)?.0.handle_repair(&repair, now),
+            Body::Nack(nack) => {
+                let (session, _) = self.known_stream(common)?;
+                session.handle_nack(&nack, sender, now)
+            }
+            Body::Repair(repair) => {
+                let (session, _) = self.known_stream(common)?;
+                session.handle_repair(&repair, sender, now)
+            }
             Body::Status(status)
                 if common.origin == self.shared.config.host && pdu::is_unclaimed(worm.payload) =>
             {
                 self.take_unclaimed(common, status.stable, sender)
             }
             Body::Status(status) => {
-                self.open_stream(common, status.stable, now)?;
+                if !self.open_stream(common, status.stable, sender, now)? {
+                    return Err(Reject::NotParent);
+                }
                 let (session, shared) = self.known_stream(common)?;
                 session.handle_status(&status, shared, now);
                 Ok(())
@@ -279,14 +290,15 @@ impl Engine {
             return Err(Reject::TooLong);
         }
         let stable = Seq(data.seq.0.wrapping_sub(u32::from(data.stable_offset)));
-        self.open_stream(common, stable, now)?;
+        let stable_counts = self.open_stream(common, stable, sender, now)?;
         let key = (common.group, common.origin);
         let class = data.class;
         if !self.shared.pools.admits(class, false) {
             self.make_room(key, class);
         }
         let session = self.sessions.get_mut(&key).ok_or(Reject::UnknownStream)?;
-        session.handle_data(data, sender, marked, &mut self.shared, now)
+        let from = (sender, stable_counts);
+        session.handle_data(data, from, marked, &mut self.shared, now)
     }
 
     /// The pool runs short: other streams give up what is delivered, though not
@@ -299,36 +311,34 @@ impl Engine {
         }
     }
 
-    /// Makes sure there is a stream of this life of the origin.
-    fn open_stream(&mut self, common: Common, stable: Seq, now: Instant) -> Result<(), Reject> {
+    /// Makes sure there is a stream of this life of the origin; true if what the sender
+    /// says of `stable` counts.
+    fn open_stream(
+        &mut self,
+        common: Common,
+        stable: Seq,
+        sender: HostId,
+        now: Instant,
+    ) -> Result<bool, Reject> {
         let host = self.shared.config.host;
         if common.origin == host {
             return Err(Reject::OwnStream);
         }
         let key = (common.group, common.origin);
-        if let Some(session) = self.sessions.get(&key) {
-            if session.detached {
-                return Err(Reject::NotMember);
-            }
-            if session.stream == common.stream {
-                return Ok(());
-            }
-            if !Seq(common.stream).is_after(Seq(session.stream)) {
-                return Err(Reject::StaleIncarnation);
+        if let Some(session) = self.sessions.get_mut(&key) {
+            let timing = &self.shared.config.timing;
+            let judgement = session.judge(common.stream, stable, sender, timing, now)?;
+            if let Judgement::Taken { stable_counts } = judgement {
+                return Ok(stable_counts);
             }
         }
         let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
         let role = self.shared.usable_role(plan, common.origin)?;
+        if sender != common.origin && role.parent != Some(sender) {
+            return Err(Reject::NotParent);
+        }
         if let Some(mut old) = self.sessions.remove(&key) {
-            if old.break_off() {
-                let (group, origin) = key;
-                let reason = LossReason::OriginRestarted;
-                self.shared.emit(Event::MessageLost {
-                    group,
-                    origin,
-                    reason,
-                });
-            }
+            old.break_off(LossReason::OriginRestarted, &mut self.shared);
             old.release_all(&mut self.shared);
         }
         if !self.make_place() {
@@ -344,7 +354,7 @@ impl Engine {
         };
         let session = Session::new_member(plan, stream, role, identity, timing, now);
         self.sessions.insert(key, session);
-        Ok(())
+        Ok(true)
     }
 
     /// Makes sure there is room for one more stream; false if there is not.

@@ -1,7 +1,8 @@
 //! ACKs: made for the parent, aggregated over all below, and taken from children.
 
 use super::Session;
-use super::child::{Acked, Child};
+use super::broadcast::Broadcast;
+use super::child::{Acked, Child, Memory};
 use super::congestion::Round;
 use super::shared::Shared;
 use crate::config::WINDOW_PACKETS_MAX;
@@ -88,17 +89,13 @@ impl Session {
             .reception
             .as_ref()
             .and_then(|reception| reception.recent);
-        if let Some(recent) = recent.filter(|recent| *recent >= self.cumulative) {
-            let mut start = recent;
-            while start > self.cumulative && self.store.has(start - 1) {
-                start -= 1;
-            }
-            if let Some((_, end)) = self.store.runs(recent).next() {
-                ranges.push(SeqRange {
-                    start: Seq::of(start),
-                    end: Seq::of(end),
-                });
-            }
+        let recent_run = recent.and_then(|recent| self.store.run_of(recent));
+        let recent_run = recent_run.filter(|(_, end)| *end > self.cumulative);
+        if let Some((start, end)) = recent_run {
+            ranges.push(SeqRange {
+                start: Seq::of(start.max(self.cumulative)),
+                end: Seq::of(end),
+            });
         }
         for (start, end) in self.store.runs(self.cumulative).take(RANGES_MAX) {
             if !recent.is_some_and(|recent| (start..end).contains(&recent)) {
@@ -149,7 +146,42 @@ impl Session {
         failed
     }
 
-    /// An ACK from a child.
+    /// Where the packets end that a peer may have, as far as this host can know.
+    pub(super) fn known_end(&self) -> u64 {
+        match self.outlet {
+            // What nobody needed was never sent.
+            Some(_) => self.sent_end.max(self.stable),
+            // A host that moved here may be ahead of this one, but not of the origin.
+            None => self.cumulative + u64::from(WINDOW_PACKETS_MAX),
+        }
+    }
+
+    pub(super) fn child_index(&self, host: HostId) -> Result<usize, Reject> {
+        let index = self.children.iter().position(|child| child.host == host);
+        index.ok_or(Reject::NotChild)
+    }
+
+    /// Whether all that the ACK says can be; gives `cumulative` and `stable` as positions.
+    fn check_ack(&self, ack: &Ack<'_>) -> Result<(u64, u64), Reject> {
+        let near = self.cumulative;
+        let cumulative = ack.cumulative.expand(near);
+        let stable = ack.stable.expand(near);
+        let end_most = match self.outlet {
+            Some(_) => self.known_end(),
+            None => self.cumulative.max(cumulative) + u64::from(WINDOW_PACKETS_MAX),
+        };
+        let ranges_can_be = ack.ranges().all(|range| {
+            let (start, end) = (range.start.expand(near), range.end.expand(near));
+            start < end && end <= end_most
+        });
+        let names_origin = ack.failed().any(|member| member.host == self.origin);
+        if cumulative > self.known_end() || stable > cumulative || !ranges_can_be || names_origin {
+            return Err(Reject::AckImpossible);
+        }
+        Ok((cumulative, stable))
+    }
+
+    /// An ACK from a child: checked as a whole, then applied.
     pub fn handle_ack(
         &mut self,
         ack: &Ack<'_>,
@@ -157,34 +189,20 @@ impl Session {
         shared: &mut Shared,
         now: Instant,
     ) -> Result<(), Reject> {
+        let index = self.child_index(sender)?;
+        let (cumulative, stable) = self.check_ack(ack)?;
+        let memory =
+            self.children[index].judge_receiver(ack.receiver, &shared.config.timing, now)?;
         self.touched = now;
-        let cumulative = ack.cumulative.expand(self.cumulative);
-        // A child that moved here may be ahead of this host, but not of the origin.
-        let bound = match self.outlet {
-            Some(_) => self.cumulative,
-            None => self.cumulative + u64::from(WINDOW_PACKETS_MAX),
-        };
-        if cumulative > bound {
-            return Err(Reject::AckImpossible);
-        }
-        let index = self
-            .children
-            .iter()
-            .position(|child| child.host == sender)
-            .ok_or(Reject::NotChild)?;
         let stable_here = self.stable;
         let child = &mut self.children[index];
-        let first_answer = child.receiver.is_none();
-        match child.receiver {
-            None => child.receiver = Some(ack.receiver),
-            Some(known) if known == ack.receiver => {}
-            Some(known) if Seq(ack.receiver).is_after(Seq(known)) => {
-                child.reset(ack.receiver, cumulative.max(stable_here), stable_here);
-            }
-            Some(_) => return Err(Reject::StaleIncarnation),
+        match memory {
+            Memory::Known => {}
+            Memory::First => child.receiver = Some(ack.receiver),
+            Memory::Lost => child.reset(ack.receiver, cumulative.max(stable_here), stable_here),
         }
         let mut acked = Acked::default();
-        let progress_before = (child.cumulative, child.stable);
+        let progress_before = (child.cumulative(), child.stable);
         if cumulative < stable_here {
             // It will not get what it misses; it has to know.
             child.probe.get_or_insert(None);
@@ -193,35 +211,33 @@ impl Session {
         for range in ack.ranges() {
             let start = range.start.expand(self.cumulative);
             let end = range.end.expand(self.cumulative);
-            if start >= end || end > bound.max(cumulative + u64::from(WINDOW_PACKETS_MAX)) {
-                return Err(Reject::AckImpossible);
-            }
-            if end > cumulative {
+            if end > child.cumulative() {
                 child.acknowledge_run(start, end, &self.store, &mut acked, now);
             }
         }
+        if memory != Memory::Known || self.broadcast.is_some() {
+            // A TREE worm reaches whom it reaches; what went by before the child was
+            // there, or while it was given up, is made up for.
+            let sent = self.broadcast.as_ref().map_or(0, Broadcast::next);
+            child.catch_up(sent, &self.store, now);
+        }
+        if child.excluded {
+            child.refresh_pending();
+        }
         self.statistics.acks_received += 1;
         if ack.epoch == self.epoch {
-            let stable = ack.stable.expand(self.cumulative).min(cumulative);
             child.stable = child.stable.max(stable);
             child.stable_current = true;
         }
         child.failed.clear();
         child.failed.extend(ack.failed());
         child.failed_more = ack.failed_more;
+        let below = &mut self.statistics.retransmissions_below;
+        *below = *below - u64::from(child.below_retransmissions) + u64::from(ack.retransmissions);
         child.below_retransmissions = ack.retransmissions;
-        let progress = acked.packets > 0 || (child.cumulative, child.stable) != progress_before;
+        let progress = acked.packets > 0 || (child.cumulative(), child.stable) != progress_before;
         child.note_heard(progress, now);
         self.measure(index, ack, &acked, now);
-        if first_answer && self.broadcast.is_some() {
-            let child = &mut self.children[index];
-            child.release_waiting(&self.store);
-        }
-        self.statistics.retransmissions_below = self
-            .children
-            .iter()
-            .map(|child| u64::from(child.below_retransmissions))
-            .sum();
         self.end_round(index, shared, now);
         self.gather_repairs(index, now);
         self.note_failed(index, shared);
@@ -324,7 +340,7 @@ impl Session {
         let end = self.cumulative.max(self.store.end());
         let child = &mut self.children[index];
         child.set_owing(end, now);
-        if child.remote_run().is_none() {
+        if !child.has_remote() {
             child.repair_at = None;
         }
     }

@@ -2,6 +2,7 @@
 //! is repaired by a TREE worm to exactly those that miss a packet.
 
 use super::Session;
+use super::child::Child;
 use super::congestion::Congestion;
 use super::shared::{Shared, Way};
 use crate::config::Timing;
@@ -11,7 +12,7 @@ use crate::time::Instant;
 use crate::wire::pdu::Body;
 use crate::wire::tree_route;
 use crate::wire::worm::{Kind, ROUTE_LENGTH_MAX};
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Time for which members that miss a packet are gathered before it is sent again.
 const GATHER_US: u64 = 3_000;
@@ -31,12 +32,27 @@ pub(crate) struct Broadcast {
     next: u64,
     /// The worms that together reach all children.
     branchings: Vec<Branching>,
-    /// For which routes and children `branchings` was made.
-    made_for: Option<(u64, Vec<bool>)>,
+    /// For which routes `branchings` was made; none: it has to be made anew.
+    made_for: Option<u64>,
+    /// Which children it leaves out.
+    left_out: Vec<bool>,
     /// The worm of `next` to send.
     turn: usize,
-    /// Packets to send again, and when.
-    repairs: BTreeMap<u64, Instant>,
+    /// Packets to send again, and when, earliest first; at most a window of them.
+    repairs: VecDeque<(Instant, u64)>,
+    /// Those in `repairs`.
+    queued: BTreeSet<u64>,
+    /// The children that miss the packet being sent again; kept for its memory.
+    targets: Vec<usize>,
+}
+
+/// What came of a packet to be sent again.
+enum Repaired {
+    Sent(Transmit),
+    /// The window is full.
+    NoRoom,
+    /// There is nothing to send, or it cannot be sent.
+    Done,
 }
 
 impl Broadcast {
@@ -46,14 +62,32 @@ impl Broadcast {
             next: start,
             branchings: Vec::new(),
             made_for: None,
+            left_out: Vec::new(),
             turn: 0,
-            repairs: BTreeMap::new(),
+            repairs: VecDeque::new(),
+            queued: BTreeSet::new(),
+            targets: Vec::new(),
         }
     }
 
-    /// The children are others now.
-    pub fn forget_branchings(&mut self) {
-        self.made_for = None;
+    /// The next position to send to all.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Nobody needs what lies before `position`; with no child that counts it was never
+    /// sent.
+    pub fn skip_to(&mut self, position: u64) {
+        if self.next < position {
+            self.next = position;
+            self.turn = 0;
+        }
+    }
+
+    fn drop_repair(&mut self) {
+        if let Some((_, position)) = self.repairs.pop_front() {
+            self.queued.remove(&position);
+        }
     }
 }
 
@@ -98,16 +132,14 @@ impl Session {
         let Some(broadcast) = &self.broadcast else {
             return;
         };
-        let excluded: Vec<bool> = self.children.iter().map(|child| child.excluded).collect();
-        let fresh = broadcast
-            .made_for
-            .as_ref()
-            .is_some_and(|(version, made)| *version == shared.routes_version && *made == excluded);
-        if fresh {
+        let excluded = self.children.iter().map(|child| child.excluded);
+        if broadcast.made_for == Some(shared.routes_version)
+            && broadcast.left_out.iter().copied().eq(excluded)
+        {
             return;
         }
         let children: Vec<usize> = (0..self.children.len())
-            .filter(|index| !excluded[*index])
+            .filter(|index| !self.children[*index].excluded)
             .collect();
         // Packets in the store were cut for the routes of their time; a longer route
         // must not push them past the MTU.
@@ -124,7 +156,10 @@ impl Session {
         let branchings = self.branch_out(&children, length_max, shared);
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.branchings = branchings;
-            broadcast.made_for = Some((shared.routes_version, excluded));
+            broadcast.made_for = Some(shared.routes_version);
+            broadcast.left_out.clear();
+            let excluded = self.children.iter().map(|child| child.excluded);
+            broadcast.left_out.extend(excluded);
             broadcast.turn = 0;
         }
     }
@@ -144,15 +179,15 @@ impl Session {
 
     /// Notes what the child misses, to be sent again to all that miss it.
     pub(super) fn gather_repairs(&mut self, index: usize, now: Instant) {
-        let Some(broadcast) = &mut self.broadcast else {
-            return;
-        };
-        for position in self.children[index].pending() {
-            broadcast
-                .repairs
-                .entry(position)
-                .or_insert(now.plus_us(GATHER_US));
-        }
+        let broadcast = &mut self.broadcast;
+        self.children[index].take_fresh(|position| {
+            if let Some(broadcast) = broadcast
+                && broadcast.queued.insert(position)
+            {
+                let due = now.plus_us(GATHER_US);
+                broadcast.repairs.push_back((due, position));
+            }
+        });
     }
 
     pub(super) fn poll_broadcast(
@@ -172,26 +207,56 @@ impl Session {
     }
 
     fn send_new(&mut self, shared: &mut Shared, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
-        let in_flight = self.most_in_flight(|_| true);
-        let broadcast = self.broadcast.as_mut()?;
-        let position = broadcast.next;
-        if !self.store.has(position) {
-            return None;
+        loop {
+            let in_flight = self.most_in_flight(|_| true);
+            let broadcast = self.broadcast.as_mut()?;
+            let position = broadcast.next;
+            if !self.store.has(position) {
+                return None;
+            }
+            if broadcast.turn == 0 && !broadcast.congestion.has_room(in_flight) {
+                return None;
+            }
+            if broadcast.branchings.is_empty() && !self.serves_any() {
+                return None;
+            }
+            let broadcast = self.broadcast.as_mut()?;
+            let turn = broadcast.turn;
+            let branchings = core::mem::take(&mut broadcast.branchings);
+            broadcast.turn = (turn + 1) % branchings.len().max(1);
+            let complete = broadcast.turn == 0;
+            broadcast.next += u64::from(complete);
+            let sent = branchings.get(turn).and_then(|branching| {
+                self.send_tree(position, branching, turn > 0, shared, now, buf)
+            });
+            if let Some(broadcast) = &mut self.broadcast {
+                broadcast.branchings = branchings;
+            }
+            if complete {
+                self.serve_those_left_out(position + 1, now);
+            }
+            if sent.is_some() {
+                return sent;
+            }
         }
-        if broadcast.branchings.is_empty() {
-            return None;
+    }
+
+    /// Whether there is a child that answers and counts.
+    fn serves_any(&self) -> bool {
+        let mut children = self.children.iter();
+        children.any(|child| child.receiver.is_some() && !child.excluded)
+    }
+
+    /// No TREE worm leads to a child without a tree route; it is served like one that
+    /// missed the packet.
+    fn serve_those_left_out(&mut self, sent: u64, now: Instant) {
+        for index in 0..self.children.len() {
+            let child = &mut self.children[index];
+            if child.next() < sent && child.receiver.is_some() && !child.excluded {
+                child.catch_up(sent, &self.store, now);
+                self.gather_repairs(index, now);
+            }
         }
-        if broadcast.turn == 0 && !broadcast.congestion.has_room(in_flight) {
-            return None;
-        }
-        let turn = broadcast.turn;
-        let branching = broadcast.branchings[turn].clone();
-        let first_worm = turn == 0;
-        broadcast.turn = (turn + 1) % broadcast.branchings.len();
-        if broadcast.turn == 0 {
-            broadcast.next += 1;
-        }
-        self.send_tree(position, &branching, !first_worm, shared, now, buf)
     }
 
     fn most_in_flight(&self, counts: impl Fn(usize) -> bool) -> u32 {
@@ -212,50 +277,79 @@ impl Session {
     ) -> Option<Transmit> {
         loop {
             let broadcast = self.broadcast.as_mut()?;
-            let due = broadcast.repairs.iter().find(|(_, due)| **due <= now);
-            let position = *due?.0;
-            let targets: Vec<usize> = (0..self.children.len())
-                .filter(|index| {
-                    let child = &self.children[*index];
-                    child.is_pending(position) && !child.excluded && child.paused_until.is_none()
-                })
-                .collect();
-            if targets.is_empty() || !self.store.has(position) {
-                broadcast.repairs.remove(&position);
-                continue;
-            }
-            let in_flight = self.most_in_flight(|index| targets.contains(&index));
-            let broadcast = self.broadcast.as_mut()?;
-            if !broadcast.congestion.has_room(in_flight) {
+            let (due, position) = broadcast.repairs.front().copied()?;
+            if due > now {
                 return None;
             }
-            if let [only] = targets[..] {
-                broadcast.repairs.remove(&position);
-                if let Some(sent) = self.send_to_child(only, position, false, shared, now, buf) {
-                    self.pace_broadcast(shared, now);
-                    return Some(sent);
-                }
-                continue;
+            let mut targets = core::mem::take(&mut broadcast.targets);
+            targets.clear();
+            targets.extend((0..self.children.len()).filter(|index| {
+                let child = &self.children[*index];
+                child.is_pending(position) && !child.excluded && child.paused_until.is_none()
+            }));
+            let result = self.send_repair_to(&targets, position, shared, now, buf);
+            if let Some(broadcast) = &mut self.broadcast {
+                broadcast.targets = targets;
             }
-            let room = shared.payload_max(0, false);
-            let payload = self
-                .store
-                .get(position)
-                .map_or(0, |packet| packet.payload.len());
-            let length_max = room.saturating_sub(payload).min(ROUTE_LENGTH_MAX);
-            let branchings = self.branch_out(&targets, length_max, shared);
-            let Some(branching) = branchings.into_iter().next() else {
-                // No tree route to any of them: one by one.
+            match result {
+                Repaired::Sent(sent) => return Some(sent),
+                Repaired::NoRoom => return None,
+                Repaired::Done => {}
+            }
+        }
+    }
+
+    fn send_repair_to(
+        &mut self,
+        targets: &[usize],
+        position: u64,
+        shared: &mut Shared,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> Repaired {
+        let in_flight = targets
+            .iter()
+            .map(|index| self.children[*index].in_flight())
+            .max();
+        let Some(broadcast) = &mut self.broadcast else {
+            return Repaired::NoRoom;
+        };
+        let (Some(in_flight), true) = (in_flight, self.store.has(position)) else {
+            broadcast.drop_repair();
+            return Repaired::Done;
+        };
+        if !broadcast.congestion.has_room(in_flight) {
+            return Repaired::NoRoom;
+        }
+        let room = shared.payload_max(0, false);
+        let payload = self
+            .store
+            .get(position)
+            .map_or(0, |packet| packet.payload.len());
+        let length_max = room.saturating_sub(payload).min(ROUTE_LENGTH_MAX);
+        let branchings = match targets {
+            [_] => Vec::new(),
+            _ => self.branch_out(targets, length_max, shared),
+        };
+        // What one worm does not reach stays in `repairs` for the next.
+        let sent = match branchings.first() {
+            Some(branching) => self.send_tree(position, branching, true, shared, now, buf),
+            // One alone, or no tree route to any of them: one by one.
+            None => {
                 let sent = self.send_to_child(targets[0], position, false, shared, now, buf);
-                if sent.is_none()
-                    && let Some(broadcast) = &mut self.broadcast
-                {
-                    broadcast.repairs.remove(&position);
+                if sent.is_some() {
+                    self.pace_broadcast(now);
                 }
-                return sent;
-            };
-            // What one worm does not reach stays in `repairs` for the next.
-            return self.send_tree(position, &branching, true, shared, now, buf);
+                sent
+            }
+        };
+        match (sent, &mut self.broadcast) {
+            (Some(sent), _) => Repaired::Sent(sent),
+            (None, Some(broadcast)) => {
+                broadcast.drop_repair();
+                Repaired::Done
+            }
+            (None, None) => Repaired::NoRoom,
         }
     }
 
@@ -281,12 +375,12 @@ impl Session {
             child.told_stable = self.stable;
             child.note_sent(position, &self.store, now);
         }
-        self.pace_broadcast(shared, now);
+        self.pace_broadcast(now);
         self.count_sent(position, again);
         sent
     }
 
-    fn pace_broadcast(&mut self, _shared: &Shared, now: Instant) {
+    fn pace_broadcast(&mut self, now: Instant) {
         let rtt_us = self
             .children
             .iter()
@@ -306,37 +400,43 @@ impl Session {
         now: Instant,
     ) -> Option<Instant> {
         let next_send = broadcast.congestion.next_send();
-        let repair = match broadcast.repairs.iter().find(|(_, due)| **due <= now) {
+        let repair = match broadcast.repairs.front() {
             // One that is due and has no room waits for an ACK, not for a time.
-            Some((position, due)) => {
+            Some((due, position)) if *due <= now => {
                 let misses = |index: usize| self.children[index].is_pending(*position);
                 let room = self.most_in_flight(misses) < broadcast.congestion.window();
                 room.then_some(*due)
             }
-            None => broadcast.repairs.values().min().copied(),
+            Some((due, _)) => Some(*due),
+            None => None,
         };
         let repair = repair.map(|due| due.max(next_send));
         let room = self.most_in_flight(|_| true) < broadcast.congestion.window();
-        let new = (self.store.has(broadcast.next) && room && !broadcast.branchings.is_empty())
-            .then_some(next_send);
+        let reaches_any = !broadcast.branchings.is_empty() || self.serves_any();
+        let new = (self.store.has(broadcast.next) && room && reaches_any).then_some(next_send);
         match (repair, new) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
 
-    /// A child that came later, or a scheme that was changed: everything not yet
-    /// acknowledged and sent before counts as missed.
-    pub(super) fn join_broadcast(&mut self, start: u64, timing: &Timing, now: Instant) {
+    /// The children are others, or the scheme is: everything sent before that a child has
+    /// not acknowledged counts as missed, once the child answers.
+    pub(super) fn join_broadcast(&mut self, timing: &Timing, now: Instant) {
+        let sent = self.children.iter().map(Child::next).max();
+        let start = sent.unwrap_or(self.cumulative);
         let broadcast = self
             .broadcast
             .get_or_insert_with(|| Broadcast::new(start, timing));
-        broadcast.forget_branchings();
+        broadcast.made_for = None;
         let next = broadcast.next;
-        for child in &mut self.children {
+        for index in 0..self.children.len() {
+            let child = &mut self.children[index];
             if child.receiver.is_some() {
                 child.catch_up(next, &self.store, now);
             }
+            child.refresh_pending();
+            self.gather_repairs(index, now);
         }
     }
 }

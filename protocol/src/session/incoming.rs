@@ -1,10 +1,10 @@
 //! What comes from the parent, and requests to the origin.
 
 use super::Session;
-use super::outlet::REPAIR_QUEUE_MAX;
+use super::claim::{self, Claim};
 use super::shared::Shared;
 use super::store::Packet;
-use crate::config::WINDOW_PACKETS_MAX;
+use crate::config::{Timing, WINDOW_PACKETS_MAX};
 use crate::event::{Event, LossReason};
 use crate::ids::{HostId, Seq};
 use crate::time::Instant;
@@ -20,21 +20,118 @@ const NACK_INTERVAL_US: u64 = 1_000;
 /// every member no stream waits for another (WORM §4 asks for two worms' room).
 const SESSION_PACKETS: usize = 4;
 
+/// What the parent or the origin may say that this host does not believe at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The stream has another life.
+    Stream(u32),
+    /// The group has gone on without this host.
+    Ahead,
+    /// The first packet that matters comes before the one this host starts with.
+    Behind,
+}
+
+/// What becomes of a PDU from above, before anything of it is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// It is taken; what it says of `stable` only if it comes from the parent or the
+    /// origin.
+    Taken {
+        /// What it says of `stable` counts.
+        stable_counts: bool,
+    },
+    /// The stream is to be opened anew as the PDU says.
+    OpenAnew,
+}
+
 impl Session {
-    /// A DATA packet, from the parent, a former parent, or the origin itself.
+    /// Whether a member may say what is stable and which life the stream has.
+    pub fn is_told_by(&self, sender: HostId) -> bool {
+        sender == self.origin || Some(sender) == self.parent
+    }
+
+    /// Whether a PDU from above is to be believed.
+    pub fn judge(
+        &mut self,
+        stream: u32,
+        stable: Seq,
+        sender: HostId,
+        timing: &Timing,
+        now: Instant,
+    ) -> Result<Judgement, Reject> {
+        if self.detached {
+            return Err(Reject::NotMember);
+        }
+        let told = self.is_told_by(sender);
+        let (forward_us, back_us) = (claim::forward_us(timing), claim::back_us(timing));
+        if stream != self.stream {
+            let is_newer = Seq(stream).is_after(Seq(self.stream));
+            let (least_us, reject) = match is_newer {
+                // There is nothing to lose.
+                true if self.is_idle() => (0, Reject::StreamUnproven),
+                true => (forward_us, Reject::StreamUnproven),
+                false => (back_us, Reject::StaleIncarnation),
+            };
+            if !told {
+                return Err(if is_newer { Reject::NotParent } else { reject });
+            }
+            return match Claim::note(&mut self.claim, Said::Stream(stream), least_us, now) {
+                true => Ok(Judgement::OpenAnew),
+                false => Err(reject),
+            };
+        }
+        if !told {
+            return Ok(Judgement::Taken {
+                stable_counts: false,
+            });
+        }
+        let stable = stable.expand(self.stable);
+        let said = if stable > self.cumulative {
+            Said::Ahead
+        } else if stable < self.stable && !self.proven {
+            Said::Behind
+        } else {
+            self.claim = None;
+            return Ok(Judgement::Taken {
+                stable_counts: true,
+            });
+        };
+        if !Claim::note(&mut self.claim, said, forward_us, now) {
+            return Err(Reject::StableUnproven);
+        }
+        self.claim = None;
+        match said {
+            Said::Behind => Ok(Judgement::OpenAnew),
+            _ => Ok(Judgement::Taken {
+                stable_counts: true,
+            }),
+        }
+    }
+
+    /// A DATA packet, from the parent, a former parent, or the origin itself; what it says
+    /// of `stable` counts or not.
     pub fn handle_data(
         &mut self,
         data: &Data<'_>,
-        sender: HostId,
+        (sender, stable_counts): (HostId, bool),
         marked: bool,
         shared: &mut Shared,
         now: Instant,
     ) -> Result<(), Reject> {
-        self.touched = now;
         let seq = data.seq;
-        let position = seq.expand(self.cumulative);
         let stable = Seq(seq.0.wrapping_sub(u32::from(data.stable_offset))).expand(self.stable);
-        self.learn_stable(stable, shared, now);
+        let start = match stable_counts {
+            true => self.cumulative.max(stable),
+            false => self.cumulative,
+        };
+        let position = seq.expand(start);
+        if position >= start + u64::from(WINDOW_PACKETS_MAX) {
+            return Err(Reject::BeyondWindow);
+        }
+        self.touched = now;
+        if stable_counts {
+            self.learn_stable(stable, shared, now);
+        }
         let from_parent = Some(sender) == self.parent;
         let timing = &shared.config.timing;
         let (every, delay_us) = (timing.ack_every_packets, timing.ack_delay_us);
@@ -53,9 +150,6 @@ impl Session {
             self.statistics.duplicates_received += 1;
             reception.note_arrival(data.ack_now, every, delay_us, now);
             return Ok(());
-        }
-        if position >= self.cumulative + u64::from(WINDOW_PACKETS_MAX) {
-            return Err(Reject::BeyondWindow);
         }
         self.admit(data, position, shared, now)?;
         let payload = shared.pools.take(data.payload, Some(data.class));
@@ -127,6 +221,7 @@ impl Session {
         if self.cumulative == before {
             return;
         }
+        self.proven = true;
         let readable = reception.discard(&self.store, self.cumulative);
         if readable && !reception.readable_told {
             reception.readable_told = true;
@@ -180,33 +275,40 @@ impl Session {
     }
 
     /// A NACK from a child.
-    pub fn handle_nack(&mut self, sender: HostId, now: Instant) -> Result<(), Reject> {
+    pub fn handle_nack(&mut self, nack: &Nack, sender: HostId, now: Instant) -> Result<(), Reject> {
+        let index = self.child_index(sender)?;
+        if nack.seq.expand(self.cumulative) >= self.known_end() {
+            return Err(Reject::NackImpossible);
+        }
         self.touched = now;
         self.statistics.nacks_received += 1;
-        let child = self.children.iter_mut().find(|child| child.host == sender);
-        child.ok_or(Reject::NotChild)?.note_nack(now);
+        self.children[index].note_nack(now);
         Ok(())
     }
 
     /// A parent asks the origin to serve a child.
-    pub fn handle_repair(&mut self, repair: &Repair, now: Instant) -> Result<(), Reject> {
-        self.touched = now;
+    pub fn handle_repair(
+        &mut self,
+        repair: &Repair,
+        sender: HostId,
+        now: Instant,
+    ) -> Result<(), Reject> {
+        let (stable, end) = (self.stable, self.known_end());
         let Some(outlet) = &mut self.outlet else {
             return Err(Reject::NotMember);
         };
         if !outlet.members.contains(&repair.child) {
             return Err(Reject::NotMember);
         }
-        let from = repair.from.expand(self.stable).max(self.stable);
-        let to = repair.to.expand(self.stable).min(self.cumulative);
-        for position in from..to {
-            if outlet.repairs.len() >= REPAIR_QUEUE_MAX {
+        let (from, to) = (repair.from.expand(stable), repair.to.expand(stable));
+        if from >= to || to > end || repair.child == sender || repair.child == self.origin {
+            return Err(Reject::RepairImpossible);
+        }
+        self.touched = now;
+        for position in from.max(stable)..to {
+            if !outlet.repairs.add(repair.child, position, repair.class) {
                 self.statistics.repairs_dropped += 1;
                 break;
-            }
-            let entry = (repair.child, position, repair.class);
-            if !outlet.repairs.contains(&entry) {
-                outlet.repairs.push_back(entry);
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 mod acknowledge;
 mod broadcast;
 mod child;
+mod claim;
 mod congestion;
 mod delivery;
 mod incoming;
@@ -12,10 +13,12 @@ mod outlet;
 mod path;
 mod reception;
 mod replan;
+mod runs;
 pub(crate) mod shared;
 mod store;
 
 use crate::config::Timing;
+use crate::event::{Event, LossReason};
 use crate::ids::{GroupId, HostId, Seq};
 use crate::plan::{GroupPlan, Role, Scheme};
 use crate::statistics::SessionStatistics;
@@ -23,6 +26,9 @@ use crate::time::Instant;
 use crate::wire::pdu::Common;
 use broadcast::Broadcast;
 use child::{Acked, Child};
+use claim::Claim;
+pub(crate) use incoming::Judgement;
+use incoming::Said;
 use outlet::Outlet;
 pub use outlet::Progress;
 use reception::Reception;
@@ -53,6 +59,12 @@ pub(crate) struct Session {
     stable: u64,
     /// Origin: the next position to write. Member: the first position missing.
     cumulative: u64,
+    /// At a member: packets have come in order since the start.
+    proven: bool,
+    /// At a member: what the parent or the origin says and is not believed yet.
+    claim: Option<Claim<Said>>,
+    /// Where the packets end that this host has sent.
+    sent_end: u64,
     children: Vec<Child>,
     rotation: usize,
     /// At a member.
@@ -112,6 +124,9 @@ impl Session {
             store: Store::new(start),
             stable: start,
             cumulative: start,
+            proven: false,
+            claim: None,
+            sent_end: start,
             children: role
                 .children
                 .iter()
@@ -190,6 +205,9 @@ impl Session {
             keep_from = keep_from.min(reception.consumed());
         }
         self.release_before(keep_from, shared);
+        if let Some(broadcast) = &mut self.broadcast {
+            broadcast.skip_to(stable);
+        }
         for child in &mut self.children {
             child.status_due = true;
             // What is stable nobody gets any more, not even one taken for dead.
@@ -226,7 +244,7 @@ impl Session {
             .children
             .iter()
             .filter(|child| !child.excluded)
-            .map(|child| child.cumulative)
+            .map(|child| child.cumulative())
             .fold(reception.consumed(), u64::min);
         let base = self.store.base();
         if base >= until || self.store.get(base).and_then(|packet| packet.pool) != Some(class) {
@@ -242,8 +260,16 @@ impl Session {
 }
 
 impl Session {
-    /// The stream ends here; true if a message breaks off.
-    pub fn break_off(&mut self) -> bool {
-        self.reception.as_mut().is_some_and(Reception::break_off)
+    /// The stream ends here: what is being read breaks off.
+    pub fn break_off(&mut self, reason: LossReason, shared: &mut Shared) {
+        let reception = self.reception.as_mut();
+        if reception.is_some_and(Reception::break_off) {
+            let (group, origin) = (self.group, self.origin);
+            shared.emit(Event::MessageLost {
+                group,
+                origin,
+                reason,
+            });
+        }
     }
 }

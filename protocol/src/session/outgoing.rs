@@ -57,7 +57,7 @@ impl Session {
     ) -> Option<Transmit> {
         let common = self.common();
         let stable = Seq::of(self.stable);
-        let is_idle = self.store.end() <= self.children[index].cumulative;
+        let is_idle = self.store.end() <= self.children[index].cumulative();
         let child = &mut self.children[index];
         let host = child.host;
         if let Some(probe) = child.probe.take() {
@@ -161,7 +161,7 @@ impl Session {
             .iter()
             .filter(|child| child.keeps_up(&self.store));
         behind
-            .map(|child| child.next + LEAD_PACKETS)
+            .map(|child| child.next() + LEAD_PACKETS)
             .min()
             .unwrap_or(u64::MAX)
     }
@@ -198,6 +198,7 @@ impl Session {
     }
 
     pub(super) fn count_sent(&mut self, position: u64, again: bool) {
+        self.sent_end = self.sent_end.max(position + 1);
         let bytes = self
             .store
             .get(position)
@@ -263,7 +264,7 @@ impl Session {
             if outlet.repair_next > now {
                 return None;
             }
-            let (host, position, class) = outlet.repairs.pop_front()?;
+            let (host, position, class) = outlet.repairs.take_next()?;
             if !self.store.has(position) {
                 continue;
             }

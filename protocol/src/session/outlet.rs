@@ -5,14 +5,14 @@ use super::Session;
 use super::child::Child;
 use super::shared::Shared;
 use super::store::Packet;
-use crate::event::{Event, FailReason, MemberState};
+use crate::event::{Event, FailReason, MemberState, UseError};
 use crate::ids::{BufferClass, HostId, Seq};
 use crate::plan::Scheme;
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Most packets queued at other hosts' REPAIR requests.
-pub(super) const REPAIR_QUEUE_MAX: usize = 256;
+const REPAIR_QUEUE_MAX: usize = 256;
 
 /// A message that is not stable yet.
 #[derive(Debug)]
@@ -23,6 +23,36 @@ struct Message {
     end: Option<u64>,
     cancelled: bool,
     failed: BTreeMap<HostId, FailReason>,
+}
+
+/// Packets to send at other hosts' REPAIR requests, first come first served.
+#[derive(Debug, Default)]
+pub(crate) struct Repairs {
+    queue: VecDeque<(HostId, u64, BufferClass)>,
+    queued: BTreeSet<(HostId, u64)>,
+}
+
+impl Repairs {
+    /// Queues a packet that is not; false if there is no room.
+    pub fn add(&mut self, host: HostId, position: u64, class: BufferClass) -> bool {
+        if self.queue.len() >= REPAIR_QUEUE_MAX {
+            return false;
+        }
+        if self.queued.insert((host, position)) {
+            self.queue.push_back((host, position, class));
+        }
+        true
+    }
+
+    pub fn take_next(&mut self) -> Option<(HostId, u64, BufferClass)> {
+        let next = self.queue.pop_front()?;
+        self.queued.remove(&(next.0, next.1));
+        Some(next)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
 }
 
 /// What an origin has done so far in a group.
@@ -57,7 +87,7 @@ pub(crate) struct Outlet {
     blocked: bool,
     accepted_bytes: u64,
     pub stable_bytes: u64,
-    pub repairs: VecDeque<(HostId, u64, BufferClass)>,
+    pub repairs: Repairs,
     pub repair_next: Instant,
 }
 
@@ -77,7 +107,7 @@ impl Outlet {
             blocked: false,
             accepted_bytes: 0,
             stable_bytes: 0,
-            repairs: VecDeque::new(),
+            repairs: Repairs::default(),
             repair_next: Instant::ZERO,
         }
     }
@@ -101,6 +131,9 @@ impl Outlet {
     /// Notes that a host misses messages; gives those for which that is news.
     pub fn note_failed(&mut self, host: HostId, reason: FailReason, at: u64) -> Vec<u64> {
         let mut news = Vec::new();
+        if !self.members.contains(&host) {
+            return news;
+        }
         for message in &mut self.messages {
             let concerned = match reason {
                 FailReason::Late => message.start < at,
@@ -140,19 +173,24 @@ impl Session {
         end_of_message: bool,
         shared: &mut Shared,
         now: Instant,
-    ) -> usize {
+    ) -> Result<usize, UseError> {
         self.touched = now;
         let payload_max = self.payload_max(shared);
         let mut accepted = 0;
         loop {
             let left = bytes.len() - accepted;
             let room = self.has_window(shared);
+            let group = self.group;
             let Some(outlet) = &mut self.outlet else {
-                return 0;
+                return Ok(0);
             };
             if outlet.end_waits {
                 outlet.blocked = true;
-                return 0;
+                // None of no bytes accepted would read like success.
+                return match bytes.is_empty() && end_of_message {
+                    true => Err(UseError::EndWaits { group }),
+                    false => Ok(0),
+                };
             }
             if outlet.draft.len() >= payload_max && left > 0 {
                 if !room {
@@ -179,7 +217,7 @@ impl Session {
             outlet.end_waits = true;
             self.write_pending_end(shared, now);
         }
-        accepted
+        Ok(accepted)
     }
 
     /// Sends what has been written so far, though it fills no packet.
@@ -209,13 +247,15 @@ impl Session {
         let Some(outlet) = &mut self.outlet else {
             return;
         };
+        if outlet.end_waits {
+            // The message written last has been ended; no other is begun.
+            return;
+        }
         outlet.draft.clear();
         if outlet.in_message {
             outlet.end_waits = true;
             outlet.cancel_waits = true;
             self.write_pending_end(shared, now);
-        } else {
-            outlet.end_waits = false;
         }
     }
 

@@ -87,6 +87,23 @@ impl Reception {
         }
     }
 
+    /// Reception goes on at `cumulative`, as another memory of the stream. Unless whole
+    /// messages are still to be read, it goes on with the next message that begins.
+    pub fn restart(&mut self, identity: u32, cumulative: u64) {
+        self.identity = identity;
+        if self.consumed == cumulative && self.message_start.is_none() {
+            self.discard = Discard::UntilFirst;
+        }
+        for missed in &mut self.missed {
+            missed.end.get_or_insert(cumulative + 1);
+        }
+        (self.packets, self.duplicates, self.congestion) = (0, 0, 0);
+        self.last_arrival = None;
+        self.forward_least_us = None;
+        self.recent = None;
+        self.nack = None;
+    }
+
     /// Everything before has been read and confirmed, or thrown away.
     pub fn consumed(&self) -> u64 {
         self.consumed

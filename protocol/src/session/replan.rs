@@ -4,7 +4,7 @@
 use super::Session;
 use super::child::Child;
 use super::shared::Shared;
-use crate::event::{Event, LossReason};
+use crate::event::LossReason;
 use crate::plan::{GroupPlan, Role, Scheme};
 use crate::time::Instant;
 
@@ -12,6 +12,9 @@ impl Session {
     /// Takes the place the new plan gives this host.
     pub fn apply_plan(&mut self, plan: &GroupPlan, role: Role, shared: &mut Shared, now: Instant) {
         self.touched = now;
+        if self.detached {
+            self.attach(shared);
+        }
         let epoch_changed = self.epoch != plan.epoch;
         self.epoch = plan.epoch;
         self.scheme = plan.scheme;
@@ -49,18 +52,13 @@ impl Session {
         if let Some(outlet) = &mut self.outlet {
             outlet.change_members(&plan.members);
             if plan.scheme == Scheme::Switch {
-                let start = self
-                    .children
-                    .iter()
-                    .map(|child| child.next)
-                    .max()
-                    .unwrap_or(self.cumulative);
-                self.join_broadcast(start, &timing, now);
-                for index in 0..self.children.len() {
-                    self.gather_repairs(index, now);
+                self.join_broadcast(&timing, now);
+            } else if self.broadcast.take().is_some() {
+                for child in &mut self.children {
+                    if child.receiver.is_some() {
+                        child.catch_up(0, &self.store, now);
+                    }
                 }
-            } else {
-                self.broadcast = None;
             }
         }
         for index in 0..self.children.len() {
@@ -77,6 +75,8 @@ impl Session {
     pub fn forget_delays(&mut self) {
         for child in &mut self.children {
             child.path.forget_delays();
+            // What had no route may have one now.
+            child.refresh_pending();
             if child.reported == Some(crate::event::FailReason::NoRoute) {
                 child.reported = None;
             }
@@ -99,17 +99,22 @@ impl Session {
                 end = position + 1;
             }
         }
-        let broke = end == reception.consumed() && reception.break_off();
+        let broke = end == reception.consumed();
         self.cumulative = end;
         self.store
             .truncate(end, |packet| shared.pools.release(packet));
         if broke {
-            let (group, origin) = (self.group, self.origin);
-            shared.emit(Event::MessageLost {
-                group,
-                origin,
-                reason: LossReason::GroupChanged,
-            });
+            self.break_off(LossReason::GroupChanged, shared);
+        }
+    }
+
+    /// The plan has a place for the stream again. What was truncated is gone, and parents
+    /// must not take it for received: this is another memory of the stream.
+    fn attach(&mut self, shared: &mut Shared) {
+        self.detached = false;
+        let identity = shared.take_identity();
+        if let Some(reception) = &mut self.reception {
+            reception.restart(identity, self.cumulative);
         }
     }
 }

@@ -44,6 +44,7 @@ impl Shared {
         let pools = Pools::new(
             [limits.pool_class1_bytes, limits.pool_class2_bytes],
             config.mtu,
+            limits.origin_window_packets as usize,
         );
         Shared {
             pools,

@@ -1,6 +1,7 @@
 //! The copies of packets a host holds: what it must still deliver, forward, or be
 //! able to repair (NIC §5.2: the replica in host memory serves retransmission).
 
+use super::runs::Runs;
 use crate::ids::BufferClass;
 use std::collections::VecDeque;
 
@@ -21,6 +22,8 @@ pub(crate) struct Packet {
 pub(crate) struct Store {
     base: u64,
     slots: VecDeque<Option<Packet>>,
+    /// The positions of `slots` where there is a packet.
+    runs: Runs,
     held: usize,
 }
 
@@ -29,6 +32,7 @@ impl Store {
         Store {
             base,
             slots: VecDeque::new(),
+            runs: Runs::default(),
             held: 0,
         }
     }
@@ -57,7 +61,10 @@ impl Store {
 
     /// The first position from `from` on that is held.
     pub fn next_held(&self, from: u64) -> Option<u64> {
-        (from.max(self.base)..self.end()).find(|position| self.has(*position))
+        if self.has(from) {
+            return Some(from);
+        }
+        self.runs.after(from).next().map(|(start, _)| start)
     }
 
     /// Puts a packet at a position at or above `base` where there is none.
@@ -68,6 +75,7 @@ impl Store {
         }
         debug_assert!(self.slots[index].is_none());
         self.slots[index] = Some(packet);
+        self.runs.add(position, position + 1);
         self.held += 1;
     }
 
@@ -85,6 +93,7 @@ impl Store {
                 None => self.base = base,
             }
         }
+        self.runs.forget_before(self.base);
     }
 
     /// Gives up everything at or above `end`.
@@ -98,22 +107,17 @@ impl Store {
                 break;
             }
         }
+        self.runs.forget_from(end);
     }
 
     /// The runs held at or above `from`, as (start, end).
     pub fn runs(&self, from: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let mut at = from.max(self.base);
-        let end = self.end();
-        core::iter::from_fn(move || {
-            while at < end && !self.has(at) {
-                at += 1;
-            }
-            let start = at;
-            while at < end && self.has(at) {
-                at += 1;
-            }
-            (start < at).then_some((start, at))
-        })
+        self.runs.after(from)
+    }
+
+    /// The run held that `position` is in.
+    pub fn run_of(&self, position: u64) -> Option<(u64, u64)> {
+        self.runs.containing(position)
     }
 }
 
@@ -136,13 +140,15 @@ const PACKET_OVERHEAD: usize = 64;
 const IN_ORDER_SHARE: usize = 4;
 
 impl Pools {
-    pub fn new(limit: [usize; 2], capacity: usize) -> Pools {
+    /// Pools of these sizes for packets of at most `capacity` bytes; so many buffers at
+    /// most are kept for use again.
+    pub fn new(limit: [usize; 2], capacity: usize, free_most: usize) -> Pools {
         Pools {
             used: [0; 2],
             peak: [0; 2],
             limit,
             free: Vec::new(),
-            free_most: 1_024,
+            free_most,
             capacity,
         }
     }
@@ -216,7 +222,7 @@ mod tests {
 
     #[test]
     fn runs_are_what_is_held_between_gaps() {
-        let mut pools = Pools::new([1 << 20; 2], 100);
+        let mut pools = Pools::new([1 << 20; 2], 100, 8);
         let mut store = Store::new(10);
         for position in [10, 11, 14, 16, 17] {
             store.insert(position, packet(&mut pools));
@@ -241,7 +247,7 @@ mod tests {
 
     #[test]
     fn packets_beyond_a_gap_leave_room_for_those_in_order() {
-        let mut pools = Pools::new([8 * 164, 0], 100);
+        let mut pools = Pools::new([8 * 164, 0], 100, 8);
         let mut held = Vec::new();
         while pools.admits(BufferClass::One, false) {
             held.push(packet(&mut pools));

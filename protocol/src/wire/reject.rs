@@ -54,18 +54,34 @@ rejects! {
     UnknownGroup = "unknown_group",
     /// The origin, or the sender, has no place in the group's structure.
     NotMember = "not_member",
-    /// DATA of a stream this host itself originates.
+    /// DATA or STATUS of a stream this host itself originates.
     OwnStream = "own_stream",
+    /// A PDU that names this host as its sender.
+    OwnSource = "own_source",
+    /// What only the parent or the origin can say, from another member.
+    NotParent = "not_parent",
     /// A PDU of an earlier life of the origin or of the child.
     StaleIncarnation = "stale_incarnation",
+    /// Another life of a stream, said for the first time; believed when said again.
+    StreamUnproven = "stream_unproven",
+    /// Another memory of a child, said for the first time; believed when said again.
+    ReceiverUnproven = "receiver_unproven",
+    /// That the group has gone on without this host, or that it starts too late, said for
+    /// the first time; believed when said again.
+    StableUnproven = "stable_unproven",
     /// An answer about a stream this host does not have.
     UnknownStream = "unknown_stream",
     /// An answer from a host that is not a child in this stream.
     NotChild = "not_child",
     /// DATA further ahead than the reception window ([`crate::WINDOW_PACKETS_MAX`]).
     BeyondWindow = "beyond_window",
-    /// An acknowledgement of packets that were never sent.
+    /// An acknowledgement of packets that were never sent, or one that contradicts itself.
     AckImpossible = "ack_impossible",
+    /// A NACK for a packet that was never sent.
+    NackImpossible = "nack_impossible",
+    /// A REPAIR request for packets that were never sent, for none, for the origin or for
+    /// the one that asks.
+    RepairImpossible = "repair_impossible",
     /// No room in the packet's buffer pool; a NACK was sent.
     NoBuffer = "no_buffer",
     /// No room for another stream ([`crate::Limits::sessions`]).

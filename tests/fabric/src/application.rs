@@ -57,6 +57,12 @@ impl Writer {
         }
     }
 
+    /// Writes further messages, and finishes again.
+    pub fn go_on(&mut self, sizes: &[u64]) {
+        self.sizes.extend(sizes);
+        self.finished = false;
+    }
+
     /// Goes on as an application whose agent has started anew: the message it was
     /// writing starts again.
     pub fn restart(&mut self) {

@@ -68,6 +68,9 @@ impl Host {
                 .collect();
             for group in gone {
                 engine.remove_group(group, now);
+                // Its applications are told, and what they have open is closed.
+                let readers = &mut self.applications.readers;
+                readers.retain(|(of, _), _| *of != group.0);
             }
             for group in plan.groups.clone() {
                 engine.set_group(group, now).expect("a group plan");

@@ -84,6 +84,11 @@ impl Scenario {
 
     /// The controller plans anew, from what is left, and tells every agent.
     pub fn replan(&mut self) {
+        self.replan_without(&[]);
+    }
+
+    /// The controller plans anew; the plan does not reach these agents.
+    pub fn replan_without(&mut self, unreached: &[u16]) {
         self.epoch += 1;
         let topology = self
             .fabric
@@ -96,7 +101,8 @@ impl Scenario {
                 .members
                 .retain(|member| topology.hosts().iter().any(|host| host.id.0 == *member));
         }
-        let plans = planner::plan(&topology, self.unicast, &groups, self.epoch);
+        let mut plans = planner::plan(&topology, self.unicast, &groups, self.epoch);
+        plans.retain(|host, _| !unreached.contains(host));
         self.fabric.apply(&plans);
     }
 
@@ -108,6 +114,14 @@ impl Scenario {
             .applications
             .writers
             .insert(GROUP, writer);
+        self.fabric.run_host(origin);
+    }
+
+    /// `origin` writes further messages to [`GROUP`].
+    pub fn write_more(&mut self, origin: u16, sizes: &[u64]) {
+        let writers = &mut self.fabric.host(origin).applications.writers;
+        let writer = writers.get_mut(&GROUP).expect("it has written");
+        writer.go_on(sizes);
         self.fabric.run_host(origin);
     }
 

@@ -195,6 +195,12 @@ impl Sending {
         let Some(turn) = self.turns.get_mut(&group) else {
             return Ok(Step::Done);
         };
+        let ended_before = engine.progress(group).unwrap_or_default().messages_ended;
+        match engine.write(group, &[], true, now) {
+            // A cancelled message has no room for its end yet; this one comes after it.
+            Err(UseError::EndWaits { .. }) => return Ok(Step::Done),
+            result => result?,
+        };
         let Some(active) = turn.active.take() else {
             return Ok(Step::Done);
         };
@@ -202,8 +208,6 @@ impl Sending {
         let Some(sender) = self.senders.get_mut(&key) else {
             return Ok(Step::Again);
         };
-        let ended_before = engine.progress(group).unwrap_or_default().messages_ended;
-        engine.write(group, &[], true, now)?;
         let ended = engine.progress(group).unwrap_or_default().messages_ended;
         turn.end_waits = (ended == ended_before).then_some(ended);
         let message = active.message.unwrap_or(ended_before);

@@ -1,6 +1,6 @@
 //! Which packets on the way to a child are lost (RACK, RFC 8985).
 
-use super::{Acked, Child, State};
+use super::{Acked, Child};
 use crate::time::Instant;
 
 /// Largest multiple of a quarter round trip by which packets may be reordered
@@ -13,12 +13,12 @@ impl Child {
     /// After an ACK: finds what must be lost, given that something sent later has
     /// arrived (RFC 8985 §6.2). Gives the packets newly taken for lost.
     pub fn detect_loss(&mut self, acked: &Acked, now: Instant) -> u32 {
-        if let Some((sent, position, again)) = acked.latest {
-            let rtt_us = now.since_us(sent);
+        if let Some(send) = acked.latest {
+            let rtt_us = now.since_us(send.sent);
             // An answer too early for the second copy is one to the first.
-            let plausible = !again || rtt_us >= self.path.rtt_least_us();
-            if plausible && (sent, position) >= self.rack_sent {
-                self.rack_sent = (sent, position);
+            let plausible = !send.again || rtt_us >= self.path.rtt_least_us();
+            if plausible && send.order >= self.rack_order {
+                self.rack_order = send.order;
                 self.rack_rtt_us = rtt_us;
             }
         }
@@ -31,24 +31,11 @@ impl Child {
     }
 
     pub(super) fn mark_lost(&mut self, now: Instant) -> u32 {
-        self.reorder_deadline = None;
         let wait_us = self.rack_rtt_us.max(self.path.rtt_least_us()) + self.reorder_us();
-        let mut lost = 0;
-        for (offset, record) in self.records.iter_mut().enumerate() {
-            let position = self.cumulative + offset as u64;
-            if record.state != State::InFlight || (record.sent, position) >= self.rack_sent {
-                continue;
-            }
-            let deadline = record.sent.plus_us(wait_us);
-            if deadline <= now {
-                record.state = State::Lost;
-                self.pending.insert(position);
-                self.in_flight -= 1;
-                lost += 1;
-            } else if self.reorder_deadline.is_none_or(|other| deadline < other) {
-                self.reorder_deadline = Some(deadline);
-            }
-        }
+        let until = now.as_micros().checked_sub(wait_us);
+        let until = until.map(Instant::from_micros);
+        let (lost, next_sent) = self.board.give_up_sent(self.rack_order, until);
+        self.reorder_deadline = next_sent.map(|sent| sent.plus_us(wait_us));
         lost
     }
 
@@ -73,14 +60,10 @@ impl Child {
 
     /// After a pause: what was in flight was refused.
     pub(super) fn give_up_flight(&mut self, now: Instant) -> u32 {
-        let floor = now.as_micros().saturating_sub(self.path.rtt_us());
-        for (offset, record) in self.records.iter_mut().enumerate() {
-            if record.state == State::InFlight && record.sent.as_micros() <= floor {
-                record.state = State::Lost;
-                self.pending.insert(self.cumulative + offset as u64);
-                self.in_flight -= 1;
-            }
-        }
+        let until = now.as_micros().saturating_sub(self.path.rtt_us());
+        self.board
+            .give_up_sent(u64::MAX, Some(Instant::from_micros(until)));
+        self.refresh_pending();
         // Refusal is not loss on the way; congestion control does not hear of it.
         0
     }
@@ -143,7 +126,8 @@ mod tests {
         let deadline = child.reorder_deadline.expect("two packets are missing");
         assert_eq!(child.mark_lost(deadline), 1);
         assert_eq!(child.mark_lost(deadline.plus_us(10)), 1);
-        assert_eq!(child.pending().collect::<Vec<_>>(), [START + 3, START + 4]);
+        let pending: Vec<u64> = child.board.pending().iter().copied().collect();
+        assert_eq!(pending, [START + 3, START + 4]);
         assert_eq!(child.in_flight(), 0);
     }
 
@@ -156,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_sent_in_one_microsecond_are_told_apart_by_position() {
+    fn packets_sent_in_one_microsecond_are_told_apart_by_their_order() {
         let (mut child, store) = sent(0);
         let now = Instant::from_micros(100);
         let mut store = store;

@@ -2,7 +2,7 @@
 //! a NACK.
 
 use super::super::store::Store;
-use super::{Child, NACK_PAUSE_US, State};
+use super::{Child, NACK_PAUSE_US};
 use crate::config::Timing;
 use crate::event::FailReason;
 use crate::time::Instant;
@@ -40,10 +40,7 @@ impl Child {
 
     /// Whether the child owes an answer. `end` is what this host has in order.
     pub fn set_owing(&mut self, end: u64, now: Instant) -> bool {
-        let owes = self.in_flight > 0
-            || !self.pending.is_empty()
-            || self.stable < end
-            || self.next > self.cumulative;
+        let owes = self.stable < end || self.next() > self.cumulative();
         if !owes {
             self.owed_since = None;
             self.probes = 0;
@@ -71,7 +68,7 @@ impl Child {
         self.owed_since?;
         let base = self.path.probe_us(timing.ack_delay_us).max(PROBE_US_LEAST);
         // With nothing in flight only a confirmation is missing: less hurry.
-        let base = if self.in_flight > 0 {
+        let base = if self.in_flight() > 0 {
             base
         } else {
             base.max(20_000)
@@ -100,15 +97,11 @@ impl Child {
         {
             self.probes += 1;
             self.last_probe_basis = now;
-            if self.probes == DARK_PROBES && self.in_flight > 0 {
+            if self.probes == DARK_PROBES && self.in_flight() > 0 {
                 self.congestion.note_blackout();
             }
             // The packet sent last tells most when it is answered (RFC 8985 §7.3).
-            let last = (self.cumulative..self.next).rev().find(|position| {
-                let index = self.index(*position);
-                index.is_some_and(|at| self.records[at].state == State::InFlight)
-                    && store.has(*position)
-            });
+            let last = self.board.last_in_flight(store);
             self.probe = Some(last);
         }
         lost
