@@ -331,3 +331,21 @@ def test_state_files_that_are_none_are_refused(tmp_path: Path) -> None:
         sql.execute("PRAGMA user_version=99")
     with pytest.raises(StoreError, match="has schema 99; this version reads 1 and 2"):
         Database(newer)
+
+
+@pytest.mark.slow
+def test_connections_that_never_speak_are_closed_and_keep_no_agent_out(tmp_path: Path) -> None:
+    async def main() -> None:
+        path = tmp_path / "agents.sock"
+        async with running(None, (f"unix:{path}",)):
+            silent = [await asyncio.open_unix_connection(path) for _ in range(200)]
+            async with attached(f"unix:{path}", "a0") as agent:
+                await until(lambda: agent.host is not None, 60.0)
+                async with asyncio.timeout(server.HANDSHAKE_TIMEOUT_S + 60):
+                    for reader, writer in silent:
+                        while await reader.read(4096):
+                            pass  # the server's side of HTTP/2
+                        writer.close()
+                assert not agent.ended.is_set()
+
+    asyncio.run(main())

@@ -10,7 +10,13 @@ from typing import Any
 import httpx
 import pytest
 from controller_lab.running import rest, running
-from wormcast.control.change_rate import CHANGES_CALM, WINDOW_S, ChangeRate
+from wormcast.control.change_rate import (
+    CHANGES_CALM,
+    WAITING_S_MAX,
+    WAITING_WINDOW_S,
+    WINDOW_S,
+    ChangeRate,
+)
 from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError
 from wormcast.control.group_book import NUMBERS_MAX, GroupBook, GroupRequest
@@ -139,6 +145,11 @@ def test_a_burst_of_changes_does_not_wait_for_a_plan_each_and_one_change_does() 
     assert all(rate.calm(n * 0.001) for n in range(CHANGES_CALM))
     assert not rate.calm(0.5)
     assert rate.calm(0.5 + 2 * WINDOW_S)
+    held_up = ChangeRate()
+    assert held_up.calm(0.0)
+    held_up.waited(WAITING_S_MAX, WAITING_S_MAX)  # as long as a request waits at most
+    assert not held_up.calm(WAITING_S_MAX)
+    assert held_up.calm(WAITING_S_MAX + WAITING_WINDOW_S)
 
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         settled = 0

@@ -225,7 +225,9 @@ class Controller:
             if number % EVENTS_AT_ONCE == 0:
                 await asyncio.sleep(0)  # watchers take what there is
         if wait:
+            began = time.monotonic()
             await self.reconciler.settle()
+            self._changes.waited(time.monotonic(), time.monotonic() - began)
         else:
             self.reconciler.notice()
 
