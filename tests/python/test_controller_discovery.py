@@ -167,6 +167,20 @@ def test_paused_switches_are_silent_and_their_links_are_not_down(paused: set[Swi
     assert wire.monitor.links() == set(CABLES)
 
 
+def test_long_intervals_of_probes_make_no_switch_silent() -> None:
+    monitor = LinkMonitor(5.0)
+    monitor.add_switch(A, 4, 0.0)
+    monitor.connect(A, 0.0)
+    for tick in range(6000):
+        now = tick / 100
+        for ref in monitor.poll_transmit(now):
+            if echo_port(ref[1]):
+                monitor.hear(A, now)
+                monitor.handle_echo(ref)
+        monitor.handle_timeout(now)
+        assert not monitor.silent(), now
+
+
 def test_a_target_without_echo_is_judged_by_its_probes_alone() -> None:
     wire = ring()
     wire.echoes = False

@@ -31,7 +31,9 @@ PROBE_IDLE_INTERVAL_S = 1.0
 SWITCH_GRACE_S = 1.0
 """A switch whose P4Runtime session is lost counts as up for so long."""
 SWITCH_SILENT_S = 2.0
-"""A switch with a session that returns no echo for so long is silent."""
+"""A switch with a session that returns no echo for so long is silent, at least."""
+ECHOES_MISSED_MAX = 8
+"""And so many intervals of probes, where these are long."""
 RESTORE_GRACE_S = 5.0
 """After a start of the controller, remembered switches and links count as up for so long unconfirmed."""
 
@@ -186,7 +188,7 @@ class LinkMonitor:
     def handle_timeout(self, now: float) -> None:
         """Lets grace periods run out, and notices switches that have become silent."""
         self.links()  # known from the moment it is up
-        silent_s = SWITCH_SILENT_S * self._stretch()
+        silent_s = max(SWITCH_SILENT_S, ECHOES_MISSED_MAX * self._probe_interval_s) * self._stretch()
         for switch, record in self._switches.items():
             echoes = record.forwarded_at < float("inf")
             if record.connected and echoes and now - record.heard_at >= silent_s:
