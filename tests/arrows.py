@@ -42,7 +42,8 @@ CRATES = {
     "routing": pure(),
     "routing/python": shell("wormcast-routing"),
     "protocol": pure(),
-    "hostagent": shell("wormcast-routing", "wormcast-protocol"),
+    "hostagent/core": pure("wormcast-routing", "wormcast-protocol"),
+    "hostagent": shell("wormcast-routing", "wormcast-protocol", "wormcast-agent-core"),
     "switch": shell(),
     "tests/fabric": shell("wormcast-routing", "wormcast-protocol", "wormcast-switch"),
 }
