@@ -18,7 +18,7 @@ CRATE_ARROWS = {
     "protocol": set(),
     "switch": set(),
     "hostagent": {"wormcast-routing", "wormcast-protocol"},
-    "routing/python": {"wormcast-routing"},
+    "planner/python": {"wormcast-routing"},
     "tests/fabric": {"wormcast-routing", "wormcast-protocol", "wormcast-switch"},
 }
 # Pure Python packages and what they must not import.
