@@ -14,12 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 # What each crate of ours may depend on of ours; ARCHITECTURE.md, "Parts".
 CRATE_ARROWS = {
-    "routing": set(),
-    "protocol": set(),
+    "wire": set(),
+    "routing": {"wormcast-wire"},
+    "protocol": {"wormcast-wire"},
     "switch": set(),
-    "hostagent": {"wormcast-routing", "wormcast-protocol"},
-    "routing/python": {"wormcast-routing"},
-    "tests/fabric": {"wormcast-routing", "wormcast-protocol", "wormcast-switch"},
+    "hostagent": {"wormcast-wire", "wormcast-routing", "wormcast-protocol"},
+    "routing/python": {"wormcast-wire", "wormcast-routing"},
+    "tests/fabric": {"wormcast-wire", "wormcast-routing", "wormcast-protocol", "wormcast-switch"},
 }
 # Pure Python packages and what they must not import.
 PURE_PACKAGES = ["controller/wormcast/fabric"]
