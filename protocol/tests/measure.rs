@@ -3,6 +3,12 @@
 //!
 //! `cargo test --release -p wormcast-protocol --test measure -- --ignored --nocapture`
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! The PDU codec against `vectors/pdu.json`: with WORMCAST_WRITE_VECTORS set the file is
 //! written anew. The Python layer reads the same file.
 
+#![allow(clippy::disallowed_methods, reason = "the vectors are files")]
+
 mod support;
 
 use serde_json::{Value, json};

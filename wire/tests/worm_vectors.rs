@@ -1,5 +1,7 @@
 //! The worm codec against `vectors/worm.json` and the constants of the data plane.
 
+#![allow(clippy::disallowed_methods, reason = "the vectors are files")]
+
 mod support;
 
 use serde::Deserialize;
