@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::routes::Algorithm;
 use wormcast_routing::topology::Topology;
+use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::groups::Group;
-use crate::ids::GroupId;
+
 use crate::shapes::{Shapes, Whole};
 use crate::state::{AgentGroup, AgentPlan};
 

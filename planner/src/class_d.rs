@@ -16,7 +16,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use crate::groups::Group;
-use crate::ids::{CLASS_D_SIZE, GROUP_BROADCAST, GroupId};
+use crate::ids::CLASS_D_SIZE;
+use wormcast_wire::GroupId;
 
 const HASHES: u16 = 256;
 /// First of the numbers of hashed addresses in wide mode; no group made in that mode has such an
@@ -163,7 +164,7 @@ pub fn new_number(
         return id;
     }
     let mut free = (0..HASHED_FIRST).rev().map(GroupId);
-    free.find(|&n| n != GROUP_BROADCAST && !is_id(n) && !is_own(n))
+    free.find(|&n| n != GroupId::BROADCAST && !is_id(n) && !is_own(n))
         .unwrap_or(hashed(address))
 }
 

@@ -4,8 +4,9 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use crate::class_d::ClassDNumbers;
-use crate::ids::{GroupId, MGID_TREE_SET, Mgid, PortSet, ROLE_HOST, ROLE_SWITCH, TREE_SET_PORTS};
+use crate::ids::{MGID_TREE_SET, Mgid, PortSet, ROLE_HOST, ROLE_SWITCH, TREE_SET_PORTS};
 use crate::state::{Action, KeyFields, MatchValue, Name, TableDefault, TableEntry};
+use wormcast_wire::GroupId;
 
 const TABLE_PORTS: &str = "ingress.ports";
 const TABLE_PORT_ROLES: &str = "ingress.port_roles";

@@ -1,57 +1,8 @@
 //! Groups as an operator asks for them.
 
 use std::net::Ipv4Addr;
-use std::str::FromStr;
 
-use wormcast_routing::ids::HostId;
-
-use crate::ids::{GROUP_BROADCAST, GroupId};
-
-/// How a message reaches the members (WORM §3, §5, §6; PACKET §4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scheme {
-    /// The origin sends to each member.
-    Repeat,
-    /// Along the Hamiltonian circuit.
-    Circuit,
-    /// On the rooted tree.
-    Tree,
-    /// On the k-binomial tree.
-    KBinomial,
-    /// Replicated in the switches.
-    Switch,
-}
-
-impl Scheme {
-    /// All of them.
-    pub const ALL: [Scheme; 5] = [
-        Scheme::Repeat,
-        Scheme::Circuit,
-        Scheme::Tree,
-        Scheme::KBinomial,
-        Scheme::Switch,
-    ];
-
-    /// Its name in plans and requests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scheme::Repeat => "repeat",
-            Scheme::Circuit => "circuit",
-            Scheme::Tree => "tree",
-            Scheme::KBinomial => "k-binomial",
-            Scheme::Switch => "switch",
-        }
-    }
-}
-
-impl FromStr for Scheme {
-    type Err = GroupError;
-
-    fn from_str(name: &str) -> Result<Scheme, GroupError> {
-        let found = Scheme::ALL.into_iter().find(|scheme| scheme.name() == name);
-        found.ok_or_else(|| GroupError::Scheme(name.to_owned()))
-    }
-}
+use wormcast_wire::{GroupId, HostId, Scheme};
 
 /// Most children of a host in a rooted tree unless asked otherwise.
 pub const FAN_OUT_DEFAULT: u64 = 3;
@@ -112,9 +63,6 @@ impl Parameters {
 /// A group that cannot exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
-    /// No scheme has this name.
-    #[error("unknown scheme '{0}'")]
-    Scheme(String),
     /// A parameter is outside its bounds.
     #[error("parameter {name} is {value}")]
     Parameter {
@@ -162,7 +110,7 @@ impl Group {
     /// See [`GroupError`].
     pub fn check(self) -> Result<Group, GroupError> {
         self.parameters.check()?;
-        if self.id == GROUP_BROADCAST {
+        if self.id == GroupId::BROADCAST {
             return Err(GroupError::Broadcast);
         }
         if self.members.is_empty() {

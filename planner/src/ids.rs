@@ -1,25 +1,11 @@
-//! Group numbers, replication groups, sets of ports; the data plane's constants (p4src/shared).
+//! Replication groups and sets of ports; the data plane's constants (p4src/shared).
 
-use std::fmt;
-
-use wormcast_routing::ids::PortId;
-
-/// A group, or a number that switches know class D addresses by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupId(pub u16);
-
-impl fmt::Display for GroupId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use wormcast_wire::PortId;
 
 /// A group of a switch's replication engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mgid(pub u16);
 
-/// The number of all hosts; no group has it.
-pub const GROUP_BROADCAST: GroupId = GroupId(255);
 /// BROADCAST worms: down the spanning tree.
 pub const MGID_BROADCAST: Mgid = Mgid(1);
 /// TREE worms at a switch with many ports: every port in use.

@@ -27,12 +27,10 @@ pub use difference::{
     Entity, MulticastGroup, Operation, Stage, Update, difference, execute, mgid_of,
 };
 pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
-pub use groups::{
-    FAN_OUT_DEFAULT, FAN_OUT_MAX, Group, GroupError, K_MAX, PACKETS_MAX, Parameters, Scheme,
-};
+pub use groups::{FAN_OUT_DEFAULT, FAN_OUT_MAX, Group, GroupError, K_MAX, PACKETS_MAX, Parameters};
 pub use ids::{
-    GROUP_BROADCAST, GroupId, MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX,
-    MGID_TREE_ALL, MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
+    MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_TREE_ALL,
+    MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
 };
 pub use planner::{FabricState, NOT_PLANNED, Planner};
 pub use replication::{CapacityError, allocate_mgids};

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::routes::Algorithm;
 use wormcast_routing::topology::Topology;
+use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::agents::{AgentPlanner, Hosts, PlanFailure, Shortfall};
 use crate::class_d::ClassDNumbers;
 use crate::groups::Group;
-use crate::ids::GroupId;
+
 use crate::replication::CapacityError;
 use crate::state::{AgentPlan, Place, SwitchState};
 use crate::switches::SwitchPlanner;

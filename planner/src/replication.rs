@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::topology::{Link, Topology};
 use wormcast_routing::updown::UpDown;
+use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 use crate::entries::tree_sets;
 use crate::ids::{
-    GroupId, MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUPS_MAX, MGID_TREE_ALL, MGID_TREE_SET, Mgid,
-    PortSet,
+    MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUPS_MAX, MGID_TREE_ALL, MGID_TREE_SET, Mgid, PortSet,
 };
 
 /// More groups than a switch has replication groups for.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use wormcast_routing::group::plan_tree;
-use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, RouteError, Routes};
 use wormcast_routing::structure::{k_binomial, ordering};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
+use wormcast_wire::{HostId, Scheme};
 
-use crate::groups::{Group, Parameters, Scheme};
+use crate::groups::{Group, Parameters};
 use crate::state::RouteTable;
 
 /// Unicast routes from a host, and routes along the spanning tree.

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
-use wormcast_routing::ids::HostId;
+use wormcast_wire::{GroupId, HostId, Scheme};
 
-use crate::groups::Scheme;
-use crate::ids::{GroupId, Mgid, PortSet};
+use crate::ids::{Mgid, PortSet};
 
 /// A name of the P4Info.
 pub type Name = Cow<'static, str>;

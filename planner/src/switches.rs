@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::topology::Topology;
+use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::class_d::ClassDNumbers;
 use crate::entries::{
     class_d_entries, group_entry, port_entries, tree_set_default, tree_set_entries,
 };
 use crate::groups::Group;
-use crate::ids::{GROUP_BROADCAST, GroupId, Mgid, PortSet};
+use crate::ids::{Mgid, PortSet};
 use crate::replication::{CapacityError, GroupTree, allocate_mgids, tree_set_groups};
 use crate::state::{Action, EntryKey, Place, SwitchState, TableEntry};
 
@@ -121,7 +121,7 @@ impl SwitchPlanner {
     /// Those of its id and of its address; broadcast is not a group's.
     fn numbers(&self, group: &Group) -> Vec<GroupId> {
         let of_address = group.class_d.map(|address| self.class_d.number(address));
-        let another = of_address.filter(|&n| n != group.id && n != GROUP_BROADCAST);
+        let another = of_address.filter(|&n| n != group.id && n != GroupId::BROADCAST);
         [group.id].into_iter().chain(another).collect()
     }
 
@@ -151,14 +151,14 @@ impl SwitchPlanner {
                 self.carriers.remove(number);
             }
         }
-        let is_wanted = |n: &GroupId| self.carriers.contains_key(n) || *n == GROUP_BROADCAST;
-        let known = self.mgids.contains_key(&GROUP_BROADCAST);
+        let is_wanted = |n: &GroupId| self.carriers.contains_key(n) || *n == GroupId::BROADCAST;
+        let known = self.mgids.contains_key(&GroupId::BROADCAST);
         if !known
             || stale
                 .iter()
                 .any(|n| is_wanted(n) != self.mgids.contains_key(n))
         {
-            let wanted = self.carriers.keys().copied().chain([GROUP_BROADCAST]);
+            let wanted = self.carriers.keys().copied().chain([GroupId::BROADCAST]);
             let after = allocate_mgids(wanted)?;
             let before = std::mem::replace(&mut self.mgids, after);
             stale.extend(
@@ -183,7 +183,7 @@ impl SwitchPlanner {
     fn plan_number(&self, number: GroupId) -> Option<Number> {
         let mgid = *self.mgids.get(&number)?;
         let union;
-        let members = if number == GROUP_BROADCAST {
+        let members = if number == GroupId::BROADCAST {
             &self.everyone
         } else {
             let carriers = self.carriers[&number].iter();

@@ -11,11 +11,10 @@ use lab::{Random, all_live, fabric_members, random_groups, random_topology};
 use proptest::prelude::*;
 use wormcast_planner::class_d::{HASHED_FIRST, OWN_MAX, hashed};
 use wormcast_planner::{
-    ClassDMode, ClassDNumbers, GROUP_BROADCAST, Group, GroupId, MatchValue, Planner, Scheme,
-    TableEntry, class_d_entries,
+    ClassDMode, ClassDNumbers, Group, MatchValue, Planner, TableEntry, class_d_entries,
 };
-use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::Algorithm;
+use wormcast_wire::{GroupId, HostId, Scheme};
 
 fn ip(text: &str) -> Ipv4Addr {
     text.parse().expect("an address")
@@ -24,7 +23,10 @@ fn ip(text: &str) -> Ipv4Addr {
 fn group(number: u16, address: Option<&str>, members: &[u16]) -> Arc<Group> {
     let members: Vec<HostId> = members.iter().copied().map(HostId).collect();
     let class_d = address.map(ip);
-    Arc::new(Group { class_d, ..lab::group(number, Scheme::Switch, &members) })
+    Arc::new(Group {
+        class_d,
+        ..lab::group(number, Scheme::Switch, &members)
+    })
 }
 
 fn wide(groups: &[Arc<Group>], before: &ClassDNumbers, own_max: usize) -> ClassDNumbers {
@@ -69,7 +71,11 @@ fn narrow_numbers_are_the_low_eight_bits() {
         group(7, None, &[4]),
     ];
     let members = fabric_members(&groups, &narrow);
-    assert_eq!(members[&GroupId(7)], hosts(&[1, 2, 3, 4]), "the union of all that share it");
+    assert_eq!(
+        members[&GroupId(7)],
+        hosts(&[1, 2, 3, 4]),
+        "the union of all that share it"
+    );
     assert_eq!(members[&GroupId(1000)], hosts(&[1, 2]));
     assert_eq!(entries(&groups, &narrow).len(), 1);
     for address in ["239.1.1.7", "238.9.9.7"] {
@@ -81,23 +87,38 @@ fn narrow_numbers_are_the_low_eight_bits() {
 fn narrow_255_is_broadcast() {
     let groups = [group(1, Some("239.1.1.255"), &[1, 2])];
     let narrow = ClassDNumbers::default();
-    assert_eq!(looked_up(ip("239.1.1.255"), &groups, &narrow), Some(GROUP_BROADCAST.0));
-    assert!(!fabric_members(&groups, &narrow).contains_key(&GROUP_BROADCAST), "those are all");
+    assert_eq!(
+        looked_up(ip("239.1.1.255"), &groups, &narrow),
+        Some(GroupId::BROADCAST.0)
+    );
+    assert!(
+        !fabric_members(&groups, &narrow).contains_key(&GroupId::BROADCAST),
+        "those are all"
+    );
 }
 
 #[test]
 fn wide_addresses_share_nothing() {
     let addresses = ["239.1.1.7", "238.9.9.7", "239.1.1.255", "225.0.0.7"];
-    let groups: Vec<_> =
-        (0..).zip(addresses).map(|(n, address)| group(n, Some(address), &[n])).collect();
+    let groups: Vec<_> = (0..)
+        .zip(addresses)
+        .map(|(n, address)| group(n, Some(address), &[n]))
+        .collect();
     let numbers = wide_anew(&groups);
     for one in &groups {
         let address = one.class_d.unwrap();
         assert_eq!(looked_up(address, &groups, &numbers), Some(one.id.0));
         assert_eq!(numbers.number(address), one.id);
-        assert_eq!(fabric_members(&groups, &numbers)[&one.id], one.members.iter().copied().collect());
+        assert_eq!(
+            fabric_members(&groups, &numbers)[&one.id],
+            one.members.iter().copied().collect()
+        );
     }
-    assert_eq!(looked_up(ip("239.2.2.7"), &groups, &numbers), None, "no group carries it");
+    assert_eq!(
+        looked_up(ip("239.2.2.7"), &groups, &numbers),
+        None,
+        "no group carries it"
+    );
 }
 
 #[test]
@@ -110,9 +131,16 @@ fn wide_groups_with_one_address_share_its_number_for_as_long_as_one_is_there() {
     assert_eq!(fabric_members(&both, &numbers)[&GroupId(3)], hosts(&[1, 2]));
     let one = [second];
     let left = wide(&one, &numbers, OWN_MAX);
-    assert_eq!(left.number(ip("239.1.1.7")), GroupId(3), "it keeps its number");
+    assert_eq!(
+        left.number(ip("239.1.1.7")),
+        GroupId(3),
+        "it keeps its number"
+    );
     let members = fabric_members(&one, &left);
-    assert_eq!(members.keys().copied().collect::<Vec<_>>(), [GroupId(3), GroupId(9)]);
+    assert_eq!(
+        members.keys().copied().collect::<Vec<_>>(),
+        [GroupId(3), GroupId(9)]
+    );
     assert!(members.values().all(|members| *members == hosts(&[2])));
     assert!(wide(&[], &left, OWN_MAX).assigned.is_empty());
 }
@@ -147,12 +175,18 @@ fn all_room_taken_means_hashes_that_stay() {
     assert_eq!(members[&GroupId(0xff00)], hosts(&[4, 6]));
     assert_eq!(members[&GroupId(0xff01)], hosts(&[3, 5]));
     for (group, number) in groups.iter().zip(&got) {
-        assert_eq!(looked_up(group.class_d.unwrap(), &groups, &numbers), Some(*number));
+        assert_eq!(
+            looked_up(group.class_d.unwrap(), &groups, &numbers),
+            Some(*number)
+        );
     }
     // Room that comes free is for new addresses; who is there keeps its number.
     groups[0] = group(0, Some("239.200.0.1"), &[0]);
     let later = wide(&groups, &numbers, 3);
-    let kept: Vec<u16> = groups[1..].iter().map(|group| number(&later, group)).collect();
+    let kept: Vec<u16> = groups[1..]
+        .iter()
+        .map(|group| number(&later, group))
+        .collect();
     assert_eq!(kept, got[1..]);
     assert_eq!(later.number(ip("239.200.0.1")), GroupId(0));
 }
@@ -160,7 +194,7 @@ fn all_room_taken_means_hashes_that_stay() {
 #[test]
 fn the_table_of_a_switch_holds_the_fullest_mapping() {
     let all = (0..OWN_MAX as u16 + 600).filter(|&n| n != 255);
-    let address = |n: u16| format!("239.{}.{}.{}", n >> 8, n & 0xff, u32::from(n) * 7 & 0xff);
+    let address = |n: u16| format!("239.{}.{}.{}", n >> 8, n & 0xff, (u32::from(n) * 7) & 0xff);
     let groups: Vec<_> = all.map(|n| group(n, Some(&address(n)), &[0])).collect();
     let numbers = wide_anew(&groups);
     for (numbers, most) in [(&ClassDNumbers::default(), 256), (&numbers, 4096)] {
@@ -168,7 +202,10 @@ fn the_table_of_a_switch_holds_the_fullest_mapping() {
         let matches: BTreeSet<_> = entries.iter().map(|entry| &entry.key.matches).collect();
         assert_eq!((matches.len(), entries.len()), (most, most));
     }
-    let own = numbers.assigned.iter().filter(|(address, number)| **number != hashed(**address));
+    let own = numbers
+        .assigned
+        .iter()
+        .filter(|(address, number)| **number != hashed(**address));
     let own: Vec<_> = own.map(|(_, number)| *number).collect();
     assert_eq!(own.len(), OWN_MAX);
     assert_eq!(own.iter().collect::<BTreeSet<_>>().len(), OWN_MAX);

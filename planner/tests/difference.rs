@@ -11,11 +11,11 @@ use lab::{
 };
 use proptest::prelude::*;
 use wormcast_planner::{
-    Action, ClassDNumbers, Entity, FabricState, GROUP_BROADCAST, Group, KeyFields, MatchValue,
-    Mgid, MulticastGroup, Operation, PortSet, Stage, SwitchState, Update, difference,
+    Action, ClassDNumbers, Entity, FabricState, Group, KeyFields, MatchValue, Mgid, MulticastGroup,
+    Operation, PortSet, Stage, SwitchState, Update, difference,
 };
-use wormcast_routing::ids::SwitchId;
 use wormcast_routing::topology::Topology;
+use wormcast_wire::{GroupId, SwitchId};
 
 /// Plans of one network before and after damage and a change of groups.
 struct TwoPlans {
@@ -30,15 +30,22 @@ impl TwoPlans {
         let (before, after) = (damage(random, &network), damage(random, &network));
         let groups = random_groups(random, &network, 4);
         let more = random_groups(random, &network, 1);
-        let later: BTreeMap<_, Arc<Group>> =
-            groups.iter().skip(1).chain(&more).map(|group| (group.id, group.clone())).collect();
+        let later: BTreeMap<_, Arc<Group>> = groups
+            .iter()
+            .skip(1)
+            .chain(&more)
+            .map(|group| (group.id, group.clone()))
+            .collect();
         let later: Vec<_> = later.into_values().collect();
         let (old, new) = (plan_all(&before, &groups), plan_all(&after, &later));
         TwoPlans { network, old, new }
     }
 
     fn before(&self, switch: SwitchId) -> SwitchState {
-        self.old.switches.get(&switch).map_or_else(SwitchState::default, |state| (**state).clone())
+        self.old
+            .switches
+            .get(&switch)
+            .map_or_else(SwitchState::default, |state| (**state).clone())
     }
 }
 
@@ -83,7 +90,7 @@ proptest! {
         let mut walker = Walker::new(&plans.network, states); // the other switches are dead
         let senders = random.sample(plans.network.hosts(), 4);
         let mut numbers = numbers_in(&[&plans.old]);
-        numbers.insert(GROUP_BROADCAST);
+        numbers.insert(GroupId::BROADCAST);
         for stage in [Stage::Shrink, Stage::Grow] {
             random.shuffle(&mut switches);
             for switch in &switches {
@@ -133,34 +140,63 @@ fn state_with(mgid: u16, ports: PortSet) -> SwitchState {
     let mut state = SwitchState::default();
     state.multicast.insert(Mgid(mgid), ports);
     let matches = vec![("group".into(), MatchValue::Exact(1))];
-    let key = KeyFields { table: "ingress.groups".into(), matches, priority: 0 };
+    let key = KeyFields {
+        table: "ingress.groups".into(),
+        matches,
+        priority: 0,
+    };
     let parameters = vec![("mgid".into(), mgid.into())];
-    let action = Action { name: "ingress.replicate".into(), parameters };
+    let action = Action {
+        name: "ingress.replicate".into(),
+        parameters,
+    };
     state.entries.insert(Arc::new(key), Arc::new(action));
     state
 }
 
 fn outline(updates: &[Update]) -> Vec<(Stage, Operation)> {
-    updates.iter().map(|update| (update.stage, update.operation)).collect()
+    updates
+        .iter()
+        .map(|update| (update.stage, update.operation))
+        .collect()
 }
 
 #[test]
 fn a_group_keeps_common_ports_while_it_changes() {
-    let (desired, actual) = (state_with(0x4001, ports([2, 3])), state_with(0x4001, ports([1, 2])));
-    let group = |ports| Entity::Group(MulticastGroup { mgid: Mgid(0x4001), ports });
+    let (desired, actual) = (
+        state_with(0x4001, ports([2, 3])),
+        state_with(0x4001, ports([1, 2])),
+    );
+    let group = |ports| {
+        Entity::Group(MulticastGroup {
+            mgid: Mgid(0x4001),
+            ports,
+        })
+    };
     let operation = Operation::Modify;
     assert_eq!(
         difference(&desired, &actual, None),
         [
-            Update { stage: Stage::Shrink, operation, entity: group(ports([2])) },
-            Update { stage: Stage::Grow, operation, entity: group(ports([2, 3])) },
+            Update {
+                stage: Stage::Shrink,
+                operation,
+                entity: group(ports([2]))
+            },
+            Update {
+                stage: Stage::Grow,
+                operation,
+                entity: group(ports([2, 3]))
+            },
         ]
     );
 }
 
 #[test]
 fn a_group_without_common_ports_is_out_of_use_while_it_changes() {
-    let (desired, actual) = (state_with(0x4001, ports([3])), state_with(0x4001, ports([1])));
+    let (desired, actual) = (
+        state_with(0x4001, ports([3])),
+        state_with(0x4001, ports([1])),
+    );
     assert_eq!(
         outline(&difference(&desired, &actual, None)),
         [
@@ -179,14 +215,20 @@ fn a_broadcast_tree_that_turns_round_is_taken_away_before_the_new_one_grows() {
     };
     assert_eq!(
         outline(&difference(&state(ports([2])), &state(ports([1])), None)),
-        [(Stage::Shrink, Operation::Delete), (Stage::Grow, Operation::Insert)]
+        [
+            (Stage::Shrink, Operation::Delete),
+            (Stage::Grow, Operation::Insert)
+        ]
     );
 }
 
 #[test]
 fn sets_of_ports_hold_any_port() {
     let all = ports([0, 63, 64, 127, 128, 253]);
-    assert_eq!(all.iter().map(|port| port.get()).collect::<Vec<_>>(), [0, 63, 64, 127, 128, 253]);
+    assert_eq!(
+        all.iter().map(|port| port.get()).collect::<Vec<_>>(),
+        [0, 63, 64, 127, 128, 253]
+    );
     assert!(ports([63, 128]).is_subset(&all) && !ports([1, 128]).is_subset(&all));
     assert_eq!(ports([1, 63, 253]).common(&all), ports([63, 253]));
     assert!(ports([1]).common(&all).is_empty() && !all.is_empty());

@@ -13,12 +13,12 @@ use lab::{
 };
 use proptest::prelude::*;
 use wormcast_planner::{
-    CUT_OFF, ClassDNumbers, FabricState, GROUP_BROADCAST, Group, GroupId, Hosts, NOT_LIVE,
-    NOT_LOCATED, PLAIN, RouteTable, Scheme, allocate_mgids, digest_agents,
+    CUT_OFF, ClassDNumbers, FabricState, Group, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, RouteTable,
+    allocate_mgids, digest_agents,
 };
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
 use wormcast_routing::updown::UpDown;
+use wormcast_wire::{GroupId, HostId, Scheme, SwitchId};
 
 struct Case {
     topology: Topology,
@@ -31,14 +31,24 @@ fn random_case(seed: u64) -> Case {
     let mut random = Random::new(seed);
     let whole = random_topology(&mut random);
     let groups = random_groups(&mut random, &whole, 4);
-    let topology = if seed % 2 == 0 { whole } else { damage(&mut random, &whole) };
+    let topology = if seed.is_multiple_of(2) {
+        whole
+    } else {
+        damage(&mut random, &whole)
+    };
     let state = plan_all(&topology, &groups);
-    Case { topology, groups, state }
+    Case {
+        topology,
+        groups,
+        state,
+    }
 }
 
 /// One copy for each of these but the sender.
 fn once(members: &BTreeSet<HostId>, part: &Topology, sender: HostId) -> Got {
-    let here = members.iter().filter(|&&host| part.host(host).is_ok() && host != sender);
+    let here = members
+        .iter()
+        .filter(|&&host| part.host(host).is_ok() && host != sender);
     here.map(|&host| (host, 1)).collect()
 }
 
@@ -67,7 +77,7 @@ proptest! {
                     let got = walker.send_group(sender, number);
                     prop_assert_eq!(got, once(&members, &part, sender.id), "group {}", number);
                 }
-                let got = walker.send_group(sender, GROUP_BROADCAST);
+                let got = walker.send_group(sender, GroupId::BROADCAST);
                 prop_assert_eq!(got, once(&everyone, &part, sender.id));
             }
         }
@@ -276,9 +286,16 @@ proptest! {
 fn equal_residues_get_replication_groups_of_their_own_and_too_many_are_refused() {
     let crowded = allocate_mgids([5, 5 + 0x4000, 6, 5 + 0x8000].map(GroupId)).unwrap();
     assert_eq!(crowded.values().collect::<BTreeSet<_>>().len(), 4);
-    assert!(crowded.values().all(|mgid| (0x4000..=0x7fff).contains(&mgid.0)));
+    assert!(
+        crowded
+            .values()
+            .all(|mgid| (0x4000..=0x7fff).contains(&mgid.0))
+    );
     let refused = allocate_mgids((0..=0x4000).map(GroupId)).unwrap_err();
-    assert_eq!(refused.to_string(), "16385 groups; a switch has room for 16384");
+    assert_eq!(
+        refused.to_string(),
+        "16385 groups; a switch has room for 16384"
+    );
 }
 
 /// A host on each of as many switches in a row; with `cut` the last link is missing.
@@ -287,17 +304,30 @@ fn line(hosts: &[u16], cut: bool) -> Topology {
     for (n, &host) in hosts.iter().enumerate() {
         let id = SwitchId(n as u16);
         parts.switches.push(Switch { id, ports: 4 });
-        parts.hosts.push(Host { id: HostId(host), switch: id, port: port(0) });
+        parts.hosts.push(Host {
+            id: HostId(host),
+            switch: id,
+            port: port(0),
+        });
         if n > 0 && !(cut && n + 1 == hosts.len()) {
             let a = SwitchId(n as u16 - 1);
-            parts.links.push(Link { a, a_port: port(1), b: id, b_port: port(2) });
+            parts.links.push(Link {
+                a,
+                a_port: port(1),
+                b: id,
+                b_port: port(2),
+            });
         }
     }
     topology(parts)
 }
 
 fn shortfalls(state: &FabricState) -> BTreeMap<u16, &str> {
-    state.shortfalls.iter().map(|short| (short.host.0, &*short.reason)).collect()
+    state
+        .shortfalls
+        .iter()
+        .map(|short| (short.host.0, &*short.reason))
+        .collect()
 }
 
 fn hosts<const N: usize>(numbers: [u16; N]) -> Vec<HostId> {
@@ -324,7 +354,11 @@ fn members_that_cannot_take_part_are_named_with_the_reason() {
     assert!(members(4).is_empty());
     assert_eq!(members(2), [hosts([1, 2])], "once back, it is a member");
     let routes = routes(&state.agents[&HostId(2)].routes);
-    assert_eq!(routes.into_keys().collect::<Vec<_>>(), hosts([1, 3]), "it still has routes");
+    assert_eq!(
+        routes.into_keys().collect::<Vec<_>>(),
+        hosts([1, 3]),
+        "it still has routes"
+    );
 }
 
 #[test]
@@ -336,9 +370,22 @@ fn a_divided_group_stays_where_most_members_are() {
 
 #[test]
 fn sets_of_many_ports_go_to_every_port_there_is() {
-    for (ports, high, low) in [(3, 0, 7), (128, 0, u128::MAX), (254, (1 << 126) - 1, u128::MAX)] {
-        let switches = vec![Switch { id: SwitchId(1), ports }];
-        let state = plan_all(&topology(Parts { switches, ..Parts::default() }), &[]);
+    for (ports, high, low) in [
+        (3, 0, 7),
+        (128, 0, u128::MAX),
+        (254, (1 << 126) - 1, u128::MAX),
+    ] {
+        let switches = vec![Switch {
+            id: SwitchId(1),
+            ports,
+        }];
+        let state = plan_all(
+            &topology(Parts {
+                switches,
+                ..Parts::default()
+            }),
+            &[],
+        );
         let action = &state.switches[&SwitchId(1)].defaults["ingress.tree_sets"];
         assert_eq!(lab::model::parameter(action, "high"), high);
         assert_eq!(lab::model::parameter(action, "low"), low);

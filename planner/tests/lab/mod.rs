@@ -9,12 +9,10 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
-use wormcast_planner::{
-    ClassDNumbers, FabricState, Group, GroupId, Hosts, Parameters, Planner, Scheme,
-};
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
+use wormcast_planner::{ClassDNumbers, FabricState, Group, Hosts, Parameters, Planner};
 use wormcast_routing::routes::Algorithm;
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
+use wormcast_wire::{GroupId, HostId, PortId, Scheme, SwitchId};
 
 /// Drawn from a seed.
 pub struct Random(ChaCha8Rng);
@@ -71,7 +69,10 @@ pub fn random_topology(random: &mut Random) -> Topology {
     let mut parts = Parts::default();
     for &id in &ids {
         let ports = random.between(3, 12);
-        parts.switches.push(Switch { id: SwitchId(id), ports: ports as u16 });
+        parts.switches.push(Switch {
+            id: SwitchId(id),
+            ports: ports as u16,
+        });
         let all: Vec<PortId> = (0..ports).map(port).collect();
         free.insert(id, random.sample(&all, ports));
     }
@@ -79,11 +80,20 @@ pub fn random_topology(random: &mut Random) -> Topology {
         if a != b && !free[&a].is_empty() && !free[&b].is_empty() {
             let mut end = |id| free.get_mut(&id).and_then(Vec::pop).expect("there is one");
             let (a_port, b_port) = (end(a), end(b));
-            parts.links.push(Link { a: SwitchId(a), a_port, b: SwitchId(b), b_port });
+            parts.links.push(Link {
+                a: SwitchId(a),
+                a_port,
+                b: SwitchId(b),
+                b_port,
+            });
         }
     };
     for at in 1..ids.len() {
-        let open: Vec<u16> = ids[..at].iter().copied().filter(|id| !free[id].is_empty()).collect();
+        let open: Vec<u16> = ids[..at]
+            .iter()
+            .copied()
+            .filter(|id| !free[id].is_empty())
+            .collect();
         if !open.is_empty() {
             join(&mut free, ids[at], *random.choose(&open));
         }
@@ -99,7 +109,11 @@ pub fn random_topology(random: &mut Random) -> Topology {
         .collect();
     let names = random.sample(&(0..200).collect::<Vec<u16>>(), slots.len());
     for (name, (switch, port)) in names.into_iter().zip(slots) {
-        parts.hosts.push(Host { id: HostId(name), switch: SwitchId(switch), port });
+        parts.hosts.push(Host {
+            id: HostId(name),
+            switch: SwitchId(switch),
+            port,
+        });
     }
     topology(parts)
 }
@@ -113,9 +127,14 @@ pub fn random_groups(random: &mut Random, topology: &Topology, count: usize) -> 
     let one = |number: u16| {
         let members = random_members(random, &hosts);
         let address = [random.between(0, 3) as u8, random.between(1, 3) as u8];
-        let class_d = random.chance(50).then(|| Ipv4Addr::new(239, 1, address[0], address[1]));
+        let class_d = random
+            .chance(50)
+            .then(|| Ipv4Addr::new(239, 1, address[0], address[1]));
         let scheme = *random.choose(&Scheme::ALL);
-        Arc::new(Group { class_d, ..group(number, scheme, &members) })
+        Arc::new(Group {
+            class_d,
+            ..group(number, scheme, &members)
+        })
     };
     chosen.into_iter().map(one).collect()
 }
@@ -150,7 +169,11 @@ pub fn change_groups(
     for new in random_groups(random, topology, more) {
         changed.insert(new.id, new);
     }
-    for group in groups.iter().filter(|_| random.chance(70)).collect::<Vec<_>>() {
+    for group in groups
+        .iter()
+        .filter(|_| random.chance(70))
+        .collect::<Vec<_>>()
+    {
         let mut group = group.clone();
         if random.chance(30) {
             Arc::make_mut(&mut group).members = random_members(random, &hosts);
@@ -163,13 +186,21 @@ pub fn change_groups(
 /// The topology after some links and switches have failed.
 pub fn damage(random: &mut Random, whole: &Topology) -> Topology {
     let mut parts = Parts::default();
-    parts.switches.extend(whole.switches().iter().filter(|_| random.chance(90)));
+    parts
+        .switches
+        .extend(whole.switches().iter().filter(|_| random.chance(90)));
     let alive: BTreeSet<SwitchId> = parts.switches.iter().map(|switch| switch.id).collect();
-    parts.hosts.extend(whole.hosts().iter().filter(|host| alive.contains(&host.switch)));
-    let mut stays = |link: &&Link| {
-        random.chance(80) && alive.contains(&link.a) && alive.contains(&link.b)
-    };
-    parts.links.extend(whole.links().iter().filter(|link| stays(link)));
+    parts.hosts.extend(
+        whole
+            .hosts()
+            .iter()
+            .filter(|host| alive.contains(&host.switch)),
+    );
+    let mut stays =
+        |link: &&Link| random.chance(80) && alive.contains(&link.a) && alive.contains(&link.b);
+    parts
+        .links
+        .extend(whole.links().iter().filter(|link| stays(link)));
     topology(parts)
 }
 
@@ -180,7 +211,11 @@ pub fn host_ids(topology: &Topology) -> Vec<HostId> {
 /// All hosts have agents that take part.
 pub fn all_live(topology: &Topology) -> Hosts {
     let everyone: BTreeSet<HostId> = host_ids(topology).into_iter().collect();
-    Hosts { agents: everyone.clone(), live: everyone, capacities: BTreeMap::new() }
+    Hosts {
+        agents: everyone.clone(),
+        live: everyone,
+        capacities: BTreeMap::new(),
+    }
 }
 
 /// The plan of a new planner, all agents live.
@@ -189,14 +224,11 @@ pub fn plan_all(topology: &Topology, groups: &[Arc<Group>]) -> FabricState {
 }
 
 /// The plan of a new planner.
-pub fn plan(
-    up: &Topology,
-    known: &Topology,
-    groups: &[Arc<Group>],
-    hosts: &Hosts,
-) -> FabricState {
+pub fn plan(up: &Topology, known: &Topology, groups: &[Arc<Group>], hosts: &Hosts) -> FabricState {
     let mut planner = Planner::new(Algorithm::Osud);
-    planner.plan(up, known, groups, hosts, &ClassDNumbers::default()).expect("there is room")
+    planner
+        .plan(up, known, groups, hosts, &ClassDNumbers::default())
+        .expect("there is room")
 }
 
 /// Members of every group number the switches know. A group has the number of its id; one with a
@@ -209,7 +241,11 @@ pub fn fabric_members(
     let mut members: BTreeMap<GroupId, BTreeSet<HostId>> = BTreeMap::new();
     for group in groups {
         let of_address = group.class_d.map(|address| numbers.number(address));
-        for number in [group.id].into_iter().chain(of_address).filter(|n| n.0 != 255) {
+        for number in [group.id]
+            .into_iter()
+            .chain(of_address)
+            .filter(|n| n.0 != 255)
+        {
             members.entry(number).or_default().extend(&group.members);
         }
     }

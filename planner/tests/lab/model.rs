@@ -6,11 +6,11 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use wormcast_planner::{
-    Action, Entity, GroupId, KeyFields, MatchValue, Mgid, Operation, PortSet, SwitchState, Update,
-    execute, mgid_of,
+    Action, Entity, KeyFields, MatchValue, Mgid, Operation, PortSet, SwitchState, Update, execute,
+    mgid_of,
 };
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::topology::{Attachment, Host, Topology};
+use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 const MAX_HOPS: usize = 64;
 
@@ -30,7 +30,11 @@ impl<'t> Walker<'t> {
         topology: &'t Topology,
         states: impl IntoIterator<Item = (SwitchId, Arc<SwitchState>)>,
     ) -> Walker<'t> {
-        Walker { topology, states: states.into_iter().collect(), crossed: BTreeSet::new() }
+        Walker {
+            topology,
+            states: states.into_iter().collect(),
+            crossed: BTreeSet::new(),
+        }
     }
 
     /// Who gets a GROUP worm, how often.
@@ -40,7 +44,9 @@ impl<'t> Walker<'t> {
         while let Some((switch, from, hops)) = waiting.pop_front() {
             let field = "group";
             let action = self.lookup(switch, "ingress.groups", field, number.0.into());
-            let Some(mgid) = action.and_then(|action| mgid_of(&action)) else { continue };
+            let Some(mgid) = action.and_then(|action| mgid_of(&action)) else {
+                continue;
+            };
             self.copy((switch, from), mgid, hops, &mut got, &mut waiting);
         }
         got
@@ -110,7 +116,10 @@ impl<'t> Walker<'t> {
         got: &mut Got,
         waiting: &mut VecDeque<(SwitchId, Option<PortId>, usize)>,
     ) {
-        let ports = self.states.get(&switch).and_then(|state| state.multicast.get(&mgid));
+        let ports = self
+            .states
+            .get(&switch)
+            .and_then(|state| state.multicast.get(&mgid));
         let ports: PortSet = ports.copied().unwrap_or_default();
         for out in ports.iter().filter(|&out| Some(out) != from) {
             match self.topology.attachment(switch, out) {
@@ -135,14 +144,23 @@ impl<'t> Walker<'t> {
         value: u128,
     ) -> Option<Arc<Action>> {
         let matches = vec![(field.into(), MatchValue::Exact(value))];
-        let key = KeyFields { table: table.into(), matches, priority: 0 };
+        let key = KeyFields {
+            table: table.into(),
+            matches,
+            priority: 0,
+        };
         self.states.get(&switch)?.entries.get(&key).cloned()
     }
 }
 
 /// A parameter of an action.
 pub fn parameter(action: &Action, name: &str) -> u128 {
-    action.parameters.iter().find(|(n, _)| n == name).expect("the action has it").1
+    action
+        .parameters
+        .iter()
+        .find(|(n, _)| n == name)
+        .expect("the action has it")
+        .1
 }
 
 /// The group number of an entry of the table of groups.
@@ -175,7 +193,10 @@ pub fn write(state: &mut SwitchState, update: &Update) {
             let is_there = state.entries.contains_key(&entry.key);
             assert_eq!(is_there, operation != Operation::Insert, "{update:?}");
             if let (true, Some(mgid)) = (operation != Operation::Delete, mgid_of(&entry.action)) {
-                assert!(state.multicast.contains_key(&mgid), "{update:?} names no group");
+                assert!(
+                    state.multicast.contains_key(&mgid),
+                    "{update:?} names no group"
+                );
             }
         }
     }
