@@ -39,18 +39,20 @@ def shell(*uses: str) -> Crate:
 
 # By folder; ARCHITECTURE.md, "Parts", draws the same.
 CRATES = {
-    "routing": pure(),
-    "routing/python": shell("wormcast-routing"),
-    "protocol": pure(),
-    "hostagent/core": pure("wormcast-routing", "wormcast-protocol"),
-    "hostagent": shell("wormcast-routing", "wormcast-protocol", "wormcast-agent-core"),
+    "wire": pure(),
+    "routing": pure("wormcast-wire"),
+    "planner": pure("wormcast-wire", "wormcast-routing"),
+    "planner/python": shell("wormcast-wire", "wormcast-routing", "wormcast-planner"),
+    "protocol": pure("wormcast-wire"),
+    "hostagent/core": pure("wormcast-wire", "wormcast-routing", "wormcast-protocol"),
+    "hostagent": shell("wormcast-wire", "wormcast-protocol", "wormcast-agent-core"),
     "switch": shell(),
-    "tests/fabric": shell("wormcast-routing", "wormcast-protocol", "wormcast-switch"),
+    "tests/fabric": shell("wormcast-wire", "wormcast-routing", "wormcast-protocol", "wormcast-switch"),
 }
 # What a pure crate may have of others: none of these can do IO by itself.
 PURE_LIBRARIES = {
     "bytes", "crc32fast", "hashbrown", "md-5", "quick-xml", "rand_chacha", "rand_core", "serde", "serde_json",
-    "thiserror", "twox-hash",
+    "sha2", "thiserror", "twox-hash",
 }  # fmt: skip
 PACKAGES = {"wormcast": "controller/wormcast"}
 # Pure Python packages and what they must not import.

@@ -13,9 +13,8 @@ use crate::plan::{AgentPlan, GROUPS_MAX, RefusedGroup};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use wormcast_protocol::{
-    BufferClass, ConfigError, Engine, EngineConfig, Event, FailReason, GroupId, HostId, Instant,
-};
+use wormcast_protocol::{ConfigError, Engine, EngineConfig, Event, Instant};
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId};
 
 /// Engine events taken in one turn.
 const EVENTS_PER_TURN_MAX: usize = 1024;
@@ -131,7 +130,7 @@ impl Agent {
         let host = config.host;
         let engine = Engine::new(config)?;
         if let Some(before) = self.host {
-            let text = format!("this host was {before} and is {host} now");
+            let text = format!("this host was host {before} and is host {host} now");
             self.drop_groups(&text);
             self.warn(format!("{text}; what was open is closed"));
         }
@@ -166,7 +165,10 @@ impl Agent {
             .as_mut()
             .filter(|_| self.host == Some(plan.host))
         else {
-            return Err(format!("the plan is for {}, which this is not", plan.host));
+            return Err(format!(
+                "the plan is for host {}, which this is not",
+                plan.host
+            ));
         };
         engine
             .set_all_routes(plan.routes.clone(), plan.tree_routes.clone(), now)
@@ -207,7 +209,7 @@ impl Agent {
             }
         });
         for group in gone {
-            let reason = format!("{group} was removed, or this host left it");
+            let reason = format!("group {group} was removed, or this host left it");
             self.applications.remove_group(group, &reason);
         }
         let count = plan.groups.len();
@@ -215,7 +217,7 @@ impl Agent {
         if self.plan.as_ref().is_none_or(|old| old.epoch != epoch) {
             let host = plan.host;
             self.note(format!(
-                "plan {epoch} as {host}: {routes} routes, {count} groups"
+                "plan {epoch} as host {host}: {routes} routes, {count} groups"
             ));
         }
         self.plan = Some(plan);
@@ -380,7 +382,7 @@ impl Agent {
             } => {
                 let text = format!("silent for {}", seconds(*silent_ms));
                 self.note(format!(
-                    "{group}, stream of {origin}: {host} is {text}; it stays a member"
+                    "group {group}, stream of host {origin}: host {host} is {text}; it stays a member"
                 ));
                 self.reports.push_back(MemberReport {
                     group: *group,
@@ -422,14 +424,14 @@ impl Agent {
                 limit,
             } => {
                 self.warn(format!(
-                    "the structure of {group} from {origin} gives this host {children} children; at most {limit}"
+                    "the structure of group {group} from host {origin} gives this host {children} children; at most {limit}"
                 ));
                 return;
             }
             _ => return,
         };
         self.note(format!(
-            "{group}, stream of {origin}: {host} failed: {text}"
+            "group {group}, stream of host {origin}: host {host} failed: {text}"
         ));
         let host_dead = reason.is_host_dead();
         self.reports.push_back(MemberReport {

@@ -8,7 +8,7 @@ use wormcast_agent_core::api::NumberedRequest;
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::figures::Figures;
 use wormcast_agent_core::plan::{AgentPlan, RefusedGroup};
-use wormcast_protocol::HostId;
+use wormcast_wire::HostId;
 
 /// Commands that wait at most; senders of more wait themselves.
 pub const COMMANDS_MAX: usize = 512;

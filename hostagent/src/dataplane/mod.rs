@@ -27,7 +27,8 @@ use tokio::sync::mpsc;
 use transmit::{Blocked, TransmitBatch};
 use wormcast_agent_core::agent::{Agent, MemberReport, Settings};
 use wormcast_agent_core::clients::ConnectionId;
-use wormcast_protocol::{HostId, Instant};
+use wormcast_protocol::Instant;
+use wormcast_wire::HostId;
 
 /// Batches received before sending has its turn.
 const RECEIVE_BATCHES_MAX: usize = 4;

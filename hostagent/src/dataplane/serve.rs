@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use wormcast_agent_core::agent::Remark;
 use wormcast_agent_core::figures::Figures;
 use wormcast_agent_core::plan::{AgentPlan, RefusedGroup};
-use wormcast_protocol::{HostId, Instant};
+use wormcast_protocol::Instant;
+use wormcast_wire::HostId;
 
 impl DataPlane {
     /// Takes the commands that wait.
@@ -23,7 +24,9 @@ impl DataPlane {
         match command {
             Command::SetHost(host) => {
                 if let Err(error) = self.set_host(host) {
-                    crate::log::error!("the protocol engine refuses to start as {host}: {error}");
+                    crate::log::error!(
+                        "the protocol engine refuses to start as host {host}: {error}"
+                    );
                 }
             }
             Command::ApplyPlan { plan, done } => {

@@ -26,8 +26,7 @@ use wormcast_agent_core::figures::Figure;
 use wormcast_agent_core::plan::{
     AgentPlan, GROUPS_MAX, GroupMessage, MEMBERS_MAX, PlanMessage, RefusedGroup,
 };
-use wormcast_protocol::HostId;
-use wormcast_routing::ids::HOST_ID_MAX;
+use wormcast_wire::{HOST_ID_MAX, HostId};
 
 /// First pause before dialling again; doubles up to [`BACKOFF_MAX`].
 pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
@@ -261,7 +260,7 @@ impl DirectoryClient {
             state.last_error = None;
         });
         crate::log::info!(
-            "controller {}: registered \"{}\" as {host}",
+            "controller {}: registered \"{}\" as host {host}",
             self.address,
             self.introduction.name
         );

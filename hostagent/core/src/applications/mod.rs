@@ -19,7 +19,8 @@ use receiving::Receiving;
 use sending::Sending;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use wormcast_protocol::{Engine, Event, GroupId, HostId, Instant, Unclaimed};
+use wormcast_protocol::{Engine, Event, Instant, Unclaimed};
+use wormcast_wire::{GroupId, HostId};
 
 /// All local applications.
 pub struct Applications {

@@ -10,7 +10,8 @@ use limits::HANDLES_MAX;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use wormcast_protocol::{Engine, GroupId, HostId, Instant, UseError};
+use wormcast_protocol::{Engine, Instant, UseError};
+use wormcast_wire::{GroupId, HostId};
 
 /// How long applications may let the group wait.
 #[derive(Clone, Copy, Debug)]

@@ -86,7 +86,7 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| plan.routes[0].1.clear()),
-            "the route to host 2 in routes has 0 bytes; it must have 1 to 128",
+            "the route to host 2 in routes has 0 bytes; it must have 1 to 255",
         ),
         (
             refusal(|plan| plan.routes[0].1 = vec![3, 255]),

@@ -9,7 +9,8 @@ use crate::clients::limits::{
 };
 use crate::clients::{Key, Outbound};
 use bytes::Bytes;
-use wormcast_protocol::{Engine, FailReason, Instant};
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::FailReason;
 
 impl Receiving {
     /// Reads what is due from the engine and hands it on; gives up what nobody takes.

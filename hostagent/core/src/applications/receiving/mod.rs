@@ -13,7 +13,8 @@ use crate::clients::{
     ConnectionId, Connections, Key, Outbound, Patience, gone, refusal, send, unknown_handle,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use wormcast_protocol::{Engine, FailReason, GroupId, HostId, Instant, LossReason};
+use wormcast_protocol::{Engine, Instant, LossReason};
+use wormcast_wire::{FailReason, GroupId, HostId};
 
 type StreamKey = (GroupId, HostId);
 
@@ -86,10 +87,11 @@ impl Receiving {
                 .get(&key.connection)
                 .map_or("?", |owner| owner.process.as_str());
             let text = format!(
-                "{group} already has a receiver for {}, opened by {whose}; a message has one receiver",
-                other
-                    .origin
-                    .map_or_else(|| "all origins".to_owned(), |origin| origin.to_string())
+                "group {group} already has a receiver for {}, opened by {whose}; a message has one receiver",
+                other.origin.map_or_else(
+                    || "all origins".to_owned(),
+                    |origin| format!("host {origin}")
+                )
             );
             return Err(ApiError::new(ErrorCode::Busy, text));
         }

@@ -8,7 +8,8 @@ use crate::clients::limits::OUTCOMES_MAX;
 use crate::clients::{Key, Outbound, reply, send, unknown_handle};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wormcast_protocol::{FailReason, GroupId, HostId, Instant, MemberState, Unclaimed};
+use wormcast_protocol::{Instant, MemberState, Unclaimed};
+use wormcast_wire::{FailReason, GroupId, HostId};
 
 impl Sending {
     /// Answers at once if the message is stable already, else when it becomes so.
