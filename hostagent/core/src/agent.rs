@@ -256,8 +256,8 @@ impl Agent {
     }
 
     fn expel_unless(&mut self, id: ConnectionId, result: Result<(), ApiError>, now: Instant) {
+        let (applications, mut serving) = self.serving(now);
         if let Err(error) = result {
-            let (applications, mut serving) = self.serving(now);
             applications.expel(id, &error, &mut serving);
         }
     }
