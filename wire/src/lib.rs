@@ -6,6 +6,7 @@
 pub mod ack;
 mod error;
 mod fail_reason;
+pub mod forward;
 mod ids;
 pub mod pdu;
 mod scheme;
