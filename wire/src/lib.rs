@@ -10,7 +10,10 @@ pub mod forward;
 mod ids;
 pub mod pdu;
 mod scheme;
+mod tree_decode;
+mod tree_error;
 pub mod tree_route;
+mod tree_split;
 pub mod worm;
 
 pub use error::DecodeError;

@@ -21,7 +21,7 @@ from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal
 from wormcast.plan.pictures import png, svg
 from wormcast.plan.routes import route, route_summary, routes, spanning_tree
 from wormcast.plan.topologies import check, damage, make, read, write
-from wormcast.plan.tree_routes import decode_tree, encode_tree, multicast_root, walk_tree
+from wormcast.plan.tree_routes import decode_tree, encode_tree, multicast_root
 from wormcast.plan.verdicts import explain, plans_of, trees_of, verify
 from wormcast.plan.worms import Violation
 
@@ -68,6 +68,5 @@ __all__ = [
     "tree_edges",
     "trees_of",
     "verify",
-    "walk_tree",
     "write",
 ]

@@ -1,6 +1,7 @@
 //! TREE routes read back.
 
-use super::{BRANCHES_MAX, END_OF_ROUTE, TreeDecodeError};
+use crate::tree_route::{BRANCHES_MAX, TreeDecodeError};
+use crate::worm::END_OF_ROUTE;
 use crate::{PORT_ID_MAX, PortId};
 
 /// One branch at a switch.

@@ -1,6 +1,6 @@
 //! Why paths make no TREE route, and why bytes are none.
 
-use super::BRANCHES_MAX;
+use crate::tree_route::BRANCHES_MAX;
 use crate::{HostId, PORT_ID_MAX, SWITCHES_CROSSED_MAX};
 use thiserror::Error;
 

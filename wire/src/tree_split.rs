@@ -14,15 +14,15 @@
 //! Bound: a tree of n branches, d deep, needs w ≥ n/127 worms and w ≥ b/16 where a switch
 //! has b branches; the runs cross at most n + w + (w − 1)·(d − 1) links.
 
-use super::{BRANCHES_MAX, common_prefix};
 use crate::SWITCHES_CROSSED_MAX;
+use crate::tree_route::{BRANCHES_MAX, common_prefix};
 
 /// Worms, then links crossed, the source's among them.
 type Cost = (u32, u32);
 
 /// Cuts sorted paths, of which none begins another or has more than `links_max` links; gives
 /// the paths of each route, ascending.
-pub(super) fn split<'p>(
+pub(crate) fn split<'p>(
     sorted: &[u32],
     links_max: usize,
     path: impl Fn(u32) -> &'p [u8] + Copy,

@@ -3,13 +3,10 @@
 //! From the port paths to some hosts, all from one source, to the bytes of one or
 //! several TREE routes, and back.
 
-mod decode;
-mod error;
-mod split;
+pub use crate::tree_decode::{Branch, Branches, branches, decode_tree};
+pub use crate::tree_error::{TreeDecodeError, TreeEncodeError};
 
-pub use decode::{Branch, Branches, branches, decode_tree};
-pub use error::{TreeDecodeError, TreeEncodeError};
-
+use crate::tree_split;
 use crate::worm::END_OF_ROUTE;
 use crate::{HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
 
@@ -121,7 +118,7 @@ fn write_all<T: Copy, P: AsRef<[u8]>>(
     if count_fitting(order, length_max, path) == order.len() {
         return vec![write(paths, order)];
     }
-    let routes = split::split(order, links_max(length_max), path);
+    let routes = tree_split::split(order, links_max(length_max), path);
     routes.iter().map(|route| write(paths, route)).collect()
 }
 
@@ -148,7 +145,7 @@ fn check_path(host: HostId, path: &[u8]) -> Result<(), TreeEncodeError> {
     }
 }
 
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
