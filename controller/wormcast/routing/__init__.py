@@ -19,7 +19,7 @@ from wormcast.routing.forwarding import NO_PORT, ForwardingTables, forwarding
 from wormcast.routing.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
 from wormcast.routing.routes import route, route_summary, routes, spanning_tree
 from wormcast.routing.topologies import check, damage, make, read, write
-from wormcast.routing.tree_routes import decode_tree, encode_tree, multicast_root, walk_tree
+from wormcast.routing.tree_routes import decode_tree, encode_tree, multicast_root
 from wormcast.routing.verdicts import explain, plans_of, trees_of, verify
 from wormcast.routing.worms import Violation
 
@@ -63,6 +63,5 @@ __all__ = [
     "tree_edges",
     "trees_of",
     "verify",
-    "walk_tree",
     "write",
 ]
