@@ -47,7 +47,10 @@ CRATES = {
     "hostagent/core": pure("wormcast-wire", "wormcast-routing", "wormcast-protocol"),
     "hostagent": shell("wormcast-wire", "wormcast-protocol", "wormcast-agent-core"),
     "switch": shell(),
-    "tests/fabric": shell("wormcast-wire", "wormcast-routing", "wormcast-protocol", "wormcast-switch"),
+    "tests/fabric": shell(
+        "wormcast-wire", "wormcast-routing", "wormcast-planner", "wormcast-protocol", "wormcast-agent-core",
+        "wormcast-switch",
+    ),
 }
 # What a pure crate may have of others: none of these can do IO by itself.
 PURE_LIBRARIES = {
