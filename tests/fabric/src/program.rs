@@ -178,6 +178,7 @@ impl Program {
             writer.close(now_us);
         }
         self.receivers.clear();
+        self.readers.clear();
         self.arriving.clear();
         self.asked.clear();
         self.connected = false;
@@ -468,7 +469,10 @@ impl Program {
                 }
             }
             Notice::HandleClosed { handle, .. } => {
-                self.receivers.remove(&handle);
+                // Who comes back reads anew, and may get again what it had not confirmed in time.
+                if let Some(group) = self.receivers.remove(&handle) {
+                    self.readers.retain(|(of, _), _| *of != group);
+                }
                 for writer in self.writers.values_mut() {
                     if writer.handle == Some(handle) {
                         writer.close(now_us);

@@ -149,4 +149,5 @@ fn an_idle_fabric_is_silent() {
     let (mut scenario, _) = transfer(Scheme::Tree, 8);
     scenario.run_for(SECOND_US);
     scenario.check_quiet();
+    scenario.check_empty();
 }
