@@ -39,12 +39,13 @@ def shell(*uses: str) -> Crate:
 
 # By folder; ARCHITECTURE.md, "Parts", draws the same.
 CRATES = {
-    "routing": pure(),
-    "routing/python": shell("wormcast-routing"),
-    "protocol": pure(),
-    "hostagent": shell("wormcast-routing", "wormcast-protocol"),
+    "wire": pure(),
+    "routing": pure("wormcast-wire"),
+    "routing/python": shell("wormcast-wire", "wormcast-routing"),
+    "protocol": pure("wormcast-wire"),
+    "hostagent": shell("wormcast-wire", "wormcast-routing", "wormcast-protocol"),
     "switch": shell(),
-    "tests/fabric": shell("wormcast-routing", "wormcast-protocol", "wormcast-switch"),
+    "tests/fabric": shell("wormcast-wire", "wormcast-routing", "wormcast-protocol", "wormcast-switch"),
 }
 # What a pure crate may have of others: none of these can do IO by itself.
 PURE_LIBRARIES = {

@@ -29,7 +29,7 @@ fn program() -> Arc<Program> {
 }
 
 fn vectors() -> Value {
-    serde_json::from_str(&read("protocol/vectors/worm_switch.json")).expect("JSON")
+    serde_json::from_str(&read("wire/vectors/worm_switch.json")).expect("JSON")
 }
 
 fn filter(text: &str) -> Filter {

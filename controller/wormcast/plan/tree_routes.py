@@ -1,4 +1,4 @@
-"""TREE routes (protocol/SPEC.md §3): bytes from port paths, and back; the root for multicast."""
+"""TREE routes (wire/SPEC.md §3): bytes from port paths, and back; the root for multicast."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 //! Structures over the hosts of a group.
 
 use ::wormcast_routing::group::{self, GroupRequest, Order};
-use ::wormcast_routing::ids::HOST_ID_MAX;
 use ::wormcast_routing::routes::Algorithm;
 use ::wormcast_routing::structure::{buffers, k_binomial};
 use pyo3::prelude::*;
+use wormcast_wire::HOST_ID_MAX;
 
 use crate::{bounded, host_ids, plan_routes, plan_updown, read_topology, run, switch_id, text};
 

@@ -16,13 +16,13 @@ mod verdicts;
 
 use std::fmt::Display;
 
-use ::wormcast_routing::ids::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
 use ::wormcast_routing::routes::{Algorithm, Routes};
 use ::wormcast_routing::topology::Topology;
 use ::wormcast_routing::updown::UpDown;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use wormcast_wire::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
 
 create_exception!(
     wormcast_routing,

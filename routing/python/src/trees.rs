@@ -1,11 +1,11 @@
 //! TREE routes: bytes from port paths, and back; the root for multicast.
 
 use ::wormcast_routing::group;
-use ::wormcast_routing::ids::HOST_ID_MAX;
 use ::wormcast_routing::tree_route;
 use ::wormcast_routing::updown::UpDown;
 use pyo3::prelude::*;
 use serde_json::json;
+use wormcast_wire::HOST_ID_MAX;
 
 use crate::{Answer, bounded, host_id, read_topology, run, text};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use ::wormcast_routing::deadlock::{ChannelGraph, Model, read_groups};
-use ::wormcast_routing::ids::HostId;
 use ::wormcast_routing::routes::{Route, read_routes};
 use pyo3::prelude::*;
+use wormcast_wire::HostId;
 
 use crate::{host_id, plan_routes, read_topology, run, switch_id, text};
 

@@ -13,7 +13,7 @@ pub use damage::Damage;
 pub(crate) use error::list;
 pub use error::{End, TopologyError};
 
-use crate::ids::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
+use wormcast_wire::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
 
 /// Most switches of one topology; next-hop tables take two bytes for each pair of them.
 pub const SWITCHES_MAX: usize = 16_384;

@@ -1,8 +1,8 @@
 //! The body of an ACK (SPEC §5.3).
 
-use super::{put_u16, put_u32, reject::Reject, u16_at, u32_at};
-use crate::event::FailReason;
-use crate::ids::{HostId, Seq};
+use crate::FailReason;
+use crate::{DecodeError, put_u16, put_u32, u16_at, u32_at};
+use crate::{HostId, Seq};
 
 /// Most ranges of received packets in one ACK.
 pub const RANGES_MAX: usize = 32;
@@ -194,18 +194,18 @@ impl PartialEq for Ack<'_> {
 
 impl Eq for Ack<'_> {}
 
-pub(super) fn decode(flags: u8, body: &[u8]) -> Result<Ack<'_>, Reject> {
+pub(super) fn decode(flags: u8, body: &[u8]) -> Result<Ack<'_>, DecodeError> {
     if body.len() < FIXED_LENGTH {
-        return Err(Reject::PduMalformed);
+        return Err(DecodeError::PduMalformed);
     }
     let (ranges, failed) = (usize::from(body[44]), usize::from(body[45]));
     let ranges_end = FIXED_LENGTH + RANGE_LENGTH * ranges;
     let end = ranges_end + FAILED_LENGTH * failed;
     if ranges > RANGES_MAX || failed > FAILED_MAX || body.len() != end {
-        return Err(Reject::PduMalformed);
+        return Err(DecodeError::PduMalformed);
     }
     let field = |index: usize| u32_at(body, 4 * index);
-    let echo = (flags & super::pdu::flags::ECHO != 0).then(|| Echo {
+    let echo = (flags & crate::pdu::flags::ECHO != 0).then(|| Echo {
         tx_time: field(4),
         delay_us: field(5),
         forward_delay_us: field(6),
@@ -222,6 +222,6 @@ pub(super) fn decode(flags: u8, body: &[u8]) -> Result<Ack<'_>, Reject> {
         retransmissions: field(10),
         ranges: List::Encoded(&body[FIXED_LENGTH..ranges_end]),
         failed: List::Encoded(&body[ranges_end..end]),
-        failed_more: flags & super::pdu::flags::MORE != 0,
+        failed_more: flags & crate::pdu::flags::MORE != 0,
     })
 }

@@ -1,8 +1,8 @@
 //! Host PDUs (SPEC §5): the common header, DATA, NACK, REPAIR and STATUS.
 
-use super::ack::{self, Ack};
-use super::{put_u16, put_u32, reject::Reject, u16_at, u32_at};
-use crate::ids::{BufferClass, GroupId, HostId, Seq};
+use crate::ack::{self, Ack};
+use crate::{BufferClass, GroupId, HostId, Seq};
+use crate::{DecodeError, put_u16, put_u32, u16_at, u32_at};
 
 /// Bytes of the common header without the optional origin.
 pub const COMMON_LENGTH: usize = 12;
@@ -156,22 +156,22 @@ fn crc(source: HostId, pdu: &[u8]) -> u32 {
 }
 
 /// Reads a PDU from the payload of a worm that `source` built.
-pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, Reject> {
+pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
     if bytes.len() < LENGTH_MIN {
-        return Err(Reject::Truncated);
+        return Err(DecodeError::Truncated);
     }
     if crc(source, bytes) != u32_at(bytes, 4) {
-        return Err(Reject::PduChecksum);
+        return Err(DecodeError::PduChecksum);
     }
     if bytes[0] >> 4 != VERSION {
-        return Err(Reject::PduVersion);
+        return Err(DecodeError::PduVersion);
     }
     let flags = bytes[1];
     let mut end = bytes.len();
     if flags & flags::PADDED != 0 {
         let padding = usize::from(bytes[end - 1]);
         if padding == 0 || padding > LENGTH_MIN - COMMON_LENGTH {
-            return Err(Reject::PduMalformed);
+            return Err(DecodeError::PduMalformed);
         }
         end -= padding;
     }
@@ -182,7 +182,7 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, Reject> {
     } else {
         source
     };
-    let body = bytes.get(start..end).ok_or(Reject::PduMalformed)?;
+    let body = bytes.get(start..end).ok_or(DecodeError::PduMalformed)?;
     let common = Common {
         group: GroupId(u16_at(bytes, 2)),
         origin,
@@ -192,7 +192,7 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, Reject> {
         if body.len() == length {
             Ok(())
         } else {
-            Err(Reject::PduMalformed)
+            Err(DecodeError::PduMalformed)
         }
     };
     let class = if flags & flags::CLASS2 != 0 {
@@ -203,12 +203,12 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, Reject> {
     let body = match bytes[0] & 0xF {
         code if code == Type::Data as u8 => {
             if body.len() < DATA_LENGTH {
-                return Err(Reject::PduMalformed);
+                return Err(DecodeError::PduMalformed);
             }
             let last = flags & flags::LAST != 0;
             let cancel = flags & flags::CANCEL != 0;
             if cancel && !last {
-                return Err(Reject::PduMalformed);
+                return Err(DecodeError::PduMalformed);
             }
             Body::Data(Data {
                 seq: Seq(u32_at(body, 0)),
@@ -246,7 +246,7 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, Reject> {
                 ack_now: flags & flags::ACK_NOW != 0,
             })
         }
-        _ => return Err(Reject::PduType),
+        _ => return Err(DecodeError::PduType),
     };
     Ok(Pdu { common, body })
 }

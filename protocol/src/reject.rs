@@ -1,6 +1,7 @@
 //! Why a received frame was not taken.
 
 use core::fmt;
+use wormcast_wire::DecodeError;
 
 macro_rules! rejects {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
@@ -99,3 +100,19 @@ impl fmt::Display for Reject {
 }
 
 impl std::error::Error for Reject {}
+
+impl From<DecodeError> for Reject {
+    fn from(error: DecodeError) -> Reject {
+        match error {
+            DecodeError::Truncated => Reject::Truncated,
+            DecodeError::NotWorm => Reject::NotWorm,
+            DecodeError::WormVersion => Reject::WormVersion,
+            DecodeError::WormKind => Reject::WormKind,
+            DecodeError::WormChecksum => Reject::WormChecksum,
+            DecodeError::PduChecksum => Reject::PduChecksum,
+            DecodeError::PduVersion => Reject::PduVersion,
+            DecodeError::PduType => Reject::PduType,
+            DecodeError::PduMalformed => Reject::PduMalformed,
+        }
+    }
+}

@@ -1,20 +1,27 @@
-//! Names of things on the wire: hosts, groups, sequence numbers, buffer classes.
+//! Names of what is in a fabric and on its links, and the bounds of SPEC §2 and §3.
 
 use core::fmt;
 
-/// A host of the fabric, 0..=65534. 65535 is the source of worms that no agent
-/// built (SPEC §4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Largest host id: the worm header has 16 bits for it, and 0xFFFF is the source of worms
+/// that no agent built (SPEC §4).
+pub const HOST_ID_MAX: u16 = 0xFFFE;
+/// Largest switch id.
+pub const SWITCH_ID_MAX: u16 = 0xFFFE;
+/// Largest port: 254 and 255 have a meaning of their own in a route.
+pub const PORT_ID_MAX: u8 = 253;
+/// Most ports of one switch: 0 to [`PORT_ID_MAX`].
+pub const SWITCH_PORTS_MAX: u16 = PORT_ID_MAX as u16 + 1;
+/// Most switches a worm crosses: a switch drops a worm that arrives with as many hops.
+pub const SWITCHES_CROSSED_MAX: usize = 64;
+/// Most bytes of a route: its length is one byte of the header. The P4 program takes as many.
+pub const ROUTE_LENGTH_MAX: usize = 255;
+
+/// A host of the fabric, 0 to [`HOST_ID_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u16);
 
-impl fmt::Display for HostId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "host {}", self.0)
-    }
-}
-
 /// A multicast group, 0..=65535 without 255, which is broadcast (WORM §8.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u16);
 
 impl GroupId {
@@ -22,15 +29,46 @@ impl GroupId {
     pub const BROADCAST: GroupId = GroupId(255);
 }
 
-impl fmt::Display for GroupId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "group {}", self.0)
+/// A switch. Ids need not be dense: a damaged fabric has gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SwitchId(pub u16);
+
+/// A switch port, 0 to [`PORT_ID_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(u8);
+
+impl PortId {
+    /// The port with this number; `None` for 254 and 255, which are not ports.
+    pub const fn new(port: u8) -> Option<PortId> {
+        if port <= PORT_ID_MAX {
+            Some(PortId(port))
+        } else {
+            None
+        }
+    }
+
+    /// Its number, which is its byte in a route.
+    pub const fn get(self) -> u8 {
+        self.0
     }
 }
 
+/// Prints the number alone, padded as asked.
+macro_rules! display_number {
+    ($($id:ident)*) => {$(
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )*};
+}
+
+display_number!(HostId GroupId SwitchId PortId);
+
 /// Buffer class of an edge (WORM §4): a buffer request points to a higher host
 /// ID or from class one to class two, so requests form no cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BufferClass {
     /// Before the reversal of ID order.
     One,
@@ -40,11 +78,13 @@ pub enum BufferClass {
 
 impl BufferClass {
     /// 0 for class one, 1 for class two.
-    pub fn index(self) -> usize {
-        match self {
-            BufferClass::One => 0,
-            BufferClass::Two => 1,
-        }
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// 1 or 2, as in files.
+    pub const fn number(self) -> u8 {
+        self as u8 + 1
     }
 }
 
@@ -60,7 +100,7 @@ impl Seq {
     /// The position with this sequence number that is nearest to `near`.
     ///
     /// Exact as long as the true position is less than 2^31 packets from `near`;
-    /// windows are bounded far below ([`crate::WINDOW_PACKETS_MAX`]). `near` below
+    /// windows are far below. `near` below
     /// 2^31 would allow no negative distance, which is why streams start at
     /// position 2^32 plus their first sequence number.
     pub fn expand(self, near: u64) -> u64 {

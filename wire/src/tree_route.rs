@@ -1,6 +1,7 @@
 //! TREE routes (SPEC §3; WORM §3, Fig. 2): port paths merged into branches.
 
-use super::worm::{MARKER_END, PORT_RECIRCULATE, ROUTE_LENGTH_MAX};
+use crate::ROUTE_LENGTH_MAX;
+use crate::worm::{MARKER_END, PORT_RECIRCULATE};
 
 /// Most branches a switch takes.
 pub const BRANCHES_MAX: usize = 16;

@@ -1,13 +1,15 @@
 //! The PDU codec against `vectors/pdu.json`: with WORMCAST_WRITE_VECTORS set the file is
 //! written anew. The Python layer reads the same file.
 
+#![allow(clippy::disallowed_methods, reason = "the vectors are files")]
+
 mod support;
 
 use serde_json::{Value, json};
 use support::{read, to_hex, vectors};
-use wormcast_protocol::wire::ack::{Ack, Echo, FailedMember, List, SeqRange};
-use wormcast_protocol::wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
-use wormcast_protocol::{BufferClass, FailReason, GroupId, HostId, Reject, Seq};
+use wormcast_wire::ack::{Ack, Echo, FailedMember, List, SeqRange};
+use wormcast_wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
+use wormcast_wire::{BufferClass, DecodeError, FailReason, GroupId, HostId, Seq};
 
 struct Entry {
     name: &'static str,
@@ -308,7 +310,7 @@ fn entries() -> Vec<Entry> {
 }
 
 /// PDUs to be refused, each made from a good one.
-fn invalid() -> Vec<(&'static str, u16, Vec<u8>, Reject)> {
+fn invalid() -> Vec<(&'static str, u16, Vec<u8>, DecodeError)> {
     let good = |index: usize| entries()[index].encode();
     let with_crc = |mut bytes: Vec<u8>, source: u16| {
         bytes[4..8].fill(0);
@@ -327,64 +329,69 @@ fn invalid() -> Vec<(&'static str, u16, Vec<u8>, Reject)> {
     corrupt[25] ^= 0x10;
     let ack_cut = with_crc(good(11)[..good(11).len() - 1].to_vec(), 5);
     vec![
-        ("empty", 3, vec![], Reject::Truncated),
+        ("empty", 3, vec![], DecodeError::Truncated),
         (
             "33 bytes",
             3,
             with_crc(good(4)[..33].to_vec(), 3),
-            Reject::Truncated,
+            DecodeError::Truncated,
         ),
         (
             "a flipped bit of the payload",
             3,
             corrupt,
-            Reject::PduChecksum,
+            DecodeError::PduChecksum,
         ),
-        ("a worm of another source", 9, good(0), Reject::PduChecksum),
-        ("version 2", 3, changed(0, 0, 0x20), Reject::PduVersion),
-        ("type 5", 3, changed(0, 0, 0x15), Reject::PduType),
+        (
+            "a worm of another source",
+            9,
+            good(0),
+            DecodeError::PduChecksum,
+        ),
+        ("version 2", 3, changed(0, 0, 0x20), DecodeError::PduVersion),
+        ("type 5", 3, changed(0, 0, 0x15), DecodeError::PduType),
         (
             "CANCEL without LAST",
             3,
             changed(0, 1, 0x10),
-            Reject::PduMalformed,
+            DecodeError::PduMalformed,
         ),
         (
             "padding of no bytes",
             3,
             changed(4, 33, 0),
-            Reject::PduMalformed,
+            DecodeError::PduMalformed,
         ),
         (
             "padding of 23 bytes",
             3,
             changed(4, 33, 23),
-            Reject::PduMalformed,
+            DecodeError::PduMalformed,
         ),
         (
             "padding that eats the body",
             3,
             changed(4, 33, 14),
-            Reject::PduMalformed,
+            DecodeError::PduMalformed,
         ),
         (
             "ACK with 33 ranges",
             5,
             changed(11, 14 + 44, 33),
-            Reject::PduMalformed,
+            DecodeError::PduMalformed,
         ),
         (
             "ACK with 17 failed members",
             5,
             changed(13, 14 + 45, 17),
-            Reject::PduMalformed,
+            DecodeError::PduMalformed,
         ),
-        ("ACK a byte short", 5, ack_cut, Reject::PduMalformed),
+        ("ACK a byte short", 5, ack_cut, DecodeError::PduMalformed),
         (
             "NACK a byte too long",
             5,
             changed(15, 33, 15),
-            Reject::PduMalformed,
+            DecodeError::PduMalformed,
         ),
     ]
 }
@@ -408,7 +415,7 @@ fn pdu_vectors_are_what_the_codec_writes_and_reads() {
         .map(|(name, source, bytes, reject)| {
             let result = pdu::decode(HostId(source), &bytes);
             assert_eq!(result, Err(reject), "{name}");
-            json!({"name": name, "source": source, "pdu": to_hex(&bytes), "reason": reject.name()})
+            json!({"name": name, "source": source, "pdu": to_hex(&bytes), "reason": reject.to_string()})
         })
         .collect();
     let expected = json!({

@@ -1,14 +1,15 @@
 //! The worm codec against `vectors/worm.json` and the constants of the data plane.
 
+#![allow(clippy::disallowed_methods, reason = "the vectors are files")]
+
 mod support;
 
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 use support::{read, to_hex};
-use wormcast_protocol::wire::worm::{self, Header, Kind};
-use wormcast_protocol::wire::{ETHERNET_LENGTH, ETHERTYPE_WORM, tree_route};
-use wormcast_protocol::{GroupId, HostId, Reject};
+use wormcast_wire::worm::{self, Header, Kind};
+use wormcast_wire::{DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, tree_route};
 
 fn from_hex(text: &str) -> Vec<u8> {
     assert!(text.len().is_multiple_of(2), "whole bytes");
@@ -45,7 +46,7 @@ fn frames_decode_to_their_fields_and_encode_back() {
         let name = &vector.name;
         // Kinds without a name are for switches to pass; a host refuses them.
         let Some(kind) = Kind::ALL.get(vector.kind) else {
-            assert_eq!(worm::decode(&bytes), Err(Reject::WormKind), "{name}");
+            assert_eq!(worm::decode(&bytes), Err(DecodeError::WormKind), "{name}");
             continue;
         };
         let worm = worm::decode(&bytes).unwrap_or_else(|reject| panic!("{name}: {reject}"));
@@ -83,12 +84,12 @@ fn invalid_frames_are_refused_for_their_reason() {
     for vector in vectors["invalid"].as_array().expect("a list") {
         let name = vector["name"].as_str().expect("a name");
         let frame = from_hex(vector["frame"].as_str().expect("a frame"));
-        let reasons: &[Reject] = match vector["reason"].as_str().expect("a reason") {
-            "NOT_A_WORM" => &[Reject::NotWorm],
-            "TRUNCATED" => &[Reject::Truncated],
-            "VERSION_UNKNOWN" => &[Reject::WormVersion],
-            "CHECKSUM" => &[Reject::WormChecksum],
-            "KIND_UNKNOWN" => &[Reject::WormKind],
+        let reasons: &[DecodeError] = match vector["reason"].as_str().expect("a reason") {
+            "NOT_A_WORM" => &[DecodeError::NotWorm],
+            "TRUNCATED" => &[DecodeError::Truncated],
+            "VERSION_UNKNOWN" => &[DecodeError::WormVersion],
+            "CHECKSUM" => &[DecodeError::WormChecksum],
+            "KIND_UNKNOWN" => &[DecodeError::WormKind],
             // What only a switch minds; at a host these worms are in transit, or of a
             // kind that ends there.
             _ => continue,
@@ -158,7 +159,7 @@ fn constants_are_those_of_the_data_plane() {
             None => number.parse().expect("decimal"),
         }
     };
-    let mac = wormcast_protocol::wire::WORM_MAC;
+    let mac = wormcast_wire::WORM_MAC;
     let mac = mac
         .iter()
         .fold(0, |number, byte| number << 8 | u64::from(*byte));
@@ -166,7 +167,7 @@ fn constants_are_those_of_the_data_plane() {
     assert_eq!(value("ETHERTYPE_WORM"), u64::from(ETHERTYPE_WORM));
     assert_eq!(
         value("ETHERTYPE_HOST"),
-        u64::from(wormcast_protocol::wire::ETHERTYPE_HOST_PDU)
+        u64::from(wormcast_wire::ETHERTYPE_HOST_PDU)
     );
     for (name, kind) in ["UNICAST", "TREE", "BROADCAST", "GROUP", "CONTROL"]
         .iter()
@@ -182,7 +183,10 @@ fn constants_are_those_of_the_data_plane() {
     assert_eq!(value("RECIRCULATE_PORT"), u64::from(worm::PORT_RECIRCULATE));
     assert_eq!(value("END_OF_ROUTE"), u64::from(worm::MARKER_END));
     assert_eq!(value("GROUP_BROADCAST"), u64::from(GroupId::BROADCAST.0));
-    assert_eq!(value("MAX_HOPS"), u64::from(worm::HOPS_MAX));
+    assert_eq!(
+        value("MAX_HOPS"),
+        wormcast_wire::SWITCHES_CROSSED_MAX as u64
+    );
     assert_eq!(value("MAX_BRANCHES"), tree_route::BRANCHES_MAX as u64);
-    assert_eq!(value("MAX_ROUTE"), worm::ROUTE_LENGTH_MAX as u64);
+    assert_eq!(value("MAX_ROUTE"), wormcast_wire::ROUTE_LENGTH_MAX as u64);
 }

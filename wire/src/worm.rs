@@ -1,14 +1,10 @@
 //! The worm header (SPEC §1–§3): encoding in place, decoding, checksum.
 
-use super::{ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC, put_u16, reject::Reject, u16_at};
-use crate::ids::HostId;
+use crate::{DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC, put_u16, u16_at};
+use crate::{HostId, ROUTE_LENGTH_MAX};
 
 /// Bytes of a worm header without route.
 pub const HEADER_LENGTH: usize = 12;
-/// Most bytes of route a worm carries.
-pub const ROUTE_LENGTH_MAX: usize = 255;
-/// A switch drops a worm that has crossed so many.
-pub const HOPS_MAX: u8 = 64;
 /// The port byte by which a switch absorbs a worm and takes it as newly arrived.
 pub const PORT_RECIRCULATE: u8 = 254;
 /// Ends a TREE route.
@@ -106,31 +102,31 @@ pub fn checksum(header_and_route: &[u8]) -> u16 {
 }
 
 /// Reads a worm out of an Ethernet frame and verifies its checksum.
-pub fn decode(frame: &[u8]) -> Result<Worm<'_>, Reject> {
+pub fn decode(frame: &[u8]) -> Result<Worm<'_>, DecodeError> {
     if frame.len() < ETHERNET_LENGTH {
-        return Err(Reject::Truncated);
+        return Err(DecodeError::Truncated);
     }
     if u16_at(frame, 12) != ETHERTYPE_WORM {
-        return Err(Reject::NotWorm);
+        return Err(DecodeError::NotWorm);
     }
     decode_worm(&frame[ETHERNET_LENGTH..])
 }
 
 /// Reads a worm out of the bytes after the Ethernet header.
-pub fn decode_worm(bytes: &[u8]) -> Result<Worm<'_>, Reject> {
+pub fn decode_worm(bytes: &[u8]) -> Result<Worm<'_>, DecodeError> {
     if bytes.len() < HEADER_LENGTH {
-        return Err(Reject::Truncated);
+        return Err(DecodeError::Truncated);
     }
     if bytes[0] >> 4 != VERSION {
-        return Err(Reject::WormVersion);
+        return Err(DecodeError::WormVersion);
     }
-    let kind = Kind::from_code(bytes[0] & 0xF).ok_or(Reject::WormKind)?;
+    let kind = Kind::from_code(bytes[0] & 0xF).ok_or(DecodeError::WormKind)?;
     let end = HEADER_LENGTH + usize::from(bytes[2]);
     if bytes.len() < end {
-        return Err(Reject::Truncated);
+        return Err(DecodeError::Truncated);
     }
     if checksum(&bytes[..end]) != u16_at(bytes, 10) {
-        return Err(Reject::WormChecksum);
+        return Err(DecodeError::WormChecksum);
     }
     Ok(Worm {
         header: Header {
