@@ -2,6 +2,13 @@
 //! to the CSV file named by `--csv`, progress to standard error and a summary in Markdown
 //! to standard output.
 
+// Not of the library: it may do IO.
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
+
 #[path = "../tests/study/mod.rs"]
 mod study;
 

@@ -1,5 +1,12 @@
 //! The choice of `auto` against every scheme, and what a request for it may say.
 
+// Not of the library: it may do IO.
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
+
 mod study;
 
 use serde_json::{Value, json};

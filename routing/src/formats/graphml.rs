@@ -18,12 +18,10 @@ use wormcast_wire::{
     HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId,
 };
 
-mod parse;
-
-use parse::{Edge, Graph, Node};
+use super::graphml_parse::{Edge, Graph, Node, parse};
 
 pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
-    let graph = parse::parse(text)?;
+    let graph = parse(text)?;
     let mut draft = Draft {
         kind: graph.data.get("kind").map(|(kind, _)| kind.clone()),
         ..Draft::default()

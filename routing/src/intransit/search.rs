@@ -6,8 +6,8 @@
 //! counts cuts and is settled on the way, since a state is expanded only after all
 //! states nearer to the destination.
 
-use crate::routes::Phase;
 use crate::topology::{SWITCHES_MAX, Topology};
+use crate::updown::Phase;
 use crate::updown::UpDown;
 
 /// What makes a path short.

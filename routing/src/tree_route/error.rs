@@ -1,19 +1,22 @@
 //! Why paths make no TREE route, and why bytes are none.
 
-use std::fmt;
-
 use super::BRANCHES_MAX;
 use wormcast_wire::{HostId, PORT_ID_MAX, SWITCHES_CROSSED_MAX};
 
 /// Why paths make no TREE route.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeEncodeError {
     /// A path has to cross a switch at least.
+    #[error("path to host {host} is empty; it needs one port for each switch crossed")]
     EmptyPath {
         /// Where it leads.
         host: HostId,
     },
     /// A worm would be dropped for its hops.
+    #[error(
+        "path to host {host} crosses {switches} switches; \
+                 a worm crosses at most {SWITCHES_CROSSED_MAX}"
+    )]
     PathTooLong {
         /// Where it leads.
         host: HostId,
@@ -21,6 +24,7 @@ pub enum TreeEncodeError {
         switches: usize,
     },
     /// Byte 254 or 255.
+    #[error("path to host {host} has byte {byte}; ports are 0 to {PORT_ID_MAX}")]
     NotAPort {
         /// Where the path leads.
         host: HostId,
@@ -28,6 +32,7 @@ pub enum TreeEncodeError {
         byte: u8,
     },
     /// The second path passes or ends where the first one ends.
+    #[error("path {path:?} ends at host {first}, but the path to host {second} goes there too")]
     PathsOverlap {
         /// Host at the end of the first path.
         first: HostId,
@@ -38,55 +43,23 @@ pub enum TreeEncodeError {
     },
 }
 
-impl fmt::Display for TreeEncodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TreeEncodeError::EmptyPath { host } => {
-                write!(
-                    f,
-                    "path to host {host} is empty; it needs one port for each switch crossed"
-                )
-            }
-            TreeEncodeError::PathTooLong { host, switches } => write!(
-                f,
-                "path to host {host} crosses {switches} switches; \
-                 a worm crosses at most {SWITCHES_CROSSED_MAX}"
-            ),
-            TreeEncodeError::NotAPort { host, byte } => {
-                write!(
-                    f,
-                    "path to host {host} has byte {byte}; ports are 0 to {PORT_ID_MAX}"
-                )
-            }
-            TreeEncodeError::PathsOverlap {
-                first,
-                second,
-                path,
-            } => {
-                write!(
-                    f,
-                    "path {path:?} ends at host {first}, but the path to host {second} goes there too"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for TreeEncodeError {}
-
 /// Why a switch drops a TREE route whole. Offsets are into the route, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeDecodeError {
     /// No byte at all: a worm without a route does not belong at a switch.
+    #[error("route is empty; a tree route has a branch and the marker 255 at least")]
     Empty,
     /// The marker, and no branch before it.
+    #[error("tree route has no branches; it needs 1 to {BRANCHES_MAX}")]
     NoBranches,
     /// The route ends where a port, a length or the marker should be.
+    #[error("tree route ends at byte {offset}, without the marker 255")]
     NoMarker {
         /// Where it ends.
         offset: usize,
     },
     /// A sub-route that would end after the route.
+    #[error("length {length} at byte {offset} is more than the {left} bytes left")]
     LengthPastEnd {
         /// Where the length byte is.
         offset: usize,
@@ -96,6 +69,7 @@ pub enum TreeDecodeError {
         left: usize,
     },
     /// Bytes after the marker.
+    #[error("{count} bytes after the marker 255, from byte {offset}; there may be none")]
     BytesAfterMarker {
         /// Where the first of them is.
         offset: usize,
@@ -103,11 +77,13 @@ pub enum TreeDecodeError {
         count: usize,
     },
     /// More branches at a switch than [`BRANCHES_MAX`].
+    #[error("branch at byte {offset} is one too many; a switch takes {BRANCHES_MAX}")]
     TooManyBranches {
         /// Where the first is that is too many.
         offset: usize,
     },
     /// 254, or 255 within a sub-route.
+    #[error("byte {byte} at byte {offset} is no port; ports are 0 to {PORT_ID_MAX}")]
     NotAPort {
         /// Where it is.
         offset: usize,
@@ -115,6 +91,7 @@ pub enum TreeDecodeError {
         byte: u8,
     },
     /// A port that is not above the one before: out of order, or given twice.
+    #[error("port {port} at byte {offset} follows port {after}; ports ascend")]
     NotAscending {
         /// Where it is.
         offset: usize,
@@ -124,65 +101,3 @@ pub enum TreeDecodeError {
         after: u8,
     },
 }
-
-impl fmt::Display for TreeDecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use TreeDecodeError::*;
-        match self {
-            Empty => write!(
-                f,
-                "route is empty; a tree route has a branch and the marker 255 at least"
-            ),
-            NoBranches => write!(
-                f,
-                "tree route has no branches; it needs 1 to {BRANCHES_MAX}"
-            ),
-            NoMarker { offset } => {
-                write!(
-                    f,
-                    "tree route ends at byte {offset}, without the marker 255"
-                )
-            }
-            LengthPastEnd {
-                offset,
-                length,
-                left,
-            } => {
-                write!(
-                    f,
-                    "length {length} at byte {offset} is more than the {left} bytes left"
-                )
-            }
-            BytesAfterMarker { offset, count } => {
-                write!(
-                    f,
-                    "{count} bytes after the marker 255, from byte {offset}; there may be none"
-                )
-            }
-            TooManyBranches { offset } => {
-                write!(
-                    f,
-                    "branch at byte {offset} is one too many; a switch takes {BRANCHES_MAX}"
-                )
-            }
-            NotAPort { offset, byte } => {
-                write!(
-                    f,
-                    "byte {byte} at byte {offset} is no port; ports are 0 to {PORT_ID_MAX}"
-                )
-            }
-            NotAscending {
-                offset,
-                port,
-                after,
-            } => {
-                write!(
-                    f,
-                    "port {port} at byte {offset} follows port {after}; ports ascend"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for TreeDecodeError {}

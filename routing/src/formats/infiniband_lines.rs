@@ -1,17 +1,17 @@
 //! The lines of a net list.
 
 use super::FormatError;
-use crate::formats::place::{Line, lines};
+use super::place::{Line, lines};
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::formats) enum Kind {
+pub(super) enum Kind {
     Switch,
     Adapter,
 }
 
 /// A line that says something about the net.
-pub(in crate::formats) enum Entry<'a> {
+pub(super) enum Entry<'a> {
     /// Header of a node.
     Node {
         name: &'a str,
@@ -24,7 +24,7 @@ pub(in crate::formats) enum Entry<'a> {
     Port(PortLine<'a>),
 }
 
-pub(in crate::formats) struct PortLine<'a> {
+pub(super) struct PortLine<'a> {
     pub port: u8,
     pub remote: &'a str,
     pub remote_port: u8,
@@ -50,7 +50,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// Whether a line can be in no other format than a net list.
-pub(in crate::formats) fn is_net_list_line(line: &str) -> bool {
+pub(super) fn is_net_list_line(line: &str) -> bool {
     let is_header = HEADERS.iter().any(|(word, _)| {
         let rest = line.strip_prefix(word).unwrap_or_default();
         rest.starts_with([' ', '\t']) && rest.contains('"')
@@ -66,9 +66,7 @@ fn is_setting(line: &str) -> bool {
 }
 
 /// Every entry of the text.
-pub(in crate::formats) fn entries(
-    text: &str,
-) -> impl Iterator<Item = Result<Entry<'_>, FormatError>> {
+pub(super) fn entries(text: &str) -> impl Iterator<Item = Result<Entry<'_>, FormatError>> {
     lines(text).filter_map(move |line| {
         let body = line.text.trim();
         if body.is_empty() || body.starts_with('#') || is_setting(body) {
