@@ -41,7 +41,8 @@ def shell(*uses: str) -> Crate:
 CRATES = {
     "wire": pure(),
     "routing": pure("wormcast-wire"),
-    "routing/python": shell("wormcast-wire", "wormcast-routing"),
+    "planner": pure("wormcast-wire", "wormcast-routing"),
+    "planner/python": shell("wormcast-wire", "wormcast-routing", "wormcast-planner"),
     "protocol": pure("wormcast-wire"),
     "hostagent": shell("wormcast-wire", "wormcast-routing", "wormcast-protocol"),
     "switch": shell(),
@@ -50,7 +51,7 @@ CRATES = {
 # What a pure crate may have of others: none of these can do IO by itself.
 PURE_LIBRARIES = {
     "bytes", "crc32fast", "hashbrown", "md-5", "quick-xml", "rand_chacha", "rand_core", "serde", "serde_json",
-    "thiserror", "twox-hash",
+    "sha2", "thiserror", "twox-hash",
 }  # fmt: skip
 PACKAGES = {"wormcast": "controller/wormcast"}
 # Pure Python packages and what they must not import.

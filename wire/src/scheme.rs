@@ -1,7 +1,7 @@
 //! The schemes by which hosts carry a group.
 
 /// How a group carries a stream from its origin to its members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// The origin sends to each member (TORUS §3, separate addressing).
     Repeat,

@@ -1,4 +1,4 @@
-//! Python binding of wormcast-routing.
+//! Python binding of wormcast-planner and wormcast-routing.
 //!
 //! Files go in and out as JSON text, everything else as plain values; `wormcast.plan`
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
@@ -25,7 +25,7 @@ use pyo3::prelude::*;
 use wormcast_wire::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
 
 create_exception!(
-    wormcast_routing,
+    wormcast_planner,
     RoutingError,
     PyValueError,
     "Input that is refused; the text names the value, the bound and the choices."
@@ -89,7 +89,7 @@ fn seed(seed: i64) -> Answer<u64> {
 
 /// Topologies, deadlock-free routes and multicast structures.
 #[pymodule]
-fn wormcast_routing(module: &Bound<'_, PyModule>) -> PyResult<()> {
+fn wormcast_planner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RoutingError", module.py().get_type::<RoutingError>())?;
     topologies::register(module)?;
     routes::register(module)?;
