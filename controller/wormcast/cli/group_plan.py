@@ -1,0 +1,207 @@
+"""`wormcast group plan`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from wormcast import pictures, routing
+from wormcast.cli.costs import auto_options
+from wormcast.cli.files import Json, planned, read_json, refuse_without_effect, write_text
+from wormcast.cli.group_table import group_table
+from wormcast.cli.refusal import Refusal
+from wormcast.cli.source import (
+    HOST,
+    Group,
+    Host,
+    PlanningCommand,
+    Source,
+    complete_end,
+    complete_group_or_end,
+    find_host,
+    host_list,
+    source_options,
+)
+
+SHAPES = {"k": "k-binomial", "packets": "k-binomial", "fan_out": "tree"}
+"""The scheme each parameter of a configured group is for."""
+AUTO_ALONE = ("tables", "total_order", "among", "costs")
+AUTO = ("packets", "bytes", "payload", "discipline", "routing", *AUTO_ALONE)
+"""Parameters of scheme auto; it chooses the others."""
+
+
+def _complete_scheme(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[str]:
+    return [name for name in ("auto", *routing.schemes()) if name.startswith(incomplete)]
+
+
+@click.command("plan", cls=PlanningCommand)
+@click.argument("keys", nargs=-1, metavar="[GROUP | HOST...]", shell_complete=complete_group_or_end)
+@click.option("--members", callback=host_list, help="Members, as in 1,5,9, or as arguments.")
+@click.option(
+    "--source",
+    "sender",
+    type=HOST,
+    metavar="HOST",
+    help="Host that sends. [default: the lowest member]",
+    shell_complete=complete_end,
+)
+@click.option(
+    "--scheme",
+    help=f"auto, {', '.join(routing.schemes())}. [default: k-binomial]",
+    shell_complete=_complete_scheme,
+)
+@click.option("--packets", type=int, help="Packets of a message. [default: 1]")
+@click.option("--bytes", type=int, help="Bytes of a message, in place of --packets.")
+@click.option("--payload", type=int, help="Bytes of a message that a packet carries. [default: 1444]")
+@click.option(
+    "--k",
+    type=click.IntRange(min=1),
+    help="k-binomial: most children of a host. [default: the best for the packets]",
+)
+@click.option("--fan-out", type=int, help="tree: most children of a host. [default: 3]")
+@click.option("--variant", help="circuit: omit-last, return, ordered; tree: unordered, ordered.")
+@click.option("--lambda", type=int, help="postal: send times until a message is received. [default: 2]")
+@click.option("--r", type=int, help="mu-torus: members of a chain. [default: as many as a ring]")
+@click.option("--mode", help="switch: tree, table or broadcast. [default: tree]")
+@click.option("--guard", help="switch: A, B or C. [default: A]")
+@click.option("--group", type=int, help="switch: number of the group in a table, not 255. [default: 0]")
+@click.option("--order", help="id, cco, dimension, hamiltonian or random. [default: the scheme's]")
+@click.option("--seed", type=int, help="Seed of --order random. [default: 0]")
+@click.option("--discipline", help="fpfs (packet by packet) or fcfs (child by child). [default: fpfs]")
+@click.option(
+    "--routing",
+    help="Unicast paths: osud, tree-only, ... or dimension-order. "
+    "[default: osud; dimension-order on a unidirectional torus]",
+)
+@auto_options
+@click.option("--metrics", is_flag=True, help="Replay the sends: contention, links, holding, latency.")
+@click.option(
+    "--draw",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw who sends to whom as SVG, to this file.",
+)
+@click.option("--request", "request_path", type=Path, help="File with scheme, source, members, parameters.")
+@source_options
+def plan_group(
+    keys: tuple[str, ...],
+    members: list[Host],
+    sender: Host | None,
+    scheme: str | None,
+    request_path: Path | None,
+    source: Source,
+    root: int | None,
+    output: Path | None,
+    as_json: bool,
+    metrics: bool,
+    draw: Path | None,
+    **parameters: int | str | Json | None,
+) -> None:
+    """Plan a group: who sends to whom, and in how many steps; in the running
+    controller's network, or with --topology in a file's.
+
+    With a controller one argument is a GROUP, by id or name: its members that take part
+    now, its scheme and its parameters, unless options say otherwise. More arguments, all
+    with --topology, and --members are HOSTs, by id or name.
+
+    Prints JSON, but to a terminal a table unless --json is given.
+    """
+    request: Json = {} if request_path is None else read_json(request_path, "request", "group")
+    given = {name: value for name, value in parameters.items() if value is not None}
+    group = source.group(keys[0]) if len(keys) == 1 and not (members or request_path) else None
+    topology = source.topology()
+    if group is not None:
+        request = _request(group, scheme, given)
+    elif keys or members:
+        request["members"] = [find_host(topology, key) for key in (*map(_host, keys), *members)]
+    if scheme is not None or "scheme" not in request:
+        request["scheme"] = scheme or "k-binomial"
+    if given:
+        known = request.get("parameters") or {}
+        if not isinstance(known, dict):
+            raise Refusal(f"parameters of request {request_path} are not an object", code="wrong-type")
+        request["parameters"] = {**known, **given}
+    if not request.get("members"):
+        raise Refusal("no members; name them as arguments, with --members or in --request")
+    if sender is not None:
+        request["source"] = find_host(topology, sender)
+        if group is not None and request["source"] not in group.members:
+            raise Refusal(
+                f"host {request['source']} does not take part in group {group.about['id']}; "
+                f"those that do are {', '.join(map(str, group.members))}",
+                value=request["source"],
+                choices=group.members,
+            )
+    elif "source" not in request:
+        request["source"] = _lowest(request["members"])
+    _refuse_foreign(request, given)
+    planned_group = planned(lambda: routing.group(topology, request, root, metrics))
+    _refuse_needless(request, given, planned_group["parameters"])
+    if draw is not None:
+        write_text(pictures.group_svg(planned_group), draw)
+    answer = planned_group if group is None else {**group.about, **planned_group}
+    for_people = output is None and not as_json and sys.stdout.isatty()
+    write_text(group_table(answer) if for_people else routing.to_text(answer), output)
+
+
+def _host(key: str) -> Host:
+    host: Host = HOST.convert(key, None, None)
+    return host
+
+
+def _request(group: Group, scheme: str | None, given: Json) -> Json:
+    """What a group is planned from; its own parameters as far as options leave them a meaning."""
+    known = dict(group.parameters)
+    if scheme not in (None, group.scheme):
+        known = {name: value for name, value in known.items() if SHAPES.get(name) == scheme}
+    if "bytes" in given:
+        known.pop("packets", None)
+    if given.get("mode") == "table":
+        known["group"] = group.about["id"]
+    return {"scheme": group.scheme, "members": group.members, "parameters": known}
+
+
+def _lowest(members: object) -> int:
+    if not isinstance(members, list) or not all(type(member) is int for member in members):
+        raise Refusal("members of the request are not a list of host ids", code="wrong-type")
+    return int(min(members))
+
+
+def _refuse_foreign(request: Json, given: Json) -> None:
+    """Refuses what `auto` chooses by itself, and what only `auto` understands."""
+    scheme = request["scheme"]
+    for name, value in given.items():
+        if scheme == "auto" and name not in AUTO:
+            refuse_without_effect(_option(name), value, f"with scheme auto; with effect are {_options(AUTO)}")
+        if scheme in routing.schemes() and name in AUTO_ALONE:
+            refuse_without_effect(_option(name), value, f"with scheme {scheme}; it is for scheme auto")
+
+
+def _refuse_needless(request: Json, given: Json, used: Json) -> None:
+    """Refuses options that the plan did not go by: it names the parameters it has used."""
+    if request["scheme"] == "auto":
+        return
+    by_bytes = request["parameters"].get("bytes") is not None if given else False
+    for name, value in given.items():
+        if name == "bytes" or (name == "payload" and by_bytes):
+            continue
+        if name == "payload":
+            refuse_without_effect("--payload", value, "without --bytes")
+        if name not in used or (name == "order" and used[name] != value):
+            others = _options(["bytes", *used, *(["seed"] if name == "seed" else [])])
+            because = "without --order random" if name == "seed" else f"with scheme {request['scheme']}"
+            refuse_without_effect(_option(name), value, f"{because}; with effect are {others}")
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _options(names: Iterable[str]) -> str:
+    return ", ".join(sorted(map(_option, names)))

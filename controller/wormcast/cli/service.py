@@ -1,0 +1,248 @@
+"""`wormcast controller run`: switches, agents and REST in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import resource
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from wormcast import routing
+from wormcast.api.app import create_app
+from wormcast.api.connections import IDLE_SECONDS_MAX, Connection
+from wormcast.control.controller import Controller
+from wormcast.control.errors import RequestError
+from wormcast.control.port_sources import read_interfaces
+from wormcast.decimal import read_decimal
+from wormcast.directory.server import DirectoryError
+from wormcast.discovery.hosts import GONE_AFTER_S
+from wormcast.fabric.class_d import ClassDMode
+from wormcast.fabric.ids import SwitchId
+from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.offload.pool import WorkerPool
+from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
+from wormcast.sockets import SocketAccess, listen_at
+from wormcast.store.database import Database, StoreError, SwitchSpec
+
+LOG = logging.getLogger("wormcast")
+
+STOP_TIMEOUT_S = 3
+
+
+class StartError(Exception):
+    """The controller cannot start; the text says why and what would do."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line gives."""
+
+    switches: Path | None
+    agents: tuple[str, ...]
+    listen: str
+    state: Path | None
+    pipeline: Path | None
+    algorithm: str
+    probe_interval_s: float
+    class_d: str | None = None
+    gone_after_s: float = GONE_AFTER_S
+    access: SocketAccess = field(default_factory=SocketAccess)
+
+
+def run(options: Options) -> None:
+    """Runs until SIGINT or SIGTERM. Raises `StartError`."""
+    _raise_file_limit()
+    asyncio.run(_serve(options))
+
+
+def _raise_file_limit() -> None:
+    """A descriptor for every switch, agent and client, as far as this user may have them."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+async def _serve(options: Options) -> None:
+    if options.algorithm not in routing.algorithms():
+        raise StartError(
+            f"--algorithm {options.algorithm!r} is unknown; there are {', '.join(routing.algorithms())}"
+        )
+    listen = rest_settings(options.listen)
+    try:
+        controller = Controller(
+            Database(options.state),
+            find_artifacts(options.pipeline),
+            RoutingPathfinder(options.algorithm),
+            probe_interval_s=options.probe_interval_s,
+            class_d=None if options.class_d is None else ClassDMode(options.class_d),
+            gone_after_s=options.gone_after_s,
+        )
+        configuration = read_configuration(options.switches) if options.switches else Configuration()
+        controller.put_switches(configuration.switches)
+        for host in configuration.hosts:
+            controller.declare_host(*host)
+        agents = await controller.start(options.agents, options.access)
+    except (StoreError, ArtifactError, DirectoryError) as error:
+        raise StartError(str(error)) from error
+    except RequestError as error:
+        raise StartError(f"{options.switches}: {error.message}") from error
+    pool = WorkerPool()
+    server = _Server(uvicorn.Config(create_app(controller, pool), **listen))
+    LOG.info("agents dial %s; REST on %s", ", ".join(agents), options.listen)
+    try:
+        await _until_stopped(controller, server, options)
+    finally:
+        await pool.close()
+        await controller.stop()
+
+
+async def _until_stopped(controller: Controller, server: _Server, options: Options) -> None:
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    rest = asyncio.create_task(_serve_rest(server, options), name="rest")
+    waiting = [rest, asyncio.create_task(stopped.wait())]
+    try:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        controller.events.close()
+        server.should_exit = True
+        with contextlib.suppress(StartError):
+            await rest
+        for task in waiting:
+            task.cancel()
+
+
+async def _serve_rest(server: _Server, options: Options) -> None:
+    sockets = None
+    if options.listen.startswith("unix:"):
+        try:
+            sockets = [listen_at(Path(options.listen.removeprefix("unix:")), options.access)]
+        except OSError as error:
+            raise StartError(f"REST cannot be served on {options.listen}: {error}") from error
+    try:
+        await server.serve(sockets)
+    except SystemExit:  # uvicorn's way to say that it cannot bind
+        raise StartError(
+            f"REST cannot be served on {options.listen}: the address is in use or not ours"
+        ) from None
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: signals are ours."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def rest_settings(listen: str) -> dict[str, Any]:
+    """uvicorn's settings for an address; raises `StartError`."""
+    common: dict[str, Any] = {
+        "log_level": "error",
+        "access_log": False,
+        "lifespan": "off",
+        "http": Connection,
+        "ws": "none",
+        "timeout_keep_alive": IDLE_SECONDS_MAX,
+        "timeout_graceful_shutdown": STOP_TIMEOUT_S,
+    }
+    if listen.startswith("unix:"):
+        return common
+    host, _, port = listen.rpartition(":")
+    number = read_decimal(port)
+    if not host or number is None or number >= 1 << 16:
+        raise StartError(f"--listen {listen!r}: wanted host:port or unix:/path")
+    return {"host": host.strip("[]"), "port": number, **common}
+
+
+FILE_BYTES_MAX = 4 << 20
+"""Longest switches file: as many switches and hosts as there may be, with long names."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the switches file says."""
+
+    switches: tuple[SwitchSpec, ...] = ()
+    hosts: tuple[tuple[str | None, int, int, int | None], ...] = ()
+    """Hosts without an agent: name, switch, port, id."""
+
+
+FILE_FORM = (
+    '{"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}], '
+    '"hosts": [{"name": "printer", "switch": 0, "port": 5}]}'
+)
+
+
+def read_configuration(path: Path) -> Configuration:
+    """Reads the switches file; raises `StartError` that names the file and the place."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(FILE_BYTES_MAX + 1)
+        if len(text) > FILE_BYTES_MAX:
+            raise ValueError(f"more than {FILE_BYTES_MAX} bytes")
+        value = json.loads(text)
+        return Configuration(
+            tuple(_read_switch(entry, f"switches[{n}]") for n, entry in enumerate(value["switches"])),
+            tuple(_read_host(entry, f"hosts[{n}]") for n, entry in enumerate(value.get("hosts", []))),
+        )
+    except OSError as error:
+        raise StartError(f"{path}: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise StartError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
+    except KeyError as error:
+        raise StartError(f"{path}: {error} is missing; wanted {FILE_FORM}") from error
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise StartError(f"{path}: {error}; wanted {FILE_FORM}") from error
+
+
+def _read_switch(entry: dict[str, Any], place: str) -> SwitchSpec:
+    return SwitchSpec(
+        SwitchId(_integer(entry, "id", place)),
+        _text(entry, "address", place),
+        _integer(entry, "device_id", place) if "device_id" in entry else 0,
+        _integer(entry, "ports", place),
+        _interfaces(entry, place),
+        _text(entry, "metrics", place) if "metrics" in entry else None,
+    )
+
+
+def _interfaces(entry: dict[str, Any], place: str) -> tuple[tuple[int, str], ...]:
+    named = entry.get("interfaces", {})
+    if not isinstance(named, dict):
+        raise ValueError(f"{place}.interfaces is {named!r}, not interfaces by port")
+    return read_interfaces(named)
+
+
+def _read_host(entry: dict[str, Any], place: str) -> tuple[str | None, int, int, int | None]:
+    return (
+        _text(entry, "name", place) if "name" in entry else None,
+        _integer(entry, "switch", place),
+        _integer(entry, "port", place),
+        _integer(entry, "id", place) if "id" in entry else None,
+    )
+
+
+def _integer(entry: dict[str, Any], name: str, place: str) -> int:
+    value = entry[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{place}.{name} is {repr(value)[:64]}, not an integer")
+    return value
+
+
+def _text(entry: dict[str, Any], name: str, place: str) -> str:
+    value = entry[name]
+    if not isinstance(value, str):
+        raise ValueError(f"{place}.{name} is {repr(value)[:64]}, not a text")
+    return value

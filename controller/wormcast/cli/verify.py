@@ -1,0 +1,203 @@
+"""`wormcast verify`."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wormcast import routing
+from wormcast.cli.files import (
+    Json,
+    parse_json,
+    planned,
+    read_json,
+    read_text,
+    refuse_without_effect,
+    write_text,
+)
+from wormcast.cli.kinds import mismatch
+from wormcast.cli.refusal import Refusal
+from wormcast.cli.source import (
+    PlanningCommand,
+    Source,
+    at_least_one_switch,
+    complete_algorithm,
+    source_options,
+)
+
+EXIT_DEADLOCK = 1
+
+BRANCHING = """Branches of a worm while one is blocked: independent (packet mode), coupled or A
+(they stop and keep their channels), interrupted or B (they give them up; every multicast
+starts at the root), flushed or C (as A, but unicast they block is flushed)."""
+BUFFERS = (
+    "Buffers of hosts that pass worms on: spill (to host memory), classes (two finite), shared (one finite)."
+)
+MODELS = {
+    "branching": ["independent", "coupled", "interrupted", "flushed"],
+    "buffers": ["spill", "classes", "shared"],
+    "forwarding": ["store", "cut-through"],
+}
+FORWARDING = "A worm without a buffer: store (refused and sent again), cut-through (waits in its channels)."
+
+
+def _complete_model(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,
+    incomplete: str,
+) -> list[str]:
+    return [name for name in MODELS[parameter.name or ""] if name.startswith(incomplete)]
+
+
+@click.command("verify", cls=PlanningCommand)
+@click.option("--routes", "routes_path", type=Path, help="Routes file to check.")
+@click.option(
+    "--algorithm",
+    help="Check all routes of an algorithm. [default: the one in force; of a file osud]",
+    shell_complete=complete_algorithm,
+)
+@click.option("--group", "group_paths", type=Path, multiple=True, help="Group file; repeatable.")
+@click.option("--groups", "groups_path", type=Path, help="File of several groups: a list of plans.")
+@click.option("--branching", help=f"{BRANCHING} [default: independent]", shell_complete=_complete_model)
+@click.option("--buffers", help=f"{BUFFERS} [default: spill]", shell_complete=_complete_model)
+@click.option("--forwarding", help=f"{FORWARDING} [default: store]", shell_complete=_complete_model)
+@click.option(
+    "--check", "certificate_path", type=Path, help="Check that the order in this verify file holds."
+)
+@source_options
+@click.pass_context
+def verify(
+    context: click.Context,
+    routes_path: Path | None,
+    algorithm: str | None,
+    group_paths: tuple[Path, ...],
+    groups_path: Path | None,
+    certificate_path: Path | None,
+    source: Source,
+    root: int | None,
+    output: Path | None,
+    as_json: bool,
+    branching: str | None,
+    buffers: str | None,
+    forwarding: str | None,
+) -> None:
+    """Check routes and groups for deadlock: those of the running controller's network, or
+    with --topology of a file's. Exit code 1: they can deadlock, or with --check: the order
+    does not hold.
+
+    With none of --routes, --algorithm, --group and --groups, what is in force is checked:
+    a controller's routes with its groups; a file has no groups.
+    """
+    model = {"branching": branching, "buffers": buffers, "forwarding": forwarding}
+    _refuse_needless(model, certificate_path, routes_path, algorithm, root)
+    certificate = None if certificate_path is None else _certificate(certificate_path)
+    if certificate is not None:
+        buffers = (certificate.get("model") or {}).get("buffers")
+    topology = source.topology()
+    routes = None if routes_path is None else read_json(routes_path, "routes", "routes")
+    groups = [_plan(path) for path in group_paths]
+    if groups_path is not None:
+        groups += _plans(groups_path)
+    if not (groups_path or group_paths or routes_path or algorithm):
+        groups = _groups_in_force(source, topology, root, forwarded=buffers not in (None, "spill"))
+    if routes is None and algorithm is None:
+        algorithm = source.algorithm()
+    topology = at_least_one_switch(topology)
+    if certificate is not None:
+        if routes is None:
+            assert algorithm is not None
+            routes = planned(functools.partial(routing.routes, topology, algorithm, root))
+        answer = _check(topology, routes, groups, certificate, certificate_path)
+        good = answer["holds"]
+    else:
+        given: dict[str, Any] = {name: chosen for name, chosen in model.items() if chosen is not None}
+        answer = planned(
+            lambda: routing.verify(topology, routes, algorithm=algorithm, root=root, groups=groups, **given)
+        )
+        good = answer["deadlock_free"]
+    for_people = output is None and not as_json and sys.stdout.isatty()
+    write_text(_explain(answer) if for_people else routing.to_text(answer), output)
+    if not good:
+        context.exit(EXIT_DEADLOCK)
+
+
+def _groups_in_force(source: Source, topology: Json, root: int | None, *, forwarded: bool) -> list[Json]:
+    """What every sender of a group may send. Groups that hosts forward send unicast worms, which the routes
+    hold already; their buffers count only where these are finite: `forwarded`."""
+    return [
+        planned(functools.partial(routing.group, topology, group.request(sender), root))
+        for group in source.groups()
+        if len(group.members) > 1 and (forwarded or group.scheme == "switch")
+        for sender in group.members
+    ]
+
+
+def _refuse_needless(
+    model: Json, certificate: Path | None, routes: Path | None, algorithm: str | None, root: int | None
+) -> None:
+    """Refuses options that would change nothing."""
+    if certificate is not None:
+        for name, chosen in model.items():
+            refuse_without_effect(f"--{name}", chosen, "with --check, whose file says which model it is for")
+        if routes is not None:
+            refuse_without_effect("--algorithm", algorithm, "with --check and --routes; leave out one")
+    by_turns = model["branching"] in ("interrupted", "B") and certificate is None
+    if routes is not None and algorithm is None and not by_turns:
+        refuse_without_effect(
+            "--root", root, "on the routes of a file; it is for --algorithm and --branching interrupted"
+        )
+
+
+def _plan(path: Path) -> Json:
+    group = read_json(path, "group", "group")
+    if "groups" in group:
+        raise Refusal(f"{path} holds several groups; give it as --groups")
+    return group
+
+
+def _plans(path: Path) -> list[Json]:
+    value = parse_json(read_text(path, "groups"), "groups", path, "JSON of plans")
+    if wrong := mismatch(value, "group"):
+        raise Refusal(f"groups {path}: {wrong}", code="wrong-type")
+    try:
+        plans: list[Any] = list(routing.plans_of(value))
+    except TypeError as error:
+        raise Refusal(f"groups {path} is not JSON of plans: {error}", code="wrong-type") from error
+    for number, entry in enumerate(plans):
+        if not isinstance(entry, dict):
+            raise Refusal(f"groups {path}: entry {number} is not an object", code="wrong-type")
+    return plans
+
+
+def _certificate(path: Path) -> Json:
+    certificate = read_json(path, "certificate")
+    if wrong := mismatch(certificate, "verify"):
+        raise Refusal(f"certificate {path}: the files do not fit together: {wrong}", code="wrong-type")
+    wanted = {"deadlock_free": bool, "model": dict, "order": list}
+    for name, kind in wanted.items():
+        if certificate.get("deadlock_free") is not False and not isinstance(certificate.get(name), kind):
+            text = f'certificate {path}: the files do not fit together: field "{name}" is missing or wrong'
+            raise Refusal(f"{text}; 'wormcast verify --topology FILE --json' makes one", code="missing-field")
+    return certificate
+
+
+def _check(topology: Json, routes: Json, groups: list[Json], certificate: Json, path: Path | None) -> Json:
+    try:
+        return {"holds": True, **routing.check_certificate(topology, routes, groups, certificate)}
+    except routing.Violation as violation:
+        worm, held, needed = violation.worm, violation.held, violation.needed
+        return {"holds": False, "worm": worm, "held": held, "needed": needed, "reason": violation.reason}
+    except ValueError as error:
+        raise Refusal(f"certificate {path}: {error}") from error
+
+
+def _explain(answer: Json) -> str:
+    if "holds" not in answer:
+        return routing.explain(answer)
+    if answer["holds"]:
+        return f"the order holds for {answer['worms']} worms in {answer['steps']} steps\n"
+    return f"{answer['worm']} holds {answer['held']} and needs {answer['needed']}: {answer['reason']}\n"

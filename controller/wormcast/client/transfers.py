@@ -1,0 +1,401 @@
+"""Senders, receivers and the messages that arrive."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from wormcast.client.connection import Connection, Json, understood
+from wormcast.client.errors import AgentProtocolError, HandleClosedError
+from wormcast.client.frames import DATA_BYTES_MAX, DataFrame, WindowFrame
+
+AbortReason = Literal["no_space", "storage", "cancelled"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far this host's stream in a group has come; totals since the agent started."""
+
+    accepted_bytes: int = 0
+    sent_bytes: int = 0
+    stable_bytes: int = 0
+    retransmissions: int = 0
+
+    @classmethod
+    def parse(cls, value: Json) -> Progress:
+        """Of an answer or event."""
+        return cls(*(int(value.get(name, 0)) for name in cls.__dataclass_fields__))
+
+    def since(self, base: Progress) -> Progress:
+        """What has come since ``base``."""
+        return Progress(
+            self.accepted_bytes - base.accepted_bytes,
+            self.sent_bytes - base.sent_bytes,
+            self.stable_bytes - base.stable_bytes,
+            self.retransmissions - base.retransmissions,
+        )
+
+
+@dataclass(frozen=True)
+class MemberOutcome:
+    """What became of a message at one member."""
+
+    host: int
+    delivered: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class StableMessage:
+    """What became of a message at every member but its origin."""
+
+    message: int
+    outcomes: list[MemberOutcome]
+
+    @property
+    def failed(self) -> list[MemberOutcome]:
+        """Members that do not have it."""
+        return [outcome for outcome in self.outcomes if not outcome.delivered]
+
+
+@dataclass(frozen=True)
+class MemberState:
+    """What is known of a message at one member: "delivered"; "failed", with the reason;
+    "pending", for the message is not ended; "unconfirmed", for it may have it or not."""
+
+    host: int
+    state: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class MessageState:
+    """What is known at a moment of a message."""
+
+    ended: bool
+    """The agent has all of it; it goes on its way whatever becomes of the sender."""
+    members: list[MemberState]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group this host is a member of."""
+
+    number: int
+    name: str
+    scheme: str
+    members: list[int]
+
+    @classmethod
+    def parse(cls, value: Json) -> Group:
+        """Of an answer."""
+        return cls(int(value["group"]), str(value["name"]), str(value["scheme"]), list(value["members"]))
+
+    @property
+    def label(self) -> str:
+        """Number and name, for people."""
+        return f"{self.number} ({self.name})" if self.name else str(self.number)
+
+
+class Sender:
+    """Sends messages to a group; made by Agent.open_sender()."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        opened: Json,
+        on_progress: Callable[[Progress], None] | None,
+        on_unclaimed: Callable[[int], None] | None = None,
+    ) -> None:
+        self.group = Group.parse(opened)
+        host = connection.hello.get("host")
+        self.origin = None if host is None else int(host)
+        """This host."""
+        self._connection = connection
+        self._handle = int(opened["handle"])
+        self._window = int(opened["window_bytes"])
+        self._closed: str | None = None
+        self._on_progress = on_progress
+        self._on_unclaimed = on_unclaimed
+        self._end_request: int | None = None
+        self._base = Progress.parse(opened["progress"])
+        self.progress = Progress()
+        """Since this sender was opened."""
+        self.failures: dict[int, str] = {}
+        """Members known so far not to get the current message, with the reason."""
+        connection.attach(self._handle, self._take)
+
+    def __enter__(self) -> Sender:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Appends to the current message; waits while the agent has no room."""
+        rest = memoryview(data).cast("B")
+        while len(rest):
+            # Taking what has come keeps progress current and costs nothing.
+            while self._connection.pump(time.monotonic()):
+                pass
+            self._check_open()
+            size = min(len(rest), self._window, DATA_BYTES_MAX)
+            if size == 0:
+                self._connection.pump(None)
+                continue
+            self._window -= size
+            self._connection.send_data(self._handle, rest[:size])
+            rest = rest[size:]
+
+    def end(self) -> int:
+        """Ends the current message and returns its number.
+
+        Waits for the agent to have taken all of it: as long as the group needs.
+        """
+        self._check_open()
+        try:
+            answer = self._connection.ask({"op": "end_message", "handle": self._handle}, timeout_s=_FOREVER_S)
+        finally:
+            self._end_request = self._connection.last_request
+        return understood(lambda value: int(value["message"]), answer)
+
+    def wait_stable(self, message: int, timeout_s: float | None = None) -> StableMessage:
+        """Waits until every member that will ever have the message has confirmed it.
+
+        RefusedError with code "timeout" after ``timeout_s``.
+        """
+        request: Json = {"op": "wait_stable", "handle": self._handle, "message": message}
+        if timeout_s is not None:
+            request["timeout_ms"] = max(0, round(timeout_s * 1000))
+        answer = self._connection.ask(request, timeout_s=_FOREVER_S if timeout_s is None else timeout_s)
+        return StableMessage(message, understood(_outcomes, answer))
+
+    def message_state(self) -> MessageState:
+        """What is known now of the message being written, or ended last, at each member."""
+        answer = self._connection.ask({"op": "message_state", "handle": self._handle})
+        return understood(_message_state, answer)
+
+    def give_up(self) -> bool:
+        """Closes the sender; true if the agent had taken the end of its message before, which
+        goes on its way then; else it is cancelled."""
+        self.close()
+        late = None if self._end_request is None else self._connection.late_answer(self._end_request)
+        return late is not None and "result" in late
+
+    def send(self, data: bytes, timeout_s: float | None = None) -> StableMessage:
+        """One whole message; waits until it is stable."""
+        self.write(data)
+        return self.wait_stable(self.end(), timeout_s)
+
+    def cancel(self) -> None:
+        """Gives up the message being written."""
+        self._connection.ask({"op": "cancel_message", "handle": self._handle})
+
+    def close(self) -> None:
+        """Closes the sender; a message not ended is cancelled."""
+        if self._closed is None:
+            self._closed = "it was closed"
+            self._connection.detach(self._handle)
+            self._connection.ask({"op": "close", "handle": self._handle})
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise HandleClosedError(f"the sender to group {self.group.label} is closed: {self._closed}")
+
+    def _take(self, item: Json | DataFrame | WindowFrame) -> None:
+        if isinstance(item, WindowFrame):
+            self._window += item.size
+        elif isinstance(item, DataFrame):
+            raise AgentProtocolError("message bytes for a sender")
+        elif item["event"] == "progress":
+            self.progress = understood(Progress.parse, item).since(self._base)
+            if self._on_progress is not None:
+                self._on_progress(self.progress)
+        elif item["event"] == "member_failed":
+            host, reason = understood(lambda event: (int(event["host"]), str(event["reason"])), item)
+            self.failures[host] = reason
+        elif item["event"] == "member_unclaimed":
+            if self._on_unclaimed is not None:
+                self._on_unclaimed(understood(lambda event: int(event["host"]), item))
+        elif item["event"] == "handle_closed":
+            self._closed = str(item.get("reason"))
+            self._connection.detach(self._handle)
+
+
+def _message_state(answer: Json) -> MessageState:
+    members = [
+        MemberState(int(each["host"]), str(each["state"]), each.get("reason")) for each in answer["outcomes"]
+    ]
+    return MessageState(bool(answer["ended"]), members)
+
+
+def _outcomes(answer: Json) -> list[MemberOutcome]:
+    return [
+        MemberOutcome(int(each["host"]), bool(each["delivered"]), each.get("reason"))
+        for each in answer["outcomes"]
+    ]
+
+
+# A quarter of the window of an arriving message (API.md §7).
+_WINDOW_UPDATE_BYTES = 128 << 10
+_FOREVER_S = 10.0 * 365 * 86_400
+
+
+@dataclass
+class IncomingMessage:
+    """A message that arrives; confirm() or abort() it after its end."""
+
+    connection: Connection = field(repr=False)
+    handle: int
+    origin: int
+    open: bool = True
+    taken_bytes: int = 0
+    """Taken out since the last window update."""
+
+    def confirm(self) -> None:
+        """This program has the message and keeps it: its origin may count on that."""
+        self._settle({"op": "confirm", "handle": self.handle})
+
+    def abort(self, reason: AbortReason = "cancelled") -> None:
+        """This program does not take the message; the others still get it."""
+        self._settle({"op": "abort", "handle": self.handle, "reason": reason})
+
+    def _settle(self, request: Json) -> None:
+        self.open = False
+        self.connection.detach(self.handle)
+        self.connection.ask(request)
+
+
+@dataclass(frozen=True)
+class MessageBegin:
+    """A message begins to arrive."""
+
+    message: IncomingMessage
+
+
+@dataclass(frozen=True)
+class MessageData:
+    """More of it."""
+
+    message: IncomingMessage
+    data: bytes
+
+
+@dataclass(frozen=True)
+class MessageEnd:
+    """That was all of it."""
+
+    message: IncomingMessage
+    length: int
+
+
+@dataclass(frozen=True)
+class MessageLost:
+    """The rest of it will not come."""
+
+    message: IncomingMessage
+    reason: str
+
+
+ReceiverEvent = MessageBegin | MessageData | MessageEnd | MessageLost
+
+
+class Receiver:
+    """Receives a group's messages; made by Agent.open_receiver().
+
+    Messages of one origin come one after the other, in the order sent; messages of
+    several origins may come interleaved.
+    """
+
+    def __init__(self, connection: Connection, opened: Json) -> None:
+        self.group = Group.parse(opened)
+        self._connection = connection
+        self._handle = int(opened["handle"])
+        self._events: deque[ReceiverEvent] = deque()
+        self._closed: str | None = None
+        connection.attach(self._handle, self._take)
+
+    def __enter__(self) -> Receiver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def next_event(self, timeout_s: float | None = None) -> ReceiverEvent | None:
+        """The next event; None if none comes in time. Taking data out makes room for more."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            while self._events:
+                event = self._events.popleft()
+                if not isinstance(event, MessageData):
+                    return event
+                if event.message.open:
+                    self._make_room(event.message, len(event.data))
+                    return event
+            if self._closed is not None:
+                raise HandleClosedError(f"the receiver of group {self.group.label} is closed: {self._closed}")
+            if not self._connection.pump(deadline):
+                return None
+
+    def _make_room(self, message: IncomingMessage, size: int) -> None:
+        """Lets the agent send on; not for every piece, which would cost both sides time."""
+        message.taken_bytes += size
+        if message.taken_bytes >= _WINDOW_UPDATE_BYTES:
+            self._connection.send_window(message.handle, message.taken_bytes)
+            message.taken_bytes = 0
+
+    def messages(self, timeout_s: float | None = None) -> Iterator[tuple[int, bytes]]:
+        """Whole messages as (origin, bytes), each confirmed when the next is asked for.
+
+        For small messages: each is gathered in memory. Ends when nothing comes for ``timeout_s``.
+        """
+        parts: dict[int, list[bytes]] = {}
+        while (event := self.next_event(timeout_s)) is not None:
+            handle = event.message.handle
+            match event:
+                case MessageBegin():
+                    parts[handle] = []
+                case MessageData():
+                    parts[handle].append(event.data)
+                case MessageLost():
+                    del parts[handle]
+                case MessageEnd():
+                    yield event.message.origin, b"".join(parts.pop(handle))
+                    event.message.confirm()
+
+    def close(self) -> None:
+        """Closes the receiver; a message not confirmed is given up."""
+        if self._closed is None:
+            self._closed = "it was closed"
+            self._connection.detach(self._handle)
+            self._connection.ask({"op": "close", "handle": self._handle})
+
+    def _take(self, item: Json | DataFrame | WindowFrame) -> None:
+        if not isinstance(item, dict):
+            raise AgentProtocolError("message bytes for a receiver as such")
+        if item["event"] == "message_begin":
+            handle, origin = understood(lambda event: (int(event["handle"]), int(event["origin"])), item)
+            message = IncomingMessage(self._connection, handle, origin)
+            self._connection.attach(message.handle, lambda part: self._take_part(message, part))
+            self._events.append(MessageBegin(message))
+        elif item["event"] == "handle_closed":
+            self._closed = str(item.get("reason"))
+            self._connection.detach(self._handle)
+
+    def _take_part(self, message: IncomingMessage, item: Json | DataFrame | WindowFrame) -> None:
+        if isinstance(item, DataFrame):
+            self._events.append(MessageData(message, item.data))
+        elif isinstance(item, WindowFrame):
+            raise AgentProtocolError("a window update for an arriving message")
+        elif item["event"] == "message_end":
+            self._events.append(MessageEnd(message, understood(lambda event: int(event["length"]), item)))
+        elif item["event"] == "message_lost":
+            message.open = False
+            self._connection.detach(message.handle)
+            self._events.append(MessageLost(message, str(item.get("reason"))))
+
+
+Status = dict[str, Any]

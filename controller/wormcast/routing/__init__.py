@@ -1,0 +1,67 @@
+"""Topologies, routes, group structures and the deadlock check, planned by the native
+routing library (`wormcast_planner`).
+
+Topologies, routes, groups and verdicts are dictionaries in the form of the files that
+`wormcast topo|route|group plan|verify` write. Ids may have gaps and the fabric may be
+split: what cannot be reached is listed. Everything refused raises `RoutingError`, a
+`ValueError` whose text names the value, the bound and the choices. The same input gives
+the same plan.
+"""
+
+from wormcast_planner import RoutingError, algorithms, kinds, schemes, topology_formats
+
+from wormcast.routing.balance import balance_report, balanced_routes
+from wormcast.routing.certificate import check as check_certificate
+from wormcast.routing.changes import add_links, change
+from wormcast.routing.costs import cost_sets, costs, replay
+from wormcast.routing.files import to_text
+from wormcast.routing.forwarding import NO_PORT, ForwardingTables, forwarding
+from wormcast.routing.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
+from wormcast.routing.routes import route, route_summary, routes, spanning_tree
+from wormcast.routing.topologies import check, damage, make, read, write
+from wormcast.routing.tree_routes import decode_tree, encode_tree, multicast_root
+from wormcast.routing.verdicts import explain, plans_of, trees_of, verify
+from wormcast.routing.worms import Violation
+
+__all__ = [
+    "NO_PORT",
+    "ForwardingTables",
+    "GroupRequest",
+    "RoutingError",
+    "Violation",
+    "add_links",
+    "algorithms",
+    "balance_report",
+    "balanced_routes",
+    "change",
+    "check",
+    "check_certificate",
+    "cost_sets",
+    "costs",
+    "damage",
+    "decode_tree",
+    "encode_tree",
+    "explain",
+    "find_buffer_cycle",
+    "forwarding",
+    "group",
+    "kinds",
+    "make",
+    "multicast_root",
+    "optimal_k",
+    "order",
+    "plans_of",
+    "read",
+    "replay",
+    "route",
+    "route_summary",
+    "routes",
+    "schemes",
+    "spanning_tree",
+    "to_text",
+    "topology_formats",
+    "tree_edges",
+    "trees_of",
+    "verify",
+    "write",
+]

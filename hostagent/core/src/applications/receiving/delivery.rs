@@ -1,0 +1,217 @@
+//! Moving bytes from the engine to receivers, and giving up what nobody takes.
+
+use super::{Arriving, Receiving, StreamKey};
+use crate::api::Notice;
+use crate::clients::Connections;
+use crate::clients::limits::{
+    MESSAGE_WINDOW_BYTES, READ_BYTES_MAX, READ_INTERVAL_US, UNCLAIMED_FIRST_US,
+    UNCLAIMED_INTERVAL_US,
+};
+use crate::clients::{Key, Outbound};
+use bytes::Bytes;
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::FailReason;
+
+impl Receiving {
+    /// Reads what is due from the engine and hands it on; gives up what nobody takes.
+    /// Returns when to call again.
+    pub(crate) fn pump(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        now: Instant,
+    ) -> Option<Instant> {
+        let mut next: Option<Instant> = None;
+        let due: Vec<StreamKey> = self
+            .streams
+            .iter()
+            .filter(|(_, stream)| stream.readable || stream.message.is_some())
+            .map(|(&key, _)| key)
+            .collect();
+        for key in due {
+            if let Some(at) = self.pump_stream(engine, connections, key, now) {
+                next = Some(next.map_or(at, |other| other.min(at)));
+            }
+        }
+        next
+    }
+
+    fn pump_stream(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        key: StreamKey,
+        now: Instant,
+    ) -> Option<Instant> {
+        let (group, origin) = key;
+        let stream = self.streams.get_mut(&key)?;
+        if let Some(arriving) = &stream.message {
+            let stalled = arriving.ended || arriving.window_bytes == 0;
+            let deadline = arriving
+                .progressed_at
+                .plus_us(self.patience.receiver_stall_us);
+            if stalled && deadline <= now {
+                let message = arriving.key;
+                self.stalled_messages += 1;
+                let _ = engine.abort(group, origin, FailReason::Cancelled, now);
+                self.lose(
+                    connections,
+                    message,
+                    "the receiver took nothing for too long",
+                );
+                return Some(now);
+            }
+            if stalled {
+                return Some(deadline);
+            }
+        }
+        if !stream.readable {
+            return None;
+        }
+        if stream.read_at > now {
+            return Some(stream.read_at);
+        }
+        let receiver = self.receivers.iter().find(|(_, receiver)| {
+            receiver.group == group && receiver.origin.is_none_or(|wanted| wanted == origin)
+        });
+        let Some((&receiver, _)) = receiver else {
+            if !engine.has_message(group, origin) {
+                // Nobody waits for what is not there, or not any more.
+                let wait_us = self.patience.receiver_wait_us;
+                let passed = |since: Instant| since.plus_us(wait_us) <= now;
+                stream.unclaimed_since = stream.unclaimed_since.filter(|&since| passed(since));
+                stream.unclaimed_due = None;
+                stream.readable = false;
+                return None;
+            }
+            let since = *stream.unclaimed_since.get_or_insert(now);
+            let deadline = since.plus_us(self.patience.receiver_wait_us);
+            if deadline > now {
+                let due = stream
+                    .unclaimed_due
+                    .get_or_insert(now.plus_us(UNCLAIMED_FIRST_US));
+                if *due <= now {
+                    *due = now.plus_us(UNCLAIMED_INTERVAL_US);
+                    engine.report_unclaimed(group, origin);
+                }
+                return Some(deadline.min(*due));
+            }
+            // Whoever lets one message pass lets the next ones pass at once, until a
+            // receiver opens: the group has waited enough.
+            self.discard_stream(engine, key, now);
+            return None;
+        };
+        self.read_stream(engine, connections, key, receiver, now)
+    }
+
+    /// Gives up every message that waits on a stream nobody reads.
+    fn discard_stream(&mut self, engine: &mut Engine, key: StreamKey, now: Instant) {
+        let (group, origin) = key;
+        loop {
+            let read = engine
+                .read(group, origin, &mut self.scratch, now)
+                .unwrap_or_default();
+            if read.length == 0 && !read.end_of_message {
+                break;
+            }
+            self.unclaimed_messages += 1;
+            if engine
+                .abort(group, origin, FailReason::Cancelled, now)
+                .is_err()
+            {
+                break;
+            }
+        }
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.readable = false;
+        }
+    }
+
+    fn read_stream(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        key: StreamKey,
+        receiver: Key,
+        now: Instant,
+    ) -> Option<Instant> {
+        let (group, origin) = key;
+        let stream = self.streams.get_mut(&key)?;
+        let to = receiver.connection;
+        let Connections { open, outbound } = connections;
+        let connection = open.get_mut(&to)?;
+        loop {
+            let window = stream
+                .message
+                .as_ref()
+                .map_or(MESSAGE_WINDOW_BYTES, |at| at.window_bytes);
+            if window == 0 {
+                // extend_window() or the stall deadline goes on from here.
+                let progressed = stream.message.as_ref().map_or(now, |at| at.progressed_at);
+                return Some(progressed.plus_us(self.patience.receiver_stall_us));
+            }
+            if stream.message.is_none() && !connection.has_room() {
+                // Another message of this connection has to go first.
+                return Some(now.plus_us(READ_INTERVAL_US));
+            }
+            let want = (window as usize).min(READ_BYTES_MAX);
+            // Refused only if the stream is gone.
+            let read = engine.read(group, origin, &mut self.scratch[..want], now);
+            let read = read.unwrap_or_default();
+            if read.length == 0 && !read.end_of_message {
+                stream.readable = false;
+                return None;
+            }
+            if stream.message.is_none() {
+                let Ok(number) = connection.open_handle() else {
+                    stream.readable = false;
+                    let _ = engine.abort(group, origin, FailReason::Cancelled, now);
+                    return None;
+                };
+                let message = Key {
+                    connection: receiver.connection,
+                    number,
+                };
+                self.messages.insert(message, key);
+                stream.message = Some(Arriving {
+                    key: message,
+                    receiver,
+                    window_bytes: MESSAGE_WINDOW_BYTES,
+                    length: 0,
+                    ended: false,
+                    progressed_at: now,
+                });
+                let notice = Notice::MessageBegin {
+                    receiver: receiver.number,
+                    handle: number,
+                    origin: origin.0,
+                    window_bytes: MESSAGE_WINDOW_BYTES,
+                };
+                outbound.push_back((to, Outbound::Notice(notice)));
+            }
+            let arriving = stream.message.as_mut()?;
+            let handle = arriving.key.number;
+            if read.length > 0 {
+                let bytes = Bytes::copy_from_slice(&self.scratch[..read.length]);
+                outbound.push_back((to, Outbound::Data { handle, bytes }));
+                arriving.window_bytes -= read.length as u32;
+                arriving.length += read.length as u64;
+                if arriving.window_bytes == 0 {
+                    // From now on it is the application that is waited for.
+                    arriving.progressed_at = now;
+                }
+            }
+            if read.end_of_message {
+                // What comes next is another message, and somebody may wait for it.
+                stream.read_at = now;
+                arriving.ended = true;
+                arriving.progressed_at = now;
+                let length = arriving.length;
+                let notice = Notice::MessageEnd { handle, length };
+                outbound.push_back((to, Outbound::Notice(notice)));
+                return Some(now.plus_us(self.patience.receiver_stall_us));
+            }
+            stream.read_at = now.plus_us(READ_INTERVAL_US);
+        }
+    }
+}

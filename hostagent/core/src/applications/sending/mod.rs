@@ -1,0 +1,339 @@
+//! Senders: taking turns on a group's one stream, and telling each what became of its
+//! messages.
+//!
+//! A stream carries one message at a time, so senders of a group take turns, first come
+//! first served, a message each.
+
+mod outcomes;
+mod turns;
+
+use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
+use crate::clients::limits::{OUTCOMES_MAX, SENDER_STALL_US, SENDER_WINDOW_BYTES};
+use crate::clients::{
+    ConnectionId, Connections, Key, Outbound, gone, grant, refusal, reply, send, unknown_handle,
+};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use turns::Turn;
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::GroupId;
+
+/// All senders of this agent.
+#[derive(Default)]
+pub(crate) struct Sending {
+    senders: BTreeMap<Key, Sender>,
+    turns: BTreeMap<GroupId, Turn>,
+}
+
+struct Sender {
+    group: GroupId,
+    pending: VecDeque<Item>,
+    pending_bytes: u32,
+    /// Taken by the engine, but the client has not been told yet.
+    ungranted_bytes: u32,
+    progress: Option<Progress>,
+    /// Messages in flight or lately finished, by number.
+    messages: BTreeMap<u64, Option<Vec<MemberOutcome>>>,
+    waiting: Vec<StableWait>,
+}
+
+enum Item {
+    Data(Bytes),
+    End { request: u64 },
+}
+
+struct Progress {
+    interval_us: u64,
+    due: Instant,
+}
+
+struct StableWait {
+    request: u64,
+    message: u64,
+    deadline: Option<Instant>,
+}
+
+impl Sending {
+    pub(crate) fn open(
+        &mut self,
+        connections: &mut Connections,
+        connection: ConnectionId,
+        group: GroupId,
+        progress_ms: u32,
+        now: Instant,
+    ) -> Result<u32, ApiError> {
+        let Some(owner) = connections.open.get_mut(&connection) else {
+            return Err(gone());
+        };
+        let number = owner.open_handle()?;
+        let interval_us = u64::from(progress_ms) * 1000;
+        let progress = (interval_us > 0).then(|| Progress {
+            interval_us,
+            due: now.plus_us(interval_us),
+        });
+        let sender = Sender {
+            group,
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            ungranted_bytes: 0,
+            progress,
+            messages: BTreeMap::new(),
+            waiting: Vec::new(),
+        };
+        self.senders.insert(Key { connection, number }, sender);
+        Ok(number)
+    }
+
+    pub(crate) fn contains(&self, key: Key) -> bool {
+        self.senders.contains_key(&key)
+    }
+
+    pub(crate) fn counts(&self) -> BTreeMap<GroupId, usize> {
+        let mut counts = BTreeMap::new();
+        for sender in self.senders.values() {
+            *counts.entry(sender.group).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Queues bytes of the current message.
+    pub(crate) fn write(&mut self, key: Key, bytes: Bytes) -> Result<(), ApiError> {
+        let sender = self
+            .senders
+            .get_mut(&key)
+            .ok_or_else(|| unknown_handle(key))?;
+        let length = bytes.len() as u32;
+        let room = SENDER_WINDOW_BYTES - sender.pending_bytes - sender.ungranted_bytes;
+        if length > room {
+            let text = format!(
+                "{length} bytes written to sender {}, whose window has room for {room} of {SENDER_WINDOW_BYTES}",
+                key.number
+            );
+            return Err(ApiError::new(ErrorCode::WindowExceeded, text));
+        }
+        sender.pending_bytes += length;
+        sender.pending.push_back(Item::Data(bytes));
+        self.take_place(key);
+        Ok(())
+    }
+
+    /// Queues the end of the current message; the answer comes when it is its turn.
+    pub(crate) fn end_message(&mut self, key: Key, request: u64) -> Result<(), ApiError> {
+        let sender = self
+            .senders
+            .get_mut(&key)
+            .ok_or_else(|| unknown_handle(key))?;
+        sender.pending.push_back(Item::End { request });
+        self.take_place(key);
+        Ok(())
+    }
+
+    fn take_place(&mut self, key: Key) {
+        let Some(sender) = self.senders.get(&key) else {
+            return;
+        };
+        let turn = self.turns.entry(sender.group).or_default();
+        let active = turn.active.as_ref().is_some_and(|active| active.key == key);
+        if !active && !turn.queue.contains(&key) {
+            turn.queue.push_back(key);
+        }
+    }
+
+    /// Gives up the message that the sender is writing, if any.
+    pub(crate) fn cancel(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        key: Key,
+        now: Instant,
+    ) -> Result<(), ApiError> {
+        let sender = self
+            .senders
+            .get_mut(&key)
+            .ok_or_else(|| unknown_handle(key))?;
+        let mut freed = 0;
+        // Complete messages that wait for their turn stay; the last, unfinished one goes.
+        while let Some(Item::Data(bytes)) = sender.pending.back() {
+            freed += bytes.len() as u32;
+            sender.pending.pop_back();
+        }
+        sender.pending_bytes -= freed;
+        let unfinished_in_engine = sender.pending.is_empty();
+        let turn = self.turns.entry(sender.group).or_default();
+        if let Some(active) = &turn.active
+            && active.key == key
+            && unfinished_in_engine
+        {
+            if active.message.is_some() {
+                engine
+                    .cancel(sender.group, now)
+                    .map_err(|error| refusal(&error))?;
+            }
+            turn.active = None;
+        }
+        if freed > 0 {
+            grant(connections, key, freed);
+        }
+        Ok(())
+    }
+
+    /// Closes a sender: at its owner's wish (`reason` none) or against it.
+    ///
+    /// What it has ended goes on its way; an unfinished message is cancelled.
+    pub(crate) fn close(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        key: Key,
+        now: Instant,
+        reason: Option<String>,
+    ) {
+        let Some(sender) = self.senders.remove(&key) else {
+            return;
+        };
+        if let Some(turn) = self.turns.get_mut(&sender.group) {
+            turn.queue.retain(|&waiting| waiting != key);
+            turn.owners.retain(|_, &mut owner| owner != key);
+            if turn.active.as_ref().is_some_and(|active| active.key == key) {
+                if turn
+                    .active
+                    .as_ref()
+                    .is_some_and(|active| active.message.is_some())
+                {
+                    // Refused only if the group is gone, and with it the message.
+                    let _ = engine.cancel(sender.group, now);
+                }
+                turn.active = None;
+            }
+        }
+        sender.dismiss(connections, key, reason);
+    }
+
+    /// Closes every sender of a connection.
+    pub(crate) fn disconnect(
+        &mut self,
+        engine: Option<&mut Engine>,
+        connections: &mut Connections,
+        connection: ConnectionId,
+        now: Instant,
+    ) {
+        let keys: Vec<Key> = self
+            .senders
+            .keys()
+            .copied()
+            .filter(|key| key.connection == connection)
+            .collect();
+        let Some(engine) = engine else { return };
+        for key in keys {
+            self.close(engine, connections, key, now, None);
+        }
+    }
+
+    /// The group is gone, and all its senders.
+    pub(crate) fn remove_group(
+        &mut self,
+        connections: &mut Connections,
+        group: GroupId,
+        reason: &str,
+    ) {
+        self.turns.remove(&group);
+        let keys: Vec<Key> = self
+            .senders
+            .iter()
+            .filter(|(_, sender)| sender.group == group)
+            .map(|(&key, _)| key)
+            .collect();
+        for key in keys {
+            if let Some(sender) = self.senders.remove(&key) {
+                sender.dismiss(connections, key, Some(reason.to_owned()));
+            }
+        }
+    }
+
+    /// Answers waits that are over and sends progress that is due. Returns when to call
+    /// again.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        connections: &mut Connections,
+        now: Instant,
+        progress_of: impl Fn(GroupId) -> crate::api::StreamProgress,
+    ) -> Option<Instant> {
+        let mut next: Option<Instant> = None;
+        let mut sooner = |at: Instant| next = Some(next.map_or(at, |other| other.min(at)));
+        for (&key, sender) in &mut self.senders {
+            sender.waiting.retain(|wait| {
+                let over = wait.deadline.is_some_and(|deadline| deadline <= now);
+                if over {
+                    let text = format!("message {} is not stable yet", wait.message);
+                    reply(
+                        connections,
+                        key,
+                        wait.request,
+                        Err(ApiError::new(ErrorCode::Timeout, text)),
+                    );
+                }
+                !over
+            });
+            for deadline in sender.waiting.iter().filter_map(|wait| wait.deadline) {
+                sooner(deadline);
+            }
+            if let Some(progress) = &mut sender.progress {
+                if progress.due <= now {
+                    progress.due = now.plus_us(progress.interval_us);
+                    let notice = Notice::Progress {
+                        handle: key.number,
+                        progress: progress_of(sender.group),
+                    };
+                    send(connections, key.connection, Outbound::Notice(notice));
+                }
+                sooner(progress.due);
+            }
+        }
+        for turn in self.turns.values() {
+            if let Some(active) = &turn.active
+                && !turn.queue.is_empty()
+            {
+                sooner(active.rested_since.plus_us(SENDER_STALL_US));
+            }
+        }
+        next
+    }
+}
+
+impl Sender {
+    /// Tells everyone who waits for this sender that it is gone.
+    fn dismiss(self, connections: &mut Connections, key: Key, reason: Option<String>) {
+        let text = reason.as_deref().unwrap_or("the sender was closed");
+        let error = || Err(ApiError::new(ErrorCode::Closed, text));
+        for wait in &self.waiting {
+            reply(connections, key, wait.request, error());
+        }
+        for item in &self.pending {
+            if let Item::End { request } = item {
+                reply(connections, key, *request, error());
+            }
+        }
+        if let Some(connection) = connections.open.get_mut(&key.connection) {
+            connection.handles -= 1;
+            if let Some(reason) = reason {
+                let notice = Notice::HandleClosed {
+                    handle: key.number,
+                    reason,
+                };
+                send(connections, key.connection, Outbound::Notice(notice));
+            }
+        }
+    }
+
+    fn forget_old(&mut self) {
+        while self.messages.len() > OUTCOMES_MAX {
+            let oldest = self
+                .messages
+                .iter()
+                .find(|(_, outcome)| outcome.is_some())
+                .map(|(&number, _)| number);
+            let Some(oldest) = oldest else { return };
+            self.messages.remove(&oldest);
+        }
+    }
+}

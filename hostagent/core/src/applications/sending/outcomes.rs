@@ -1,0 +1,236 @@
+//! What became of messages, and telling it.
+
+use super::{Sending, StableWait};
+use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
+use crate::clients::Connections;
+use crate::clients::Serving;
+use crate::clients::limits::OUTCOMES_MAX;
+use crate::clients::{Key, Outbound, reply, send, unknown_handle};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use wormcast_protocol::{Instant, MemberState, Unclaimed};
+use wormcast_wire::{FailReason, GroupId, HostId};
+
+impl Sending {
+    /// Answers at once if the message is stable already, else when it becomes so.
+    pub(crate) fn wait_stable(
+        &mut self,
+        key: Key,
+        request: u64,
+        message: u64,
+        timeout_ms: Option<u64>,
+        now: Instant,
+    ) -> Result<Option<Value>, ApiError> {
+        let sender = self
+            .senders
+            .get_mut(&key)
+            .ok_or_else(|| unknown_handle(key))?;
+        match sender.messages.get(&message) {
+            Some(Some(outcomes)) => Ok(Some(stable_answer(message, outcomes))),
+            Some(None) => {
+                let deadline = timeout_ms.map(|ms| now.plus_us(ms.saturating_mul(1000)));
+                sender.waiting.push(StableWait {
+                    request,
+                    message,
+                    deadline,
+                });
+                Ok(None)
+            }
+            None => Err(self.unknown_message(key, message)),
+        }
+    }
+
+    /// What is known at this moment of a message at each member: the one named, or the one
+    /// that is being written or was ended last.
+    pub(crate) fn message_state(
+        &self,
+        key: Key,
+        message: Option<u64>,
+        serving: &Serving<'_>,
+    ) -> Result<Value, ApiError> {
+        let sender = self.senders.get(&key).ok_or_else(|| unknown_handle(key))?;
+        let turn = self.turns.get(&sender.group);
+        let active = turn.and_then(|turn| turn.active.as_ref());
+        let written = active.filter(|active| active.key == key);
+        let is_writing = written.is_some() || !sender.pending.is_empty();
+        let latest = match written.and_then(|active| active.message) {
+            None if !is_writing => sender.messages.keys().next_back().copied(),
+            number => number,
+        };
+        let number = message.or(latest);
+        let ended = number.and_then(|number| sender.messages.get(&number));
+        if let (None, Some(number)) = (ended, message)
+            && latest != Some(number)
+        {
+            return Err(self.unknown_message(key, number));
+        }
+        let states = number.and_then(|number| {
+            let engine = serving.engine.as_deref()?;
+            engine.member_states(sender.group, number)
+        });
+        let outcomes: Vec<Value> = match (ended, states) {
+            (Some(Some(outcomes)), _) => outcomes.iter().map(settled).collect(),
+            (_, Some(states)) => {
+                let describe = |(host, state)| unsettled(host, state, ended.is_some());
+                states.into_iter().map(describe).collect()
+            }
+            _ => {
+                let others = match (serving.groups, serving.host) {
+                    (Some(groups), Some(host)) => groups
+                        .get(&sender.group)
+                        .map_or_else(Vec::new, |planned| planned.others(host)),
+                    _ => Vec::new(),
+                };
+                let state = MemberState::Unconfirmed;
+                let describe = |host| unsettled(host, state, ended.is_some());
+                others.into_iter().map(describe).collect()
+            }
+        };
+        Ok(json!({
+            "message": number,
+            "ended": ended.is_some(),
+            "stable": matches!(ended, Some(Some(_))),
+            "outcomes": outcomes,
+        }))
+    }
+
+    fn unknown_message(&self, key: Key, message: u64) -> ApiError {
+        let sender = self.senders.get(&key);
+        let known: Vec<Value> = sender.map_or_else(Vec::new, |sender| {
+            sender
+                .messages
+                .keys()
+                .map(|&number| number.into())
+                .collect()
+        });
+        let text = format!(
+            "message {message} is not among the last {OUTCOMES_MAX} messages of sender {}; those are: {}",
+            key.number,
+            if known.is_empty() {
+                "none".to_owned()
+            } else {
+                Value::from(known.clone()).to_string()
+            }
+        );
+        ApiError {
+            code: ErrorCode::OutOfRange,
+            message: text,
+            choices: known,
+        }
+    }
+
+    /// A member reports that nobody there takes a message.
+    pub(crate) fn on_unclaimed(&self, connections: &mut Connections, unclaimed: &Unclaimed) {
+        let message = unclaimed.message;
+        if let Some(key) = self.owner_of(unclaimed.group, message) {
+            let notice = Notice::MemberUnclaimed {
+                handle: key.number,
+                message,
+                host: unclaimed.host.0,
+            };
+            send(connections, key.connection, Outbound::Notice(notice));
+        }
+    }
+
+    /// The sender of a message that is not stable.
+    fn owner_of(&self, group: GroupId, message: u64) -> Option<Key> {
+        let turn = self.turns.get(&group)?;
+        // A message still being written has no owner here yet.
+        turn.owners.get(&message).copied().or_else(|| {
+            let active = turn.active.as_ref()?;
+            (active.message == Some(message)).then_some(active.key)
+        })
+    }
+
+    /// The engine reports a message stable.
+    pub(crate) fn on_stable(
+        &mut self,
+        connections: &mut Connections,
+        group: GroupId,
+        message: u64,
+        members: &[HostId],
+        failed: &[(HostId, FailReason)],
+    ) {
+        let Some(turn) = self.turns.get_mut(&group) else {
+            return;
+        };
+        let Some(key) = turn.owners.remove(&message) else {
+            return;
+        };
+        let Some(sender) = self.senders.get_mut(&key) else {
+            return;
+        };
+        let mut outcomes: BTreeMap<u16, Option<String>> =
+            members.iter().map(|member| (member.0, None)).collect();
+        for (host, reason) in failed {
+            outcomes.insert(host.0, Some(reason.to_string()));
+        }
+        let outcomes: Vec<MemberOutcome> = outcomes
+            .into_iter()
+            .map(|(host, reason)| MemberOutcome {
+                host,
+                delivered: reason.is_none(),
+                reason,
+            })
+            .collect();
+        let answer = stable_answer(message, &outcomes);
+        sender.messages.insert(message, Some(outcomes));
+        sender.forget_old();
+        sender.waiting.retain(|wait| {
+            if wait.message == message {
+                reply(connections, key, wait.request, Ok(answer.clone()));
+            }
+            wait.message != message
+        });
+    }
+
+    /// The engine reports that a member will not have a message.
+    pub(crate) fn on_member_aborted(
+        &self,
+        connections: &mut Connections,
+        group: GroupId,
+        message: u64,
+        host: HostId,
+        reason: FailReason,
+    ) {
+        if let Some(key) = self.owner_of(group, message) {
+            let notice = Notice::MemberFailed {
+                handle: key.number,
+                message,
+                host: host.0,
+                reason: reason.to_string(),
+            };
+            send(connections, key.connection, Outbound::Notice(notice));
+        }
+    }
+}
+
+fn settled(outcome: &MemberOutcome) -> Value {
+    let state = if outcome.delivered {
+        "delivered"
+    } else {
+        "failed"
+    };
+    json!({"host": outcome.host, "state": state, "reason": outcome.reason})
+}
+
+/// Of a message that is not ended nobody can have all.
+fn unsettled(host: HostId, state: MemberState, ended: bool) -> Value {
+    let (state, reason) = match state {
+        MemberState::Confirmed => ("delivered", None),
+        MemberState::Failed(reason) => ("failed", Some(reason.to_string())),
+        MemberState::Unconfirmed if ended => ("unconfirmed", None),
+        MemberState::Unconfirmed => ("pending", None),
+    };
+    json!({"host": host.0, "state": state, "reason": reason})
+}
+
+fn stable_answer(message: u64, outcomes: &[MemberOutcome]) -> Value {
+    let delivered = outcomes.iter().filter(|outcome| outcome.delivered).count();
+    json!({
+        "message": message,
+        "delivered": delivered,
+        "failed": outcomes.len() - delivered,
+        "outcomes": outcomes,
+    })
+}

@@ -1,0 +1,228 @@
+//! Whose message a group's stream carries, and moving its bytes into the engine.
+
+use super::{Item, Sending};
+use crate::clients::Connections;
+use crate::clients::limits::{GRANT_BYTES_MIN, SENDER_STALL_US};
+use crate::clients::{Key, grant, refusal, reply};
+use bytes::Buf;
+use serde_json::json;
+use std::collections::{BTreeMap, VecDeque};
+use wormcast_protocol::{Engine, Instant, UseError};
+use wormcast_wire::GroupId;
+
+/// Whose turn it is on a group's stream.
+#[derive(Default)]
+pub(super) struct Turn {
+    pub(super) active: Option<Active>,
+    pub(super) queue: VecDeque<Key>,
+    /// The end of a message is noted but has no room in the window yet: messages ended
+    /// before it.
+    end_waits: Option<u64>,
+    /// Who is to be told when a message is stable; absent if its sender is gone.
+    pub(super) owners: BTreeMap<u64, Key>,
+}
+
+pub(super) struct Active {
+    pub(super) key: Key,
+    /// Number of the message, once bytes of it are in the engine.
+    pub(super) message: Option<u64>,
+    pub(super) rested_since: Instant,
+}
+
+impl Turn {
+    fn has_work(&self) -> bool {
+        self.active.is_some() || !self.queue.is_empty() || self.end_waits.is_some()
+    }
+
+    /// True while the end of the message before has no room yet.
+    fn is_ending(&mut self, engine: &mut Engine, group: GroupId, now: Instant) -> bool {
+        let Some(ended_before) = self.end_waits else {
+            return false;
+        };
+        if engine.progress(group).unwrap_or_default().messages_ended == ended_before {
+            // Asking in vain makes the engine tell when there is room.
+            let _ = engine.write(group, &[], false, now);
+            return true;
+        }
+        self.end_waits = None;
+        false
+    }
+
+    /// Who has the turn, or takes it now.
+    fn take_active(&mut self, now: Instant) -> Option<&mut Active> {
+        if self.active.is_none() {
+            let key = self.queue.pop_front()?;
+            self.active = Some(Active {
+                key,
+                message: None,
+                rested_since: now,
+            });
+        }
+        self.active.as_mut()
+    }
+}
+
+/// What came of one step.
+enum Step {
+    /// There may be more to do.
+    Again,
+    /// Nothing more now.
+    Done,
+    /// The sender has to be closed.
+    Close(Key, String),
+}
+
+impl Sending {
+    /// Moves pending bytes into the engine, turn by turn, as far as it takes them.
+    pub(crate) fn pump(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        now: Instant,
+    ) {
+        let groups: Vec<GroupId> = self
+            .turns
+            .iter()
+            .filter(|(_, turn)| turn.has_work())
+            .map(|(&group, _)| group)
+            .collect();
+        for group in groups {
+            loop {
+                match self.step(engine, connections, group, now) {
+                    Step::Again => {}
+                    Step::Done => break,
+                    Step::Close(key, reason) => {
+                        self.close(engine, connections, key, now, Some(reason));
+                    }
+                }
+            }
+        }
+    }
+
+    /// One item of one group.
+    fn step(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        group: GroupId,
+        now: Instant,
+    ) -> Step {
+        let Some(turn) = self.turns.get_mut(&group) else {
+            return Step::Done;
+        };
+        if turn.is_ending(engine, group, now) {
+            return Step::Done;
+        }
+        let others_wait = !turn.queue.is_empty();
+        let Some(active) = turn.take_active(now) else {
+            return Step::Done;
+        };
+        let key = active.key;
+        let item = self
+            .senders
+            .get_mut(&key)
+            .and_then(|sender| sender.pending.front_mut());
+        let result = match item {
+            None if active.message.is_none() => {
+                turn.active = None;
+                return Step::Again;
+            }
+            None if others_wait && now.since_us(active.rested_since) >= SENDER_STALL_US => {
+                let reason = format!(
+                    "its unfinished message rested for {} s while another sender of group {group} waited",
+                    SENDER_STALL_US / 1_000_000
+                );
+                return Step::Close(key, reason);
+            }
+            None => {
+                if !others_wait {
+                    active.rested_since = now;
+                }
+                return Step::Done;
+            }
+            Some(Item::Data(_)) => self.write_data(engine, connections, group, now),
+            Some(Item::End { .. }) => self.write_end(engine, connections, group, now),
+        };
+        result.unwrap_or_else(|error| Step::Close(key, refusal(&error).message))
+    }
+
+    /// Writes the active sender's first run of bytes, as far as the engine takes it.
+    fn write_data(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        group: GroupId,
+        now: Instant,
+    ) -> Result<Step, UseError> {
+        let turn = self.turns.get_mut(&group);
+        let Some(active) = turn.and_then(|turn| turn.active.as_mut()) else {
+            return Ok(Step::Done);
+        };
+        let key = active.key;
+        let Some(sender) = self.senders.get_mut(&key) else {
+            return Ok(Step::Done);
+        };
+        let Some(Item::Data(bytes)) = sender.pending.front_mut() else {
+            return Ok(Step::Done);
+        };
+        active.rested_since = now;
+        let accepted = engine.write(group, bytes, false, now)?;
+        if accepted == 0 {
+            return Ok(Step::Done);
+        }
+        let number = || engine.progress(group).unwrap_or_default().messages_ended;
+        active.message.get_or_insert_with(number);
+        let all = accepted >= bytes.len();
+        bytes.advance(accepted);
+        if all {
+            sender.pending.pop_front();
+        }
+        sender.pending_bytes -= accepted as u32;
+        sender.ungranted_bytes += accepted as u32;
+        if sender.ungranted_bytes >= GRANT_BYTES_MIN || sender.pending_bytes == 0 {
+            let bytes = std::mem::take(&mut sender.ungranted_bytes);
+            grant(connections, key, bytes);
+        }
+        Ok(if all { Step::Again } else { Step::Done })
+    }
+
+    /// Ends the active sender's message; the turn goes on to the next.
+    fn write_end(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        group: GroupId,
+        now: Instant,
+    ) -> Result<Step, UseError> {
+        let Some(turn) = self.turns.get_mut(&group) else {
+            return Ok(Step::Done);
+        };
+        let ended_before = engine.progress(group).unwrap_or_default().messages_ended;
+        match engine.write(group, &[], true, now) {
+            // A cancelled message has no room for its end yet; this one comes after it.
+            Err(UseError::EndWaits { .. }) => return Ok(Step::Done),
+            result => result?,
+        };
+        let Some(active) = turn.active.take() else {
+            return Ok(Step::Done);
+        };
+        let key = active.key;
+        let Some(sender) = self.senders.get_mut(&key) else {
+            return Ok(Step::Again);
+        };
+        let ended = engine.progress(group).unwrap_or_default().messages_ended;
+        turn.end_waits = (ended == ended_before).then_some(ended);
+        let message = active.message.unwrap_or(ended_before);
+        turn.owners.insert(message, key);
+        if let Some(Item::End { request }) = sender.pending.pop_front() {
+            let answer = Ok(json!({ "message": message }));
+            reply(connections, key, request, answer);
+        }
+        sender.messages.insert(message, None);
+        sender.forget_old();
+        if !sender.pending.is_empty() {
+            turn.queue.push_back(key);
+        }
+        Ok(Step::Again)
+    }
+}

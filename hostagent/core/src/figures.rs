@@ -1,0 +1,150 @@
+//! Figures of an agent, for the controller and for status.
+
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Streams in one status at most, about 1 KB each; groups with more are left out.
+const STREAMS_MAX: usize = 256;
+
+/// One counter; group 0 and `grouped` false if it is not a group's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Figure {
+    /// Name, e.g. `link.sent_frames`.
+    pub name: String,
+    /// The group, if it is a group's.
+    pub group: Option<u16>,
+    /// Origin of the stream, if it is a stream's.
+    pub origin: Option<u16>,
+    /// Value.
+    pub value: u64,
+}
+
+/// A host that this agent saw fail.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailedMember {
+    /// Where.
+    pub group: u16,
+    /// In whose stream.
+    pub origin: u16,
+    /// Which.
+    pub host: u16,
+    /// Why.
+    pub reason: String,
+    /// True: the host is silent; false: its application gave up.
+    pub host_dead: bool,
+    /// When, µs of the time lived.
+    pub at_us: u64,
+}
+
+/// Everything at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// This host, once known.
+    pub host: Option<u16>,
+    /// Epoch of the plan in force; 0: none.
+    pub plan_epoch: u64,
+    /// The interface is up.
+    pub link_up: bool,
+    /// Its hardware address.
+    pub mac: String,
+    /// MTU in use.
+    pub mtu_bytes: u32,
+    /// Time since the start, µs.
+    pub uptime_us: u64,
+    /// Counters.
+    pub figures: Vec<Figure>,
+    /// Groups, with members, senders, receivers.
+    pub groups: Vec<Value>,
+    /// Groups of the plan that are not among them, for want of room in the answer.
+    pub groups_left_out: usize,
+    /// The last failures seen.
+    pub failed: Vec<FailedMember>,
+}
+
+impl Figures {
+    /// Adds a counter that is no group's.
+    pub fn push(&mut self, name: impl Into<String>, value: u64) {
+        self.figures.push(Figure {
+            name: name.into(),
+            group: None,
+            origin: None,
+            value,
+        });
+    }
+
+    /// Adds a counter of a stream.
+    pub fn push_stream(&mut self, name: &str, group: u16, origin: u16, value: u64) {
+        let name = name.to_owned();
+        self.figures.push(Figure {
+            name,
+            group: Some(group),
+            origin: Some(origin),
+            value,
+        });
+    }
+
+    /// As the local API gives them (API.md §4, status).
+    pub fn to_json(&self) -> Value {
+        let mut counters = Map::new();
+        for figure in self.figures.iter().filter(|figure| figure.group.is_none()) {
+            counters.insert(figure.name.clone(), figure.value.into());
+        }
+        let (groups, left_out) = self.groups_json();
+        let failed: Vec<Value> = self
+            .failed
+            .iter()
+            .map(|failed| {
+                json!({
+                    "group": failed.group,
+                    "origin": failed.origin,
+                    "host": failed.host,
+                    "reason": failed.reason,
+                    "host_dead": failed.host_dead,
+                    "age_s": self.uptime_us.saturating_sub(failed.at_us) / 1_000_000,
+                })
+            })
+            .collect();
+        json!({
+            "host": self.host,
+            "plan_epoch": self.plan_epoch,
+            "uptime_s": self.uptime_us / 1_000_000,
+            "link": { "up": self.link_up, "mac": self.mac, "mtu_bytes": self.mtu_bytes },
+            "groups": groups,
+            "groups_left_out": left_out,
+            "counters": counters,
+            "failed_members": failed,
+        })
+    }
+
+    /// The groups with their streams, as many as an answer holds, and how many are left out.
+    fn groups_json(&self) -> (Vec<Value>, usize) {
+        let mut streams: BTreeMap<(u16, u16), Map<String, Value>> = BTreeMap::new();
+        for figure in &self.figures {
+            let (Some(group), Some(origin)) = (figure.group, figure.origin) else {
+                continue;
+            };
+            let stream = streams
+                .entry((group, origin))
+                .or_insert_with(|| Map::from_iter([("origin".to_owned(), origin.into())]));
+            stream.insert(figure.name.clone(), figure.value.into());
+        }
+        let mut groups = Vec::new();
+        let mut streams_left = STREAMS_MAX;
+        for group in &self.groups {
+            let number = group["group"].as_u64().unwrap_or_default() as u16;
+            let own: Vec<Value> = streams
+                .range((number, 0)..=(number, u16::MAX))
+                .map(|(_, stream)| Value::Object(stream.clone()))
+                .collect();
+            let Some(left) = streams_left.checked_sub(own.len()) else {
+                break;
+            };
+            streams_left = left;
+            let mut group = group.clone();
+            group["streams"] = own.into();
+            groups.push(group);
+        }
+        let left_out = self.groups_left_out + self.groups.len() - groups.len();
+        (groups, left_out)
+    }
+}

@@ -1,0 +1,390 @@
+//! The controller's plan: checked once on arrival, then trusted.
+
+mod structures;
+
+pub use structures::BULK_PACKETS;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use structures::PlannedStructures;
+use wormcast_protocol::GroupPlan;
+use wormcast_routing::structure::RootedTree;
+use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, Scheme};
+
+/// Groups of one plan at most: as many as a switch has room for (GROUPS_SIZE).
+pub const GROUPS_MAX: usize = 16_384;
+/// Members of one group at most.
+pub const MEMBERS_MAX: usize = 1024;
+/// Bytes of a group's name at most.
+pub const GROUP_NAME_BYTES_MAX: usize = 255;
+
+/// Characters of the reason for which a group is refused at most; the rest is cut off.
+const REASON_CHARS_MAX: usize = 500;
+
+const RECIRCULATE_PORT: u8 = 254;
+
+/// A plan as it comes, not checked yet: the fields of `Plan` in agent.proto.
+#[derive(Clone, Debug, Default)]
+pub struct PlanMessage {
+    /// The controller's number for it.
+    pub epoch: u64,
+    /// This host.
+    pub host_id: u32,
+    /// Unicast routes: destination and ports.
+    pub routes: Vec<(u32, Vec<u8>)>,
+    /// Routes along the multicast spanning tree.
+    pub tree_routes: Vec<(u32, Vec<u8>)>,
+    /// Groups this host is a member of.
+    pub groups: Vec<GroupMessage>,
+}
+
+/// A group of it.
+#[derive(Clone, Debug, Default)]
+pub struct GroupMessage {
+    /// Its number.
+    pub id: u32,
+    /// Its name; may be empty.
+    pub name: String,
+    /// Name of its scheme.
+    pub scheme: String,
+    /// Members, ascending.
+    pub members: Vec<u32>,
+    /// Members in the order the scheme works on; empty: as they are.
+    pub order: Vec<u32>,
+    /// Children limit of k-binomial; 0: left open.
+    pub k: u32,
+    /// The tree of scheme tree: parent and child.
+    pub tree_edges: Vec<(u32, u32)>,
+}
+
+/// A plan that can be applied.
+#[derive(Clone, Debug)]
+pub struct AgentPlan {
+    /// The controller's number for it.
+    pub epoch: u64,
+    /// This host.
+    pub host: HostId,
+    /// Unicast routes by destination.
+    pub routes: BTreeMap<HostId, Vec<u8>>,
+    /// Routes along the multicast spanning tree by destination.
+    pub tree_routes: BTreeMap<HostId, Vec<u8>>,
+    /// Groups this host is a member of.
+    pub groups: BTreeMap<GroupId, Arc<PlannedGroup>>,
+    /// Groups that cannot be applied, in the order of the plan. The rest of it can.
+    pub refused: Vec<RefusedGroup>,
+}
+
+/// A group of the plan that this agent does not take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedGroup {
+    /// Its number as the plan has it.
+    pub group: u32,
+    /// Why not.
+    pub reason: String,
+}
+
+impl RefusedGroup {
+    /// With the reason cut to what a report may have.
+    pub fn new(group: u32, reason: &str) -> Self {
+        let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+        Self { group, reason }
+    }
+}
+
+/// A group of the plan.
+#[derive(Clone, Debug)]
+pub struct PlannedGroup {
+    /// Its number.
+    pub id: GroupId,
+    /// Its name; may be empty.
+    pub name: String,
+    /// How it carries streams.
+    pub scheme: Scheme,
+    /// Members, ascending.
+    pub members: Vec<HostId>,
+    /// Members in the order the scheme works on.
+    pub order: Vec<HostId>,
+    /// Children limit of k-binomial; 0: left open.
+    pub k: u32,
+    /// The tree of scheme tree.
+    pub tree: Option<Arc<RootedTree>>,
+    /// Equal at two hosts exactly if they have the same plan of the group (up to a
+    /// collision in 32 bits); the epoch that the engine wants.
+    pub fingerprint: u32,
+}
+
+/// Why a plan is refused; the text goes back to the controller.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PlanRejected(String);
+
+fn rejected<T>(text: String) -> Result<T, PlanRejected> {
+    Err(PlanRejected(text))
+}
+
+impl AgentPlan {
+    /// Checks a plan whole. Groups that cannot be applied are named in `refused`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong apart from groups, with its value, the bound and the choices.
+    pub fn parse(message: &PlanMessage) -> Result<Self, PlanRejected> {
+        let host = parse_host("host_id", message.host_id)?;
+        let routes = parse_routes("routes", &message.routes, host, RECIRCULATE_PORT)?;
+        let tree_routes = parse_routes("tree_routes", &message.tree_routes, host, PORT_ID_MAX)?;
+        let mut groups = BTreeMap::new();
+        let mut names = BTreeSet::new();
+        let mut refused = Vec::new();
+        for group in &message.groups {
+            let taken = PlannedGroup::parse(group, host).and_then(|parsed| {
+                if groups.len() >= GROUPS_MAX {
+                    let count = message.groups.len();
+                    rejected(format!("the plan has {count} groups; at most {GROUPS_MAX}"))
+                } else if groups.contains_key(&parsed.id) {
+                    rejected(format!("group {} is in the plan twice", parsed.id))
+                } else if !group.name.is_empty() && !names.insert(group.name.as_str()) {
+                    rejected(format!("two groups are named \"{}\"", group.name))
+                } else {
+                    Ok(parsed)
+                }
+            });
+            match taken {
+                Ok(parsed) => drop(groups.insert(parsed.id, Arc::new(parsed))),
+                Err(error) => refused.push(RefusedGroup::new(group.id, &error.0)),
+            }
+        }
+        Ok(Self {
+            epoch: message.epoch,
+            host,
+            routes,
+            tree_routes,
+            groups,
+            refused,
+        })
+    }
+}
+
+impl PlannedGroup {
+    fn parse(message: &GroupMessage, own: HostId) -> Result<Self, PlanRejected> {
+        let id = match u16::try_from(message.id) {
+            Ok(id) if GroupId(id) != GroupId::BROADCAST => GroupId(id),
+            _ => {
+                let id = message.id;
+                return rejected(format!(
+                    "group id {id}; it must be 0 to 65535, but not 255, which is broadcast"
+                ));
+            }
+        };
+        if message.name.len() > GROUP_NAME_BYTES_MAX {
+            let length = message.name.len();
+            return rejected(format!(
+                "the name of group {id} has {length} bytes; at most {GROUP_NAME_BYTES_MAX}"
+            ));
+        }
+        let Some(scheme) = Scheme::from_name(&message.scheme) else {
+            let names: Vec<&str> = Scheme::ALL.into_iter().map(Scheme::name).collect();
+            return rejected(format!(
+                "group {id} has scheme \"{}\"; this agent knows: {}",
+                message.scheme,
+                names.join(", ")
+            ));
+        };
+        let members = parse_members(id, &message.members, own)?;
+        let order = if message.order.is_empty() {
+            members.clone()
+        } else {
+            let order = parse_hosts(&format!("the order of group {id}"), &message.order)?;
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            if sorted != members {
+                return rejected(format!(
+                    "the order of group {id} is {}; it must hold each of the members {} once",
+                    list(&order),
+                    list(&members)
+                ));
+            }
+            order
+        };
+        let k_most = members.len() as u32;
+        if message.k > k_most {
+            let k = message.k;
+            return rejected(format!(
+                "group {id} has k = {k}; with {k_most} members it must be 0 to {k_most}"
+            ));
+        }
+        let tree = match scheme {
+            Scheme::Tree => Some(Arc::new(parse_tree(id, &members, &message.tree_edges)?)),
+            _ => None,
+        };
+        let mut group = Self {
+            id,
+            name: message.name.clone(),
+            scheme,
+            members,
+            order,
+            k: message.k,
+            tree,
+            fingerprint: 0,
+        };
+        group.fingerprint = group.compute_fingerprint();
+        Ok(group)
+    }
+
+    /// FNV-1a over all that shapes the group's structures. The name does not: renaming
+    /// disturbs no transfer.
+    fn compute_fingerprint(&self) -> u32 {
+        let mut hash = 0x811c_9dc5_u32;
+        let mut mix = |value: u32| {
+            for byte in value.to_be_bytes() {
+                hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+            }
+        };
+        mix(u32::from(self.id.0));
+        for byte in self.scheme.name().bytes() {
+            mix(u32::from(byte));
+        }
+        mix(self.k);
+        for hosts in [&self.members, &self.order] {
+            mix(hosts.len() as u32);
+            hosts.iter().for_each(|host| mix(u32::from(host.0)));
+        }
+        for (parent, child) in self.tree.iter().flat_map(|tree| tree.edges()) {
+            mix(u32::from(parent.0) << 16 | u32::from(child.0));
+        }
+        hash
+    }
+
+    /// What the engine of `host` is told.
+    pub fn engine_plan(self: &Arc<Self>, host: HostId) -> GroupPlan {
+        GroupPlan {
+            id: self.id,
+            epoch: self.fingerprint,
+            scheme: self.scheme,
+            members: self.members.clone(),
+            structures: Arc::new(PlannedStructures {
+                host,
+                group: Arc::clone(self),
+            }),
+        }
+    }
+
+    /// Members but `host`.
+    pub fn others(&self, host: HostId) -> Vec<HostId> {
+        self.members
+            .iter()
+            .copied()
+            .filter(|&member| member != host)
+            .collect()
+    }
+}
+
+fn parse_host(what: &str, value: u32) -> Result<HostId, PlanRejected> {
+    match u16::try_from(value) {
+        Ok(id) if id <= HOST_ID_MAX => Ok(HostId(id)),
+        _ => rejected(format!("{what} is {value}; it must be 0 to {HOST_ID_MAX}")),
+    }
+}
+
+fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, PlanRejected> {
+    if values.len() > MEMBERS_MAX {
+        return rejected(format!(
+            "{what} has {} hosts; at most {MEMBERS_MAX}",
+            values.len()
+        ));
+    }
+    values
+        .iter()
+        .map(|&value| parse_host(&format!("a host in {what}"), value))
+        .collect()
+}
+
+fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>, PlanRejected> {
+    let members = parse_hosts(&format!("the members of group {id}"), values)?;
+    if values.is_empty() {
+        return rejected(format!(
+            "group {id} has no members; it must have 1 to {MEMBERS_MAX}"
+        ));
+    }
+    if let Some(pair) = members.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return rejected(format!(
+            "the members of group {id} are not ascending: {} comes before {}",
+            pair[0].0, pair[1].0
+        ));
+    }
+    if !members.contains(&own) {
+        return rejected(format!(
+            "host {own} is not among the members of group {id}, which are {}",
+            list(&members)
+        ));
+    }
+    Ok(members)
+}
+
+fn parse_tree(
+    id: GroupId,
+    members: &[HostId],
+    edges: &[(u32, u32)],
+) -> Result<RootedTree, PlanRejected> {
+    if edges.len() >= members.len() {
+        return rejected(format!(
+            "the tree of group {id} has {} edges; with {} members it must have {}",
+            edges.len(),
+            members.len(),
+            members.len() - 1
+        ));
+    }
+    let what = format!("a host in the tree of group {id}");
+    let edges = edges
+        .iter()
+        .map(|&(parent, child)| {
+            let parent = parse_host(&what, parent)?;
+            let child = parse_host(&what, child)?;
+            Ok((parent, child))
+        })
+        .collect::<Result<Vec<_>, PlanRejected>>()?;
+    RootedTree::from_edges(members, &edges)
+        .map_err(|error| PlanRejected(format!("the tree of group {id} cannot be used: {error}")))
+}
+
+fn parse_routes(
+    what: &str,
+    routes: &[(u32, Vec<u8>)],
+    own: HostId,
+    port_most: u8,
+) -> Result<BTreeMap<HostId, Vec<u8>>, PlanRejected> {
+    let mut parsed = BTreeMap::new();
+    for (host, ports) in routes {
+        let host = parse_host(&format!("a destination in {what}"), *host)?;
+        if host == own {
+            return rejected(format!(
+                "{what} has a route to host {host}, which is this host itself"
+            ));
+        }
+        let length = ports.len();
+        if !(1..=ROUTE_LENGTH_MAX).contains(&length) {
+            return rejected(format!(
+                "the route to host {host} in {what} has {length} bytes; it must have 1 to {ROUTE_LENGTH_MAX}"
+            ));
+        }
+        if let Some(port) = ports.iter().find(|&&port| port > port_most) {
+            return rejected(format!(
+                "the route to host {host} in {what} has byte {port}; bytes must be 0 to {port_most}"
+            ));
+        }
+        if parsed.insert(host, ports.clone()).is_some() {
+            return rejected(format!("{what} has two routes to host {host}"));
+        }
+    }
+    Ok(parsed)
+}
+
+fn list(hosts: &[HostId]) -> String {
+    let names: Vec<String> = hosts.iter().map(|host| host.0.to_string()).collect();
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,234 @@
+//! Plans, good and bad.
+
+use super::*;
+use proptest::prelude::*;
+
+pub(crate) fn plan_message(host: u32) -> PlanMessage {
+    PlanMessage {
+        epoch: 5,
+        host_id: host,
+        ..PlanMessage::default()
+    }
+}
+
+/// A group that is right; scheme tree gets a chain.
+pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> GroupMessage {
+    let edges = members.windows(2).map(|pair| (pair[0], pair[1]));
+    GroupMessage {
+        id,
+        name: format!("g{id}"),
+        scheme: scheme.to_owned(),
+        members: members.to_vec(),
+        order: members.to_vec(),
+        k: 0,
+        tree_edges: if scheme == "tree" {
+            edges.collect()
+        } else {
+            vec![]
+        },
+    }
+}
+
+fn route(host: u32, ports: &[u8]) -> (u32, Vec<u8>) {
+    (host, ports.to_vec())
+}
+
+/// The text of the refusal of a plan, or of its last group, that `change` has spoilt.
+fn refusal(change: impl FnOnce(&mut PlanMessage)) -> String {
+    let mut message = plan_message(1);
+    message.routes = vec![route(2, &[1, 2])];
+    message.tree_routes = vec![route(2, &[1, 2])];
+    message.groups = vec![
+        group_message(9, "repeat", &[1, 2]),
+        group_message(3, "tree", &[1, 2, 4]),
+    ];
+    assert!(AgentPlan::parse(&message).unwrap().refused.is_empty());
+    change(&mut message);
+    match AgentPlan::parse(&message) {
+        Err(rejected) => rejected.to_string(),
+        Ok(plan) => {
+            assert!(
+                plan.groups.contains_key(&GroupId(9)),
+                "the others are taken"
+            );
+            assert_eq!(plan.refused.len(), 1);
+            assert_eq!(plan.refused[0].group, message.groups.last().unwrap().id);
+            plan.refused[0].reason.clone()
+        }
+    }
+}
+
+/// What an agent takes, it takes at once and in little memory; of more it says so.
+#[test]
+fn thousands_of_groups_are_taken_and_the_rest_refused_by_number() {
+    let mut message = plan_message(1);
+    let numbers = (0..=GROUPS_MAX as u32 + 1).filter(|&number| number != 255);
+    message.groups = numbers
+        .map(|number| group_message(number, "k-binomial", &[1, 2, 4, 7]))
+        .collect();
+    let plan = AgentPlan::parse(&message).unwrap();
+    assert_eq!(plan.groups.len(), GROUPS_MAX);
+    assert_eq!(
+        plan.refused,
+        vec![RefusedGroup {
+            group: GROUPS_MAX as u32 + 1,
+            reason: "the plan has 16385 groups; at most 16384".to_owned()
+        }]
+    );
+}
+
+#[test]
+fn refusals_name_value_bound_and_choices() {
+    let cases = [
+        (
+            refusal(|plan| plan.host_id = 65_535),
+            "host_id is 65535; it must be 0 to 65534",
+        ),
+        (
+            refusal(|plan| plan.routes[0].1.clear()),
+            "the route to host 2 in routes has 0 bytes; it must have 1 to 255",
+        ),
+        (
+            refusal(|plan| plan.routes[0].1 = vec![3, 255]),
+            "the route to host 2 in routes has byte 255; bytes must be 0 to 254",
+        ),
+        (
+            refusal(|plan| plan.tree_routes[0].1 = vec![254]),
+            "the route to host 2 in tree_routes has byte 254; bytes must be 0 to 253",
+        ),
+        (
+            refusal(|plan| plan.routes.push(route(1, &[0]))),
+            "routes has a route to host 1, which is this host itself",
+        ),
+        (
+            refusal(|plan| plan.routes.push(route(2, &[0]))),
+            "routes has two routes to host 2",
+        ),
+        (
+            refusal(|plan| plan.groups[1].id = 255),
+            "group id 255; it must be 0 to 65535, but not 255, which is broadcast",
+        ),
+        (
+            refusal(|plan| plan.groups[1].scheme = "flood".into()),
+            "group 3 has scheme \"flood\"; this agent knows: repeat, circuit, tree, k-binomial, switch",
+        ),
+        (
+            refusal(|plan| plan.groups[1].members = vec![2, 4]),
+            "host 1 is not among the members of group 3, which are 2, 4",
+        ),
+        (
+            refusal(|plan| plan.groups[1].members = vec![1, 4, 2]),
+            "the members of group 3 are not ascending: 4 comes before 2",
+        ),
+        (
+            refusal(|plan| plan.groups[1].order = vec![1, 2, 2]),
+            "the order of group 3 is 1, 2, 2; it must hold each of the members 1, 2, 4 once",
+        ),
+        (
+            refusal(|plan| plan.groups[1].k = 4),
+            "group 3 has k = 4; with 3 members it must be 0 to 3",
+        ),
+        (
+            refusal(|plan| plan.groups[1].tree_edges.truncate(1)),
+            "the tree of group 3 cannot be used: edges make no rooted tree: host 4 has no parent; only the root 1 has none",
+        ),
+        (
+            refusal(|plan| plan.groups.push(group_message(3, "repeat", &[1]))),
+            "group 3 is in the plan twice",
+        ),
+        (
+            refusal(|plan| {
+                plan.groups.push(group_message(4, "repeat", &[1]));
+                plan.groups[2].name = "g3".into();
+            }),
+            "two groups are named \"g3\"",
+        ),
+        (
+            refusal(|plan| {
+                plan.groups[1].tree_edges.push((1, 2));
+            }),
+            "the tree of group 3 has 3 edges; with 3 members it must have 2",
+        ),
+        (
+            refusal(|plan| plan.groups[1].members.clear()),
+            "group 3 has no members; it must have 1 to 1024",
+        ),
+        (
+            refusal(|plan| plan.groups[1].name = "x".repeat(256)),
+            "the name of group 3 has 256 bytes; at most 255",
+        ),
+        (
+            refusal(|plan| plan.groups[1].members = (0..2000).collect()),
+            "the members of group 3 has 2000 hosts; at most 1024",
+        ),
+    ];
+    for (actual, expected) in cases {
+        assert_eq!(actual, expected);
+    }
+}
+
+#[test]
+fn fingerprints_tell_plans_apart_and_not_names() {
+    let print = |change: &dyn Fn(&mut GroupMessage)| {
+        let mut message = plan_message(1);
+        let mut group = group_message(3, "k-binomial", &[1, 2, 4]);
+        change(&mut group);
+        message.groups = vec![group];
+        AgentPlan::parse(&message)
+            .unwrap()
+            .groups
+            .into_values()
+            .next()
+            .unwrap()
+            .fingerprint
+    };
+    let plain = print(&|_| ());
+    assert_eq!(plain, print(&|group| group.name = "other".into()));
+    assert_ne!(plain, print(&|group| group.order = vec![2, 1, 4]));
+    assert_ne!(plain, print(&|group| group.k = 2));
+    assert_ne!(plain, print(&|group| group.scheme = "circuit".into()));
+    assert_ne!(
+        plain,
+        print(&|group| {
+            group.members = vec![1, 2, 5];
+            group.order = vec![1, 2, 5];
+        })
+    );
+}
+
+fn small() -> impl Strategy<Value = u32> {
+    prop_oneof![0_u32..6, Just(255), 65_530_u32..65_540, any::<u32>()]
+}
+
+prop_compose! {
+    fn any_group()(
+        id in small(), scheme in 0_usize..6, members in proptest::collection::vec(small(), 0..6),
+        order in proptest::collection::vec(small(), 0..6), k in small(),
+        tree_edges in proptest::collection::vec((small(), small()), 0..5),
+    ) -> GroupMessage {
+        let scheme = ["repeat", "circuit", "tree", "k-binomial", "switch", "?"][scheme].to_owned();
+        GroupMessage { id, name: String::new(), scheme, members, order, k, tree_edges }
+    }
+}
+
+proptest! {
+    /// Whatever a controller sends: an error, or a plan whose structures answer for every
+    /// origin without a panic.
+    #[test]
+    fn no_plan_does_harm(
+        host_id in small(),
+        routes in proptest::collection::vec((small(), proptest::collection::vec(any::<u8>(), 0..5)), 0..4),
+        groups in proptest::collection::vec(any_group(), 0..3),
+    ) {
+        let message = PlanMessage { epoch: 1, host_id, routes, tree_routes: vec![], groups };
+        if let Ok(plan) = AgentPlan::parse(&message) {
+            for group in plan.groups.values() {
+                let engine_plan = group.engine_plan(plan.host);
+                for &origin in &group.members {
+                    prop_assert!(engine_plan.structures.role(origin).is_some());
+                }
+                prop_assert!(engine_plan.structures.role(HostId(65_000)).is_none());
+            }
+        }
+    }
+}
