@@ -158,7 +158,7 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
     async def get_hosts() -> dict[str, Any]:
         return {"hosts": [views.show_host(controller, record) for record in controller.hosts.records()]}
 
-    @app.post("/v1/hosts", tags=["network"], status_code=201, summary="Declare where a host hangs")
+    @app.post("/v1/hosts", tags=["network"], status_code=201, summary="Declare the switch port of a host")
     async def post_host(body: HostBody) -> dict[str, Any]:
         record = controller.declare_host(body.name, body.switch, body.port, body.id)
         return views.show_host(controller, record)
