@@ -157,7 +157,7 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
     return {
         "version": version,
         "epoch": controller.reconciler.epoch,
-        "algorithm": controller.pathfinder.algorithm,
+        "algorithm": controller.algorithm,
         "switches": len(controller.sessions),
         "switches_up": len(controller.monitor.switches()),
         "links": len(controller.monitor.links()),
