@@ -19,7 +19,7 @@ from wormcast.control.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLi
 from wormcast.control.group_book import GroupRequest
 from wormcast.network.ids import Epoch, PortId, SwitchId
 from wormcast.network.topology import Link
-from wormcast.plan import schemas
+from wormcast.routing import schemas
 from wormcast.store.database import SwitchSpec
 from wormcast_planner import NOT_PLANNED, PLAIN
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from controller_lab.model import FakeSwitch
-from wormcast import plan as routing
+from wormcast import routing
 from wormcast.control.agent_status import Capacity
 from wormcast.network.groups import Group, Scheme
 from wormcast.network.ids import GroupId, HostId, PortId, SwitchId

@@ -1,7 +1,6 @@
 //! A switch that runs the compiled P4 program in wormcast-switch's pipeline: the data
 //! plane that ships, without sockets.
 
-use crate::switch_model::Copy;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use wormcast_switch::pipeline::{
@@ -9,6 +8,7 @@ use wormcast_switch::pipeline::{
     PortId, Queued, Replica, TableEntry, TrafficSink,
 };
 use wormcast_switch::program::{DigestId, Program};
+use wormcast_wire::forward::Copy;
 
 const MGID_TREE_ALL: u32 = 2;
 
