@@ -22,8 +22,8 @@ from wormcast.directory import server
 from wormcast.directory.server import AgentDirectory, DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.discovery.lldp import Announcement, encode_announcement
-from wormcast.fabric.ids import PortId, SwitchId
-from wormcast.fabric.topology import Link
+from wormcast.network.ids import PortId, SwitchId
+from wormcast.network.topology import Link
 from wormcast.sockets import SocketInUse, claim_path
 from wormcast.store.database import Database, StoreError, SwitchSpec
 

@@ -15,7 +15,7 @@ from wormcast.agentrpc import agent_pb2
 from wormcast.control.agent_status import GROUPS_UNTOLD
 from wormcast.control.controller import Controller
 from wormcast.discovery.lldp import Announcement, encode_announcement
-from wormcast.fabric.ids import HostId, PortId, SwitchId
+from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.store.database import SwitchSpec
 
 Test = Callable[[httpx.AsyncClient, Controller, list[TestAgent]], Awaitable[None]]

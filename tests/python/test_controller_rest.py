@@ -17,11 +17,11 @@ from wormcast.api.views import show_group
 from wormcast.control.controller import Controller
 from wormcast.control.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
 from wormcast.control.group_book import GroupRequest
-from wormcast.fabric.ids import Epoch, PortId, SwitchId
-from wormcast.fabric.planner import NOT_PLANNED, PLAIN
-from wormcast.fabric.topology import Link
+from wormcast.network.ids import Epoch, PortId, SwitchId
+from wormcast.network.topology import Link
 from wormcast.routing import schemas
 from wormcast.store.database import SwitchSpec
+from wormcast_planner import NOT_PLANNED, PLAIN
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
 

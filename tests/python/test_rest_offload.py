@@ -18,7 +18,7 @@ from wormcast import routing
 from wormcast.api.app import create_app
 from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError
-from wormcast.fabric.ids import HostId
+from wormcast.network.ids import HostId
 from wormcast.offload import jobs, pool
 from wormcast.offload.pool import WAITING_MAX, WORKERS_MAX, WorkerPool
 

@@ -36,8 +36,8 @@ from wormcast.control.events import WATCHERS_MAX, WatcherLimit
 from wormcast.control.group_book import GroupRequest
 from wormcast.control.port_sources import read_interfaces
 from wormcast.control.switch_address import refuse_paths
-from wormcast.fabric.groups import Group
-from wormcast.fabric.ids import SwitchId
+from wormcast.network.groups import Group
+from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
 from wormcast.store.database import SwitchSpec
 

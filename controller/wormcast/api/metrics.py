@@ -147,7 +147,7 @@ def _add_plans(page: _Page, controller: Controller) -> None:
     )
     page.add("groups", "gauge", "configured groups", [({}, len(controller.groups.groups()))])
     page.add(
-        "group_shortfalls", "gauge", "members that cannot take part", [({}, len(reconciler.state.shortfalls))]
+        "group_shortfalls", "gauge", "members that cannot take part", [({}, reconciler.state.shortfall_count)]
     )
     page.add(
         "watchers_cut_off_total",

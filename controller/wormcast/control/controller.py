@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wormcast.control.agent_status import COUNTERS_MAX, AgentStatus
+from wormcast.control.agent_status import COUNTERS_MAX, AgentStatus, Capacity
 from wormcast.control.change_rate import ChangeRate
 from wormcast.control.errors import RequestError, as_number, unknown
 from wormcast.control.events import EventLog
@@ -29,12 +29,9 @@ from wormcast.discovery.clock import LivedClock
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
-from wormcast.fabric.agent_plan import Capacity
-from wormcast.fabric.class_d import ClassDMode
-from wormcast.fabric.groups import Group, Scheme
-from wormcast.fabric.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
-from wormcast.fabric.pathfinder import RoutingPathfinder, group_request
-from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
+from wormcast.network.groups import ClassDMode, Group, Scheme
+from wormcast.network.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.network.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Refusal
@@ -43,6 +40,8 @@ from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, Switch
 
 LOG = logging.getLogger("wormcast.control")
 
+ALGORITHM_DEFAULT = "osud"
+"""Unicast: one shortest up*/down* path a pair, without in-transit hosts."""
 TICK_MIN_S = 0.01
 TICK_MAX_S = 0.25
 EVENTS_AT_ONCE = 256
@@ -56,7 +55,7 @@ class Controller:
         self,
         database: Database,
         artifacts: Artifacts,
-        pathfinder: RoutingPathfinder,
+        algorithm: str = ALGORITHM_DEFAULT,
         *,
         probe_interval_s: float = PROBE_INTERVAL_S,
         class_d: ClassDMode | None = None,
@@ -72,7 +71,8 @@ class Controller:
         self._probes: dict[PortRef, bytes] = {}
         self._background: list[asyncio.Task[None]] = []
         self._network = _Network(frozenset(), frozenset(), frozenset(), {})
-        self.pathfinder = pathfinder
+        self.algorithm = algorithm
+        """Of unicast routes."""
         self.events = EventLog()
         self.monitor = LinkMonitor(probe_interval_s)
         self.hosts = HostRegistry(gone_after_s)
@@ -89,7 +89,7 @@ class Controller:
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
         self.reconciler = Reconciler(
-            self.look, pathfinder, database, self.sessions, self.directory, self.events
+            self.look, algorithm, database, self.sessions, self.directory, self.events
         )
         self._restore(now)
 
@@ -235,7 +235,7 @@ class Controller:
 
     def ask_routes(self, algorithm: str | None) -> dict[str, Any]:
         """What routes are planned from: the topology, and the algorithm in force unless one is named."""
-        return {"topology": self.topology().to_json(), "algorithm": algorithm or self.pathfinder.algorithm}
+        return {"topology": self.topology().to_json(), "algorithm": algorithm or self.algorithm}
 
     def ask_group_file(self, group: Group, source: HostId | None) -> dict[str, Any]:
         """What the structure of a group as it is now is planned from, seen from one sender; raises `RequestError`."""
@@ -567,3 +567,16 @@ class _Network:
     links: frozenset[Link]
     hosts: dict[HostId, tuple[str, str, bool, PortRef | None]]
     """Name, state, whether it is gone, place."""
+
+
+def group_request(group: Group, source: HostId, members: tuple[HostId, ...]) -> dict[str, Any]:
+    """What the group file of these members is planned from, seen from one sender."""
+    given = {
+        name: value for name in ("k", "fan_out", "packets") if (value := getattr(group.parameters, name))
+    }
+    return {
+        "scheme": group.scheme.value,
+        "source": source,
+        "members": list(members),
+        "parameters": given,
+    }

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from wormcast.control.errors import RequestError
-from wormcast.fabric.ids import PORT_MAX
+from wormcast.network.ids import PORT_MAX
 from wormcast.store.database import SwitchSpec
 
 INTERFACE_NAME_BYTES_MAX = 15

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from wormcast.control.errors import RequestError
 from wormcast.control.switch_address import check_address
-from wormcast.fabric.ids import PORT_MAX, SwitchId
+from wormcast.network.ids import PORT_MAX, SwitchId
 from wormcast.store.database import SwitchSpec
 
 SWITCHES_MAX = 1024
