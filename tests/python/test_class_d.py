@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from wormcast.control.errors import RequestError
-from wormcast.control.group_book import GroupBook, GroupRequest
 from wormcast.discovery.hosts import HostRegistry
 from wormcast.network.groups import ClassDMode
 from wormcast.network.ids import HostId, PortId, SwitchId
+from wormcast.reconcile.errors import RequestError
+from wormcast.reconcile.group_book import GroupBook, GroupRequest
 from wormcast.store.database import Database
 from wormcast_planner import ClassDNumbers
 

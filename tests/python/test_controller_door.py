@@ -16,15 +16,15 @@ import pytest
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import running, until
 from wormcast.agentrpc import agent_pb2
-from wormcast.control import supervise as supervise_module
-from wormcast.control.controller import Controller
-from wormcast.control.group_book import GroupRequest
-from wormcast.control.supervise import supervise
 from wormcast.decimal import read_decimal
 from wormcast.directory.messages import TEXT_MAX
 from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.p4rt.artifacts import find_artifacts
+from wormcast.reconcile import supervise as supervise_module
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.group_book import GroupRequest
+from wormcast.reconcile.supervise import supervise
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
 GOOD = agent_pb2.Statistics(counters=[agent_pb2.Counter(name="heard", value=1)])

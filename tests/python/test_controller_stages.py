@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from controller_lab.model import FakeSwitch
 from controller_lab.running import until
-from wormcast.control import bring_out
-from wormcast.control.bring_out import BringOut, Part, Waits
 from wormcast.network.ids import HostId, Mgid, SwitchId
 from wormcast.p4rt import session as session_module
 from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Stage, SwitchTables, split_batches
+from wormcast.reconcile import bring_out
+from wormcast.reconcile.bring_out import BringOut, Part, Waits
 from wormcast.store.database import SwitchSpec
 from wormcast_planner import MulticastGroup, Place, SwitchState, TableEntry, Update
 

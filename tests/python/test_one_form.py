@@ -18,9 +18,9 @@ from controller_lab.running import rest, running, until
 from controller_lab.serving import serving
 from wormcast import routing
 from wormcast.cli.main import main
-from wormcast.control.controller import Controller
 from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
 from wormcast.network.topology import Host, Switch, Topology
+from wormcast.reconcile.controller import Controller
 from wormcast.store.database import SwitchSpec
 
 SEEDS = range(12)

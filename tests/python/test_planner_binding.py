@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from controller_lab.model import FakeSwitch
 from wormcast import routing
-from wormcast.control.agent_status import Capacity
 from wormcast.network.groups import Group, Scheme
 from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
 from wormcast.network.topology import Host, Link, Switch, Topology
 from wormcast.p4rt.session import BATCH_UPDATES_MAX, split_batches
+from wormcast.reconcile.agent_status import Capacity
 from wormcast_planner import (
     NOT_LIVE,
     ClassDNumbers,

@@ -10,19 +10,19 @@ from typing import Any
 import httpx
 import pytest
 from controller_lab.running import rest, running
-from wormcast.control.change_rate import (
+from wormcast.discovery.hosts import HostRegistry
+from wormcast.network.groups import ClassDMode
+from wormcast.network.ids import GROUP_BROADCAST, GROUP_ID_MAX, PortId, SwitchId
+from wormcast.reconcile.change_rate import (
     CHANGES_CALM,
     WAITING_S_MAX,
     WAITING_WINDOW_S,
     WINDOW_S,
     ChangeRate,
 )
-from wormcast.control.controller import Controller
-from wormcast.control.errors import RequestError
-from wormcast.control.group_book import NUMBERS_MAX, GroupBook, GroupRequest
-from wormcast.discovery.hosts import HostRegistry
-from wormcast.network.groups import ClassDMode
-from wormcast.network.ids import GROUP_BROADCAST, GROUP_ID_MAX, PortId, SwitchId
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.errors import RequestError
+from wormcast.reconcile.group_book import NUMBERS_MAX, GroupBook, GroupRequest
 from wormcast.store.database import Database, StoreError, SwitchSpec
 from wormcast_planner import HASHED_FIRST, assign_class_d
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from wormcast_planner import NOT_PLANNED
 
-from wormcast.control.controller import Controller
-from wormcast.control.group_book import group_json
 from wormcast.discovery.hosts import HostRecord
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.group_book import group_json
 
 REFUSED_SHOWN = 32
 """Refused groups and entries shown of one host or switch; of more it says how many there are."""

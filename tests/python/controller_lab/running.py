@@ -9,9 +9,9 @@ from pathlib import Path
 
 import httpx
 from wormcast.api.app import create_app
-from wormcast.control.controller import Controller
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.p4rt.artifacts import find_artifacts
+from wormcast.reconcile.controller import Controller
 from wormcast.store.database import Database
 
 

@@ -11,9 +11,6 @@ from typing import Any
 
 from wormcast_planner import HASHED_FIRST, MGID_GROUPS_MAX, ClassDNumbers, assign_class_d
 
-from wormcast.control.agent_status import Capacity
-from wormcast.control.errors import RequestError, as_number, unknown
-from wormcast.control.group_index import GroupIndex
 from wormcast.discovery.hosts import HostRecord, HostRegistry
 from wormcast.network.groups import (
     GROUP_BOUND,
@@ -26,6 +23,9 @@ from wormcast.network.groups import (
     parse_scheme,
 )
 from wormcast.network.ids import GROUP_BROADCAST, GroupId, HostId
+from wormcast.reconcile.agent_status import Capacity
+from wormcast.reconcile.errors import RequestError, as_number, unknown
+from wormcast.reconcile.group_index import GroupIndex
 from wormcast.store.database import Database
 
 NUMBERS_MAX = MGID_GROUPS_MAX - 1

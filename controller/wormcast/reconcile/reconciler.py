@@ -13,9 +13,6 @@ from typing import Any
 
 from wormcast_planner import AgentGroup, AgentPlan, ClassDNumbers, FabricState, Planner
 
-from wormcast.control.agent_status import Capacity
-from wormcast.control.bring_out import BringOut, Part, Waits
-from wormcast.control.events import EventLog
 from wormcast.directory.convert import PlanEncoder
 from wormcast.directory.server import AgentDirectory
 from wormcast.network.groups import Group
@@ -23,9 +20,12 @@ from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.network.topology import Topology
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Stage
+from wormcast.reconcile.agent_status import Capacity
+from wormcast.reconcile.bring_out import BringOut, Part, Waits
+from wormcast.reconcile.events import EventLog
 from wormcast.store.database import Database, StoreError
 
-LOG = logging.getLogger("wormcast.control")
+LOG = logging.getLogger("wormcast.reconcile")
 
 DEBOUNCE_S = 0.03
 """From the first change of the network until a plan is made, so that changes that come together share one."""

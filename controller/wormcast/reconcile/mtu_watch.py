@@ -7,15 +7,15 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from wormcast.control.events import EventLog
 from wormcast.counters.kernel import read_mtus
 from wormcast.network.ids import HostId, PortId
 from wormcast.network.topology import PortRef, Topology
+from wormcast.reconcile.events import EventLog
 
 if TYPE_CHECKING:
-    from wormcast.control.controller import Controller
+    from wormcast.reconcile.controller import Controller
 
-LOG = logging.getLogger("wormcast.control")
+LOG = logging.getLogger("wormcast.reconcile")
 
 WORM_BYTES = 14
 """Worm header (12) and the route of a GROUP worm (2): what an IP multicast packet gains."""
