@@ -24,7 +24,7 @@ import opensm
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
-from wormcast import plan
+from wormcast import routing
 
 ROOT = Path(__file__).resolve().parents[2]
 MEBI = 1024
@@ -77,8 +77,8 @@ def run_ours(program: Path, network: str, *options: str) -> dict[str, Any]:
 
 def measure(case: Case, programs: Path, repeats: int, engines: Sequence[str], step: Any) -> dict[str, Any]:
     """Times one network with everybody, in turns."""
-    topology = plan.make(case.spec)
-    root = plan.spanning_tree(topology)["root"]
+    topology = routing.make(case.spec)
+    root = routing.spanning_tree(topology)["root"]
     ours: list[dict[str, Any]] = []
     theirs: dict[str, list[opensm.Answer]] = {engine: [] for engine in engines}
     failed: dict[str, str] = {}

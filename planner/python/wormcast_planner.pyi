@@ -1,6 +1,6 @@
 """Native part of Wormcast: topologies, deadlock-free routes, multicast structures.
 
-Files (topology, routes, group, verify) are JSON text. `wormcast.plan` is the same with
+Files (topology, routes, group, verify) are JSON text. `wormcast.routing` is the same with
 dictionaries. Whatever is refused raises RoutingError. The interpreter lock is released
 while planning.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wormcast import plan
+from wormcast import routing
 
 Json = dict[str, Any]
 
@@ -25,7 +25,7 @@ def tree_ends(topology: Json, source: int, route: bytes) -> list[int]:
     beyond = ends(topology)
     home = next((host["switch"], 0) for host in topology["hosts"] if host["id"] == source)
     reached = []
-    for path in plan.decode_tree(route):
+    for path in routing.decode_tree(route):
         at: tuple[int, int] | int = home
         for port in path:
             assert not isinstance(at, int), f"the path {list(path)} passes host {at}"
