@@ -16,7 +16,6 @@ from typing import Any
 from fabric import Fabric, FabricError
 from links import LinkCounters
 
-SCHEMES = ("repeat", "circuit", "tree", "k-binomial", "switch")
 RECEIVER_START_SECONDS_MAX = 120.0
 
 

@@ -33,7 +33,7 @@ from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.fabric.planner import plan
 from wormcast.fabric.switch_entries import class_d_entries
 from wormcast.store.database import Database
-from wormcast.wire.ids import CLASS_D_SIZE, GROUP_BROADCAST
+from wormcast.wire import CLASS_D_SIZE, GROUP_BROADCAST
 
 WIDE = ClassDMode.WIDE
 

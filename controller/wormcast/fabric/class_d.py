@@ -22,7 +22,7 @@ from enum import StrEnum
 
 from wormcast.fabric.groups import Group
 from wormcast.fabric.ids import GROUP_BROADCAST, GroupId, HostId
-from wormcast.wire.ids import CLASS_D_SIZE
+from wormcast.wire import CLASS_D_SIZE
 
 HASHES = 256
 HASHED_FIRST = 0xFF00
