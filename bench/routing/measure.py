@@ -38,8 +38,6 @@ class Case:
     links: int
     hosts_per_switch: int
     engines: tuple[str, ...]
-    least_ratio: int
-    """Times faster than updn that we set out to be."""
 
     @property
     def spec(self) -> str:
@@ -53,10 +51,10 @@ class Case:
 
 
 CASES = {
-    "small": Case(256, 8, 4, ("updn", "nue"), 10),
-    "1024x8": Case(1024, 8, 4, ("updn", "nue"), 10),
-    "1024x16": Case(1024, 16, 8, ("updn", "nue"), 20),
-    "2048x16": Case(2048, 16, 8, ("updn",), 50),
+    "small": Case(256, 8, 4, ("updn", "nue")),
+    "1024x8": Case(1024, 8, 4, ("updn", "nue")),
+    "1024x16": Case(1024, 16, 8, ("updn", "nue")),
+    "2048x16": Case(2048, 16, 8, ("updn",)),
 }
 ALONE = {
     "minimal 2048x8": ("minimal", "irregular:2048:1:4:8", ("--algorithm", "omit")),
