@@ -4,6 +4,13 @@
 //! `cargo run --release -p wormcast-routing --example change [SWITCHES SEEDS EVERY]`: networks
 //! of so many switches with these seeds, every how manieth failure.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use wormcast_routing::change::{Change, plan};

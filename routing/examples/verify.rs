@@ -6,6 +6,13 @@
 //! sizes, `plan_ms` (routes of osud), `graph_ms` (all dependencies), `check_ms` (order or
 //! cycle) and `peak_kib` so far (0 where the system does not say).
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 use std::time::Instant;
 
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
