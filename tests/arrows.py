@@ -44,7 +44,8 @@ CRATES = {
     "planner": pure("wormcast-wire", "wormcast-routing"),
     "planner/python": shell("wormcast-wire", "wormcast-routing", "wormcast-planner"),
     "protocol": pure("wormcast-wire"),
-    "hostagent": shell("wormcast-wire", "wormcast-routing", "wormcast-protocol"),
+    "hostagent/core": pure("wormcast-wire", "wormcast-routing", "wormcast-protocol"),
+    "hostagent": shell("wormcast-wire", "wormcast-protocol", "wormcast-agent-core"),
     "switch": shell(),
     "tests/fabric": shell("wormcast-wire", "wormcast-routing", "wormcast-protocol", "wormcast-switch"),
 }
