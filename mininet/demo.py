@@ -29,7 +29,6 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
-from wormcast_planner import carried_schemes
 
 DEFAULTS = {
     # Two cores carry seven copies of this; see LIMITATIONS for where they stop.
@@ -69,7 +68,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rate", help="of every link, Mb/s, or none")
     parser.add_argument("--mtu", help="of the hosts, bytes (1500)")
     parser.add_argument("--fabric-mtu", help="of the links between switches, bytes (the hosts' and 100)")
-    parser.add_argument("--schemes", default=",".join(carried_schemes()))
+    parser.add_argument("--schemes", help="with commas between them (all)")
     parser.add_argument("--source", type=int, default=0, help="sending host")
     parser.add_argument(
         "--impair", help="impairments of every switch port, e.g. loss=0.01,corrupt=0.001,reorder=0.01"
@@ -162,11 +161,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def make_job(options: argparse.Namespace, topology: dict[str, Any], size: str) -> Job:
     """Check what was asked for against what there is."""
-    schemes = [scheme.strip() for scheme in options.schemes.split(",") if scheme.strip()]
-    carried = carried_schemes()
-    unknown = [scheme for scheme in schemes if scheme not in carried]
+    from transfer import SCHEMES
+
+    schemes = list(SCHEMES)
+    if options.schemes is not None:
+        schemes = [scheme.strip() for scheme in options.schemes.split(",") if scheme.strip()]
+    unknown = [scheme for scheme in schemes if scheme not in SCHEMES]
     if unknown or not schemes:
-        raise ValueError(f"scheme {', '.join(unknown) or '(none)'} is not one of: {', '.join(carried)}")
+        raise ValueError(f"scheme {', '.join(unknown) or '(none)'} is not one of: {', '.join(SCHEMES)}")
     hosts = [host["id"] for host in topology["hosts"]]
     if options.source not in hosts:
         raise ValueError(f"source {options.source} is not a host; there are {hosts}")
