@@ -2,11 +2,11 @@
 //! to the CSV file named by `--csv`, progress to standard error and a summary in Markdown
 //! to standard output.
 
-// Not of the library: it may do IO.
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
-    clippy::disallowed_types
+    clippy::disallowed_types,
+    reason = "it measures and prints"
 )]
 
 #[path = "../tests/study/mod.rs"]

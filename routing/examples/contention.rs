@@ -4,11 +4,11 @@
 //!
 //! `cargo run --release -p wormcast-routing --example contention [GROUPS]`
 
-// Not of the library: it may do IO.
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
-    clippy::disallowed_types
+    clippy::disallowed_types,
+    reason = "it measures and prints"
 )]
 
 use wormcast_routing::generate::from_spec;

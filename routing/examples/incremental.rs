@@ -2,11 +2,11 @@
 //!
 //! `cargo run --release -p wormcast-routing --example incremental [SWITCHES LINKS [CHANGES]]`
 
-// Not of the library: it may do IO.
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
-    clippy::disallowed_types
+    clippy::disallowed_types,
+    reason = "it measures and prints"
 )]
 
 use std::time::Instant;

@@ -1,10 +1,9 @@
 //! The choice of `auto` against every scheme, and what a request for it may say.
 
-// Not of the library: it may do IO.
 #![allow(
-    clippy::disallowed_macros,
     clippy::disallowed_methods,
-    clippy::disallowed_types
+    clippy::disallowed_types,
+    reason = "the study times itself"
 )]
 
 mod study;

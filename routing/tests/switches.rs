@@ -485,7 +485,6 @@ fn the_bound_is_below_the_fewest_links_there_are_and_trees_are_near_it() {
         10 * crossed <= 11 * needed,
         "{crossed} links where {needed} would do"
     );
-    println!("{crossed} links where {needed} would do");
 }
 
 #[test]

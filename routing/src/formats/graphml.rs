@@ -305,7 +305,9 @@ pub(super) fn write(document: &Document) -> Result<String, FormatError> {
 
 /// Text between tags; XML has no place for control characters.
 fn escape(name: &str) -> Result<String, FormatError> {
-    if name.contains(|letter: char| letter.is_control() || "\u{fffe}\u{ffff}".contains(letter)) {
+    if name.contains(|character: char| {
+        character.is_control() || "\u{fffe}\u{ffff}".contains(character)
+    }) {
         let reason = format!("the name {name:?} has characters that XML cannot hold");
         return Err(FormatError::new("unsupported", reason));
     }

@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
             return self.port_line().map(Entry::Port);
         }
         let offset = self.offset();
-        let word = self.take_while(|letter| letter.is_ascii_alphabetic());
+        let word = self.take_while(|character| character.is_ascii_alphabetic());
         let header = HEADERS.iter().find(|(name, _)| *name == word);
         let kind = match header {
             Some((_, Some(kind))) => *kind,
@@ -168,7 +168,9 @@ impl<'a> Cursor<'a> {
 
     fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
-        let end = rest.find(|letter| !wanted(letter)).unwrap_or(rest.len());
+        let end = rest
+            .find(|character| !wanted(character))
+            .unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
     }
@@ -177,17 +179,17 @@ impl<'a> Cursor<'a> {
         self.take_while(char::is_whitespace);
     }
 
-    fn skip(&mut self, letter: char, what: &str) -> Result<(), FormatError> {
-        if !self.rest().starts_with(letter) {
+    fn skip(&mut self, character: char, what: &str) -> Result<(), FormatError> {
+        if !self.rest().starts_with(character) {
             return Err(self.expected(what));
         }
-        self.at += letter.len_utf8();
+        self.at += character.len_utf8();
         Ok(())
     }
 
     fn number(&mut self, what: &str, most: u16) -> Result<u16, FormatError> {
         let start = self.at;
-        let digits = self.take_while(|letter| letter.is_ascii_digit());
+        let digits = self.take_while(|character| character.is_ascii_digit());
         if digits.is_empty() {
             return Err(self.expected(what));
         }
@@ -213,7 +215,7 @@ impl<'a> Cursor<'a> {
     fn quoted(&mut self) -> Result<&'a str, FormatError> {
         let start = self.at;
         self.skip('"', "a name in quotes")?;
-        let name = self.take_while(|letter| letter != '"');
+        let name = self.take_while(|character| character != '"');
         if name.is_empty() || self.skip('"', "").is_err() {
             self.at = start;
             return Err(self.expected("a name in quotes"));
@@ -228,16 +230,16 @@ impl<'a> Cursor<'a> {
             self.skip_space();
             match self.rest().chars().next() {
                 Some('(') => {
-                    self.take_while(|letter| letter != ')');
+                    self.take_while(|character| character != ')');
                     self.skip(')', "the end of a GUID, )")?;
                 }
                 Some('[') => {
-                    self.take_while(|letter| letter != ']');
+                    self.take_while(|character| character != ']');
                     self.skip(']', "the end of a port, ]")?;
                 }
-                Some(letter) if letter.is_ascii_alphabetic() => {
+                Some(character) if character.is_ascii_alphabetic() => {
                     let start = self.at;
-                    let word = self.take_while(|letter| !letter.is_whitespace());
+                    let word = self.take_while(|character| !character.is_whitespace());
                     if !word.contains('=') {
                         self.at = start;
                         return Err(self.expected("a setting such as w=4"));

@@ -17,9 +17,9 @@ mod osud;
 mod path;
 mod ranks;
 mod refine;
+mod shortest_arcs;
 mod summary;
 mod tree_only;
-mod ways_on;
 
 pub(crate) use crate::updown::{NO_SLOT, NextHops, Phase};
 pub use alternatives::{Alternative, Share};
