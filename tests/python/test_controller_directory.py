@@ -15,15 +15,15 @@ import pytest
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import running, until
 from wormcast.agentrpc import agent_pb2
-from wormcast.control import controller as controller_module
-from wormcast.control.controller import Controller
-from wormcast.control.group_book import GroupRequest
 from wormcast.directory import server
 from wormcast.directory.server import AgentDirectory, DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.discovery.lldp import Announcement, encode_announcement
-from wormcast.fabric.ids import PortId, SwitchId
-from wormcast.fabric.topology import Link
+from wormcast.network.ids import PortId, SwitchId
+from wormcast.network.topology import Link
+from wormcast.reconcile import controller as controller_module
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.group_book import GroupRequest
 from wormcast.sockets import SocketInUse, claim_path
 from wormcast.store.database import Database, StoreError, SwitchSpec
 
@@ -31,7 +31,7 @@ from wormcast.store.database import Database, StoreError, SwitchSpec
 def add_switches(controller: Controller, count: int = 2) -> None:
     """Switches in a row, taken for up; no server answers for them."""
     for n in range(count):
-        controller.put_switch(SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 8))
+        controller.put_switches([SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 8)])
         controller.monitor.connect(SwitchId(n), 0.0)
         if n:
             controller.monitor.restore_link(Link(SwitchId(n - 1), PortId(7), SwitchId(n), PortId(6)))

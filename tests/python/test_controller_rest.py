@@ -14,14 +14,14 @@ import pytest
 from controller_lab.running import rest, running
 from wormcast.api.body_limit import BODY_BYTES_MAX
 from wormcast.api.views import show_group
-from wormcast.control.controller import Controller
-from wormcast.control.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
-from wormcast.control.group_book import GroupRequest
-from wormcast.fabric.ids import Epoch, PortId, SwitchId
-from wormcast.fabric.planner import NOT_PLANNED, PLAIN
-from wormcast.fabric.topology import Link
+from wormcast.network.ids import Epoch, PortId, SwitchId
+from wormcast.network.topology import Link
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
+from wormcast.reconcile.group_book import GroupRequest
 from wormcast.routing import schemas
 from wormcast.store.database import SwitchSpec
+from wormcast_planner import NOT_PLANNED, PLAIN
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
 
@@ -30,7 +30,7 @@ def add_fabric(controller: Controller) -> None:
     """Two switches that will never answer, taken for up, and three hosts."""
     for n in range(2):
         spec = SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 4)
-        controller.put_switch(spec)
+        controller.put_switches([spec])
         controller.monitor.connect(spec.id, 0.0)
     controller.monitor.restore_link(Link(SwitchId(0), PortId(3), SwitchId(1), PortId(3)))
     for host, (switch, port) in enumerate([(0, 0), (0, 1), (1, 0)]):

@@ -1,0 +1,130 @@
+"""Groups as an operator asks for them."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from wormcast.network.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId, HostId
+
+
+class Scheme(StrEnum):
+    """How a message reaches the members (WORM §3, §5, §6; PACKET §4)."""
+
+    REPEAT = "repeat"
+    CIRCUIT = "circuit"
+    TREE = "tree"
+    K_BINOMIAL = "k-binomial"
+    SWITCH = "switch"
+
+
+class ClassDMode(StrEnum):
+    """How class D addresses get their numbers (`wormcast_planner`)."""
+
+    NARROW = "narrow"
+    WIDE = "wide"
+
+
+class GroupError(ValueError):
+    """A group that cannot exist: `value` is what was given, `bound` or `choices` what would do."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        value: object = None,
+        bound: str | None = None,
+        choices: Iterable[object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.value = value
+        self.bound = bound
+        self.choices = None if choices is None else list(choices)
+
+
+FAN_OUT_DEFAULT = 3
+FAN_OUT_MAX = 16
+K_MAX = 16
+PACKETS_MAX = 1 << 32
+GROUP_BOUND = f"0 to {GROUP_ID_MAX}, not {GROUP_BROADCAST}"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Shape of a group's structure; 0 lets the planner or the agents choose."""
+
+    k: int = 0
+    """k-binomial: most children of a host (PACKET §4)."""
+    fan_out: int = FAN_OUT_DEFAULT
+    """tree: most children of a host (WORM §6)."""
+    packets: int = 0
+    """k-binomial: packets in a typical message, from which the best k follows."""
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("k", 0, K_MAX), ("fan_out", 1, FAN_OUT_MAX), ("packets", 0, PACKETS_MAX)):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise GroupError(
+                    f"parameter {name} is {value}",
+                    value=value,
+                    bound=f"{low} to {high}",
+                )
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group as configured; `members` are ascending and may be out of reach at the moment."""
+
+    id: GroupId
+    name: str
+    scheme: Scheme
+    members: tuple[HostId, ...]
+    parameters: Parameters = field(default_factory=Parameters)
+    class_d: ipaddress.IPv4Address | None = None
+    """IP multicast address whose packets this group carries (WORM §8.1)."""
+
+    def __post_init__(self) -> None:
+        check_group_id(self.id)
+        if not self.members:
+            raise GroupError("a group without members", value=[], bound="1 member or more")
+        if list(self.members) != sorted(set(self.members)):
+            raise GroupError(
+                f"members {list(self.members)} are not ascending and distinct", value=list(self.members)
+            )
+
+
+def check_group_id(value: int) -> GroupId:
+    """A valid group id, or `GroupError`."""
+    if value == GROUP_BROADCAST:
+        raise GroupError("group 255 is broadcast and cannot be configured", value=value, bound=GROUP_BOUND)
+    if not 0 <= value <= GROUP_ID_MAX:
+        raise GroupError(f"group {value} is out of range", value=value, bound=GROUP_BOUND)
+    return GroupId(value)
+
+
+def parse_scheme(value: str) -> Scheme:
+    """A scheme by name, or `GroupError` with the choices."""
+    try:
+        return Scheme(value)
+    except ValueError:
+        raise GroupError(
+            f"unknown scheme {value!r}", value=value, choices=[s.value for s in Scheme]
+        ) from None
+
+
+CLASS_D_BOUND = "224.0.1.0 to 239.255.255.255"
+
+
+def parse_class_d(value: str) -> ipaddress.IPv4Address:
+    """A class D address that may leave a link, or `GroupError` (RFC 5771 §4: 224.0.0.0/24 may not)."""
+    try:
+        address = ipaddress.IPv4Address(value)
+    except ValueError:
+        raise GroupError(f"{value!r} is not an IPv4 address", value=value, bound=CLASS_D_BOUND) from None
+    if not address.is_multicast or address in ipaddress.IPv4Network("224.0.0.0/24"):
+        raise GroupError(
+            f"{value} is not a class D address that leaves a link", value=value, bound=CLASS_D_BOUND
+        )
+    return address

@@ -1,0 +1,461 @@
+"""The controller: joins discovery, planning, switches, agents and the state file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
+from wormcast.directory.server import AgentDirectory
+from wormcast.discovery.clock import LivedClock
+from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
+from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
+from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
+from wormcast.network.groups import ClassDMode, Group
+from wormcast.network.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.network.topology import PortRef, Topology
+from wormcast.p4rt.artifacts import Artifacts
+from wormcast.p4rt.session import SwitchSession
+from wormcast.p4rt.tables import Refusal
+from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus, Capacity
+from wormcast.reconcile.change_rate import ChangeRate
+from wormcast.reconcile.discovered import NOTHING as NOTHING_FOUND
+from wormcast.reconcile.discovered import Discovered, changes
+from wormcast.reconcile.errors import RequestError, as_number, unknown
+from wormcast.reconcile.events import EventLog
+from wormcast.reconcile.group_book import GroupBook
+from wormcast.reconcile.mtu_watch import MtuWatch
+from wormcast.reconcile.pacing import Paced
+from wormcast.reconcile.port_sources import check_port_sources
+from wormcast.reconcile.reconciler import Reconciler, View
+from wormcast.reconcile.supervise import supervise
+from wormcast.reconcile.switch_check import check_new_switch, check_switch
+from wormcast.sockets import SocketAccess
+from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
+
+LOG = logging.getLogger("wormcast.reconcile")
+
+ALGORITHM_DEFAULT = "osud"
+"""Unicast: one shortest up*/down* path a pair, without in-transit hosts."""
+TICK_MIN_S = 0.01
+TICK_MAX_S = 0.25
+EVENTS_AT_ONCE = 256
+"""Events of one request before watchers get their turn: fewer than wait for one of them at most."""
+
+
+class Controller:
+    """One fabric. Single-threaded: all methods run on the event loop they were started on."""
+
+    def __init__(
+        self,
+        database: Database,
+        artifacts: Artifacts,
+        algorithm: str = ALGORITHM_DEFAULT,
+        *,
+        probe_interval_s: float = PROBE_INTERVAL_S,
+        class_d: ClassDMode | None = None,
+        gone_after_s: float = GONE_AFTER_S,
+    ) -> None:
+        self.clock = LivedClock()
+        now = self.clock.now()
+        self._database = database
+        self._artifacts = artifacts
+        # Later starts win the arbitration; on a reconnect the same id comes back.
+        self._election_id = time.time_ns() // 1_000_000
+        self._probe_key = secrets.token_bytes(32)
+        self._probes: dict[PortRef, bytes] = {}
+        self._background: list[asyncio.Task[None]] = []
+        self._network = NOTHING_FOUND
+        self.algorithm = algorithm
+        """Of unicast routes."""
+        self.events = EventLog()
+        self.monitor = LinkMonitor(probe_interval_s)
+        self.hosts = HostRegistry(gone_after_s)
+        self.discovered = Discovered(self.monitor, self.hosts)
+        self.groups = GroupBook(database, self.hosts, class_d, self._capacity)
+        self._changes = ChangeRate()
+        self.sessions: dict[SwitchId, SwitchSession] = {}
+        self.agents: dict[HostId, AgentStatus] = {}
+        self.lldp_rejected: Counter[str] = Counter()
+        self.store_failures = 0
+        """Changes of the network that could not be written to the state file."""
+        self._notices = Paced(self._look_around)
+        self.mtus = MtuWatch(self.events)
+        self.task_failures = 0
+        """Times a background task failed and was started again, which is a bug."""
+        self.directory = AgentDirectory(self)
+        self.reconciler = Reconciler(
+            self.look, algorithm, database, self.sessions, self.directory, self.events
+        )
+        self._restore(now)
+
+    def _restore(self, now: float) -> None:
+        up = self._database.switches_up()
+        for spec in self._database.switches():
+            self._open(spec, now, remembered=spec.id in up)
+        for link in self._database.links():
+            self.monitor.restore_link(link)
+        self.monitor.restore_suspected(*self._database.suspected())
+        self.hosts.restore(self._database.hosts(), self._database.hosts_present(), now)
+        self._network = self.discovered.describe(now)
+
+    # -- life ---------------------------------------------------------------
+
+    async def start(self, agent_addresses: Iterable[str], access: SocketAccess | None = None) -> list[str]:
+        """Begins to work; returns the addresses agents can dial, those that are Unix sockets with this access."""
+        await self.reconciler.replan()
+        bound = await self.directory.start(agent_addresses, access)
+        for session in self.sessions.values():
+            session.start()
+        self._background = [
+            asyncio.create_task(supervise("tick", self._tick_forever, self._note_task), name="tick"),
+            asyncio.create_task(supervise("plan", self.reconciler.run, self._note_task), name="plan"),
+        ]
+        return bound
+
+    async def stop(self) -> None:
+        """Stops; the fabric goes on forwarding."""
+        self.events.close()
+        self._notices.cancel()
+        for task in self._background:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await self.directory.stop()
+        await asyncio.gather(*(session.stop() for session in self.sessions.values()))
+        self._database.close()
+
+    def _note_task(self, name: str, error: BaseException) -> None:
+        self.task_failures += 1
+        self.events.add(
+            "task_failed", time.time(), task=name, error=f"{type(error).__name__}: {error}"[:TEXT_MAX]
+        )
+
+    # -- requests -----------------------------------------------------------
+
+    def put_switches(self, specs: Sequence[SwitchSpec]) -> None:
+        """Adds switches, all or none; one that is there as given stays. Raises `RequestError`."""
+        known = {switch: session.spec for switch, session in self.sessions.items()}
+        for spec in specs:
+            check_switch(spec)
+            check_port_sources(spec)
+            check_new_switch(spec, known)
+            known[spec.id] = spec
+        new = [spec for spec in known.values() if spec.id not in self.sessions]
+        self._database.put_switches(known.values())
+        for switch, session in self.sessions.items():
+            session.spec = known[switch]  # its ports may be counted elsewhere now
+        for spec in new:
+            self._open(spec, self.clock.now(), remembered=False)
+            if self._background:
+                self.sessions[spec.id].start()
+
+    async def remove_switch(self, switch: int) -> None:
+        """Forgets a switch; raises `RequestError`."""
+        session = self.sessions.pop(SwitchId(switch), None)
+        if session is None:
+            raise unknown("switch", switch, sorted(self.sessions))
+        self._database.remove_switch(session.spec.id)
+        self.monitor.remove_switch(session.spec.id)
+        await session.stop()
+        self.notice()
+
+    def declare_host(self, name: str | None, switch: int, port: int, host: int | None) -> HostRecord:
+        """Says which port a host is connected to; raises `RequestError`."""
+        session = self.sessions.get(SwitchId(switch))
+        if session is None:
+            raise unknown("switch", switch, sorted(self.sessions))
+        if not 0 <= port < session.spec.ports:
+            raise RequestError(
+                422,
+                f"switch {switch} has no port {port}",
+                value=port,
+                bound=f"0 to {session.spec.ports - 1}",
+            )
+        place = (SwitchId(switch), PortId(port))
+        if self.monitor.leads_to_switch(place):
+            raise RequestError(
+                409, f"port {port} of switch {switch} leads to a switch", value=port, bound="a free port"
+            )
+        try:
+            record = self.hosts.declare(name, place, host, self.clock.now())
+        except HostRefused as error:
+            raise RequestError(409, str(error), value=error.value, bound=error.bound) from error
+        self.notice()
+        return record
+
+    def forget_host(self, key: int | str) -> None:
+        """Removes a host that has no attached agent; raises `RequestError`."""
+        record = self.find_host(key)
+        if record.attached:
+            raise RequestError(
+                409, f"the agent of host {record.id} is attached; stop it first", value=record.id
+            )
+        self.hosts.forget(record.id)
+        self.agents.pop(record.id, None)
+        self.notice()
+
+    def find_host(self, key: int | str) -> HostRecord:
+        """A host by id or name; raises `RequestError`."""
+        number = as_number(key)
+        record = self.hosts.named(str(key)) if number is None else self.hosts.get(HostId(number))
+        if record is None:
+            raise unknown("host", key, [r.id for r in self.hosts.records()])
+        return record
+
+    async def tell_group(self, kind: str, group: Group) -> None:
+        """Records what a request did to a group and waits for the plan that follows."""
+        await self.tell_groups(kind, [group], wait=True)
+
+    async def tell_groups(self, kind: str, groups: Sequence[Group], wait: bool | None) -> None:
+        """Records what a request did to groups, and waits for the plan that follows: `wait` says whether, None
+        that it does so unless changes come faster than plans are made."""
+        if wait is None:
+            wait = self._changes.calm(time.monotonic())
+        for number, group in enumerate(groups, 1):
+            self.events.add(kind, time.time(), group=group.id, name=group.name, members=list(group.members))
+            if number % EVENTS_AT_ONCE == 0:
+                await asyncio.sleep(0)  # watchers take what there is
+        if wait:
+            began = time.monotonic()
+            await self.reconciler.settle()
+            self._changes.waited(time.monotonic(), time.monotonic() - began)
+        else:
+            self.reconciler.notice()
+
+    # -- what the plan is made from -----------------------------------------
+
+    def look(self) -> View:
+        """Topology, groups and hosts as they are now."""
+        now = self.clock.now()
+        records = self.hosts.records()
+        topology = self.topology()
+        return View(
+            topology,
+            self.discovered.known_topology(topology),
+            tuple(self.groups.groups()),
+            frozenset(r.id for r in records if r.agent),
+            self.hosts.live(now),
+            self.groups.class_d,
+            {
+                host: status.capacity(self.groups.find)
+                for host, status in self.agents.items()
+                if status.is_bounded()
+            },
+        )
+
+    def followed_epoch(self, host: HostId) -> Epoch | None:
+        """The latest plan that an agent follows; one with nothing new for it counts as followed."""
+        status, told = self.agents.get(host), self.reconciler.told(host)
+        if status is None:
+            return None
+        return self.reconciler.epoch if told is not None and told.epoch == status.epoch else status.epoch
+
+    def refused_by_switches(self, numbers: Container[int]) -> list[tuple[SwitchId, Refusal]]:
+        """What switches refuse of group numbers."""
+        return [
+            (switch, refusal)
+            for switch, session in sorted(self.sessions.items())
+            for refusal in session.tables.refusals.values()
+            if refusal.group in numbers
+        ]
+
+    def _capacity(self, host: HostId) -> Capacity | None:
+        status = self.agents.get(host)
+        return None if status is None or not status.is_bounded() else status.capacity(lambda _: None)
+
+    def topology(self) -> Topology:
+        """What is up."""
+        return self.discovered.topology()
+
+    def notice(self) -> None:
+        """Looks for changes of the network: records them, tells watchers, has a plan made."""
+        self._notices.call()
+
+    def _look_around(self) -> None:
+        now = self.clock.now()
+        network = self.discovered.describe(now)
+        if network != self._network:
+            for kind, data in changes(self._network, network):
+                LOG.info("%s %s", kind, " ".join(f"{k}={v}" for k, v in data.items()))
+                self.events.add(kind, time.time(), **data)
+            self._network = network
+            self._keep_network(now)
+            self.mtus.look(self)
+        self.reconciler.notice()
+
+    def _keep_network(self, now: float) -> None:
+        hosts = [(r, not self.hosts.is_gone(r, now)) for r in self.hosts.records()]
+        switches, links = self.monitor.switches(), self.monitor.links()
+        suspected = (
+            self.monitor.known_switches().keys() - switches.keys(),
+            self.monitor.known_links() - links,
+        )
+        try:
+            self._database.put_network(switches, links, hosts, suspected)
+        except StoreError as error:
+            # The fabric comes first: a restart would have to discover anew.
+            self.store_failures += 1
+            LOG.error("the network is not kept: %s", error)
+
+    # -- work of its own ----------------------------------------------------
+
+    def _open(self, spec: SwitchSpec, now: float, *, remembered: bool) -> None:
+        self.monitor.add_switch(spec.id, spec.ports, now, remembered=remembered)
+        self.sessions[spec.id] = SwitchSession(spec, self._artifacts, self._election_id, self)
+
+    async def _tick_forever(self) -> None:
+        while True:
+            now = self.clock.now()
+            self.monitor.handle_timeout(now)
+            for ref in self.monitor.poll_transmit(now):
+                self.sessions[ref[0]].send(CPU_PORT if echo_port(ref[1]) else ref[1], self._probe(ref))
+            self.notice()
+            times = [t for t in (self.monitor.poll_timeout(), self.hosts.poll_timeout(now)) if t is not None]
+            wait_s = min(times, default=now + TICK_MAX_S) - self.clock.now()
+            await asyncio.sleep(min(max(wait_s, TICK_MIN_S), TICK_MAX_S))
+
+    def _probe(self, ref: PortRef) -> bytes:
+        if ref not in self._probes:
+            self._probes[ref] = encode_probe(Probe(*ref), self._probe_key)
+        return self._probes[ref]
+
+    # -- SwitchWatcher ------------------------------------------------------
+
+    def switch_connected(self, switch: SwitchId) -> None:
+        """See `SwitchWatcher`."""
+        self.monitor.connect(switch, self.clock.now())
+        self.events.add("switch_connected", time.time(), switch=switch)
+        self.reconciler.bring_out_again()
+        self.notice()
+
+    def switch_disconnected(self, switch: SwitchId, reason: str) -> None:
+        """See `SwitchWatcher`."""
+        self.monitor.disconnect(switch, self.clock.now())
+        self.events.add("switch_disconnected", time.time(), switch=switch, reason=reason)
+
+    def switch_demoted(self, switch: SwitchId, reason: str) -> None:
+        """See `SwitchWatcher`."""
+        self.monitor.suspend(switch)
+        self.events.add("switch_demoted", time.time(), switch=switch, reason=reason)
+
+    def switch_refused(self, switch: SwitchId, reason: str, group: int | None = None) -> None:
+        """See `SwitchWatcher`."""
+        self.events.add("switch_refused", time.time(), switch=switch, reason=reason, group=group)
+
+    def switch_out_of_step(self, switch: SwitchId) -> None:
+        """See `SwitchWatcher`."""
+        LOG.info("switch %d is tried again", switch)
+        self.reconciler.bring_out_again()
+
+    def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
+        """See `SwitchWatcher`."""
+        place = (switch, port)
+        now = self.clock.now()
+        self.monitor.hear(switch, now)
+        try:
+            message = decode(frame, self._probe_key)
+        except LldpError as error:
+            self.lldp_rejected[str(error)] += 1
+            return
+        if isinstance(message, Probe):
+            if echo_port(message.port):
+                self.monitor.handle_echo((message.switch, message.port))
+                return
+            links = self.monitor.links()
+            self.monitor.handle_probe((message.switch, message.port), place)
+            if self.monitor.links() != links:
+                self.notice()
+        elif self.monitor.leads_to_switch(place):
+            self.lldp_rejected["host on a link"] += 1
+        else:
+            record = self.hosts.named(message.name)
+            before = None if record is None else (record.place, self.hosts.state(record, now))
+            self.hosts.announce(message.name, message.mac, message.ttl_s, place, now)
+            if record is not None and before != (record.place, self.hosts.state(record, now)):
+                self.notice()
+
+    # -- AgentWatcher -------------------------------------------------------
+
+    def agent_registered(
+        self,
+        name: str,
+        asked: int | None,
+        mac: bytes,
+        mtu_bytes: int,
+        version: str,
+        epoch: Epoch,
+        groups_max: int = 0,
+        members_max: int = 0,
+    ) -> HostId:
+        """See `AgentWatcher`."""
+        if epoch > (bound := max(EPOCH_TOLD_MAX, self.reconciler.epoch)):
+            raise HostRefused(
+                f"the agent follows plan {epoch}, which no controller has made",
+                value=epoch,
+                bound=f"0 to {bound}",
+            )
+        record = self.hosts.register(name, asked, mac, mtu_bytes, version, self.clock.now())
+        self.agents[record.id] = AgentStatus(
+            epoch, groups_max=groups_max or None, members_max=members_max or None
+        )
+        self.reconciler.outbid(epoch)
+        self.notice()
+        return record.id
+
+    def agent_detached(self, host: HostId) -> None:
+        """See `AgentWatcher`."""
+        self.hosts.detach(host, self.clock.now())
+        self.notice()
+
+    def plan_applied(
+        self, host: HostId, epoch: Epoch, error: str, refused: Mapping[int, str] = NOTHING
+    ) -> None:
+        """See `AgentWatcher`."""
+        if epoch > self.reconciler.epoch:
+            raise BadMessage(f"it answers plan {epoch}; the last is {self.reconciler.epoch}")
+        status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
+        told, view = self.reconciler.told(host), self.reconciler.view
+        asked_for = view.by_id if view is not None else {}
+        plan = told.plan if told is not None and told.epoch == epoch else None
+        news = status.take_answer(epoch, error, refused, plan, asked_for)
+        if error and news:
+            LOG.error("host %d refuses of plan %d: %s", host, epoch, error)
+            self.events.add(
+                "plan_refused", time.time(), host=host, epoch=epoch, error=error, groups=sorted(refused)[:32]
+            )
+        if error:
+            self.reconciler.notice()  # what it takes may have become less
+
+    def member_reported(
+        self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool
+    ) -> None:
+        """See `AgentWatcher`. A report is a suspicion: it is shown, and takes nobody out of a group by itself."""
+        self.events.add(
+            "member_reported",
+            time.time(),
+            by=by,
+            group=group,
+            origin=origin,
+            host=host,
+            reason=reason,
+            dead=dead,
+        )
+        if not dead or not self._share_group(group, by, HostId(host)):
+            return
+        if self.hosts.report_silent(HostId(host), by, reason, self.clock.now()):
+            LOG.warning("host %d is silent: reported by host %d: %s", host, by, reason)
+            self.notice()
+
+    def _share_group(self, group: GroupId, *hosts: HostId) -> bool:
+        found = self.groups.find(group)
+        return found is not None and set(hosts) <= set(found.members)
+
+    def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
+        """See `AgentWatcher`."""
+        self.agents.setdefault(host, AgentStatus(Epoch(0))).take_counters(counters, COUNTERS_MAX)

@@ -1,0 +1,345 @@
+"""From what should be to a plan, and from the plan to switches and agents, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from wormcast_planner import AgentGroup, AgentPlan, ClassDNumbers, FabricState, Planner
+
+from wormcast.directory.convert import PlanEncoder
+from wormcast.directory.server import AgentDirectory
+from wormcast.network.groups import Group
+from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
+from wormcast.network.topology import Topology
+from wormcast.p4rt.session import SwitchSession
+from wormcast.p4rt.tables import Stage
+from wormcast.reconcile.agent_status import Capacity
+from wormcast.reconcile.bring_out import BringOut, Part, Waits
+from wormcast.reconcile.events import EventLog
+from wormcast.store.database import Database, StoreError
+
+LOG = logging.getLogger("wormcast.reconcile")
+
+DEBOUNCE_S = 0.03
+"""From the first change of the network until a plan is made, so that changes that come together share one."""
+HELD_UP_S = 0.5
+"""A plan that switches hold up for longer gives way to the next one that has to be made."""
+SETTLE_TIMEOUT_S = 2.0
+"""Longest wait of a request for the plan that follows from it."""
+RETRY_FIRST_S = 1.0
+"""From a plan that failed until the next attempt at the same; doubles up to `RETRY_MAX_S`."""
+RETRY_MAX_S = 60.0
+SHORTFALLS_SHOWN = 32
+"""Members named in the event of a plan; of more it says how many there are."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a plan is made from."""
+
+    topology: Topology
+    known: Topology
+    """What is up, and what is suspected to be away for a moment."""
+    groups: tuple[Group, ...]
+    agents: frozenset[HostId]
+    live: frozenset[HostId]
+    class_d: ClassDNumbers = field(default_factory=ClassDNumbers)
+    capacities: dict[HostId, Capacity] = field(default_factory=dict)
+
+    @cached_property
+    def by_id(self) -> dict[GroupId, Group]:
+        """The groups by number."""
+        return {group.id: group for group in self.groups}
+
+    def parts(self, switches: Iterable[frozenset[SwitchId]]) -> list[Part]:
+        """Joined switches with the hosts on them."""
+        hosts: dict[SwitchId, list[HostId]] = {}
+        for host in self.topology.hosts:
+            hosts.setdefault(host.switch, []).append(host.id)
+        return [Part(part, frozenset(h for s in part for h in hosts.get(s, ()))) for part in switches]
+
+
+@dataclass
+class PlanFigures:
+    """Counts for /v1/metrics."""
+
+    plans: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+    epochs_not_kept: int = 0
+    last_error: str = ""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an agent is to follow."""
+
+    plan: AgentPlan
+    epoch: Epoch
+    message: Any
+
+
+class Reconciler:
+    """Makes a plan whenever something changed and brings it to switches and agents."""
+
+    def __init__(
+        self,
+        look: Callable[[], View],
+        algorithm: str,
+        database: Database,
+        sessions: Mapping[SwitchId, SwitchSession],
+        directory: AgentDirectory,
+        events: EventLog,
+    ) -> None:
+        self._look = look
+        self._planner = Planner(algorithm)
+        self._database = database
+        self._sessions = sessions
+        self._directory = directory
+        self._events = events
+        self._encoder = PlanEncoder()
+        self._changed = asyncio.Event()
+        self._asked = asyncio.Event()
+        """A request waits: the debounce is over."""
+        self._view: View | None = None
+        self._failed: View | None = None
+        self._retry_at = 0.0
+        self._retry_pause_s = RETRY_FIRST_S
+        self._reported: frozenset[str] = frozenset()
+        """Failures that have been told."""
+        self._waiting: list[asyncio.Future[None]] = []
+        """Requests whose plan is not made yet."""
+        self._covered: list[asyncio.Future[None]] = []
+        """Requests whose plan is made and not out yet."""
+        self._again = False
+        """A switch came or has to be tried again: what is planned has to be brought out once more."""
+        self._waits = Waits(self._note_slow)
+        self._outgoing: asyncio.Task[None] | None = None
+        self._told: dict[HostId, Told] = {}
+        self.epoch, self._digest = database.agent_plan()
+        self.state = FabricState()
+        self.figures = PlanFigures()
+
+    def outbid(self, epoch: Epoch) -> None:
+        """An agent knows a later epoch, of a state file that is lost: the next plan comes after it."""
+        if epoch > self.epoch:
+            LOG.warning(
+                "an agent follows epoch %d, later than ours %d; going on from there", epoch, self.epoch
+            )
+            self.epoch, self._digest, self._view = epoch, "", None
+            self._told = {}
+            self.notice()
+
+    @property
+    def view(self) -> View | None:
+        """What the plan in force was made from; None before the first."""
+        return self._view
+
+    def told(self, host: HostId) -> Told | None:
+        """What an agent is to follow; None before it was planned."""
+        return self._told.get(host)
+
+    def shortfalls(self, group: GroupId) -> Mapping[HostId, str]:
+        """Why members of a group do not take part, in the plan in force."""
+        return self.state.shortfalls_of(group)
+
+    def planned(self, host: HostId, group: GroupId) -> AgentGroup | None:
+        """A group as a host is to have it."""
+        plan = self.state.agents.get(host)
+        return None if plan is None else plan.group(group)
+
+    def groups_planned(self, host: HostId) -> int:
+        """How many groups a host is to have."""
+        plan = self.state.agents.get(host)
+        return 0 if plan is None else len(plan.groups)
+
+    def waiting_for(self) -> dict[SwitchId, float]:
+        """Switches that hold up the plan in force, and for how many seconds."""
+        now = time.monotonic()
+        return {switch: now - since for switch, since in sorted(self._waits.since.items())}
+
+    def notice(self) -> None:
+        """Something may have changed."""
+        self._changed.set()
+
+    def bring_out_again(self) -> None:
+        """A switch is there again, or what it refused may be tried again."""
+        self._again = True
+        self._changed.set()
+
+    async def settle(self) -> None:
+        """Waits until all that was noticed so far is planned and brought out, at most `SETTLE_TIMEOUT_S`."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self._asked.set()
+        self.notice()
+        await asyncio.wait({done}, timeout=SETTLE_TIMEOUT_S)
+
+    async def run(self) -> None:
+        """Plans for ever."""
+        while True:
+            await self._changed.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), DEBOUNCE_S)
+            self._changed.clear()
+            self._asked.clear()
+            try:
+                await self.replan()
+            except Exception as error:
+                LOG.exception("a bug in planning")
+                self._note_failed(self._view, error)
+                self._view = None
+
+    async def replan(self) -> None:
+        """Makes a plan if what it is made from differs from last time, and brings it out.
+
+        Returns when all is done, or is held up.
+        """
+        view = self._look()
+        self._covered += self._waiting
+        self._waiting = []
+        if view != self._view and not self._must_wait(view):
+            await self._plan(view)
+        elif not self._again:
+            if self._outgoing is None or self._outgoing.done():
+                self._release()
+            return
+        self._again = False
+        await self._bring_out()
+
+    def _must_wait(self, view: View) -> bool:
+        return view == self._failed and time.monotonic() < self._retry_at
+
+    async def _plan(self, view: View) -> None:
+        began = time.perf_counter()
+        try:
+            # Beside the event loop: on large fabrics it takes longer than a probe may wait.
+            state = await asyncio.to_thread(self._make, view)
+        except Exception as error:
+            self._note_failed(view, error)
+            return
+        self._failed, self._retry_pause_s = None, RETRY_FIRST_S
+        self.figures.plans += 1
+        self.figures.seconds += time.perf_counter() - began
+        self._report(state.failures)
+        self._view, self.state = view, state
+        for switch, wanted in state.switches.items():
+            if switch in self._sessions:
+                touched = None if state.touched is None else state.touched.get(switch, ())
+                self._sessions[switch].desire(wanted, touched)
+        if state.digest != self._digest:
+            self.epoch, self._digest = self._database.next_epoch(self.epoch), state.digest
+            self._keep_epoch(state.digest)
+            self._tell_plan(state)
+        await self._encode(state)
+
+    def _make(self, view: View) -> FabricState:
+        try:
+            return self._planner.plan(
+                view.topology,
+                view.known,
+                view.groups,
+                view.agents,
+                view.live,
+                view.capacities,
+                view.class_d,
+            )
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic of the planner is no Exception
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+    def _note_failed(self, view: View | None, error: Exception) -> None:
+        pause_s = self._retry_pause_s
+        self._failed, self._retry_at = view, time.monotonic() + pause_s
+        self._retry_pause_s = min(2 * pause_s, RETRY_MAX_S)
+        asyncio.get_running_loop().call_later(pause_s, self.notice)
+        self._report([f"no plan, the one before stays in force: {error}"])
+
+    def _report(self, failures: list[str]) -> None:
+        """Tells failures once, until they are over."""
+        for text in dict.fromkeys(failures):
+            if text not in self._reported:
+                self.figures.failures += 1
+                LOG.error("%s", text)
+                self._events.add("plan_failed", time.time(), error=text)
+        self._reported = frozenset(failures)
+        self.figures.last_error = "; ".join(dict.fromkeys(failures))
+
+    def _tell_plan(self, state: FabricState) -> None:
+        self._events.add(
+            "plan",
+            time.time(),
+            epoch=self.epoch,
+            switches=len(state.switches),
+            agents=len(state.agents),
+            shortfalls=[
+                {"group": group, "host": host, "reason": reason}
+                for group, host, reason in state.shortfalls(SHORTFALLS_SHOWN)
+            ],
+            shortfalls_total=state.shortfall_count,
+        )
+
+    async def _encode(self, state: FabricState) -> None:
+        """Makes the messages of the agents whose plan is another than before."""
+        new = [
+            plan
+            for host, plan in state.agents.items()
+            if (before := self._told.get(host)) is None or before.plan is not plan
+        ]
+        epoch = self.epoch
+        messages = await asyncio.to_thread(lambda: [self._encoder.encode(plan, epoch) for plan in new])
+        self._told = {host: told for host, told in self._told.items() if host in state.agents}
+        for plan, message in zip(new, messages, strict=True):
+            self._told[plan.host] = Told(plan, epoch, message)
+        self._encoder.forget_unused(state.agents)
+        self._directory.withdraw(self._told)
+
+    async def _bring_out(self) -> None:
+        if self._outgoing is not None and not self._outgoing.done():
+            self._outgoing.cancel()
+            await asyncio.wait({self._outgoing})
+        view = self._view
+        parts = [] if view is None else view.parts(self.state.parts)
+        bringing = BringOut(self._sessions, parts, self._publish, self._told, self._waits)
+        self._outgoing = asyncio.create_task(bringing.run(), name="bring-out")
+        self._outgoing.add_done_callback(self._note_brought_out)
+        await asyncio.wait({self._outgoing}, timeout=HELD_UP_S)
+
+    def _note_brought_out(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            LOG.error("a plan could not be brought out", exc_info=error)
+            self._events.add("plan_failed", time.time(), error=f"not brought out: {error}")
+            return
+        self._release()
+
+    def _release(self) -> None:
+        """Lets go of requests whose plan is out; one that came meanwhile waits for the next."""
+        covered, self._covered = self._covered, []
+        for done in covered:
+            if not done.done():
+                done.set_result(None)
+
+    def _publish(self, hosts: Iterable[HostId]) -> None:
+        self._directory.publish({host: self._told[host].message for host in hosts if host in self._told})
+
+    def _note_slow(self, switch: SwitchId, stage: Stage) -> None:
+        LOG.warning("switch %d holds up the plan: it has not finished stage %s", switch, stage.name)
+        self._events.add("switch_slow", time.time(), switch=switch, stage=stage.name.lower())
+
+    def _keep_epoch(self, digest: str) -> None:
+        try:
+            self._database.put_agent_plan(self.epoch, digest)
+        except StoreError as error:
+            # Agents must get their way around a failure; after a restart `outbid` learns the epoch from them.
+            self.figures.epochs_not_kept += 1
+            LOG.error("epoch %d is not kept: %s", self.epoch, error)

@@ -1,0 +1,43 @@
+"""May a switch be like that, beside those that are there?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wormcast.network.ids import PORT_MAX, SwitchId
+from wormcast.reconcile.errors import RequestError
+from wormcast.reconcile.switch_address import check_address
+from wormcast.store.database import SwitchSpec
+
+SWITCHES_MAX = 1024
+
+
+def check_switch(spec: SwitchSpec) -> None:
+    """Raises `RequestError` unless a switch can be like that."""
+    bounds: tuple[tuple[str, int, int, int], ...] = (
+        ("id", spec.id, 0, 0xFFFF),
+        ("ports", spec.ports, 1, PORT_MAX + 1),
+        ("device_id", spec.device_id, 0, (1 << 64) - 1),
+    )
+    for name, value, low, high in bounds:
+        if not low <= value <= high:
+            raise RequestError(
+                422, f"switch {name} {value} is out of range", value=value, bound=f"{low} to {high}"
+            )
+    check_address(spec.address)
+
+
+def check_new_switch(spec: SwitchSpec, known: Mapping[SwitchId, SwitchSpec]) -> None:
+    """Raises `RequestError` if a switch is in conflict with one that is there."""
+    old = known.get(spec.id)
+    if old == spec:
+        return
+    if old is not None:
+        raise RequestError(409, f"switch {spec.id} exists at {old.address}; remove it first", value=spec.id)
+    taken = [s.id for s in known.values() if (s.address, s.device_id) == (spec.address, spec.device_id)]
+    if taken:
+        raise RequestError(
+            409, f"{spec.address} device {spec.device_id} is switch {taken[0]}", value=spec.address
+        )
+    if len(known) >= SWITCHES_MAX:
+        raise RequestError(507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches")

@@ -1,0 +1,96 @@
+"""Numbers of the wire (wire/SPEC.md) and of the data plane. Copies of p4src/shared/ids.p4 and sizes.p4.
+
+Names are those of the P4 sources, except where an enum here spells out the group
+(KIND_TREE there, Kind.TREE here). tests/conformance/test_p4_artifacts.py compares them.
+"""
+
+from enum import IntEnum, IntFlag
+from typing import Final
+
+WORM_MAC: Final = 0x03574F524D00
+ETHERTYPE_WORM: Final = 0x88B5
+ETHERTYPE_HOST: Final = 0x88B6
+ETHERTYPE_IPV4: Final = 0x0800
+ETHERTYPE_LLDP: Final = 0x88CC
+
+WORM_VERSION: Final = 1
+PORT_MAX: Final = 253
+RECIRCULATE_PORT: Final = 254
+END_OF_ROUTE: Final = 255
+GROUP_BROADCAST: Final = 255
+
+CLASS_D_SOURCE: Final = 0xFFFF
+CLASS_D_MAC_PREFIX: Final = 0x01005E
+IP_PROTOCOL_IGMP: Final = 2
+
+CPU_PORT: Final = 510
+DROP_PORT: Final = 511
+
+MGID_BROADCAST: Final = 1
+MGID_TREE_ALL: Final = 2
+MGID_TREE_SET: Final = 0x0100
+MGID_GROUP_FIRST: Final = 0x4000
+MGID_GROUP_LAST: Final = 0x7FFF
+
+MAX_HOPS: Final = 64
+MAX_BRANCHES: Final = 16
+MAX_ROUTE: Final = 255
+CE_QUEUE_DEPTH: Final = 32
+
+PORTS_SIZE: Final = 256
+PORT_ROLES_SIZE: Final = 256
+TREE_SETS_SIZE: Final = 256
+GROUPS_SIZE: Final = 16384
+CLASS_D_SIZE: Final = 4096
+EDGE_PORTS_SIZE: Final = 256
+
+DROPS_CELLS: Final = 32
+PORT_CELLS: Final = 512
+KIND_CELLS: Final = 16
+
+
+class Kind(IntEnum):
+    """How a worm is routed (SPEC.md §3)."""
+
+    UNICAST = 0
+    TREE = 1
+    BROADCAST = 2
+    GROUP = 3
+    CONTROL = 4
+
+
+class Flag(IntFlag):
+    """Bits of the flags byte (SPEC.md §2.1)."""
+
+    CLASS2 = 0x01
+    HEAD = 0x02
+    TAIL = 0x04
+    RESUMED = 0x08
+    CE = 0x10
+
+
+class Role(IntEnum):
+    """What a switch port leads to (p4src/CONTRACT.md, `ingress.port_roles`)."""
+
+    NONE = 0
+    SWITCH = 1
+    HOST = 2
+
+
+class DropReason(IntEnum):
+    """Why a switch dropped a frame: index of its counter `drops`."""
+
+    NONE = 0
+    NOT_A_WORM = 1
+    TRUNCATED = 2
+    VERSION_UNKNOWN = 3
+    CHECKSUM = 4
+    HOPS_EXCEEDED = 5
+    KIND_UNKNOWN = 6
+    ROUTE_EMPTY = 7
+    PORT_UNKNOWN = 8
+    TREE_MALFORMED = 9
+    GROUP_MALFORMED = 10
+    GROUP_UNKNOWN = 11
+    CLASS_D_LINK_LOCAL = 12
+    CLASS_D_UNKNOWN = 13

@@ -1,0 +1,452 @@
+//! The writing side at the origin: messages cut into packets, the window, and what
+//! became of each message at each member.
+
+use super::Session;
+use super::child::Child;
+use super::shared::Shared;
+use super::store::Packet;
+use crate::event::{Event, MemberState, UseError};
+use crate::time::Instant;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wormcast_wire::{BufferClass, FailReason, HostId, Scheme, Seq};
+
+/// Most packets queued at other hosts' REPAIR requests.
+const REPAIR_QUEUE_MAX: usize = 256;
+
+/// A message that is not stable yet.
+#[derive(Debug)]
+struct Message {
+    number: u64,
+    start: u64,
+    /// The position after its last packet, once written.
+    end: Option<u64>,
+    cancelled: bool,
+    failed: BTreeMap<HostId, FailReason>,
+}
+
+/// Packets to send at other hosts' REPAIR requests, first come first served.
+#[derive(Debug, Default)]
+pub(crate) struct Repairs {
+    queue: VecDeque<(HostId, u64, BufferClass)>,
+    queued: BTreeSet<(HostId, u64)>,
+}
+
+impl Repairs {
+    /// Queues a packet that is not; false if there is no room.
+    pub fn add(&mut self, host: HostId, position: u64, class: BufferClass) -> bool {
+        if self.queue.len() >= REPAIR_QUEUE_MAX {
+            return false;
+        }
+        if self.queued.insert((host, position)) {
+            self.queue.push_back((host, position, class));
+        }
+        true
+    }
+
+    pub fn take_next(&mut self) -> Option<(HostId, u64, BufferClass)> {
+        let next = self.queue.pop_front()?;
+        self.queued.remove(&(next.0, next.1));
+        Some(next)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+/// What an origin has done so far in a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Payload bytes accepted from the application.
+    pub accepted_bytes: u64,
+    /// Payload bytes sent for the first time, to the first child or as TREE worms.
+    pub sent_bytes: u64,
+    /// Payload bytes all members have confirmed.
+    pub stable_bytes: u64,
+    /// Messages written to the end.
+    pub messages_ended: u64,
+    /// Messages that are stable.
+    pub messages_stable: u64,
+}
+
+/// The writing side of a stream.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    pub members: Vec<HostId>,
+    messages: VecDeque<Message>,
+    messages_begun: u64,
+    messages_ended: u64,
+    messages_stable: u64,
+    draft: Vec<u8>,
+    /// The draft is the end of a message and waits for room in the window.
+    end_waits: bool,
+    cancel_waits: bool,
+    in_message: bool,
+    finish_wanted: bool,
+    blocked: bool,
+    accepted_bytes: u64,
+    pub stable_bytes: u64,
+    pub repairs: Repairs,
+    pub repair_next: Instant,
+}
+
+impl Sending {
+    pub fn new(members: Vec<HostId>) -> Sending {
+        Sending {
+            members,
+            messages: VecDeque::new(),
+            messages_begun: 0,
+            messages_ended: 0,
+            messages_stable: 0,
+            draft: Vec::new(),
+            end_waits: false,
+            cancel_waits: false,
+            in_message: false,
+            finish_wanted: false,
+            blocked: false,
+            accepted_bytes: 0,
+            stable_bytes: 0,
+            repairs: Repairs::default(),
+            repair_next: Instant::ZERO,
+        }
+    }
+
+    /// Members no longer in the plan miss what is not stable.
+    pub fn change_members(&mut self, members: &[HostId]) {
+        let gone: Vec<HostId> = self
+            .members
+            .iter()
+            .copied()
+            .filter(|host| !members.contains(host))
+            .collect();
+        for message in &mut self.messages {
+            for host in &gone {
+                message.failed.entry(*host).or_insert(FailReason::Removed);
+            }
+        }
+        self.members = members.to_vec();
+    }
+
+    /// Notes that a host misses messages; gives those for which that is news.
+    pub fn note_failed(&mut self, host: HostId, reason: FailReason, at: u64) -> Vec<u64> {
+        let mut news = Vec::new();
+        if !self.members.contains(&host) {
+            return news;
+        }
+        for message in &mut self.messages {
+            let concerned = match reason {
+                FailReason::Late => message.start < at,
+                _ if reason.is_host_dead() => true,
+                _ => message.start == at,
+            };
+            if concerned && !message.failed.contains_key(&host) {
+                message.failed.insert(host, reason);
+                news.push(message.number);
+            }
+        }
+        news
+    }
+}
+
+impl Session {
+    fn has_window(&self, shared: &Shared) -> bool {
+        self.cumulative - self.stable < u64::from(shared.config.limits.origin_window_packets)
+    }
+
+    /// Payload of a full packet as routes are now.
+    fn payload_max(&mut self, shared: &Shared) -> usize {
+        let reserve = shared.config.limits.route_reserve_bytes;
+        match self.scheme {
+            Scheme::Switch => {
+                let route = self.tree_route_length(shared).max(reserve);
+                shared.payload_max(route, false)
+            }
+            _ => shared.payload_max(reserve, true),
+        }
+    }
+
+    /// Takes bytes of the message; see [`crate::Engine::write`].
+    pub fn write(
+        &mut self,
+        bytes: &[u8],
+        end_of_message: bool,
+        shared: &mut Shared,
+        now: Instant,
+    ) -> Result<usize, UseError> {
+        self.touched = now;
+        let payload_max = self.payload_max(shared);
+        let mut accepted = 0;
+        loop {
+            let left = bytes.len() - accepted;
+            let room = self.has_window(shared);
+            let group = self.group;
+            let Some(sending) = &mut self.sending else {
+                return Ok(0);
+            };
+            if sending.end_waits {
+                sending.blocked = true;
+                // None of no bytes accepted would read like success.
+                return match bytes.is_empty() && end_of_message {
+                    true => Err(UseError::EndWaits { group }),
+                    false => Ok(0),
+                };
+            }
+            if sending.draft.len() >= payload_max && left > 0 {
+                if !room {
+                    sending.blocked = true;
+                    break;
+                }
+                self.emit_packet(false, false, shared, now);
+                continue;
+            }
+            let take = left.min(payload_max.saturating_sub(sending.draft.len()));
+            sending
+                .draft
+                .extend_from_slice(&bytes[accepted..accepted + take]);
+            accepted += take;
+            sending.accepted_bytes += take as u64;
+            if accepted == bytes.len() {
+                break;
+            }
+        }
+        if let Some(sending) = &mut self.sending
+            && end_of_message
+            && accepted == bytes.len()
+        {
+            sending.end_waits = true;
+            self.write_pending_end(shared, now);
+        }
+        Ok(accepted)
+    }
+
+    /// Sends what has been written so far, though it fills no packet.
+    pub fn flush(&mut self, shared: &mut Shared, now: Instant) {
+        let room = self.has_window(shared);
+        if let Some(sending) = &mut self.sending
+            && room
+            && !sending.end_waits
+            && !sending.draft.is_empty()
+        {
+            self.emit_packet(false, false, shared, now);
+        }
+    }
+
+    /// Ends the message if one is begun, and asks for [`Event::Finished`].
+    pub fn finish(&mut self, shared: &mut Shared, now: Instant) {
+        if let Some(sending) = &mut self.sending {
+            sending.end_waits |= sending.in_message || !sending.draft.is_empty();
+            sending.finish_wanted = true;
+        }
+        self.write_pending_end(shared, now);
+        self.settle_messages(shared);
+    }
+
+    /// Gives up the message being written.
+    pub fn cancel(&mut self, shared: &mut Shared, now: Instant) {
+        let Some(sending) = &mut self.sending else {
+            return;
+        };
+        if sending.end_waits {
+            // The message written last has been ended; no other is begun.
+            return;
+        }
+        sending.draft.clear();
+        if sending.in_message {
+            sending.end_waits = true;
+            sending.cancel_waits = true;
+            self.write_pending_end(shared, now);
+        }
+    }
+
+    /// Writes the last packet of a message that waited for room, and lets the
+    /// application go on.
+    pub(super) fn write_pending_end(&mut self, shared: &mut Shared, now: Instant) {
+        let room = self.has_window(shared);
+        let Some(sending) = &mut self.sending else {
+            return;
+        };
+        if !room {
+            return;
+        }
+        if sending.end_waits {
+            let cancel = core::mem::take(&mut sending.cancel_waits);
+            sending.end_waits = false;
+            self.emit_packet(true, cancel, shared, now);
+        }
+        let group = self.group;
+        if let Some(sending) = &mut self.sending
+            && core::mem::take(&mut sending.blocked)
+        {
+            shared.emit(Event::Writable { group });
+        }
+    }
+
+    fn emit_packet(&mut self, last: bool, cancel: bool, shared: &mut Shared, now: Instant) {
+        let Some(sending) = &mut self.sending else {
+            return;
+        };
+        let first = !sending.in_message;
+        sending.in_message = !last;
+        if first {
+            sending.messages.push_back(Message {
+                number: sending.messages_begun,
+                start: self.cumulative,
+                end: None,
+                cancelled: false,
+                failed: BTreeMap::new(),
+            });
+            sending.messages_begun += 1;
+        }
+        let payload = shared.pools.take(&sending.draft, None);
+        sending.draft.clear();
+        self.store.insert(
+            self.cumulative,
+            Packet {
+                payload,
+                first,
+                last,
+                cancel,
+                pool: None,
+            },
+        );
+        self.cumulative += 1;
+        if last && let Some(message) = sending.messages.back_mut() {
+            message.end = Some(self.cumulative);
+            message.cancelled = cancel;
+            sending.messages_ended += 1;
+        }
+        for index in 0..self.children.len() {
+            self.settle_child(index, now);
+        }
+        self.note_stability(shared, now);
+    }
+
+    /// Tells of messages that have become stable.
+    pub(super) fn settle_messages(&mut self, shared: &mut Shared) {
+        let Some(sending) = &mut self.sending else {
+            return;
+        };
+        let group = self.group;
+        while let Some(message) = sending.messages.front()
+            && message.end.is_some_and(|end| end <= self.stable)
+        {
+            if let Some(message) = sending.messages.pop_front() {
+                sending.messages_stable += 1;
+                if !message.cancelled {
+                    let failed = message.failed.into_iter().collect();
+                    shared.emit(Event::Stable {
+                        group,
+                        message: message.number,
+                        failed,
+                    });
+                }
+            }
+        }
+        let written = self.stable == self.cumulative && sending.draft.is_empty();
+        if sending.finish_wanted && written && !sending.end_waits {
+            sending.finish_wanted = false;
+            shared.emit(Event::Finished { group });
+        }
+    }
+
+    /// What the child reports of failed members, itself or below, is noted with the
+    /// messages concerned.
+    pub(super) fn note_failed(&mut self, index: usize, shared: &mut Shared) {
+        let group = self.group;
+        let near = self.stable;
+        let child = &self.children[index];
+        let Some(sending) = &mut self.sending else {
+            return;
+        };
+        if child.failed.is_empty() && !child.excluded {
+            return;
+        }
+        let mut failed: Vec<(HostId, FailReason, u64)> = child
+            .failed
+            .iter()
+            .map(|member| (member.host, member.reason, member.at.expand(near)))
+            .collect();
+        if child.excluded {
+            let reason = child.reported.unwrap_or(FailReason::Silent);
+            failed.push((child.host, reason, near));
+        }
+        if child.excluded || child.failed_more {
+            // Who is not named may or may not have it: not claimed.
+            let below = child.below.iter();
+            failed.extend(below.map(|host| (*host, FailReason::Orphaned, near)));
+        }
+        for (host, reason, at) in failed {
+            for message in sending.note_failed(host, reason, at) {
+                if !reason.is_host_dead() {
+                    shared.emit(Event::MemberAborted {
+                        group,
+                        message,
+                        host,
+                        reason,
+                    });
+                }
+            }
+        }
+    }
+
+    /// The first packet a member has that is not confirmed yet, if there is one.
+    pub fn unread(&self) -> Option<u64> {
+        let reception = self.reception.as_ref()?;
+        (reception.consumed() < self.cumulative).then(|| reception.consumed())
+    }
+
+    /// The message of this origin that the packet belongs to, if it is not stable.
+    pub fn message_at(&self, at: Seq) -> Option<u64> {
+        let position = at.expand(self.cumulative);
+        let holds = |message: &&Message| {
+            (message.start..message.end.unwrap_or(self.cumulative)).contains(&position)
+        };
+        let sending = self.sending.as_ref()?;
+        sending
+            .messages
+            .iter()
+            .find(holds)
+            .map(|message| message.number)
+    }
+
+    /// What is known of a message that is not stable, at each member but this host; none if
+    /// there is no such message.
+    pub fn member_states(&self, number: u64) -> Option<Vec<(HostId, MemberState)>> {
+        let sending = self.sending.as_ref()?;
+        let mut messages = sending.messages.iter();
+        let message = messages.find(|message| message.number == number)?;
+        let confirmed = |host: HostId| {
+            message.end.is_some_and(|end| {
+                let over = |child: &Child| child.host == host || child.below.contains(&host);
+                let child = self.children.iter().find(|child| over(child));
+                child.is_some_and(|child| !child.excluded && child.stable >= end)
+            })
+        };
+        let state = |host: HostId| match message.failed.get(&host) {
+            Some(reason) => MemberState::Failed(*reason),
+            None if confirmed(host) => MemberState::Confirmed,
+            None => MemberState::Unconfirmed,
+        };
+        let gone = message.failed.keys();
+        let hosts: BTreeSet<HostId> = sending.members.iter().chain(gone).copied().collect();
+        let others = hosts.into_iter().filter(|host| *host != self.origin);
+        Some(others.map(|host| (host, state(host))).collect())
+    }
+
+    /// What this origin has done so far.
+    pub fn progress(&self) -> Option<Progress> {
+        let sending = self.sending.as_ref()?;
+        let statistics = &self.statistics;
+        let copies = match self.broadcast {
+            Some(_) => 1,
+            None => self.children.len().max(1) as u64,
+        };
+        Some(Progress {
+            accepted_bytes: sending.accepted_bytes,
+            sent_bytes: statistics.data_sent_bytes / copies,
+            stable_bytes: sending.stable_bytes,
+            messages_ended: sending.messages_ended,
+            messages_stable: sending.messages_stable,
+        })
+    }
+}

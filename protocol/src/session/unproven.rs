@@ -1,0 +1,45 @@
+//! What a peer says for the first time, and what would cost this host something if it
+//! were false: another life of a stream or of a receiver, or that the group has gone on
+//! without this host. It is believed when it has been said again after a while, and
+//! nothing to the contrary in between. So one forged or astray frame changes nothing; a
+//! peer that means it says it again at every probe.
+
+use crate::config::Timing;
+use crate::time::Instant;
+
+/// Time beyond the longest between two probes, so that a peer that lives has been heard
+/// in between, µs.
+const MARGIN_US: u64 = 50_000;
+/// Time after which a number that is not higher is believed all the same, µs: the higher
+/// one was forged, or a clock went back.
+const BACK_US: u64 = 2_000_000;
+
+/// Something said that is not believed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unproven<T> {
+    said: T,
+    since: Instant,
+}
+
+impl<T: PartialEq> Unproven<T> {
+    /// Notes that it was said; true if it has been said before, for so long at least.
+    pub fn note(unproven: &mut Option<Unproven<T>>, said: T, least_us: u64, now: Instant) -> bool {
+        match unproven {
+            Some(before) if before.said == said => now.since_us(before.since) >= least_us,
+            _ => {
+                *unproven = Some(Unproven { said, since: now });
+                false
+            }
+        }
+    }
+}
+
+/// How long something has to be said, µs: a higher number, or that the group went on.
+pub(crate) fn forward_us(timing: &Timing) -> u64 {
+    timing.probe_interval_us_max + MARGIN_US
+}
+
+/// How long a number has to be said that is not higher, µs.
+pub(crate) fn back_us(timing: &Timing) -> u64 {
+    timing.probe_interval_us_max + BACK_US
+}

@@ -1,0 +1,268 @@
+//! The lines of a net list.
+
+use super::FormatError;
+use super::place::{Line, lines};
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Switch,
+    Adapter,
+}
+
+/// A line that says something about the net.
+pub(super) enum Entry<'a> {
+    /// Header of a node.
+    Node {
+        name: &'a str,
+        kind: Kind,
+        ports: u16,
+        description: Option<&'a str>,
+        offset: usize,
+    },
+    /// A port of the last node.
+    Port(PortLine<'a>),
+}
+
+pub(super) struct PortLine<'a> {
+    pub port: u8,
+    pub remote: &'a str,
+    pub remote_port: u8,
+    pub offset: usize,
+}
+
+/// Words that begin the header of a node; the last two are routers.
+const HEADERS: [(&str, Option<Kind>); 5] = [
+    ("Switch", Some(Kind::Switch)),
+    ("Ca", Some(Kind::Adapter)),
+    ("Hca", Some(Kind::Adapter)),
+    ("Rt", None),
+    ("Router", None),
+];
+/// Settings of a node that come before its header; its name says the same.
+const SETTINGS: [&str; 6] = [
+    "vendid",
+    "devid",
+    "sysimgguid",
+    "switchguid",
+    "caguid",
+    "rtguid",
+];
+
+/// Whether a line can be in no other format than a net list.
+pub(super) fn is_net_list_line(line: &str) -> bool {
+    let is_header = HEADERS.iter().any(|(word, _)| {
+        let rest = line.strip_prefix(word).unwrap_or_default();
+        rest.starts_with([' ', '\t']) && rest.contains('"')
+    });
+    is_header || is_setting(line)
+}
+
+fn is_setting(line: &str) -> bool {
+    SETTINGS.iter().any(|word| {
+        line.strip_prefix(word)
+            .is_some_and(|rest| rest.starts_with('='))
+    })
+}
+
+/// Every entry of the text.
+pub(super) fn entries(text: &str) -> impl Iterator<Item = Result<Entry<'_>, FormatError>> {
+    lines(text).filter_map(move |line| {
+        let body = line.text.trim();
+        if body.is_empty() || body.starts_with('#') || is_setting(body) {
+            return None;
+        }
+        Some(Cursor::new(text, line).entry())
+    })
+}
+
+/// Reads a line from left to right.
+struct Cursor<'a> {
+    text: &'a str,
+    line: Line<'a>,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(text: &'a str, line: Line<'a>) -> Cursor<'a> {
+        let mut cursor = Cursor { text, line, at: 0 };
+        cursor.skip_space();
+        cursor
+    }
+
+    fn entry(mut self) -> Result<Entry<'a>, FormatError> {
+        if self.rest().starts_with('[') {
+            return self.port_line().map(Entry::Port);
+        }
+        let offset = self.offset();
+        let word = self.take_while(|character| character.is_ascii_alphabetic());
+        let header = HEADERS.iter().find(|(name, _)| *name == word);
+        let kind = match header {
+            Some((_, Some(kind))) => *kind,
+            Some((_, None)) => {
+                let reason = "routers are not supported; nodes are Switch and Ca";
+                return Err(FormatError::at(
+                    self.text,
+                    offset,
+                    "unsupported",
+                    reason.into(),
+                ));
+            }
+            None => {
+                let reason = format!(
+                    "\"{}\" begins no line of a net list; lines are Switch or Ca with ports and \
+                     name, and [port] \"name\"[port]",
+                    self.line.text.split_whitespace().next().unwrap_or_default()
+                );
+                return Err(FormatError::at(self.text, offset, "syntax", reason));
+            }
+        };
+        self.skip_space();
+        let ports = self.number("the number of ports", u16::MAX)?;
+        self.skip_space();
+        let name = self.quoted()?;
+        self.skip_space();
+        let comment = self.comment()?;
+        Ok(Entry::Node {
+            name,
+            kind,
+            ports,
+            description: quoted_in(comment),
+            offset,
+        })
+    }
+
+    fn port_line(&mut self) -> Result<PortLine<'a>, FormatError> {
+        let offset = self.offset();
+        let port = self.bracketed_port()?;
+        self.skip_notes()?;
+        let remote = self.quoted()?;
+        self.skip_space();
+        let remote_port = self.bracketed_port()?;
+        self.skip_notes()?;
+        self.comment()?;
+        Ok(PortLine {
+            port,
+            remote,
+            remote_port,
+            offset,
+        })
+    }
+
+    fn offset(&self) -> usize {
+        self.line.offset + self.at
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.line.text[self.at..]
+    }
+
+    fn expected(&self, what: &str) -> FormatError {
+        let found = match self.rest().split_whitespace().next() {
+            Some(word) => format!("\"{word}\""),
+            None => "the end of the line".to_owned(),
+        };
+        let reason = format!("{found} is not {what}");
+        FormatError::at(self.text, self.offset(), "syntax", reason)
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let end = rest
+            .find(|character| !wanted(character))
+            .unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    fn skip_space(&mut self) {
+        self.take_while(char::is_whitespace);
+    }
+
+    fn skip(&mut self, character: char, what: &str) -> Result<(), FormatError> {
+        if !self.rest().starts_with(character) {
+            return Err(self.expected(what));
+        }
+        self.at += character.len_utf8();
+        Ok(())
+    }
+
+    fn number(&mut self, what: &str, most: u16) -> Result<u16, FormatError> {
+        let start = self.at;
+        let digits = self.take_while(|character| character.is_ascii_digit());
+        if digits.is_empty() {
+            return Err(self.expected(what));
+        }
+        let number = digits.parse().ok().filter(|number| *number <= most);
+        number.ok_or_else(|| {
+            let reason = format!("{digits} is outside 0 to {most}");
+            FormatError::at(
+                self.text,
+                self.line.offset + start,
+                "outside-bounds",
+                reason,
+            )
+        })
+    }
+
+    fn bracketed_port(&mut self) -> Result<u8, FormatError> {
+        self.skip('[', "a port in brackets")?;
+        let port = self.number("a port", u16::from(u8::MAX))?;
+        self.skip(']', "the end of a port, ]")?;
+        Ok(port as u8)
+    }
+
+    fn quoted(&mut self) -> Result<&'a str, FormatError> {
+        let start = self.at;
+        self.skip('"', "a name in quotes")?;
+        let name = self.take_while(|character| character != '"');
+        if name.is_empty() || self.skip('"', "").is_err() {
+            self.at = start;
+            return Err(self.expected("a name in quotes"));
+        }
+        Ok(name)
+    }
+
+    /// What may stand around a name: a GUID in parentheses, an external port in brackets,
+    /// settings such as `w=12`.
+    fn skip_notes(&mut self) -> Result<(), FormatError> {
+        loop {
+            self.skip_space();
+            match self.rest().chars().next() {
+                Some('(') => {
+                    self.take_while(|character| character != ')');
+                    self.skip(')', "the end of a GUID, )")?;
+                }
+                Some('[') => {
+                    self.take_while(|character| character != ']');
+                    self.skip(']', "the end of a port, ]")?;
+                }
+                Some(character) if character.is_ascii_alphabetic() => {
+                    let start = self.at;
+                    let word = self.take_while(|character| !character.is_whitespace());
+                    if !word.contains('=') {
+                        self.at = start;
+                        return Err(self.expected("a setting such as w=4"));
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The comment, or nothing; anything else is refused.
+    fn comment(&self) -> Result<&'a str, FormatError> {
+        match self.rest().chars().next() {
+            None => Ok(""),
+            Some('#') => Ok(self.rest()),
+            Some(_) => Err(self.expected("the end of the line or a comment")),
+        }
+    }
+}
+
+/// The first text in quotes.
+fn quoted_in(comment: &str) -> Option<&str> {
+    let (_, rest) = comment.split_once('"')?;
+    let (quoted, _) = rest.split_once('"')?;
+    (!quoted.trim().is_empty()).then_some(quoted)
+}
