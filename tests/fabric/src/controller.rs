@@ -64,7 +64,7 @@ impl Controller {
         let groups: Vec<Arc<Group>> = self
             .groups
             .iter()
-            .map(|group| Arc::new(group.clone().check().expect("a group")))
+            .map(|group| Arc::new(group.clone()))
             .collect();
         let state = self
             .planner
