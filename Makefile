@@ -22,7 +22,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 	@echo
 	@echo 'Settings of make demo (defaults): SWITCH=wormcast|bmv2 TOPOLOGY=testbed|torus:4|irregular:8:SEED|line:4|star:4|FILE.json'
-	@echo '  FILE=your.bin SIZE=64MiB RATE=100 (Mb/s) SCHEMES=repeat,circuit,tree,k-binomial,switch'
+	@echo '  FILE=your.bin SIZE=64MiB RATE=100 (Mb/s) SCHEMES=tree,switch (all)'
 	@echo '  IMPAIR=loss=0.01,corrupt=0.001,reorder=0.01 CUT=auto OUT=out/demo SEED=1'
 	@echo '  MTU=9000 (hosts; default 1500) FABRIC_MTU=9100 (links between switches; default MTU and 100)'
 

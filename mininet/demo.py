@@ -29,6 +29,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
+from wormcast.network.groups import SCHEMES
 
 DEFAULTS = {
     # Two cores carry seven copies of this; see LIMITATIONS for where they stop.
@@ -161,8 +162,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def make_job(options: argparse.Namespace, topology: dict[str, Any], size: str) -> Job:
     """Check what was asked for against what there is."""
-    from transfer import SCHEMES
-
     schemes = list(SCHEMES)
     if options.schemes is not None:
         schemes = [scheme.strip() for scheme in options.schemes.split(",") if scheme.strip()]

@@ -15,9 +15,6 @@ from typing import Any
 
 from fabric import Fabric, FabricError
 from links import LinkCounters
-from wormcast.network.groups import Scheme
-
-SCHEMES = tuple(scheme.value for scheme in Scheme)
 
 RECEIVER_START_SECONDS_MAX = 120.0
 

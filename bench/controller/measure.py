@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "mininet"))
 
 import fabric as fabrics  # noqa: E402
 import topologies  # noqa: E402
+from wormcast.network.groups import SCHEMES  # noqa: E402
 
 MEMBERS = [0, 2, 5, 7]
 
@@ -62,8 +63,7 @@ def measure_bulk(fabric: fabrics.Fabric, count: int) -> None:
 
 def body(number: int) -> dict[str, Any]:
     """A group of the schemes in turn."""
-    schemes = ("repeat", "circuit", "tree", "k-binomial", "switch")
-    return {"scheme": schemes[number % len(schemes)], "members": MEMBERS}
+    return {"scheme": SCHEMES[number % len(SCHEMES)], "members": MEMBERS}
 
 
 def report(what: str, count: int, began: float) -> None:

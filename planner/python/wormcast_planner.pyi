@@ -30,11 +30,29 @@ def topology_formats() -> list[str]:
 def algorithms() -> list[str]:
     """Names of the routing algorithms."""
 
+ALGORITHM_DEFAULT: str
+"""That of unicast routes unless another is named: one shortest up*/down* path a pair, without in-transit hosts."""
+
 def schemes() -> list[str]:
     """Names of the schemes."""
 
 def carried_schemes() -> list[str]:
     """Names of those by which agents carry groups."""
+
+def is_copied_by_switches(scheme: str) -> bool:
+    """Whether switches copy the messages of a scheme; False of names that are no scheme."""
+
+FAN_OUT_DEFAULT: int
+"""tree: most children of a host, unless a group says otherwise."""
+
+# Bounds of wire/src/ids.rs
+
+SWITCH_ID_MAX: int
+HOST_ID_MAX: int
+PORT_ID_MAX: int
+GROUP_ID_MAX: int
+GROUP_BROADCAST: GroupId
+"""The number that means broadcast and is no group."""
 
 def generate_topology(spec: str) -> str:
     """A topology file of this kind, as in "torus:4"."""
@@ -57,7 +75,7 @@ def damage_topology(
 
 def plan_all_routes(
     topology: str,
-    algorithm: str = "osud",
+    algorithm: str = ...,
     root: int | None = None,
     seed: int = 1,
     src: int | None = None,
@@ -69,24 +87,24 @@ def plan_route(
     topology: str,
     src: int,
     dst: int,
-    algorithm: str = "osud",
+    algorithm: str = ...,
     root: int | None = None,
     seed: int = 1,
 ) -> str:
     """One route, as an entry of a file of routes; of several, the first."""
 
 def summarize_routes(
-    topology: str, algorithm: str = "osud", root: int | None = None, seed: int = 1
+    topology: str, algorithm: str = ..., root: int | None = None, seed: int = 1
 ) -> str:
     """Figures over all routes: how long, how many in-transit hosts, which load."""
 
-def forwarding(topology: str, algorithm: str = "osud", root: int | None = None) -> bytes:
+def forwarding(topology: str, algorithm: str = ..., root: int | None = None) -> bytes:
     """First ports from every switch to every host, row by row; 255 where there is no way."""
 
-def balance_report(topology: str, algorithm: str = "osud", root: int | None = None) -> str:
+def balance_report(topology: str, algorithm: str = ..., root: int | None = None) -> str:
     """Loads of all channels under the plain routes and under the balanced ones."""
 
-def plan_balanced_routes(topology: str, algorithm: str = "osud", root: int | None = None) -> str:
+def plan_balanced_routes(topology: str, algorithm: str = ..., root: int | None = None) -> str:
     """A file of the balanced routes between all hosts."""
 
 def spanning_tree(topology: str, root: int | None = None) -> str:
@@ -118,7 +136,7 @@ def order_members(
     "random" from a seed."""
 
 def tree_edges(
-    topology: str, members: Sequence[int], fan_out: int = 3, root: int | None = None
+    topology: str, members: Sequence[int], fan_out: int = ..., root: int | None = None
 ) -> list[tuple[int, int]]:
     """Edges (parent, child) of the rooted tree over these members."""
 
@@ -151,7 +169,7 @@ def verify(
 def plan_change(
     topology: str,
     new: str,
-    algorithm: str = "osud",
+    algorithm: str = ...,
     root: int | None = None,
     routes: str | None = None,
     new_root: int | None = None,
@@ -175,16 +193,20 @@ PLAIN: str
 TABLE_GROUPS: str
 TABLES_WITH_DEFAULT: list[str]
 MGID_GROUPS_MAX: int
+CLASS_D_MODES: list[str]
+"""How class D addresses get their numbers, the default first."""
 HASHED_FIRST: GroupId
 """First of the numbers of hashed addresses in wide mode; no group made in that mode has such an id."""
 
 @final
 class ClassDNumbers:
-    """The number of every address that a group carries; `mode` is "narrow" or "wide"."""
+    """The number of every address that a group carries; `mode` is one of CLASS_D_MODES."""
 
-    def __init__(self, mode: str = "narrow", assigned: Sequence[tuple[IPv4Address, int]] = ()) -> None: ...
+    def __init__(self, mode: str = ..., assigned: Sequence[tuple[IPv4Address, int]] = ()) -> None: ...
     @property
     def mode(self) -> str: ...
+    @property
+    def is_wide(self) -> bool: ...
     @property
     def assigned(self) -> list[tuple[IPv4Address, GroupId]]:
         """Wide mode: addresses in ascending order, hashed ones too."""

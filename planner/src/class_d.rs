@@ -42,6 +42,19 @@ pub enum ClassDMode {
     Wide,
 }
 
+impl ClassDMode {
+    /// All of them.
+    pub const ALL: [ClassDMode; 2] = [ClassDMode::Narrow, ClassDMode::Wide];
+
+    /// As REST, CLI and the state file write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ClassDMode::Narrow => "narrow",
+            ClassDMode::Wide => "wide",
+        }
+    }
+}
+
 /// Addresses that a switch takes for one number: those with `address & mask == value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClassDMatch {

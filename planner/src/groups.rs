@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use wormcast_routing::structure::FAN_OUT_DEFAULT;
 use wormcast_wire::{GroupId, HostId, Scheme};
 
 /// Shape of a group's structure; 0 lets the planner or the agents choose.
@@ -19,7 +20,7 @@ impl Default for Parameters {
     fn default() -> Parameters {
         Parameters {
             k: 0,
-            fan_out: 3,
+            fan_out: FAN_OUT_DEFAULT.into(),
             packets: 0,
         }
     }

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 from fabric import Fabric
-from transfer import SCHEMES, sha256_of
+from transfer import sha256_of
+from wormcast.network.groups import SCHEMES
 
 MIB = 2**20
 FILE_BYTES = 6 * MIB

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from fabric import Fabric
-from transfer import SCHEMES, transfer
+from transfer import transfer
+from wormcast.network.groups import SCHEMES
 
 MIB = 2**20
 RECEIVERS = list(range(1, 8))

@@ -180,12 +180,15 @@ def test_a_stored_epoch_that_is_of_no_use_is_replaced(tmp_path: Path, epoch: obj
             "id is 70000; possible: 0 to 65534",
         ),
         ("INSERT INTO hosts VALUES (1,'a b',x'',0,'',1,0,NULL,NULL,1,'')", "host name 'a b' is not usable"),
-        ("INSERT INTO groups VALUES (1,'g','flood','[1]','{}',NULL)", "'flood' is not a valid Scheme"),
+        ("INSERT INTO groups VALUES (1,'g','flood','[1]','{}',NULL)", "unknown scheme 'flood'"),
         ("INSERT INTO groups VALUES (1,'g','tree','[1','{}',NULL)", "row 1 of table groups"),
         ("INSERT INTO groups VALUES (1,'g','tree','[99999]','{}',NULL)", "a member is 99999"),
         ("INSERT INTO groups VALUES (1,'g','tree','[1]','{\"fan_out\": 99}',NULL)", "fan_out is 99"),
         ("INSERT INTO class_d VALUES ('nowhere', 1)", "row nowhere of table class_d"),
-        ("INSERT OR REPLACE INTO settings VALUES ('class_d', 'broad')", "'broad' is not a valid ClassDMode"),
+        (
+            "INSERT OR REPLACE INTO settings VALUES ('class_d', 'broad')",
+            "no class D mode 'broad'; there are narrow, wide",
+        ),
     ],
 )
 def test_a_state_file_that_says_what_cannot_be_is_refused_by_row(

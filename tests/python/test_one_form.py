@@ -18,6 +18,7 @@ from controller_lab.running import rest, running, until
 from controller_lab.serving import serving
 from wormcast import routing
 from wormcast.cli.main import main
+from wormcast.network.groups import SCHEMES
 from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
 from wormcast.network.topology import Host, Switch, Topology
 from wormcast.reconcile.controller import Controller
@@ -25,7 +26,6 @@ from wormcast.store.database import SwitchSpec
 
 SEEDS = range(12)
 DRAWN = ("rmit", "rrmit", "pit", "rrmit-min")
-SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
 Answer = tuple[int, str, str]
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StrictStr, Tag
+from wormcast_planner import FAN_OUT_DEFAULT, PORT_ID_MAX, SWITCH_ID_MAX
 
-from wormcast.network.groups import FAN_OUT_MAX, K_MAX, PACKETS_MAX, Scheme
+from wormcast.network.groups import (
+    FAN_OUT_MAX,
+    GROUP_BOUND,
+    K_MAX,
+    PACKETS_MAX,
+    SCHEME_DEFAULT,
+    SCHEMES,
+)
 
 GROUPS_MAX = 4096
 """Groups of one request."""
-SCHEMES = ", ".join(scheme.value for scheme in Scheme)
 
 
 class Body(BaseModel):
@@ -26,10 +33,12 @@ class SwitchBody(Body):
         extra="forbid",
         json_schema_extra={"examples": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}]},
     )
-    id: Annotated[StrictInt, Field(description="0 to 65535")]
+    id: Annotated[StrictInt, Field(description=f"0 to {SWITCH_ID_MAX}")]
     address: Annotated[StrictStr, Field(description="host:port or unix:/path")]
     device_id: Annotated[StrictInt, Field(description="P4Runtime device id")] = 0
-    ports: Annotated[StrictInt, Field(description="how many ports it has, numbered from 0; 1 to 254")]
+    ports: Annotated[
+        StrictInt, Field(description=f"how many ports it has, numbered from 0; 1 to {PORT_ID_MAX + 1}")
+    ]
     interfaces: Annotated[
         dict[StrictStr, StrictStr] | None,
         Field(
@@ -76,7 +85,8 @@ class ParametersBody(Body):
         StrictInt | None, Field(description=f"k-binomial: most children of a host, 1 to {K_MAX}")
     ] = None
     fan_out: Annotated[
-        StrictInt | None, Field(description=f"tree: most children of a host, 1 to {FAN_OUT_MAX}; 3 if absent")
+        StrictInt | None,
+        Field(description=f"tree: most children of a host, 1 to {FAN_OUT_MAX}; {FAN_OUT_DEFAULT} if absent"),
     ] = None
     packets: Annotated[
         StrictInt | None,
@@ -103,9 +113,9 @@ class GroupBody(Body):
             ]
         },
     )
-    id: Annotated[StrictInt | None, Field(description="0 to 65535, not 255; a free one if absent")] = None
+    id: Annotated[StrictInt | None, Field(description=f"{GROUP_BOUND}; a free one if absent")] = None
     name: Annotated[StrictStr | None, Field(description="unique; group-<id> if absent")] = None
-    scheme: Annotated[StrictStr, Field(description=SCHEMES)] = Scheme.K_BINOMIAL.value
+    scheme: Annotated[StrictStr, Field(description=", ".join(SCHEMES))] = SCHEME_DEFAULT
     members: Annotated[list[StrictInt | StrictStr], Field(description="hosts by id or name")]
     parameters: ParametersBody | None = None
     class_d: Annotated[
@@ -187,7 +197,7 @@ class ErrorAnswer(BaseModel):
                         "line": None,
                         "column": None,
                         "value": "flood",
-                        "choices": [scheme.value for scheme in Scheme],
+                        "choices": list(SCHEMES),
                     }
                 }
             ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from wormcast.network.groups import Group, Scheme
+from wormcast_planner import is_copied_by_switches
+
+from wormcast.network.groups import Group
 from wormcast.network.ids import HostId
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
@@ -39,7 +41,7 @@ def ask_verify(controller: Controller) -> dict[str, Any]:
     requests = [
         group_request(group, sender, members)
         for group in controller.groups.groups()
-        if group.scheme is Scheme.SWITCH and len(members := _members_now(controller, group)) > 1
+        if is_copied_by_switches(group.scheme) and len(members := _members_now(controller, group)) > 1
         for sender in members
     ]
     return {**ask_routes(controller, None), "requests": requests}
@@ -58,7 +60,7 @@ def group_request(group: Group, source: HostId, members: tuple[HostId, ...]) -> 
         name: value for name in ("k", "fan_out", "packets") if (value := getattr(group.parameters, name))
     }
     return {
-        "scheme": group.scheme.value,
+        "scheme": group.scheme,
         "source": source,
         "members": list(members),
         "parameters": given,

@@ -14,7 +14,7 @@ from wormcast.cli.source import PlanningCommand, Source, complete_algorithm, sou
 @click.command("balance", cls=PlanningCommand)
 @click.option(
     "--algorithm",
-    default="osud",
+    default=routing.ALGORITHM_DEFAULT,
     show_default=True,
     help="osud or tree-only.",
     shell_complete=complete_algorithm,

@@ -10,8 +10,8 @@ import click
 
 from wormcast import routing
 from wormcast.cli.files import (
-    ID_RANGE,
     NUMBER,
+    SWITCH,
     Json,
     planned,
     read_json,
@@ -47,14 +47,14 @@ End = tuple[int, int]
 @click.option(
     "--fail-link", "links", multiple=True, metavar="S:P", help="Link at port P of switch S is lost."
 )
-@click.option("--fail-switch", "switches", type=ID_RANGE, multiple=True, help="Switch is lost.")
+@click.option("--fail-switch", "switches", type=SWITCH, multiple=True, help="Switch is lost.")
 @click.option(
     "--add", "added", multiple=True, metavar="S:P-S:P", help="Link is new; so is a switch not there yet."
 )
-@click.option("--new-root", type=ID_RANGE, help="Plan from scratch with this root.")
+@click.option("--new-root", type=SWITCH, help="Plan from scratch with this root.")
 @click.option(
     "--algorithm",
-    default="osud",
+    default=routing.ALGORITHM_DEFAULT,
     show_default=True,
     help="osud, tree-only or omit.",
     shell_complete=complete_algorithm,

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import click
+from wormcast_planner import ALGORITHM_DEFAULT, CLASS_D_MODES
 
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.discovery.hosts import GONE_AFTER_MAX_S, GONE_AFTER_MIN_S, GONE_AFTER_S
@@ -58,7 +59,7 @@ def controller() -> None:
 )
 @click.option(
     "--algorithm",
-    default="osud",
+    default=ALGORITHM_DEFAULT,
     show_default=True,
     help="Unicast routes: osud uses all links, tree-only those of the spanning tree; omit is minimal, and "
     "hosts on the way re-inject.",
@@ -81,7 +82,7 @@ def controller() -> None:
 )
 @click.option(
     "--class-d",
-    type=click.Choice(["narrow", "wide"]),
+    type=click.Choice(CLASS_D_MODES),
     help="Numbers of IP multicast addresses: narrow, their low 8 bits, so that some share one; wide, one of 16 bits "
     "each, as long as the switches have room. Kept in the state file. [default: as kept there, else narrow]",
 )

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from wormcast_planner import SWITCH_ID_MAX
 
 from wormcast import routing
 from wormcast.cli.kinds import mismatch
 from wormcast.cli.refusal import Refusal
 
-ID_RANGE = click.IntRange(0, 65534)
+SWITCH = click.IntRange(0, SWITCH_ID_MAX)
+"""An option that names a switch."""
 NUMBER = "[0-9]{1,9}"
 """Of a host, switch or port in a list; its bounds are checked later."""
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from wormcast_planner import FAN_OUT_DEFAULT
 
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.decimal import read_decimal
-from wormcast.network.groups import Scheme
-
-SCHEMES = [scheme.value for scheme in Scheme]
+from wormcast.network.groups import GROUP_BOUND, SCHEME_DEFAULT, SCHEMES
 
 
 @click.group(cls=Commands)
@@ -31,15 +30,15 @@ def _host(value: str) -> int | str:
 
 @group.command()
 @click.argument("members", nargs=-1, required=True, metavar="HOST...", shell_complete=complete_hosts)
-@click.option("--scheme", type=click.Choice(SCHEMES), default=Scheme.K_BINOMIAL.value, show_default=True)
+@click.option("--scheme", type=click.Choice(SCHEMES), default=SCHEME_DEFAULT, show_default=True)
 @click.option("--name", help="Name of the group. [default: group-<id>]")
-@click.option("--id", "group_id", type=int, help="Group id, 0 to 65535 but 255. [default: a free one]")
+@click.option("--id", "group_id", type=int, help=f"Group id, {GROUP_BOUND}. [default: a free one]")
 @click.option(
     "--k",
     type=click.IntRange(min=1),
     help="k-binomial: most children of a host. [default: the agents choose]",
 )
-@click.option("--fan-out", type=int, help="tree: most children of a host. [default: 3]")
+@click.option("--fan-out", type=int, help=f"tree: most children of a host. [default: {FAN_OUT_DEFAULT}]")
 @click.option(
     "--packets", type=click.IntRange(min=1), help="k-binomial: packets in a typical message, to choose k."
 )

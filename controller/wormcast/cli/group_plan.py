@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
+from wormcast_planner import FAN_OUT_DEFAULT
 
 from wormcast import pictures, routing
 from wormcast.cli.costs import auto_options
@@ -25,6 +26,7 @@ from wormcast.cli.source import (
     host_list,
     source_options,
 )
+from wormcast.network.groups import GROUP_BOUND, SCHEME_DEFAULT
 
 SHAPES = {"k": "k-binomial", "packets": "k-binomial", "fan_out": "tree"}
 """The scheme each parameter of a configured group is for."""
@@ -54,7 +56,7 @@ def _complete_scheme(
 )
 @click.option(
     "--scheme",
-    help=f"auto, {', '.join(routing.schemes())}. [default: k-binomial]",
+    help=f"auto, {', '.join(routing.schemes())}. [default: {SCHEME_DEFAULT}]",
     shell_complete=_complete_scheme,
 )
 @click.option("--packets", type=int, help="Packets of a message. [default: 1]")
@@ -65,13 +67,15 @@ def _complete_scheme(
     type=click.IntRange(min=1),
     help="k-binomial: most children of a host. [default: the best for the packets]",
 )
-@click.option("--fan-out", type=int, help="tree: most children of a host. [default: 3]")
+@click.option("--fan-out", type=int, help=f"tree: most children of a host. [default: {FAN_OUT_DEFAULT}]")
 @click.option("--variant", help="circuit: omit-last, return, ordered; tree: unordered, ordered.")
 @click.option("--lambda", type=int, help="postal: send times until a message is received. [default: 2]")
 @click.option("--r", type=int, help="mu-torus: members of a chain. [default: as many as a ring]")
 @click.option("--mode", help="switch: tree, table or broadcast. [default: tree]")
 @click.option("--guard", help="switch: A, B or C. [default: A]")
-@click.option("--group", type=int, help="switch: number of the group in a table, not 255. [default: 0]")
+@click.option(
+    "--group", type=int, help=f"switch: number of the group in a table, {GROUP_BOUND}. [default: 0]"
+)
 @click.option("--order", help="id, cco, dimension, hamiltonian or random. [default: the scheme's]")
 @click.option("--seed", type=int, help="Seed of --order random. [default: 0]")
 @click.option("--discipline", help="fpfs (packet by packet) or fcfs (child by child). [default: fpfs]")
@@ -121,7 +125,7 @@ def plan_group(
     elif keys or members:
         request["members"] = [find_host(topology, key) for key in (*map(_host, keys), *members)]
     if scheme is not None or "scheme" not in request:
-        request["scheme"] = scheme or "k-binomial"
+        request["scheme"] = scheme or SCHEME_DEFAULT
     if given:
         known = request.get("parameters") or {}
         if not isinstance(known, dict):

@@ -27,8 +27,6 @@ SEED_RANGE = click.IntRange(0, 2**63 - 1)
 SEED_DEFAULT = 1
 DRAWN = ("rmit", "rrmit", "pit", "rrmit-min")
 """Algorithms that draw paths."""
-BASELINE = "osud"
-"""What the figures of an algorithm are compared with."""
 
 
 @click.command("route", cls=PlanningCommand)
@@ -52,7 +50,7 @@ BASELINE = "osud"
 )
 @click.option(
     "--algorithm",
-    help=f"One of {', '.join(routing.algorithms())}. [default: the one in force; of a file osud]",
+    help=f"One of {', '.join(routing.algorithms())}. [default: the one in force; of a file {routing.ALGORITHM_DEFAULT}]",
     shell_complete=complete_algorithm,
 )
 @click.option(
@@ -60,7 +58,9 @@ BASELINE = "osud"
     type=SEED_RANGE,
     help="rmit, rrmit, pit, rrmit-min: decides which ten paths are kept where there are more. [default: 1]",
 )
-@click.option("--summary", is_flag=True, help=f"Figures over all pairs, beside those of {BASELINE}.")
+@click.option(
+    "--summary", is_flag=True, help=f"Figures over all pairs, beside those of {routing.ALGORITHM_DEFAULT}."
+)
 @source_options
 def route(
     src: Host | None,
@@ -93,7 +93,7 @@ def route(
     at_terminal = not as_json and output is None and sys.stdout.isatty()
     if summary:
         figures = planned(lambda: routing.route_summary(topology, chosen, root, seed=seed))
-        baseline = planned(lambda: routing.route_summary(topology, BASELINE, root))
+        baseline = planned(lambda: routing.route_summary(topology, routing.ALGORITHM_DEFAULT, root))
         if at_terminal:
             _print_summary(figures, baseline)
         else:

@@ -21,7 +21,6 @@ from wormcast.api.connections import IDLE_SECONDS_MAX, Connection
 from wormcast.decimal import read_decimal
 from wormcast.directory.server import DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
-from wormcast.network.groups import ClassDMode
 from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
@@ -80,7 +79,7 @@ async def _serve(options: Options) -> None:
             find_artifacts(options.pipeline),
             options.algorithm,
             probe_interval_s=options.probe_interval_s,
-            class_d=None if options.class_d is None else ClassDMode(options.class_d),
+            class_d=options.class_d,
             gone_after_s=options.gone_after_s,
         )
         configuration = read_configuration(options.switches) if options.switches else Configuration()

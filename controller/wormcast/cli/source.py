@@ -13,15 +13,13 @@ from typing import Any, Protocol, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+from wormcast_planner import HOST_ID_MAX
 
 from wormcast import routing
 from wormcast.cli.completion import complete_groups, complete_hosts, items_of
-from wormcast.cli.files import ID_RANGE, NOTHING, Json, planned, read_topology, refuse_without_effect
+from wormcast.cli.files import NOTHING, SWITCH, Json, planned, read_topology, refuse_without_effect
 from wormcast.cli.refusal import Refusal, unknown
 from wormcast.cli.rest import API_ENVIRONMENT, Client, api_address, segment
-
-ALGORITHM_DEFAULT = "osud"
-"""Of a file, which has none in force."""
 
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 """A host's name or id in a list."""
@@ -79,7 +77,7 @@ class FileSource:
 
     def algorithm(self) -> str:
         """See `Source`."""
-        return ALGORITHM_DEFAULT
+        return routing.ALGORITHM_DEFAULT
 
     def group(self, key: str) -> Group | None:  # noqa: ARG002 - as `Source`
         """See `Source`."""
@@ -144,10 +142,11 @@ class HostType(click.ParamType):  # type: ignore[type-arg]
         """An id as a number within the bounds of ids, a name as it is."""
         if isinstance(value, str) and not re.fullmatch("-?[0-9]+", value):
             return value
-        number: int = ID_RANGE.convert(value, param, ctx)
+        number: int = HOST_ID.convert(value, param, ctx)
         return number
 
 
+HOST_ID = click.IntRange(0, HOST_ID_MAX)
 HOST = HostType()
 
 
@@ -195,7 +194,7 @@ def source_options(command: F) -> F:
         click.option(
             "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON to a file."
         ),
-        click.option("--root", type=ID_RANGE, help="Root switch. [default: the one of least eccentricity]"),
+        click.option("--root", type=SWITCH, help="Root switch. [default: the one of least eccentricity]"),
         click.option(
             "--api",
             metavar="ADDRESS",
@@ -206,8 +205,8 @@ def source_options(command: F) -> F:
             "--topology",
             metavar="FILE|KIND",
             shell_complete=complete_topology,
-            help="Network to plan for, which works without a controller: a topology file (json, ibsim, "
-            "ibnetdiscover, edges, graphml), - for standard input, or a kind such as torus:4. "
+            help="Network to plan for, which works without a controller: a topology file "
+            f"({', '.join(routing.topology_formats())}), - for standard input, or a kind such as torus:4. "
             "[default: the network of the running controller]",
         ),
     ):

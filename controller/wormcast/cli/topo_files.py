@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from wormcast_planner import PORT_ID_MAX
 
 from wormcast import pictures, routing
 from wormcast.cli.files import (
-    ID_RANGE,
     NUMBER,
+    SWITCH,
     Json,
     planned,
     read_json,
@@ -24,7 +25,7 @@ from wormcast.cli.files import (
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.source import complete_algorithm, complete_topology
 
-FORMATS = click.Choice(["json", "ibsim", "ibnetdiscover", "edges", "graphml"])
+FORMATS = click.Choice(routing.topology_formats())
 
 # How the options of `topo make` are put together for each kind: needed, then optional.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -151,7 +152,7 @@ def _as_text(topology: Json, to: str) -> str:
 @click.option("--from", "source", type=FORMATS, help="Format to read. [default: by its content]")
 @click.option(
     "--hosts-per-switch",
-    type=click.IntRange(0, 254),
+    type=click.IntRange(0, PORT_ID_MAX + 1),
     default=0,
     help="Add this many hosts to every switch, for files without hosts.",
 )
@@ -244,13 +245,13 @@ def _pairs(
 
 @click.command("draw")
 @click.argument("topology", metavar="FILE|KIND", shell_complete=complete_topology)
-@click.option("--root", type=ID_RANGE, help="Root switch. [default: the one of least eccentricity]")
+@click.option("--root", type=SWITCH, help="Root switch. [default: the one of least eccentricity]")
 @click.option(
     "--route", "pairs", multiple=True, callback=_pairs, metavar="SRC,DST", help="Draw a route; repeatable."
 )
 @click.option(
     "--algorithm",
-    help="Algorithm of the routes of --route. [default: osud]",
+    help=f"Algorithm of the routes of --route. [default: {routing.ALGORITHM_DEFAULT}]",
     shell_complete=complete_algorithm,
 )
 @click.option("--group", "group_path", type=Path, help="Draw a group file over it.")
@@ -283,7 +284,7 @@ def topo_draw(
         refuse_without_effect("--algorithm", algorithm, "without --route")
     value = read_topology(topology)
     group: Any = None if group_path is None else read_json(group_path, "group", "group")
-    routes = planned(lambda: _routes(value, pairs, algorithm or "osud", root))
+    routes = planned(lambda: _routes(value, pairs, algorithm or routing.ALGORITHM_DEFAULT, root))
     if as_png and output is not None:
         write_bytes(planned(lambda: pictures.png(value, root, routes=routes, group=group)), output)
     else:

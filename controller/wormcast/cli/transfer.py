@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
+from wormcast_planner import HOST_ID_MAX
 
 from wormcast.cli.completion import complete_own_groups
 from wormcast.cli.refusal import Refusal, explain_os
@@ -102,7 +103,7 @@ def send(
     help="Directory for the files, or - for standard output.",
 )
 @click.option("--count", type=click.IntRange(min=1), help="End after so many files [default: go on].")
-@click.option("--from", "origin", type=click.IntRange(0, 65_534), help="Take files of this host alone.")
+@click.option("--from", "origin", type=click.IntRange(0, HOST_ID_MAX), help="Take files of this host alone.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),

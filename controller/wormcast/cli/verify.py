@@ -57,7 +57,8 @@ def _complete_model(
 @click.option("--routes", "routes_path", type=Path, help="Routes file to check.")
 @click.option(
     "--algorithm",
-    help="Check all routes of an algorithm. [default: the one in force; of a file osud]",
+    help="Check all routes of an algorithm. "
+    f"[default: the one in force; of a file {routing.ALGORITHM_DEFAULT}]",
     shell_complete=complete_algorithm,
 )
 @click.option("--group", "group_paths", type=Path, multiple=True, help="Group file; repeatable.")

@@ -14,8 +14,10 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from wormcast_planner import HOST_ID_MAX
+
 from wormcast.discovery.lldp import NAME_BYTES_MAX
-from wormcast.network.ids import HOST_ID_MAX, HostId
+from wormcast.network.ids import HostId
 from wormcast.network.topology import PortRef
 
 SUSPECT_AFTER_S = 2.5

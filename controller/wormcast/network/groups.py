@@ -5,26 +5,15 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
+from typing import Final
 
-from wormcast.network.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId, HostId
+from wormcast_planner import FAN_OUT_DEFAULT, GROUP_BROADCAST, GROUP_ID_MAX, carried_schemes
 
+from wormcast.network.ids import GroupId, HostId
 
-class Scheme(StrEnum):
-    """How a message reaches the members (WORM §3, §5, §6; PACKET §4)."""
-
-    REPEAT = "repeat"
-    CIRCUIT = "circuit"
-    TREE = "tree"
-    K_BINOMIAL = "k-binomial"
-    SWITCH = "switch"
-
-
-class ClassDMode(StrEnum):
-    """How class D addresses get their numbers (`wormcast_planner`)."""
-
-    NARROW = "narrow"
-    WIDE = "wide"
+SCHEMES: Final = tuple(carried_schemes())
+"""How a message can reach the members: the list of `wire/src/scheme.rs`."""
+SCHEME_DEFAULT: Final = "k-binomial"
 
 
 class GroupError(ValueError):
@@ -44,7 +33,6 @@ class GroupError(ValueError):
         self.choices = None if choices is None else list(choices)
 
 
-FAN_OUT_DEFAULT = 3
 FAN_OUT_MAX = 16
 K_MAX = 16
 PACKETS_MAX = 1 << 32
@@ -79,7 +67,8 @@ class Group:
 
     id: GroupId
     name: str
-    scheme: Scheme
+    scheme: str
+    """One of SCHEMES."""
     members: tuple[HostId, ...]
     parameters: Parameters = field(default_factory=Parameters)
     class_d: ipaddress.IPv4Address | None = None
@@ -98,20 +87,19 @@ class Group:
 def check_group_id(value: int) -> GroupId:
     """A valid group id, or `GroupError`."""
     if value == GROUP_BROADCAST:
-        raise GroupError("group 255 is broadcast and cannot be configured", value=value, bound=GROUP_BOUND)
+        raise GroupError(
+            f"group {value} is broadcast and cannot be configured", value=value, bound=GROUP_BOUND
+        )
     if not 0 <= value <= GROUP_ID_MAX:
         raise GroupError(f"group {value} is out of range", value=value, bound=GROUP_BOUND)
     return GroupId(value)
 
 
-def parse_scheme(value: str) -> Scheme:
+def parse_scheme(value: str) -> str:
     """A scheme by name, or `GroupError` with the choices."""
-    try:
-        return Scheme(value)
-    except ValueError:
-        raise GroupError(
-            f"unknown scheme {value!r}", value=value, choices=[s.value for s in Scheme]
-        ) from None
+    if value not in SCHEMES:
+        raise GroupError(f"unknown scheme {value!r}", value=value, choices=SCHEMES)
+    return value
 
 
 CLASS_D_BOUND = "224.0.1.0 to 239.255.255.255"

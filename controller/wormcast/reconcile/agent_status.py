@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from wormcast_planner import AgentGroup, AgentPlan
+from wormcast_planner import GROUP_ID_MAX, AgentGroup, AgentPlan
 
 from wormcast.network.groups import Group
 from wormcast.network.ids import Epoch, GroupId
@@ -106,7 +106,7 @@ class AgentStatus:
         """Keeps counters: name, group, value."""
         for name, group, value in counters:
             if (name, group) in self.counters or (
-                len(self.counters) < counters_max and len(name) <= COUNTER_NAME_MAX and group <= 0xFFFF
+                len(self.counters) < counters_max and len(name) <= COUNTER_NAME_MAX and group <= GROUP_ID_MAX
             ):
                 self.counters[name, group] = value
             else:

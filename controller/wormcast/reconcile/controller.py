@@ -10,13 +10,15 @@ import time
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 
+from wormcast_planner import ALGORITHM_DEFAULT
+
 from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.clock import LivedClock
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
-from wormcast.network.groups import ClassDMode, Group
+from wormcast.network.groups import Group
 from wormcast.network.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.network.topology import PortRef, Topology
 from wormcast.p4rt.artifacts import Artifacts
@@ -40,8 +42,6 @@ from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, Switch
 
 LOG = logging.getLogger("wormcast.reconcile")
 
-ALGORITHM_DEFAULT = "osud"
-"""Unicast: one shortest up*/down* path a pair, without in-transit hosts."""
 TICK_MIN_S = 0.01
 TICK_MAX_S = 0.25
 EVENTS_AT_ONCE = 256
@@ -58,7 +58,7 @@ class Controller:
         algorithm: str = ALGORITHM_DEFAULT,
         *,
         probe_interval_s: float = PROBE_INTERVAL_S,
-        class_d: ClassDMode | None = None,
+        class_d: str | None = None,
         gone_after_s: float = GONE_AFTER_S,
     ) -> None:
         self.clock = LivedClock()

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from wormcast_planner import HASHED_FIRST, MGID_GROUPS_MAX, ClassDNumbers, assign_class_d
+from wormcast_planner import GROUP_BROADCAST, HASHED_FIRST, MGID_GROUPS_MAX, ClassDNumbers, assign_class_d
 
 from wormcast.discovery.hosts import HostRecord, HostRegistry
 from wormcast.network.groups import (
     GROUP_BOUND,
-    ClassDMode,
     Group,
     GroupError,
     Parameters,
@@ -22,7 +21,7 @@ from wormcast.network.groups import (
     parse_class_d,
     parse_scheme,
 )
-from wormcast.network.ids import GROUP_BROADCAST, GroupId, HostId
+from wormcast.network.ids import GroupId, HostId
 from wormcast.reconcile.agent_status import Capacity
 from wormcast.reconcile.errors import RequestError, as_number, unknown
 from wormcast.reconcile.group_index import GroupIndex
@@ -53,7 +52,7 @@ class GroupBook:
         self,
         database: Database,
         hosts: HostRegistry,
-        class_d_mode: ClassDMode | None = None,
+        class_d_mode: str | None = None,
         capacity: Callable[[HostId], Capacity | None] = lambda _: None,
     ) -> None:
         """Restores the groups; class D addresses get numbers in the mode given, else as before."""
@@ -235,7 +234,7 @@ class GroupBook:
             raise RequestError(
                 409, f"a group is named {group.name!r} already", value=group.name, bound="a new name"
             )
-        if self.class_d.mode == ClassDMode.WIDE:
+        if self.class_d.is_wide:
             self._check_wide(group)
 
     def _check_room(self, group: Group, added: Iterable[HostId]) -> None:
@@ -322,7 +321,7 @@ def group_json(group: Group) -> dict[str, Any]:
     return {
         "id": group.id,
         "name": group.name,
-        "scheme": group.scheme.value,
+        "scheme": group.scheme,
         "members": list(group.members),
         "parameters": asdict(group.parameters),
         "class_d": None if group.class_d is None else str(group.class_d),

@@ -6,17 +6,25 @@ import ipaddress
 from collections import Counter
 from collections.abc import Iterable
 
-from wormcast_planner import HASHED_FIRST, ClassDNumbers, hashed, low_bits, new_class_d_number
+from wormcast_planner import (
+    GROUP_BROADCAST,
+    GROUP_ID_MAX,
+    HASHED_FIRST,
+    ClassDNumbers,
+    hashed,
+    low_bits,
+    new_class_d_number,
+)
 
-from wormcast.network.groups import ClassDMode, Group
-from wormcast.network.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId, HostId
+from wormcast.network.groups import Group
+from wormcast.network.ids import GroupId, HostId
 
 
 class GroupIndex:
     """Groups with the numbers that switches know them by; adding and removing takes the same time for any count."""
 
     def __init__(self, groups: Iterable[Group], class_d: ClassDNumbers) -> None:
-        self.mode = ClassDMode(class_d.mode)
+        self._mode, self._is_wide = class_d.mode, class_d.is_wide
         self.by_id: dict[GroupId, Group] = {}
         self._by_name: dict[str, Group] = {}
         self._in_order: list[Group] | None = None
@@ -36,7 +44,7 @@ class GroupIndex:
     def class_d(self) -> ClassDNumbers:
         """Numbers of the class D addresses of all groups."""
         if self._class_d is None:
-            self._class_d = ClassDNumbers(self.mode, list(self._addresses.items()))
+            self._class_d = ClassDNumbers(self._mode, list(self._addresses.items()))
         return self._class_d
 
     def in_order(self) -> list[Group]:
@@ -63,7 +71,7 @@ class GroupIndex:
         self._by_name[group.name] = group
         self._in_order = None
         address = group.class_d
-        if address is not None and self.mode is ClassDMode.WIDE and address not in self._addresses:
+        if address is not None and self._is_wide and address not in self._addresses:
             number = new_class_d_number(group.id, address, self.by_id.keys(), self._own.keys())
             self._addresses[address] = number
             if number != hashed(address):
@@ -102,21 +110,20 @@ class GroupIndex:
 
     def free_id(self, class_d: ipaddress.IPv4Address | None) -> GroupId | None:
         """In narrow mode the number of the class D address if free, else the lowest that no group uses."""
-        narrow = self.mode is ClassDMode.NARROW
-        if class_d is not None and narrow:
+        if class_d is not None and not self._is_wide:
             number = low_bits(class_d)
             if number not in self.by_id and number != GROUP_BROADCAST:
                 return number
         while self._free_from in self._numbers or self._free_from == GROUP_BROADCAST:
             self._free_from += 1
-        last = GROUP_ID_MAX if narrow else HASHED_FIRST - 1
+        last = HASHED_FIRST - 1 if self._is_wide else GROUP_ID_MAX
         return GroupId(self._free_from) if self._free_from <= last else None
 
     def _numbers_of(self, group: Group) -> set[GroupId]:
         numbers = {group.id}
         if group.class_d is not None:
-            if self.mode is ClassDMode.NARROW:
-                numbers.add(low_bits(group.class_d))
-            else:
+            if self._is_wide:
                 numbers.add(self._addresses.get(group.class_d, hashed(group.class_d)))
+            else:
+                numbers.add(low_bits(group.class_d))
         return numbers - {GROUP_BROADCAST}

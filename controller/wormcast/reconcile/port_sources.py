@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from wormcast.network.ids import PORT_MAX
+from wormcast_planner import PORT_ID_MAX
+
 from wormcast.reconcile.errors import RequestError
 from wormcast.store.database import SwitchSpec
 
@@ -42,7 +43,7 @@ def read_interfaces(named: Mapping[str, object]) -> tuple[tuple[int, str], ...]:
                 422,
                 f"interfaces are names by port, not {name!r} by {port!r}",
                 value=port,
-                bound=f"0 to {PORT_MAX}",
+                bound=f"0 to {PORT_ID_MAX}",
             )
         found.append((int(port), name))
     return tuple(sorted(found))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wormcast.network.ids import PORT_MAX, SwitchId
+from wormcast_planner import PORT_ID_MAX, SWITCH_ID_MAX
+
+from wormcast.network.ids import SwitchId
 from wormcast.reconcile.errors import RequestError
 from wormcast.reconcile.switch_address import check_address
 from wormcast.store.database import SwitchSpec
@@ -15,8 +17,8 @@ SWITCHES_MAX = 1024
 def check_switch(spec: SwitchSpec) -> None:
     """Raises `RequestError` unless a switch can be like that."""
     bounds: tuple[tuple[str, int, int, int], ...] = (
-        ("id", spec.id, 0, 0xFFFF),
-        ("ports", spec.ports, 1, PORT_MAX + 1),
+        ("id", spec.id, 0, SWITCH_ID_MAX),
+        ("ports", spec.ports, 1, PORT_ID_MAX + 1),
         ("device_id", spec.device_id, 0, (1 << 64) - 1),
     )
     for name, value, low, high in bounds:

@@ -8,7 +8,7 @@ split: what cannot be reached is listed. Everything refused raises `RoutingError
 the same plan.
 """
 
-from wormcast_planner import RoutingError, algorithms, kinds, schemes, topology_formats
+from wormcast_planner import ALGORITHM_DEFAULT, RoutingError, algorithms, kinds, schemes, topology_formats
 
 from wormcast.routing.balance import balance_report, balanced_routes
 from wormcast.routing.certificate import check as check_certificate
@@ -24,6 +24,7 @@ from wormcast.routing.verdicts import explain, plans_of, trees_of, verify
 from wormcast.routing.worms import Violation
 
 __all__ = [
+    "ALGORITHM_DEFAULT",
     "NO_PORT",
     "ForwardingTables",
     "GroupRequest",

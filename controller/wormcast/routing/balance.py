@@ -10,7 +10,7 @@ import wormcast_planner as native
 
 
 def balance_report(
-    topology: Mapping[str, Any], algorithm: str = "osud", root: int | None = None
+    topology: Mapping[str, Any], algorithm: str = native.ALGORITHM_DEFAULT, root: int | None = None
 ) -> dict[str, Any]:
     """Loads of all channels, in pairs of hosts, under the plain routes and under the
     balanced ones: "plain" and "chosen" with "root", "largest", "mean", "p99", "gini" and
@@ -22,7 +22,7 @@ def balance_report(
 
 
 def balanced_routes(
-    topology: Mapping[str, Any], algorithm: str = "osud", root: int | None = None
+    topology: Mapping[str, Any], algorithm: str = native.ALGORITHM_DEFAULT, root: int | None = None
 ) -> dict[str, Any]:
     """The routes file of the balanced choice. Raises `RoutingError`."""
     planned: dict[str, Any] = json.loads(native.plan_balanced_routes(json.dumps(topology), algorithm, root))

@@ -12,7 +12,7 @@ import wormcast_planner as native
 def change(
     topology: Mapping[str, Any],
     new: Mapping[str, Any],
-    algorithm: str = "osud",
+    algorithm: str = native.ALGORITHM_DEFAULT,
     root: int | None = None,
     *,
     routes: Mapping[str, Any] | None = None,

@@ -41,7 +41,7 @@ class ForwardingTables:
 
 
 def forwarding(
-    topology: Mapping[str, Any], algorithm: str = "osud", root: int | None = None
+    topology: Mapping[str, Any], algorithm: str = native.ALGORITHM_DEFAULT, root: int | None = None
 ) -> ForwardingTables:
     """First ports from every switch to every host; of several routes of a pair the first
     counts. Raises `RoutingError`."""

@@ -13,7 +13,7 @@ SEED_DEFAULT = 1
 
 def routes(
     topology: Mapping[str, Any],
-    algorithm: str = "osud",
+    algorithm: str = native.ALGORITHM_DEFAULT,
     root: int | None = None,
     *,
     seed: int = SEED_DEFAULT,
@@ -38,7 +38,7 @@ def route(
     topology: Mapping[str, Any],
     src: int,
     dst: int,
-    algorithm: str = "osud",
+    algorithm: str = native.ALGORITHM_DEFAULT,
     root: int | None = None,
     *,
     seed: int = SEED_DEFAULT,
@@ -52,7 +52,7 @@ def route(
 
 def route_summary(
     topology: Mapping[str, Any],
-    algorithm: str = "osud",
+    algorithm: str = native.ALGORITHM_DEFAULT,
     root: int | None = None,
     *,
     seed: int = SEED_DEFAULT,

@@ -17,20 +17,11 @@ from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from wormcast_planner import ClassDNumbers
+from wormcast_planner import GROUP_ID_MAX, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX, ClassDNumbers
 
 from wormcast.discovery.hosts import HostRecord, check_name
-from wormcast.network.groups import ClassDMode, Group, Parameters, Scheme
-from wormcast.network.ids import (
-    GROUP_ID_MAX,
-    HOST_ID_MAX,
-    PORT_MAX,
-    Epoch,
-    GroupId,
-    HostId,
-    PortId,
-    SwitchId,
-)
+from wormcast.network.groups import Group, Parameters, parse_scheme
+from wormcast.network.ids import Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.network.topology import Link
 
 SCHEMA_VERSION = 2
@@ -259,9 +250,9 @@ class Database:
 
     def class_d(self) -> ClassDNumbers:
         """Mode and numbers of class D addresses; narrow if none was ever set."""
-        mode = self._read("settings", "value FROM {table} WHERE name='class_d'", ClassDMode)
+        numbers = self._read("settings", "value FROM {table} WHERE name='class_d'", ClassDNumbers)
         assigned = self._read("class_d", "address, number FROM {table}", _class_d_number)
-        return ClassDNumbers(mode[0] if mode else ClassDMode.NARROW, assigned)
+        return ClassDNumbers((numbers[0] if numbers else ClassDNumbers()).mode, assigned)
 
     def put_class_d(self, class_d: ClassDNumbers) -> None:
         """Replaces mode and numbers of class D addresses."""
@@ -305,19 +296,19 @@ def _text(what: str, value: object) -> str:
 
 def _switch(number: object, address: object, device: object, ports: object) -> SwitchSpec:
     return SwitchSpec(
-        SwitchId(_within("id", number, 0, 0xFFFF)),
+        SwitchId(_within("id", number, 0, SWITCH_ID_MAX)),
         _text("address", address),
         _within("device_id", device, -1 << 63, _DEVICE_MAX) & _DEVICE_MAX,
-        _within("ports", ports, 1, PORT_MAX + 1),
+        _within("ports", ports, 1, PORT_ID_MAX + 1),
     )
 
 
 def _link(a: object, a_port: object, b: object, b_port: object) -> Link:
     return Link(
-        SwitchId(_within("a", a, 0, 0xFFFF)),
-        PortId(_within("a_port", a_port, 0, PORT_MAX)),
-        SwitchId(_within("b", b, 0, 0xFFFF)),
-        PortId(_within("b_port", b_port, 0, PORT_MAX)),
+        SwitchId(_within("a", a, 0, SWITCH_ID_MAX)),
+        PortId(_within("a_port", a_port, 0, PORT_ID_MAX)),
+        SwitchId(_within("b", b, 0, SWITCH_ID_MAX)),
+        PortId(_within("b_port", b_port, 0, PORT_ID_MAX)),
     )
 
 
@@ -329,7 +320,7 @@ def _port_sources(text: str) -> tuple[tuple[tuple[int, str], ...], str | None]:
 
 def _suspected(text: str) -> tuple[list[SwitchId], list[Link]]:
     value = json.loads(text)
-    switches = [SwitchId(_within("switch", switch, 0, 0xFFFF)) for switch in value["switches"]]
+    switches = [SwitchId(_within("switch", switch, 0, SWITCH_ID_MAX)) for switch in value["switches"]]
     return switches, [_link(*link) for link in value["links"]]
 
 
@@ -350,7 +341,10 @@ def _host(
         raise ValueError(f"mac is {mac!r}; possible: 6 bytes")
     place = None
     if switch is not None:
-        place = SwitchId(_within("switch", switch, 0, 0xFFFF)), PortId(_within("port", port, 0, PORT_MAX))
+        place = (
+            SwitchId(_within("switch", switch, 0, SWITCH_ID_MAX)),
+            PortId(_within("port", port, 0, PORT_ID_MAX)),
+        )
     return HostRecord(
         HostId(_within("id", number, 0, HOST_ID_MAX)),
         _text("name", name),
@@ -370,7 +364,7 @@ def _group(
     return Group(
         GroupId(_within("id", number, 0, GROUP_ID_MAX)),
         _text("name", name),
-        Scheme(scheme),
+        parse_scheme(scheme),
         tuple(HostId(_within("a member", m, 0, HOST_ID_MAX)) for m in json.loads(members)),
         Parameters(**json.loads(parameters)),
         None if class_d is None else ipaddress.IPv4Address(class_d),
@@ -398,7 +392,7 @@ def _group_row(group: Group) -> tuple[object, ...]:
     return (
         group.id,
         group.name,
-        group.scheme.value,
+        group.scheme,
         json.dumps(group.members),
         json.dumps(asdict(group.parameters)),
         None if group.class_d is None else str(group.class_d),

@@ -4,7 +4,7 @@ use ::wormcast_routing::routes::{Algorithm, Balance};
 use ::wormcast_routing::topology::Topology;
 use pyo3::prelude::*;
 
-use crate::{Answer, read_topology, run, switch_id, text};
+use crate::{ALGORITHM_DEFAULT, Answer, read_topology, run, switch_id, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -15,7 +15,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Loads of all channels under the plain routes and under the balanced ones.
 #[pyfunction]
-#[pyo3(signature = (topology, algorithm = "osud", root = None))]
+#[pyo3(signature = (topology, algorithm = ALGORITHM_DEFAULT, root = None))]
 fn balance_report(
     py: Python<'_>,
     topology: &str,
@@ -30,7 +30,7 @@ fn balance_report(
 
 /// A file of the balanced routes between all hosts.
 #[pyfunction]
-#[pyo3(signature = (topology, algorithm = "osud", root = None))]
+#[pyo3(signature = (topology, algorithm = ALGORITHM_DEFAULT, root = None))]
 fn plan_balanced_routes(
     py: Python<'_>,
     topology: &str,

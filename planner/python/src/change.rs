@@ -4,7 +4,7 @@ use ::wormcast_routing::change::{Change, plan};
 use ::wormcast_routing::routes::{Algorithm, read_routes};
 use pyo3::prelude::*;
 
-use crate::{read_topology, run, switch_id, text};
+use crate::{ALGORITHM_DEFAULT, read_topology, run, switch_id, text};
 
 /// Adds this function to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -13,7 +13,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// A change file: the steps from the routes in force to those of the new topology.
 #[pyfunction]
-#[pyo3(signature = (topology, new, algorithm = "osud", root = None, routes = None,
+#[pyo3(signature = (topology, new, algorithm = ALGORITHM_DEFAULT, root = None, routes = None,
                     new_root = None, planned = false))]
 #[allow(clippy::too_many_arguments)] // the keywords of one Python function
 fn plan_change(

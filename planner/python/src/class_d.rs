@@ -13,6 +13,7 @@ use crate::planning::read_group;
 
 /// Adds these classes and functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("CLASS_D_MODES", ClassDMode::ALL.map(ClassDMode::name))?;
     module.add("HASHED_FIRST", HASHED_FIRST)?;
     module.add_class::<ClassDNumbers>()?;
     module.add_function(wrap_pyfunction!(low_bits, module)?)?;
@@ -32,13 +33,11 @@ pub(crate) fn ipv4(address: IpAddr) -> PyResult<Ipv4Addr> {
 }
 
 fn mode(name: &str) -> PyResult<ClassDMode> {
-    match name {
-        "narrow" => Ok(ClassDMode::Narrow),
-        "wide" => Ok(ClassDMode::Wide),
-        _ => Err(crate::RoutingError::new_err(format!(
-            "no mode '{name}'; there are narrow, wide"
-        ))),
-    }
+    let found = ClassDMode::ALL.into_iter().find(|mode| mode.name() == name);
+    found.ok_or_else(|| {
+        let names = ClassDMode::ALL.map(ClassDMode::name).join(", ");
+        crate::RoutingError::new_err(format!("no class D mode '{name}'; there are {names}"))
+    })
 }
 
 /// The number of every address that a group carries.
@@ -49,7 +48,7 @@ pub(crate) struct ClassDNumbers(pub(crate) planner::ClassDNumbers);
 #[pymethods]
 impl ClassDNumbers {
     #[new]
-    #[pyo3(signature = (mode = "narrow", assigned = Vec::new()))]
+    #[pyo3(signature = (mode = ClassDMode::Narrow.name(), assigned = Vec::new()))]
     fn new(mode: &str, assigned: Vec<(IpAddr, u16)>) -> PyResult<ClassDNumbers> {
         let one = |(address, number)| Ok((ipv4(address)?, GroupId(number)));
         let assigned = Arc::new(assigned.into_iter().map(one).collect::<PyResult<_>>()?);
@@ -61,10 +60,13 @@ impl ClassDNumbers {
 
     #[getter]
     fn mode(&self) -> &'static str {
-        match self.0.mode {
-            ClassDMode::Narrow => "narrow",
-            ClassDMode::Wide => "wide",
-        }
+        self.0.mode.name()
+    }
+
+    /// Whether each address has a number of its own.
+    #[getter]
+    fn is_wide(&self) -> bool {
+        self.0.mode == ClassDMode::Wide
     }
 
     /// Wide mode: addresses in ascending order with their numbers.

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::{plan_routes, read_topology, run};
+use crate::{ALGORITHM_DEFAULT, plan_routes, read_topology, run};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -14,7 +14,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// First ports from every switch to every host, a byte each, row by row: switches and
 /// hosts ascending by id, 255 where there is no way.
 #[pyfunction]
-#[pyo3(signature = (topology, algorithm = "osud", root = None))]
+#[pyo3(signature = (topology, algorithm = ALGORITHM_DEFAULT, root = None))]
 fn forwarding<'py>(
     py: Python<'py>,
     topology: &str,

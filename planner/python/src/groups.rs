@@ -2,16 +2,18 @@
 
 use ::wormcast_routing::group::{self, GroupRequest, Order};
 use ::wormcast_routing::routes::Algorithm;
-use ::wormcast_routing::structure::{buffers, k_binomial};
+use ::wormcast_routing::structure::{FAN_OUT_DEFAULT, buffers, k_binomial};
 use pyo3::prelude::*;
-use wormcast_wire::{HOST_ID_MAX, Scheme};
+use wormcast_wire::{HOST_ID_MAX, Replication, Scheme, SchemeName};
 
 use crate::{bounded, host_ids, plan_routes, plan_updown, read_topology, run, switch_id, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("FAN_OUT_DEFAULT", FAN_OUT_DEFAULT)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_function(wrap_pyfunction!(carried_schemes, module)?)?;
+    module.add_function(wrap_pyfunction!(is_copied_by_switches, module)?)?;
     module.add_function(wrap_pyfunction!(plan_group, module)?)?;
     module.add_function(wrap_pyfunction!(order_members, module)?)?;
     module.add_function(wrap_pyfunction!(tree_edges, module)?)?;
@@ -30,6 +32,12 @@ fn schemes() -> Vec<&'static str> {
 #[pyfunction]
 fn carried_schemes() -> Vec<&'static str> {
     Scheme::ALL.map(Scheme::name).to_vec()
+}
+
+/// Whether switches copy the messages of a scheme; false of names that are no scheme.
+#[pyfunction]
+fn is_copied_by_switches(scheme: &str) -> bool {
+    SchemeName::from_name(scheme).map(SchemeName::replication) == Some(Replication::Switches)
 }
 
 /// A group file from a request {"scheme", "source", "members", "parameters"}, the scheme
@@ -78,7 +86,7 @@ fn order_members(
 
 /// Edges (parent, child) of the rooted tree over these members.
 #[pyfunction]
-#[pyo3(signature = (topology, members, fan_out = 3, root = None))]
+#[pyo3(signature = (topology, members, fan_out = FAN_OUT_DEFAULT.into(), root = None))]
 fn tree_edges(
     py: Python<'_>,
     topology: &str,

@@ -25,7 +25,7 @@ use ::wormcast_routing::updown::UpDown;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use wormcast_wire::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
+use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
 
 create_exception!(
     wormcast_planner,
@@ -33,6 +33,10 @@ create_exception!(
     PyValueError,
     "Input that is refused; the text names the value, the bound and the choices."
 );
+
+/// The algorithm of unicast routes unless another is named: one shortest up*/down* path a pair,
+/// without in-transit hosts.
+const ALGORITHM_DEFAULT: &str = Algorithm::Osud.name();
 
 type Answer<T> = Result<T, String>;
 
@@ -94,6 +98,12 @@ fn seed(seed: i64) -> Answer<u64> {
 #[pymodule]
 fn wormcast_planner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RoutingError", module.py().get_type::<RoutingError>())?;
+    module.add("ALGORITHM_DEFAULT", ALGORITHM_DEFAULT)?;
+    module.add("SWITCH_ID_MAX", SWITCH_ID_MAX)?;
+    module.add("HOST_ID_MAX", HOST_ID_MAX)?;
+    module.add("PORT_ID_MAX", PORT_ID_MAX)?;
+    module.add("GROUP_ID_MAX", u16::MAX)?;
+    module.add("GROUP_BROADCAST", GroupId::BROADCAST.0)?;
     topologies::register(module)?;
     routes::register(module)?;
     forwarding::register(module)?;

@@ -4,7 +4,9 @@ use ::wormcast_routing::routes::Algorithm;
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::{Answer, host_id, plan_routes, plan_updown, read_topology, run, text};
+use crate::{
+    ALGORITHM_DEFAULT, Answer, host_id, plan_routes, plan_updown, read_topology, run, text,
+};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -24,7 +26,7 @@ fn algorithms() -> Vec<&'static str> {
 
 /// A file of routes: between all hosts, or from one, or to one, or both.
 #[pyfunction]
-#[pyo3(signature = (topology, algorithm = "osud", root = None, seed = 1, src = None, dst = None))]
+#[pyo3(signature = (topology, algorithm = ALGORITHM_DEFAULT, root = None, seed = 1, src = None, dst = None))]
 fn plan_all_routes(
     py: Python<'_>,
     topology: &str,
@@ -44,7 +46,7 @@ fn plan_all_routes(
 
 /// One route, as an entry of a file of routes; of several, the first.
 #[pyfunction]
-#[pyo3(signature = (topology, src, dst, algorithm = "osud", root = None, seed = 1))]
+#[pyo3(signature = (topology, src, dst, algorithm = ALGORITHM_DEFAULT, root = None, seed = 1))]
 fn plan_route(
     py: Python<'_>,
     topology: &str,
@@ -66,7 +68,7 @@ fn plan_route(
 /// Figures over all routes: how long, how many in-transit hosts, which load; "root" is that
 /// of the spanning tree.
 #[pyfunction]
-#[pyo3(signature = (topology, algorithm = "osud", root = None, seed = 1))]
+#[pyo3(signature = (topology, algorithm = ALGORITHM_DEFAULT, root = None, seed = 1))]
 fn summarize_routes(
     py: Python<'_>,
     topology: &str,

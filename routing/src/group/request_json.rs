@@ -8,10 +8,8 @@ use super::{
 use crate::routes::Algorithm;
 use crate::structure::postal::LAMBDA_MAX;
 use crate::structure::{CircuitVariant, Discipline, StructureError, TreeVariant};
-use wormcast_wire::{HOST_ID_MAX, HostId};
+use wormcast_wire::{GroupId, HOST_ID_MAX, HostId};
 
-/// Number of the group of all hosts (WORM §8.1).
-const GROUP_BROADCAST: u64 = 255;
 /// Most packets a request may ask steps for.
 const PACKETS_MAX: u32 = 1 << 20;
 /// Most bytes a packet may carry: more than any frame.
@@ -166,7 +164,7 @@ fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, Gr
             let mode = text_field(parameters, "mode")?;
             *chosen = SwitchParameters::from_names(mode, text_field(parameters, "guard")?)?;
             if let Some(group) = integer(parameters, "group", 0, u16::MAX.into())? {
-                if group == GROUP_BROADCAST {
+                if group == u64::from(GroupId::BROADCAST.0) {
                     let reason = "group 255 is broadcast; any other from 0 to 65535 will do";
                     return Err(refuse("parameters.group", reason.into()));
                 }

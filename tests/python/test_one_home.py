@@ -1,0 +1,71 @@
+"""Lists and bounds of the wire have one home; shipped Python asks `wormcast_planner` for them."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from wormcast import routing, wire
+from wormcast.network.groups import SCHEME_DEFAULT, SCHEMES
+from wormcast_planner import GROUP_BROADCAST, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SHIPPED = sorted(path for folder in ("controller", "mininet") for path in (ROOT / folder).rglob("*.py"))
+SHIPPED = [path for path in SHIPPED if not path.name.startswith("agent_pb2")]
+LISTS = {
+    "schemes": frozenset(SCHEMES),
+    "algorithms": frozenset(routing.algorithms()),
+    "topology formats": frozenset(routing.topology_formats()),
+}
+ALIKE_MAX = 2
+"""Names of one list that a literal may hold; more of them are a copy."""
+ALLOWED = {
+    ("mininet/report.py", "schemes"),  # a sentence about each: held equal below
+    ("controller/wormcast/cli/route.py", "algorithms"),  # those that draw paths
+}
+BOUNDS = {PORT_ID_MAX, PORT_ID_MAX + 1, HOST_ID_MAX, SWITCH_ID_MAX}
+
+
+def literals(tree: ast.AST) -> Iterator[set[str]]:
+    """The texts of each list, tuple, set, dictionary and enumeration that is written out."""
+    for node in ast.walk(tree):
+        parts: list[ast.expr | None] = []
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            parts = list(node.elts)
+        elif isinstance(node, ast.Dict):
+            parts = list(node.keys)
+        elif isinstance(node, ast.ClassDef):
+            parts = [item.value for item in node.body if isinstance(item, ast.Assign)]
+        yield {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_has_a_list_or_a_bound_of_its_own(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    name = str(path.relative_to(ROOT))
+    copies = [
+        (what, sorted(found & known))
+        for found in literals(tree)
+        for what, known in LISTS.items()
+        if len(found & known) > ALIKE_MAX and (name, what) not in ALLOWED
+    ]
+    assert not copies
+    if path.name != "wire.py":
+        numbers = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        assert not {number for number in numbers if type(number) is int} & BOUNDS
+
+
+def test_what_is_said_of_schemes_is_said_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "mininet")
+    assert tuple(importlib.import_module("report").SCHEME_NOTES) == SCHEMES
+    assert SCHEME_DEFAULT in SCHEMES
+    assert set(SCHEMES) < set(routing.schemes())
+
+
+def test_the_numbers_of_the_p4_program_are_those_of_the_wire() -> None:
+    assert wire.PORT_MAX == PORT_ID_MAX
+    assert wire.CLASS_D_SOURCE == HOST_ID_MAX + 1
+    assert wire.GROUP_BROADCAST == GROUP_BROADCAST
