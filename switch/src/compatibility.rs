@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use wormcast_switch::nanomsg;
-use wormcast_switch::p4rt;
-use wormcast_switch::whole_number::whole_number;
+use wormcast_switch_bmv2::nanomsg;
+use wormcast_switch_flow::whole_number;
 
 /// Options of simple_switch and simple_switch_grpc that work here as they do there.
 #[derive(Debug, clap::Args)]
@@ -44,7 +43,7 @@ pub struct DropIn {
     /// Take frames over gRPC and send them there (BMv2's DataplaneInterface), at this address;
     /// interfaces are ignored
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["use_files", "fabric"])]
-    pub dp_grpc_server_addr: Option<p4rt::Address>,
+    pub dp_grpc_server_addr: Option<wormcast_switch_listen::Address>,
     /// Publish each step of each packet over nanomsg, at ipc://PATH or tcp://ADDRESS:PORT, as
     /// long as somebody subscribes: BMv2's event log
     #[arg(long, value_name = "ADDR")]

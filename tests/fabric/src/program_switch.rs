@@ -4,21 +4,23 @@
 use crate::switch_model::Copy;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use wormcast_switch::pipeline::{
-    ActionCall, Bits, DequeueInfo, EmitSink, EntryAction, FieldMatch, Pipeline, PipelineConfig,
-    PortId, Queued, Replica, TableEntry, TrafficSink,
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{
+    DequeueInfo, EmitSink, EntryAction, Pipeline, PipelineConfig, PortId, Queued, Replica,
+    TableEntry, TrafficSink,
 };
-use wormcast_switch::program::{DigestId, Program};
+use wormcast_switch_program::DigestId;
+use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 
 const MGID_TREE_ALL: u32 = 2;
 
-fn program() -> Arc<Program> {
-    static PROGRAM: OnceLock<Arc<Program>> = OnceLock::new();
+fn program() -> Arc<LoadedProgram> {
+    static PROGRAM: OnceLock<Arc<LoadedProgram>> = OnceLock::new();
     let load = || {
         let path =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../p4src/compiled/wormcast.json");
         let text = std::fs::read_to_string(path).expect("the compiled program is checked in");
-        Arc::new(Program::from_json(&text).expect("a program"))
+        Arc::new(LoadedProgram::from_json(&text).expect("a program"))
     };
     PROGRAM.get_or_init(load).clone()
 }
