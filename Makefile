@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 PY := .venv/bin/python
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find routing protocol switch hostagent -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find wire routing planner protocol switch hostagent -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 # What the demo takes from the command line; see README.
 SWITCH ?= wormcast
@@ -31,7 +31,7 @@ setup: ## install what is needed: system packages, Rust, .venv
 
 build: setup .build/built ## build the switch, the agent, the binding and the Python package
 
-.build/built: $(RUST_SOURCES) $(shell find controller routing/python -name '*.py' -o -name 'pyproject.toml' 2>/dev/null) pyproject.toml setup/build
+.build/built: $(RUST_SOURCES) $(shell find controller planner/python -name '*.py' -o -name 'pyproject.toml' 2>/dev/null) pyproject.toml setup/build
 	@setup/build
 	@mkdir -p .build && touch $@
 

@@ -57,7 +57,7 @@ def internet_checksum(data: bytes) -> bytes:
 
 
 def worm_header(kind: int, route: bytes) -> bytes:
-    """Header and route of a worm (protocol/SPEC.md §2)."""
+    """Header and route of a worm (wire/SPEC.md §2)."""
     header = bytearray([0x10 | kind, 0x06, len(route), 0, 0, 1, 0, 1, 0x88, 0xB6, 0, 0]) + route
     header[10:12] = internet_checksum(header)
     return bytes(header)

@@ -11,7 +11,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use clap_complete::Shell;
 use std::fmt;
 use std::path::PathBuf;
-use wormcast_protocol::HostId;
+use wormcast_wire::HostId;
 
 /// Where the local API is if nothing else is said.
 pub const SOCKET_DEFAULT: &str = "/run/wormcast/agent.sock";

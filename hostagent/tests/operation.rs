@@ -10,8 +10,8 @@ use support::{Fabric, group, pattern, wait_until};
 use wormcast_agent::client::{Client, ClientError, Incoming};
 use wormcast_agent::local::{ErrorCode, Notice};
 use wormcast_agent::rpc::controller_message::Body;
-use wormcast_protocol::HostId;
-use wormcast_protocol::wire::worm::{self, Header, Kind};
+use wormcast_wire::HostId;
+use wormcast_wire::worm::{self, Header, Kind};
 
 const LIMIT: Option<Duration> = Some(Duration::from_secs(30));
 const WAIT: Duration = Duration::from_secs(15);
@@ -248,8 +248,7 @@ fn worms_in_transit_go_out_again_as_they_came() {
     frame[at..].fill(0xab);
     let interface = wormcast_agent::link::Interface::find("h1").unwrap();
     let socket =
-        wormcast_agent::link::PacketSocket::open(&interface, 0, wormcast_protocol::wire::WORM_MAC)
-            .unwrap();
+        wormcast_agent::link::PacketSocket::open(&interface, 0, wormcast_wire::WORM_MAC).unwrap();
     assert_eq!(socket.send(&[[&frame, &[]]]).unwrap(), 1);
     wait_until("re-injection", WAIT, || {
         fabric.agents[0].counter("in_transit_frames") == 1

@@ -1,5 +1,5 @@
 // Wormcast on v1model (BMv2 simple_switch, wormcast-switch). This file composes only;
-// the wire is protocol/SPEC.md, the names a controller uses are p4src/CONTRACT.md.
+// the wire is wire/SPEC.md, the names a controller uses are p4src/CONTRACT.md.
 
 #include <core.p4>
 #include <v1model.p4>

@@ -1,7 +1,7 @@
 //! What an engine is told once, at its start, and every limit it keeps.
 
-use crate::ids::{HostId, Seq};
 use core::fmt;
+use wormcast_wire::{HostId, Seq};
 
 /// Most packets an origin may have in its window beyond what is stable, and most
 /// that a receiver accepts beyond the first one it misses. The 16-bit stable

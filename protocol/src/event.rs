@@ -1,7 +1,7 @@
 //! What the engine tells the shell, and what the application side returns.
 
-use crate::ids::{BufferClass, GroupId, HostId};
 use core::fmt;
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId};
 
 /// A frame in the caller's buffer, ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,72 +10,6 @@ pub struct Transmit {
     pub length: usize,
     /// Buffer class of the worm; the shell may map it to a priority.
     pub class: BufferClass,
-}
-
-/// Why a member does not have, or will not get, a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum FailReason {
-    /// No acknowledgement for [`crate::Timing::member_exclude_us`].
-    Silent = 1,
-    /// A new plan no longer has it.
-    Removed = 2,
-    /// It started anew or joined too late to have the start of the message.
-    Late = 3,
-    /// Its application: no space left on device.
-    NoSpace = 4,
-    /// Its application: some other input or output error.
-    Storage = 5,
-    /// Its application gave up, or there is none.
-    Cancelled = 6,
-    /// There is no route to it, or one too long for the packets.
-    NoRoute = 7,
-    /// It hangs below a host that failed, and no new plan came.
-    Orphaned = 8,
-}
-
-impl FailReason {
-    /// All reasons.
-    pub const ALL: [FailReason; 8] = [
-        FailReason::Silent,
-        FailReason::Removed,
-        FailReason::Late,
-        FailReason::NoSpace,
-        FailReason::Storage,
-        FailReason::Cancelled,
-        FailReason::NoRoute,
-        FailReason::Orphaned,
-    ];
-
-    /// The reason with that code on the wire.
-    pub fn from_code(code: u8) -> Option<FailReason> {
-        FailReason::ALL
-            .into_iter()
-            .find(|reason| *reason as u8 == code)
-    }
-
-    /// True if the member itself is gone, false if its application gave up.
-    pub fn is_host_dead(self) -> bool {
-        matches!(
-            self,
-            FailReason::Silent | FailReason::Removed | FailReason::NoRoute | FailReason::Orphaned
-        )
-    }
-}
-
-impl fmt::Display for FailReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FailReason::Silent => "no acknowledgement",
-            FailReason::Removed => "removed from the group",
-            FailReason::Late => "joined or restarted after the message began",
-            FailReason::NoSpace => "no space left on device",
-            FailReason::Storage => "input/output error",
-            FailReason::Cancelled => "application gave up",
-            FailReason::NoRoute => "no usable route",
-            FailReason::Orphaned => "below a failed host",
-        })
-    }
 }
 
 /// What the engine tells the shell. `group` and `origin` name the stream.
@@ -260,10 +194,10 @@ impl fmt::Display for UseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UseError::UnknownGroup { group } => {
-                write!(f, "this host is not a member of {group}")
+                write!(f, "this host is not a member of group {group}")
             }
             UseError::UnknownOrigin { group, origin } => {
-                write!(f, "nothing has come from {origin} in {group}")
+                write!(f, "nothing has come from host {origin} in group {group}")
             }
             UseError::SessionsFull { limit } => {
                 write!(f, "{limit} streams are in use, the most this host takes")
@@ -271,7 +205,7 @@ impl fmt::Display for UseError {
             UseError::EndWaits { group } => {
                 write!(
                     f,
-                    "the end of the message before waits for room in the window of {group}"
+                    "the end of the message before waits for room in the window of group {group}"
                 )
             }
             UseError::NotConfirmed => {
@@ -289,7 +223,7 @@ impl fmt::Display for UseError {
             UseError::NoStructure { group } => {
                 write!(
                     f,
-                    "the plan of {group} has no structure with this host as origin"
+                    "the plan of group {group} has no structure with this host as origin"
                 )
             }
         }

@@ -1,6 +1,6 @@
-//! Worm wire format and the sans-IO reliable multicast state machines.
+//! The sans-IO reliable multicast state machines.
 //!
-//! [`wire`] is the codec of SPEC.md. [`Engine`] is what every host runs: frames,
+//! [`Engine`] is what every host runs: frames,
 //! plans and the time go in; frames, events and messages come out. It does no IO,
 //! reads no clock and owns no thread, so the agent, the simulator and the tests on
 //! virtual time drive the same code.
@@ -8,19 +8,17 @@
 mod config;
 mod engine;
 mod event;
-mod ids;
 mod plan;
+mod reject;
 mod session;
 mod statistics;
 mod time;
-pub mod wire;
 
 pub use config::{ConfigError, EngineConfig, Limits, MTU_MAX, MTU_MIN, Timing, WINDOW_PACKETS_MAX};
 pub use engine::{Engine, UNCLAIMED_MAX};
-pub use event::{Event, FailReason, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
-pub use ids::{BufferClass, GroupId, HostId, Seq};
-pub use plan::{ChildRole, Edge, GroupPlan, PlanError, Role, Scheme, Structures};
+pub use event::{Event, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
+pub use plan::{ChildRole, Edge, GroupPlan, PlanError, Role, Structures};
+pub use reject::Reject;
 pub use session::Progress;
 pub use statistics::{Counters, SessionStatistics};
 pub use time::Instant;
-pub use wire::reject::Reject;

@@ -1,6 +1,6 @@
 //! Counters, for all of an engine and for each stream.
 
-use crate::wire::reject::Reject;
+use crate::reject::Reject;
 
 macro_rules! counters {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident,)* }) => {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol::wire::ack::{Ack, FailedMember, List, SeqRange};
-use wormcast_protocol::wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
-use wormcast_protocol::wire::worm::{self, Header, Kind};
 use wormcast_protocol::{
-    BufferClass, Edge, Engine, EngineConfig, Event, FailReason, GroupId, GroupPlan, HostId,
-    Instant, Reject, Role, Scheme, Seq, Structures,
+    Edge, Engine, EngineConfig, Event, GroupPlan, Instant, Reject, Role, Structures,
 };
+use wormcast_wire::ack::{Ack, FailedMember, List, SeqRange};
+use wormcast_wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
+use wormcast_wire::worm::{self, Header, Kind};
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Scheme, Seq};
 
 const GROUP: GroupId = GroupId(3);
 const ORIGIN: HostId = HostId(1);

@@ -3,13 +3,11 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol::wire::ack::{Ack, Echo, FailedMember, List, SeqRange};
-use wormcast_protocol::wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
-use wormcast_protocol::wire::worm::{self, Header, Kind};
-use wormcast_protocol::{
-    BufferClass, Edge, Engine, EngineConfig, FailReason, GroupId, GroupPlan, HostId, Instant,
-    Reject, Role, Scheme, Seq, Structures,
-};
+use wormcast_protocol::{Edge, Engine, EngineConfig, GroupPlan, Instant, Reject, Role, Structures};
+use wormcast_wire::ack::{Ack, Echo, FailedMember, List, SeqRange};
+use wormcast_wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
+use wormcast_wire::worm::{self, Header, Kind};
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Scheme, Seq};
 
 const HOST: HostId = HostId(2);
 const MEMBERS: [HostId; 4] = [HostId(1), HostId(2), HostId(3), HostId(4)];

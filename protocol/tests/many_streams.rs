@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol::{
-    BufferClass, ChildRole, Engine, EngineConfig, GroupId, GroupPlan, HostId, Instant, Role,
-    Scheme, Structures,
-};
+use wormcast_protocol::{ChildRole, Engine, EngineConfig, GroupPlan, Instant, Role, Structures};
+use wormcast_wire::{BufferClass, GroupId, HostId, Scheme};
 
 const HOST: HostId = HostId(1);
 const OTHER: HostId = HostId(2);

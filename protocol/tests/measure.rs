@@ -3,15 +3,18 @@
 //!
 //! `cargo test --release -p wormcast-protocol --test measure -- --ignored --nocapture`
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wormcast_protocol::wire::worm::{self, Kind};
-use wormcast_protocol::wire::{ETHERNET_LENGTH, tree_route};
-use wormcast_protocol::{
-    BufferClass, Edge, Engine, EngineConfig, GroupId, GroupPlan, HostId, Instant, Role, Scheme,
-    Structures,
-};
+use wormcast_protocol::{Edge, Engine, EngineConfig, GroupPlan, Instant, Role, Structures};
+use wormcast_wire::worm::{self, Kind};
+use wormcast_wire::{BufferClass, ETHERNET_LENGTH, GroupId, HostId, Scheme, tree_route};
 
 /// Time a frame is under way, µs: long, so that the window is full of packets in flight.
 const DELAY_US: u64 = 20_000;

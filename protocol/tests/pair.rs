@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_protocol::{
-    BufferClass, Edge, Engine, EngineConfig, Event, FailReason, GroupId, GroupPlan, HostId,
-    Instant, LossReason, PlanError, Reject, Role, Scheme, Seq, Structures, UseError,
+    Edge, Engine, EngineConfig, Event, GroupPlan, Instant, LossReason, PlanError, Reject, Role,
+    Structures, UseError,
 };
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Scheme, Seq};
 
 const GROUP: GroupId = GroupId(3);
 const ORIGIN: HostId = HostId(1);
@@ -56,10 +57,10 @@ fn outgoing(engine: &mut Engine, now: Instant) -> Vec<Vec<u8>> {
     let mut buf = vec![0; engine.frame_length_max()];
     let mut frames = Vec::new();
     while let Some(sent) = engine.poll_transmit(now, &mut buf) {
-        let worm = wormcast_protocol::wire::worm::decode(&buf[..sent.length]).expect("a worm");
+        let worm = wormcast_wire::worm::decode(&buf[..sent.length]).expect("a worm");
         let mut frame = vec![0; 14 + 12];
         frame[..14].copy_from_slice(&buf[..14]);
-        wormcast_protocol::wire::worm::encode_worm(&mut frame[14..], &worm.header, &[]);
+        wormcast_wire::worm::encode_worm(&mut frame[14..], &worm.header, &[]);
         frame.extend_from_slice(worm.payload);
         frames.push(frame);
     }
@@ -468,8 +469,8 @@ fn plans_that_cannot_be_are_refused_and_name_what_is_wrong() {
 fn worms_in_transit_go_on_as_they_came() {
     let mut engine = engine(ORIGIN, 0);
     let now = Instant::from_micros(5);
-    let header = wormcast_protocol::wire::worm::Header {
-        kind: wormcast_protocol::wire::worm::Kind::Unicast,
+    let header = wormcast_wire::worm::Header {
+        kind: wormcast_wire::worm::Kind::Unicast,
         flags: 7,
         hops: 2,
         source: HostId(40),
@@ -477,7 +478,7 @@ fn worms_in_transit_go_on_as_they_came() {
         next: 0x0800,
     };
     let mut frame = vec![0; 14 + 12 + 3 + 30];
-    wormcast_protocol::wire::worm::encode(&mut frame, [3; 6], &header, &[1, 2, 3]);
+    wormcast_wire::worm::encode(&mut frame, [3; 6], &header, &[1, 2, 3]);
     engine.handle_frame(&frame, now).expect("queued");
     assert_eq!(engine.poll_timeout(), Some(now));
     let mut buf = vec![0; engine.frame_length_max()];

@@ -6,10 +6,10 @@
 
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{GroupRequest, Metrics, Order, Routing, Scheme, plan_group_on};
-use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::Algorithm;
 use wormcast_routing::structure::ordering;
 use wormcast_routing::topology::Topology;
+use wormcast_wire::HostId;
 
 const SIZES: [usize; 3] = [8, 16, 64];
 

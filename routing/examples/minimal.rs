@@ -12,10 +12,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use wormcast_routing::generate::{KINDS, from_spec};
-use wormcast_routing::ids::SwitchId;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
+use wormcast_wire::SwitchId;
 
 const USAGE: &str = "usage: minimal TOPOLOGY.json|KIND [--algorithm NAME] [--root SWITCH]";
 

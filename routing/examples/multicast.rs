@@ -12,10 +12,10 @@ use wormcast_routing::group::{
     Delivery, GroupRequest, Guard, Scheme, SwitchCost, SwitchMode, SwitchParameters,
     mean_links_by_root, multicast_root, plan_group,
 };
-use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
+use wormcast_wire::HostId;
 
 const GROUPS: u32 = 20;
 const KINDS: [&str; 6] = [

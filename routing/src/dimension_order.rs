@@ -6,10 +6,10 @@
 //! links lead one way. Without two virtual channels a ring of such paths can deadlock, so
 //! they serve to count hops and to replay schedules, not to route worms.
 
-use crate::ids::{HostId, SWITCHES_CROSSED_MAX};
 use crate::routes::{Route, RouteError};
 use crate::structure::StructureError;
 use crate::topology::{Grid, Topology, TopologyError};
+use wormcast_wire::{HostId, SWITCHES_CROSSED_MAX};
 
 /// Dimension-order paths of one topology.
 #[derive(Clone, Copy, Debug)]

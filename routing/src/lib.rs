@@ -1,7 +1,7 @@
 //! Topologies, deadlock-free routes and multicast structures.
 //!
 //! Pure: no IO, no clock, no threads; the same input gives the same output. IDs and
-//! bounds are those of the wire (protocol/SPEC.md). Short names of papers: WORM (Gerla,
+//! bounds are those of the wire (wire/SPEC.md). Short names of papers: WORM (Gerla,
 //! Palnati, Walton, SIGCOMM '96), PACKET (Kesavan, Panda, ICPP '97), ITB (Flich et al.
 //! 2000), TORUS (Oral, George 2003), NIC (Yu, Buntinas, Panda 2003).
 //!
@@ -25,7 +25,6 @@ pub mod dimension_order;
 pub mod formats;
 pub mod generate;
 pub mod group;
-pub mod ids;
 pub mod intransit;
 pub mod nested_json;
 mod remoteness;

@@ -121,8 +121,8 @@ mod tests {
 
     use super::*;
     use crate::generate::from_spec;
-    use crate::ids::SwitchId;
     use crate::topology::Damage;
+    use wormcast_wire::SwitchId;
 
     fn distances(topology: &Topology, from: u32) -> Vec<u32> {
         let mut found = vec![u32::MAX; topology.switch_count()];

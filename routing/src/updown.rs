@@ -6,9 +6,9 @@
 
 mod ranked;
 
-use crate::ids::SwitchId;
 use crate::remoteness::Remoteness;
 use crate::topology::{Link, Topology, TopologyError};
+use wormcast_wire::SwitchId;
 
 /// No arc: the root has no way up.
 pub(crate) const NO_ARC: u32 = u32::MAX;

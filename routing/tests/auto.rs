@@ -10,10 +10,10 @@ use wormcast_routing::group::{
     AutoRequest, Delivery, GroupPlan, GroupRequest, Needs, Scheme, SwitchMode, SwitchParameters,
     plan_auto, plan_file, plan_group,
 };
-use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::TreeVariant;
 use wormcast_routing::topology::Topology;
+use wormcast_wire::HostId;
 
 /// The study of `bench/cost/run` in small: whatever is picked takes at most a tenth longer
 /// than the best of all schemes, parameters and orders, each replayed link by link.

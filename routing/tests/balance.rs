@@ -8,9 +8,9 @@ use graphs::{Plain, connected_graphs, follow};
 use proptest::prelude::*;
 use serde_json::Value;
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::ids::SwitchId;
 use wormcast_routing::routes::{Algorithm, Balance, Routes};
 use wormcast_routing::topology::{Damage, Topology};
+use wormcast_wire::SwitchId;
 
 /// Pairs of hosts over each channel, (switch, port) by which it leaves, idle ones too.
 type Counted = BTreeMap<(SwitchId, u8), u32>;

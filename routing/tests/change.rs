@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use graphs::{Plain, connected_graphs, neighbours, route, wire};
 use wormcast_routing::change::{Change, Method, Plan, Step, plan};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::{Attachment, Damage, Parts, Topology};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 type Pair = (HostId, HostId);
 /// A channel: what it leaves, by which port, where it leads.

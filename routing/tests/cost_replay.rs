@@ -8,10 +8,10 @@ use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
     Delivery, GroupPlan, GroupRequest, Order, Scheme, SwitchParameters, plan_group, plan_structure,
 };
-use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, Routes};
-use wormcast_routing::structure::{BufferClass, CircuitVariant, Edge, TreeVariant, k_binomial};
+use wormcast_routing::structure::{CircuitVariant, Edge, TreeVariant, k_binomial};
 use wormcast_routing::topology::Topology;
+use wormcast_wire::{BufferClass, HostId};
 
 fn request(scheme: Scheme, source: u16, members: impl IntoIterator<Item = u16>) -> GroupRequest {
     GroupRequest::new(

@@ -8,10 +8,10 @@ use wormcast_routing::deadlock::{
     Branching, Channel, ChannelGraph, DeadlockError, Resource, Verdict, Worm,
 };
 use wormcast_routing::generate::{Irregular, from_spec, irregular, testbed};
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::tree_route::encode_tree;
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 const A: u16 = 0;
 const B: u16 = 1;

@@ -10,11 +10,9 @@ use wormcast_routing::deadlock::{
     read_groups,
 };
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Routes};
-use wormcast_routing::structure::{
-    BufferClass, CircuitVariant, RootedTree, Structure, TreeVariant, buffers,
-};
+use wormcast_routing::structure::{CircuitVariant, RootedTree, Structure, TreeVariant, buffers};
+use wormcast_wire::{BufferClass, HostId, SwitchId};
 
 fn sends(routes: &Routes<'_>, structure: &Structure) -> Vec<Forward> {
     let edges = structure.edges().into_iter();

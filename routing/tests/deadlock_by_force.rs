@@ -5,10 +5,10 @@ mod graphs;
 use graphs::{connected_graphs, minimal};
 use proptest::prelude::*;
 use wormcast_routing::deadlock::{Branching, ChannelGraph, Verdict};
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::{Link, Topology};
 use wormcast_routing::tree_route::encode_tree;
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Whether each worm of a closed chain of (worm, place it waits at) can hold what the one
 /// before it waits for: a channel is held by one worm, and a worm that branches holds its

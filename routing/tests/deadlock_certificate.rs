@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use wormcast_routing::deadlock::certificate::{self, Flaw};
 use wormcast_routing::deadlock::{Branching, Channel, ChannelGraph, Resource, Verdict};
 use wormcast_routing::generate::{Irregular, from_spec, irregular, testbed};
-use wormcast_routing::ids::SwitchId;
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
+use wormcast_wire::SwitchId;
 
 fn order_of(graph: &ChannelGraph<'_>) -> Vec<Resource> {
     match graph.check() {

@@ -9,10 +9,10 @@ use wormcast_routing::deadlock::{
     Branching, Channel, ChannelGraph, Model, Resource, TableEntry, Verdict, Worm,
 };
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::tree_route::encode_tree;
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 const SCHEMES: [Branching; 3] = [
     Branching::Coupled,

@@ -11,11 +11,10 @@ use rand_core::{RngCore, SeedableRng};
 use wormcast_routing::deadlock::{
     Branching, Buffers, ChannelGraph, Forward, Forwarding, Model, Verdict, Worm as Holder,
 };
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
-use wormcast_routing::structure::BufferClass;
 use wormcast_routing::topology::Topology;
 use wormcast_routing::tree_route::encode_tree;
+use wormcast_wire::{BufferClass, HostId, SwitchId};
 
 /// More states than these are not looked at.
 const STATES_MAX: usize = 3_000;

@@ -1,7 +1,7 @@
 //! What is wrong with a topology file is named with its place and a code.
 
 use wormcast_routing::formats::{Document, Format, FormatError, Reading, read};
-use wormcast_routing::ids::HostId;
+use wormcast_wire::HostId;
 
 fn detected(text: &str) -> Result<Document, FormatError> {
     read(text, &Reading::default())

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use wormcast_routing::formats::{Document, Format, FormatError, Names, Reading, read, write};
 use wormcast_routing::generate::from_spec;
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// What ibnetdiscover printed of ibsim running our `testbed`, switches and hosts in the
 /// order in which it found them.

@@ -5,9 +5,9 @@ mod graphs;
 use graphs::{Plain, connected_graphs, wire};
 use proptest::prelude::*;
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::routes::{Algorithm, NO_PORT, Routes};
 use wormcast_routing::topology::{Damage, Topology};
+use wormcast_wire::{HostId, SwitchId};
 
 /// The entry of every switch with a host is the first byte of that host's routes.
 fn check_tables(topology: &Topology, algorithm: Algorithm) {

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use wormcast_routing::generate::{
     Arrangement, Clos3, Dragonfly, KINDS, clos2, clos3, dragonfly, fat_tree, from_spec,
 };
-use wormcast_routing::ids::{PortId, SwitchId};
 use wormcast_routing::topology::{Attachment, Topology};
+use wormcast_wire::{PortId, SwitchId};
 
 fn diameter(topology: &Topology) -> u32 {
     let switches = topology.switches().iter();

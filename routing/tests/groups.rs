@@ -9,11 +9,11 @@ use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::group::{
     GroupRequest, Order, Scheme, plan_file, plan_group, plan_structure, plan_tree,
 };
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::{RootedTree, Structure, TreeVariant, k_binomial, ordering};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::tree_route::walk_tree;
+use wormcast_wire::{HostId, SwitchId};
 
 fn hosts(ids: &[u16]) -> Vec<HostId> {
     ids.iter().map(|&id| HostId(id)).collect()

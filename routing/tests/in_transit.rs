@@ -10,10 +10,10 @@ use graphs::{connected_graphs, distances, passed};
 use proptest::prelude::*;
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::ids::HostId;
 use wormcast_routing::intransit::ALTERNATIVES_MAX;
 use wormcast_routing::routes::{Algorithm, Routes, Share};
 use wormcast_routing::topology::Topology;
+use wormcast_wire::HostId;
 
 const IN_TRANSIT: [Algorithm; 5] = [
     Algorithm::Omit,

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use graphs::all_paths::{Switches, paths_of, share_of};
 use graphs::{follow, passed, wire};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::intransit::ALTERNATIVES_MAX;
 use wormcast_routing::routes::{Algorithm, Alternative, Routes, Share};
 use wormcast_routing::topology::Topology;
+use wormcast_wire::{HostId, SwitchId};
 
 const IN_TRANSIT: [Algorithm; 5] = [
     Algorithm::Omit,

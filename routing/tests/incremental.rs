@@ -8,9 +8,9 @@ use graphs::{connected_graphs, distances, follow};
 use proptest::prelude::*;
 use wormcast_routing::change::{ChangeError, Incremental};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::ids::SwitchId;
 use wormcast_routing::routes::{Algorithm, Route, RouteError, Routes};
 use wormcast_routing::topology::{Link, Topology};
+use wormcast_wire::SwitchId;
 
 /// Directions of the whole topology, and the links that are there.
 struct Plain<'t> {

@@ -1,8 +1,8 @@
 //! The figures of PACKET §4, and the schedule replayed packet by packet.
 
-use wormcast_routing::ids::HostId;
 use wormcast_routing::structure::k_binomial::{hosts_covered, optimal_k, steps, steps_of_one};
 use wormcast_routing::structure::{CircuitVariant, Structure};
+use wormcast_wire::HostId;
 
 /// (optimal k, steps) for messages of 1, 2, 3, 4, 8, 16, 32, 64 packets.
 const OPTIMA: [(usize, [(u32, u64); 8]); 4] = [

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{mean_links_by_root, multicast_root};
-use wormcast_routing::ids::{HostId, SwitchId};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
+use wormcast_wire::{HostId, SwitchId};
 
 #[test]
 fn the_multicast_root_is_the_best_of_all() {

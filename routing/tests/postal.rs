@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use wormcast_routing::ids::HostId;
+use wormcast_routing::structure::Structure;
 use wormcast_routing::structure::postal::{hosts_informed, time_to_inform};
-use wormcast_routing::structure::{BufferClass, Structure};
+use wormcast_wire::{BufferClass, HostId};
 
 #[test]
 fn the_hosts_informed_are_those_of_the_recurrence() {

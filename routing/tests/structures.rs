@@ -5,11 +5,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use wormcast_routing::ids::HostId;
 use wormcast_routing::structure::{
-    BufferClass, CircuitVariant, Discipline, Edge, RootedTree, Structure, StructureError,
-    TreeVariant, buffers,
+    CircuitVariant, Discipline, Edge, RootedTree, Structure, StructureError, TreeVariant, buffers,
 };
+use wormcast_wire::{BufferClass, HostId};
 
 fn hosts(members: &BTreeSet<u16>) -> Vec<HostId> {
     members.iter().map(|&member| HostId(member)).collect()

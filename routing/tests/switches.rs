@@ -12,11 +12,11 @@ use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
     Delivery, GroupRequest, Guard, SwitchDelivery, SwitchMode, plan_group,
 };
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_routing::tree_route::walk_tree;
 use wormcast_routing::updown::UpDown;
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 const KINDS: [&str; 11] = [
     "testbed",

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use wormcast_routing::generate::{KINDS, from_spec};
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, RouteError, Routes, read_routes};
 use wormcast_routing::topology::{Attachment, Damage, Topology};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// The topology file of ARCHITECTURE.md, made whole.
 const FILE: &str = r#"{"switches":[{"id":0,"ports":8},{"id":3,"ports":8}],

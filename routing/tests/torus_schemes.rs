@@ -8,13 +8,13 @@ use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
     GroupRequest, Order, Routing, Scheme, Unicast, measure_group, plan_group, plan_group_on,
 };
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::torus_latency::{
     Constants, PROCESS_S_NS, PROCESS_SEPARATE_NS, Way, forwarded_ns, full_ns, separate_ns,
 };
 use wormcast_routing::structure::{Structure, TreeVariant, ordering};
 use wormcast_routing::topology::{Damage, Topology};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 mod graphs;
 

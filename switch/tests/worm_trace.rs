@@ -31,7 +31,7 @@ fn program() -> Arc<LoadedProgram> {
 }
 
 fn vectors() -> Value {
-    serde_json::from_str(&read("protocol/vectors/worm_switch.json")).expect("JSON")
+    serde_json::from_str(&read("wire/vectors/worm_switch.json")).expect("JSON")
 }
 
 fn filter(text: &str) -> Filter {

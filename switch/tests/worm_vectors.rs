@@ -1,5 +1,5 @@
 //! The compiled data plane of this repository against the switch vectors of the protocol
-//! (`protocol/vectors/README.md`).
+//! (`wire/vectors/README.md`).
 
 mod hexadecimal;
 mod wire;
@@ -97,7 +97,7 @@ fn switch_vectors() {
         LoadedProgram::from_json(&read("p4src/compiled/wormcast.json")).expect("the program loads"),
     );
     let vectors: Value =
-        serde_json::from_str(&read("protocol/vectors/worm_switch.json")).expect("JSON");
+        serde_json::from_str(&read("wire/vectors/worm_switch.json")).expect("JSON");
     let reasons = numbered_names("p4src/shared/ids.p4", "enum bit<8> drop_reason_t {");
     let kinds = BTreeMap::from(
         [

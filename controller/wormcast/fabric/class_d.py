@@ -1,4 +1,4 @@
-"""Class D addresses to group numbers (WORM §8.1; protocol/SPEC.md §4). Pure.
+"""Class D addresses to group numbers (WORM §8.1; wire/SPEC.md §4). Pure.
 
 Narrow: the number is the low 8 bits of the address, as in the paper; 255 is broadcast.
 Addresses that share their low 8 bits share a number.

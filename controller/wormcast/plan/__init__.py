@@ -1,5 +1,5 @@
 """Topologies, routes, group structures and the deadlock check, planned by the native
-routing library (`wormcast_routing`).
+routing library (`wormcast_planner`).
 
 Topologies, routes, groups and verdicts are dictionaries in the form of the files that
 `wormcast topo|route|group plan|verify` write. Ids may have gaps and the fabric may be
@@ -8,7 +8,7 @@ split: what cannot be reached is listed. Everything refused raises `RoutingError
 the same plan.
 """
 
-from wormcast_routing import RoutingError, algorithms, kinds, schemes, topology_formats
+from wormcast_planner import RoutingError, algorithms, kinds, schemes, topology_formats
 
 from wormcast.plan.balance import balance_report, balanced_routes
 from wormcast.plan.certificate import check as check_certificate

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import wormcast_routing as native
+import wormcast_planner as native
 
 
 def cost_sets() -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import wormcast_routing as native
+import wormcast_planner as native
 
 NO_PORT = 255
 

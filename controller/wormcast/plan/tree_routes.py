@@ -1,4 +1,4 @@
-"""TREE routes (protocol/SPEC.md §3): bytes from port paths, and back; the root for multicast."""
+"""TREE routes (wire/SPEC.md §3): bytes from port paths, and back; the root for multicast."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import wormcast_routing as native
+import wormcast_planner as native
 
 
 def encode_tree(paths: Iterable[tuple[int, bytes]]) -> list[tuple[bytes, list[int]]]:

@@ -5,7 +5,7 @@ use super::limits::CHOICES_MAX;
 use crate::local::{ApiError, ErrorCode, GroupSelector};
 use crate::plan::PlannedGroup;
 use serde_json::{Value, json};
-use wormcast_protocol::{GroupId, HostId};
+use wormcast_wire::{GroupId, HostId};
 
 pub(super) fn no_plan() -> ApiError {
     let text = "no plan from the controller yet; `wormcast status` shows whether it is connected";
@@ -34,7 +34,7 @@ pub(super) fn find_group<'a>(
     found.map(AsRef::as_ref).ok_or_else(|| {
         let host = serving
             .host
-            .map_or_else(|| "this host".to_owned(), |host| host.to_string());
+            .map_or_else(|| "this host".to_owned(), |host| format!("host {host}"));
         let shown = || groups.values().take(CHOICES_MAX);
         let mut names: Vec<String> = shown().map(|group| label(group)).collect();
         if groups.len() > CHOICES_MAX {
@@ -76,7 +76,7 @@ pub(super) fn find_origin(
         ApiError {
             code: ErrorCode::OutOfRange,
             message: format!(
-                "host {origin} is not another member of {}; those are: {}",
+                "host {origin} is not another member of group {}; those are: {}",
                 group.id,
                 names.join(", ")
             ),

@@ -25,7 +25,8 @@ use sending::Sending;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol::{Engine, Event, GroupId, HostId, Instant, Unclaimed};
+use wormcast_protocol::{Engine, Event, Instant, Unclaimed};
+use wormcast_wire::{GroupId, HostId};
 
 /// Groups as applications know them.
 pub type GroupTable = BTreeMap<GroupId, Arc<PlannedGroup>>;

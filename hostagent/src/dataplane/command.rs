@@ -7,7 +7,7 @@ use crate::local::NumberedRequest;
 use crate::plan::{AgentPlan, RefusedGroup};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use wormcast_protocol::HostId;
+use wormcast_wire::HostId;
 
 /// Commands that wait at most; senders of more wait themselves.
 pub const COMMANDS_MAX: usize = 512;

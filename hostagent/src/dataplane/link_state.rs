@@ -3,7 +3,7 @@
 use super::discovery::Discovery;
 use crate::link::{Interface, InterfaceError, PacketSocket, SocketError};
 use wormcast_protocol::Instant;
-use wormcast_protocol::wire::{ETHERTYPE_WORM, WORM_MAC};
+use wormcast_wire::{ETHERTYPE_WORM, WORM_MAC};
 
 /// Time between two looks at an interface that is down, µs.
 const RECHECK_US: u64 = 200_000;

@@ -30,7 +30,8 @@ use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use transmit::{Blocked, TransmitBatch};
-use wormcast_protocol::{Engine, HostId, Instant};
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::HostId;
 
 /// Batches received before sending has its turn.
 const RECEIVE_BATCHES_MAX: usize = 4;

@@ -8,9 +8,8 @@ use crate::rpc;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use wormcast_protocol::{
-    BufferClass, Engine, EngineConfig, Event, FailReason, GroupId, HostId, Instant,
-};
+use wormcast_protocol::{Engine, EngineConfig, Event, Instant};
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId};
 
 impl DataPlane {
     /// Takes the commands that wait. Applications are served at the next chance.
@@ -29,7 +28,7 @@ impl DataPlane {
         match command {
             Command::SetHost(host) => {
                 if let Err(error) = self.set_host(host) {
-                    crate::error!("the protocol engine refuses to start as {host}: {error}");
+                    crate::error!("the protocol engine refuses to start as host {host}: {error}");
                 }
             }
             Command::ApplyPlan { plan, done } => {
@@ -113,8 +112,12 @@ impl DataPlane {
         config.limits.pool_class2_bytes = self.settings.buffer_bytes / 2;
         let engine = Engine::new(config).map_err(|error| error.to_string())?;
         if let Some(before) = self.host {
-            crate::warning!("this host was {before} and is {host} now; what was open is closed");
-            self.drop_groups(&format!("this host was {before} and is {host} now"));
+            crate::warning!(
+                "this host was host {before} and is host {host} now; what was open is closed"
+            );
+            self.drop_groups(&format!(
+                "this host was host {before} and is host {host} now"
+            ));
         }
         self.transmit = super::TransmitBatch::new(engine.frame_length_max());
         self.engine = Some(engine);
@@ -183,14 +186,14 @@ impl DataPlane {
             }
         });
         for group in gone {
-            let reason = format!("{group} was removed, or this host left it");
+            let reason = format!("group {group} was removed, or this host left it");
             self.applications.remove_group(group, &reason);
         }
         let count = plan.groups.len();
         let (epoch, routes) = (plan.epoch, plan.routes.len());
         if self.plan.as_ref().is_none_or(|old| old.epoch != epoch) {
             crate::info!(
-                "plan {epoch} as {}: {routes} routes, {count} groups",
+                "plan {epoch} as host {}: {routes} routes, {count} groups",
                 plan.host
             );
         }
@@ -234,7 +237,9 @@ impl DataPlane {
                 silent_ms,
             } => {
                 let text = format!("silent for {}", seconds(*silent_ms));
-                crate::info!("{group}, stream of {origin}: {host} is {text}; it stays a member");
+                crate::info!(
+                    "group {group}, stream of host {origin}: host {host} is {text}; it stays a member"
+                );
                 self.report_member(*group, *origin, *host, text, true);
                 return;
             }
@@ -269,13 +274,13 @@ impl DataPlane {
                 limit,
             } => {
                 crate::warning!(
-                    "the structure of {group} from {origin} gives this host {children} children; at most {limit}"
+                    "the structure of group {group} from host {origin} gives this host {children} children; at most {limit}"
                 );
                 return;
             }
             _ => return,
         };
-        crate::info!("{group}, stream of {origin}: {host} failed: {text}");
+        crate::info!("group {group}, stream of host {origin}: host {host} failed: {text}");
         let host_dead = reason.is_host_dead();
         self.report_member(group, origin, host, text.clone(), host_dead);
         if self.failed.len() == FAILED_MEMBERS_MAX {

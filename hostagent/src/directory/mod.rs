@@ -25,8 +25,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint, Uri};
-use wormcast_protocol::HostId;
-use wormcast_routing::ids::HOST_ID_MAX;
+use wormcast_wire::{HOST_ID_MAX, HostId};
 
 /// First pause before dialling again; doubles up to [`BACKOFF_MAX`].
 pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
@@ -260,7 +259,7 @@ impl DirectoryClient {
             state.last_error = None;
         });
         crate::info!(
-            "controller {}: registered \"{}\" as {host}",
+            "controller {}: registered \"{}\" as host {host}",
             self.address,
             self.introduction.name
         );

@@ -9,16 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use structures::PlannedStructures;
-use wormcast_protocol::{GroupId, GroupPlan, HostId, Scheme};
-use wormcast_routing::ids::{HOST_ID_MAX, HostId as RoutingHost, PORT_ID_MAX};
+use wormcast_protocol::GroupPlan;
 use wormcast_routing::structure::RootedTree;
+use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, Scheme};
 
 /// Groups of one plan at most: as many as a switch has room for (GROUPS_SIZE).
 pub const GROUPS_MAX: usize = 16_384;
 /// Members of one group at most.
 pub const MEMBERS_MAX: usize = 1024;
-/// Bytes of a route at most (SPEC §2: hops are dropped past 64, 254 counts twice).
-pub const ROUTE_BYTES_MAX: usize = 128;
 /// Bytes of a group's name at most.
 pub const GROUP_NAME_BYTES_MAX: usize = 255;
 
@@ -117,7 +115,7 @@ impl AgentPlan {
                     let count = message.groups.len();
                     rejected(format!("the plan has {count} groups; at most {GROUPS_MAX}"))
                 } else if groups.contains_key(&parsed.id) {
-                    rejected(format!("{} is in the plan twice", parsed.id))
+                    rejected(format!("group {} is in the plan twice", parsed.id))
                 } else if !group.name.is_empty() && !names.insert(group.name.as_str()) {
                     rejected(format!("two groups are named \"{}\"", group.name))
                 } else {
@@ -154,13 +152,13 @@ impl PlannedGroup {
         if message.name.len() > GROUP_NAME_BYTES_MAX {
             let length = message.name.len();
             return rejected(format!(
-                "the name of {id} has {length} bytes; at most {GROUP_NAME_BYTES_MAX}"
+                "the name of group {id} has {length} bytes; at most {GROUP_NAME_BYTES_MAX}"
             ));
         }
         let Some(scheme) = Scheme::from_name(&message.scheme) else {
             let names: Vec<&str> = Scheme::ALL.into_iter().map(Scheme::name).collect();
             return rejected(format!(
-                "{id} has scheme \"{}\"; this agent knows: {}",
+                "group {id} has scheme \"{}\"; this agent knows: {}",
                 message.scheme,
                 names.join(", ")
             ));
@@ -169,12 +167,12 @@ impl PlannedGroup {
         let order = if message.order.is_empty() {
             members.clone()
         } else {
-            let order = parse_hosts(&format!("the order of {id}"), &message.order)?;
+            let order = parse_hosts(&format!("the order of group {id}"), &message.order)?;
             let mut sorted = order.clone();
             sorted.sort_unstable();
             if sorted != members {
                 return rejected(format!(
-                    "the order of {id} is {}; it must hold each of the members {} once",
+                    "the order of group {id} is {}; it must hold each of the members {} once",
                     list(&order),
                     list(&members)
                 ));
@@ -185,7 +183,7 @@ impl PlannedGroup {
         if message.k > k_most {
             let k = message.k;
             return rejected(format!(
-                "{id} has k = {k}; with {k_most} members it must be 0 to {k_most}"
+                "group {id} has k = {k}; with {k_most} members it must be 0 to {k_most}"
             ));
         }
         let tree = match scheme {
@@ -275,21 +273,21 @@ fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, PlanRejected> 
 }
 
 fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>, PlanRejected> {
-    let members = parse_hosts(&format!("the members of {id}"), values)?;
+    let members = parse_hosts(&format!("the members of group {id}"), values)?;
     if values.is_empty() {
         return rejected(format!(
-            "{id} has no members; it must have 1 to {MEMBERS_MAX}"
+            "group {id} has no members; it must have 1 to {MEMBERS_MAX}"
         ));
     }
     if let Some(pair) = members.windows(2).find(|pair| pair[0] >= pair[1]) {
         return rejected(format!(
-            "the members of {id} are not ascending: {} comes before {}",
+            "the members of group {id} are not ascending: {} comes before {}",
             pair[0].0, pair[1].0
         ));
     }
     if !members.contains(&own) {
         return rejected(format!(
-            "{own} is not among the members of {id}, which are {}",
+            "host {own} is not among the members of group {id}, which are {}",
             list(&members)
         ));
     }
@@ -303,24 +301,23 @@ fn parse_tree(
 ) -> Result<RootedTree, PlanRejected> {
     if edges.len() >= members.len() {
         return rejected(format!(
-            "the tree of {id} has {} edges; with {} members it must have {}",
+            "the tree of group {id} has {} edges; with {} members it must have {}",
             edges.len(),
             members.len(),
             members.len() - 1
         ));
     }
-    let what = format!("a host in the tree of {id}");
+    let what = format!("a host in the tree of group {id}");
     let edges = edges
         .iter()
         .map(|edge| {
             let parent = parse_host(&what, edge.parent)?;
             let child = parse_host(&what, edge.child)?;
-            Ok((RoutingHost(parent.0), RoutingHost(child.0)))
+            Ok((parent, child))
         })
         .collect::<Result<Vec<_>, PlanRejected>>()?;
-    let members: Vec<RoutingHost> = members.iter().map(|member| RoutingHost(member.0)).collect();
-    RootedTree::from_edges(&members, &edges)
-        .map_err(|error| PlanRejected(format!("the tree of {id} cannot be used: {error}")))
+    RootedTree::from_edges(members, &edges)
+        .map_err(|error| PlanRejected(format!("the tree of group {id} cannot be used: {error}")))
 }
 
 fn parse_routes(
@@ -334,22 +331,22 @@ fn parse_routes(
         let host = parse_host(&format!("a destination in {what}"), route.host)?;
         if host == own {
             return rejected(format!(
-                "{what} has a route to {host}, which is this host itself"
+                "{what} has a route to host {host}, which is this host itself"
             ));
         }
         let length = route.ports.len();
-        if !(1..=ROUTE_BYTES_MAX).contains(&length) {
+        if !(1..=ROUTE_LENGTH_MAX).contains(&length) {
             return rejected(format!(
-                "the route to {host} in {what} has {length} bytes; it must have 1 to {ROUTE_BYTES_MAX}"
+                "the route to host {host} in {what} has {length} bytes; it must have 1 to {ROUTE_LENGTH_MAX}"
             ));
         }
         if let Some(port) = route.ports.iter().find(|&&port| port > port_most) {
             return rejected(format!(
-                "the route to {host} in {what} has byte {port}; bytes must be 0 to {port_most}"
+                "the route to host {host} in {what} has byte {port}; bytes must be 0 to {port_most}"
             ));
         }
         if parsed.insert(host, route.ports.to_vec()).is_some() {
-            return rejected(format!("{what} has two routes to {host}"));
+            return rejected(format!("{what} has two routes to host {host}"));
         }
     }
     Ok(parsed)

@@ -3,11 +3,11 @@
 use super::PlannedGroup;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol::{BufferClass, ChildRole, HostId, Role, Scheme, Structures};
-use wormcast_routing::ids::HostId as RoutingHost;
+use wormcast_protocol::{ChildRole, Role, Structures};
 use wormcast_routing::structure::{
-    BufferClass as RoutingClass, CircuitVariant, Structure, StructureError, TreeVariant, k_binomial,
+    CircuitVariant, Structure, StructureError, TreeVariant, k_binomial,
 };
+use wormcast_wire::{HostId, Scheme};
 
 /// Packets of a message for which `k` is picked when the plan leaves it open: a transfer so
 /// long that the pipeline's rate counts and its depth does not.
@@ -35,8 +35,7 @@ impl PlannedGroup {
     /// # Errors
     /// If `origin` is not a member.
     pub fn structure(&self, origin: HostId) -> Result<Structure, StructureError> {
-        let source = RoutingHost(origin.0);
-        let order: Vec<RoutingHost> = self.order.iter().map(|host| RoutingHost(host.0)).collect();
+        let (order, source) = (self.order.clone(), origin);
         match self.scheme {
             // The switches replicate, but who acknowledges to whom is as for unicasts.
             Scheme::Repeat | Scheme::Switch => Structure::repeat(order, source),
@@ -58,17 +57,17 @@ impl PlannedGroup {
 
 /// The place of `host`, with the hosts below each child.
 fn role_in(structure: &Structure, host: HostId) -> Option<Role> {
-    let own = structure.role_of(RoutingHost(host.0)).ok()?;
-    let mut children_of: BTreeMap<RoutingHost, Vec<RoutingHost>> = BTreeMap::new();
+    let own = structure.role_of(host).ok()?;
+    let mut children_of: BTreeMap<HostId, Vec<HostId>> = BTreeMap::new();
     for edge in structure.edges() {
         children_of.entry(edge.from).or_default().push(edge.to);
     }
-    let below = |child: RoutingHost| {
+    let below = |child: HostId| {
         let mut below = Vec::new();
         let mut open = vec![child];
         while let Some(at) = open.pop() {
             for &next in children_of.get(&at).into_iter().flatten() {
-                below.push(HostId(next.0));
+                below.push(next);
                 open.push(next);
             }
         }
@@ -76,15 +75,12 @@ fn role_in(structure: &Structure, host: HostId) -> Option<Role> {
         below
     };
     let children = own.children.iter().map(|&(child, class)| ChildRole {
-        host: HostId(child.0),
-        class: match class {
-            RoutingClass::One => BufferClass::One,
-            RoutingClass::Two => BufferClass::Two,
-        },
+        host: child,
+        class,
         below: below(child),
     });
     Some(Role {
-        parent: own.parent.map(|parent| HostId(parent.0)),
+        parent: own.parent,
         children: children.collect(),
     })
 }
@@ -108,7 +104,7 @@ mod tests {
                         let mut message = plan_message(host);
                         message.groups = vec![group_message(3, scheme.name(), &members)];
                         let plan = AgentPlan::parse(&message).unwrap();
-                        let group = plan.groups[&wormcast_protocol::GroupId(3)].clone();
+                        let group = plan.groups[&wormcast_wire::GroupId(3)].clone();
                         let structures = PlannedStructures {
                             host: plan.host,
                             group,
@@ -152,7 +148,7 @@ mod tests {
         let mut message = plan_message(1);
         message.groups = vec![group_message(3, "circuit", &[1, 2])];
         let plan = AgentPlan::parse(&message).unwrap();
-        let group = plan.groups[&wormcast_protocol::GroupId(3)].clone();
+        let group = plan.groups[&wormcast_wire::GroupId(3)].clone();
         assert_eq!(
             PlannedStructures {
                 host: HostId(1),

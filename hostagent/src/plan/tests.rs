@@ -94,7 +94,7 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| plan.routes[0].ports.clear()),
-            "the route to host 2 in routes has 0 bytes; it must have 1 to 128",
+            "the route to host 2 in routes has 0 bytes; it must have 1 to 255",
         ),
         (
             refusal(|plan| plan.routes[0].ports = vec![3, 255]),

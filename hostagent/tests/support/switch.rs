@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wormcast_agent::link::{Interface, PacketSocket, SendBlocked, Waker};
-use wormcast_protocol::wire::worm::{self, Header, Kind};
-use wormcast_protocol::wire::{ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC};
+use wormcast_wire::worm::{self, Header, Kind};
+use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC};
 
 const ETHERTYPE_LLDP: u16 = 0x88cc;
 

@@ -1,11 +1,11 @@
 //! What applications call: writing at an origin, reading at a member.
 
 use super::Engine;
-use crate::event::{FailReason, MemberState, Read, UseError};
-use crate::ids::{GroupId, HostId};
+use crate::event::{MemberState, Read, UseError};
 use crate::session::shared::Shared;
 use crate::session::{Progress, Session, Stream};
 use crate::time::Instant;
+use wormcast_wire::{FailReason, GroupId, HostId};
 
 impl Engine {
     fn own_session(

@@ -6,21 +6,20 @@ mod unclaimed;
 
 use crate::config::{ConfigError, EngineConfig};
 use crate::event::{Event, LossReason, Transmit};
-use crate::ids::{BufferClass, GroupId, HostId, Seq};
 use crate::plan::{GroupPlan, PlanError};
+use crate::reject::Reject;
 use crate::session::shared::Shared;
 use crate::session::{Judgement, Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
-use crate::wire::ETHERNET_LENGTH;
-use crate::wire::ETHERTYPE_HOST_PDU;
-use crate::wire::pdu::{self, Body, Common, Data};
-use crate::wire::reject::Reject;
-use crate::wire::worm::{self, Kind};
 use roles::check_routes;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 pub use unclaimed::UNCLAIMED_MAX;
+use wormcast_wire::pdu::{self, Body, Common, Data};
+use wormcast_wire::worm::{self, Kind};
+use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
+use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_HOST_PDU};
 
 type SessionKey = (GroupId, HostId);
 

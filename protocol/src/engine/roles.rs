@@ -2,13 +2,12 @@
 
 use super::Engine;
 use crate::event::Event;
-use crate::ids::{HostId, Seq};
 use crate::plan::{GroupPlan, PlanError, Role};
+use crate::reject::Reject;
 use crate::session::shared::Shared;
 use crate::time::Instant;
-use crate::wire::reject::Reject;
-use crate::wire::worm::{self, ROUTE_LENGTH_MAX};
 use std::collections::BTreeMap;
+use wormcast_wire::{HostId, ROUTE_LENGTH_MAX, Seq, worm};
 
 /// Whether every route can be one.
 pub(super) fn check_routes(

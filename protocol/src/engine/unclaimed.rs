@@ -3,12 +3,11 @@
 
 use super::{Engine, SessionKey};
 use crate::event::Unclaimed;
-use crate::ids::{BufferClass, GroupId, HostId, Seq};
-use crate::wire::ETHERNET_LENGTH;
-use crate::wire::pdu::{self, Body, Common, Status};
-use crate::wire::reject::Reject;
-use crate::wire::worm;
+use crate::reject::Reject;
 use std::collections::BTreeSet;
+use wormcast_wire::ETHERNET_LENGTH;
+use wormcast_wire::pdu::{self, Body, Common, Status};
+use wormcast_wire::{BufferClass, GroupId, HostId, Seq, worm};
 
 /// Reports of members that the shell has not taken. More are dropped and counted; the
 /// members repeat theirs.

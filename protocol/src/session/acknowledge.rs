@@ -6,12 +6,13 @@ use super::child::{Acked, Child, Memory};
 use super::congestion::Round;
 use super::shared::Shared;
 use crate::config::WINDOW_PACKETS_MAX;
-use crate::event::{FailReason, Transmit};
-use crate::ids::{BufferClass, HostId, Seq};
+use crate::event::Transmit;
+use crate::reject::Reject;
 use crate::time::Instant;
-use crate::wire::ack::{Ack, FAILED_MAX, FailedMember, List, RANGES_MAX, SeqRange};
-use crate::wire::pdu::Body;
-use crate::wire::reject::Reject;
+use wormcast_wire::FailReason;
+use wormcast_wire::ack::{Ack, FAILED_MAX, FailedMember, List, RANGES_MAX, SeqRange};
+use wormcast_wire::pdu::Body;
+use wormcast_wire::{BufferClass, HostId, Seq};
 
 /// A list of bounded length on the stack.
 struct Bounded<T: Copy, const N: usize> {

@@ -7,12 +7,12 @@ use super::congestion::Congestion;
 use super::shared::{Shared, Way};
 use crate::config::Timing;
 use crate::event::Transmit;
-use crate::ids::BufferClass;
 use crate::time::Instant;
-use crate::wire::pdu::Body;
-use crate::wire::tree_route;
-use crate::wire::worm::{Kind, ROUTE_LENGTH_MAX};
 use std::collections::{BTreeSet, VecDeque};
+use wormcast_wire::BufferClass;
+use wormcast_wire::pdu::Body;
+use wormcast_wire::tree_route;
+use wormcast_wire::{ROUTE_LENGTH_MAX, worm::Kind};
 
 /// Time for which members that miss a packet are gathered before it is sent again.
 const GATHER_US: u64 = 3_000;

@@ -2,8 +2,9 @@
 
 use super::Session;
 use super::shared::Shared;
-use crate::event::{Event, FailReason, LossReason, Read, UseError};
+use crate::event::{Event, LossReason, Read, UseError};
 use crate::time::Instant;
+use wormcast_wire::FailReason;
 
 impl Session {
     /// See [`crate::Engine::read`].

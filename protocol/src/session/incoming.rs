@@ -6,10 +6,10 @@ use super::shared::Shared;
 use super::store::Packet;
 use crate::config::{Timing, WINDOW_PACKETS_MAX};
 use crate::event::{Event, LossReason};
-use crate::ids::{HostId, Seq};
+use crate::reject::Reject;
 use crate::time::Instant;
-use crate::wire::pdu::{Data, Nack, Repair, Status};
-use crate::wire::reject::Reject;
+use wormcast_wire::pdu::{Data, Nack, Repair, Status};
+use wormcast_wire::{HostId, Seq};
 
 /// Least time between two NACKs of a stream, µs.
 const NACK_INTERVAL_US: u64 = 1_000;

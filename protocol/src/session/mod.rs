@@ -19,11 +19,9 @@ mod store;
 
 use crate::config::Timing;
 use crate::event::{Event, LossReason};
-use crate::ids::{GroupId, HostId, Seq};
-use crate::plan::{GroupPlan, Role, Scheme};
+use crate::plan::{GroupPlan, Role};
 use crate::statistics::SessionStatistics;
 use crate::time::Instant;
-use crate::wire::pdu::Common;
 use broadcast::Broadcast;
 use child::{Acked, Child};
 use claim::Claim;
@@ -34,6 +32,9 @@ pub use outlet::Progress;
 use reception::Reception;
 use shared::Shared;
 use store::Store;
+use wormcast_wire::Scheme;
+use wormcast_wire::pdu::Common;
+use wormcast_wire::{GroupId, HostId, Seq};
 
 /// Which stream a session is about, and where it starts.
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +237,7 @@ impl Session {
 
     /// Gives up the oldest packet that is read here and acknowledged by all
     /// children, though not stable; true if there was one.
-    pub fn evict(&mut self, class: crate::ids::BufferClass, shared: &mut Shared) -> bool {
+    pub fn evict(&mut self, class: wormcast_wire::BufferClass, shared: &mut Shared) -> bool {
         let Some(reception) = &self.reception else {
             return false;
         };

@@ -3,10 +3,11 @@
 use super::Session;
 use super::child::REPAIR_INTERVAL_US;
 use super::shared::Shared;
-use crate::event::{Event, FailReason, Transmit};
-use crate::ids::{BufferClass, Seq};
+use crate::event::{Event, Transmit};
 use crate::time::Instant;
-use crate::wire::pdu::{Body, Data, Repair, Status};
+use wormcast_wire::FailReason;
+use wormcast_wire::pdu::{Body, Data, Repair, Status};
+use wormcast_wire::{BufferClass, Seq};
 
 /// Time between two packets sent at REPAIR requests, µs.
 const REPAIR_PACE_US: u64 = 400;

@@ -5,11 +5,10 @@ use super::Session;
 use super::child::Child;
 use super::shared::Shared;
 use super::store::Packet;
-use crate::event::{Event, FailReason, MemberState, UseError};
-use crate::ids::{BufferClass, HostId, Seq};
-use crate::plan::Scheme;
+use crate::event::{Event, MemberState, UseError};
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wormcast_wire::{BufferClass, FailReason, HostId, Scheme, Seq};
 
 /// Most packets queued at other hosts' REPAIR requests.
 const REPAIR_QUEUE_MAX: usize = 256;

@@ -2,13 +2,11 @@
 //! confirmation, and when to acknowledge.
 
 use super::store::Store;
-use crate::event::FailReason;
-use crate::ids::HostId;
-use crate::ids::Seq;
 use crate::time::Instant;
-use crate::wire::ack::Echo;
-use crate::wire::ack::FailedMember;
-use crate::wire::pdu::Nack;
+use wormcast_wire::ack::Echo;
+use wormcast_wire::ack::FailedMember;
+use wormcast_wire::pdu::Nack;
+use wormcast_wire::{FailReason, HostId, Seq};
 
 /// What happens to packets that come in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

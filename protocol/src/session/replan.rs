@@ -5,8 +5,9 @@ use super::Session;
 use super::child::Child;
 use super::shared::Shared;
 use crate::event::LossReason;
-use crate::plan::{GroupPlan, Role, Scheme};
+use crate::plan::{GroupPlan, Role};
 use crate::time::Instant;
+use wormcast_wire::Scheme;
 
 impl Session {
     /// Takes the place the new plan gives this host.
@@ -77,7 +78,7 @@ impl Session {
             child.path.forget_delays();
             // What had no route may have one now.
             child.refresh_pending();
-            if child.reported == Some(crate::event::FailReason::NoRoute) {
+            if child.reported == Some(wormcast_wire::FailReason::NoRoute) {
                 child.reported = None;
             }
         }

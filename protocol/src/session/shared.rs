@@ -4,13 +4,12 @@
 use super::store::Pools;
 use crate::config::EngineConfig;
 use crate::event::{Event, Transmit};
-use crate::ids::{BufferClass, HostId};
 use crate::statistics::Counters;
 use crate::time::Instant;
-use crate::wire::pdu::{self, Body, Common};
-use crate::wire::worm::{self, Header, Kind, flags};
-use crate::wire::{ETHERNET_LENGTH, ETHERTYPE_HOST_PDU};
 use std::collections::{BTreeMap, VecDeque};
+use wormcast_wire::pdu::{self, Body, Common};
+use wormcast_wire::worm::{self, Header, Kind, flags};
+use wormcast_wire::{BufferClass, ETHERNET_LENGTH, ETHERTYPE_HOST_PDU, HostId};
 
 /// Time between two drains of the queue, so that the least delay is seen anew.
 const DRAIN_INTERVAL_US: u64 = 4_000_000;

@@ -2,8 +2,8 @@
 //! able to repair (NIC §5.2: the replica in host memory serves retransmission).
 
 use super::runs::Runs;
-use crate::ids::BufferClass;
 use std::collections::VecDeque;
+use wormcast_wire::BufferClass;
 
 /// A packet of a stream, as held.
 #[derive(Debug)]

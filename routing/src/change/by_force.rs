@@ -11,9 +11,9 @@ use super::order::Order;
 use super::paths::{Paths, Side};
 use super::trees::Tree;
 use super::{Change, Method, plan};
-use crate::ids::{HostId, PortId, SwitchId};
 use crate::routes::{Algorithm, Routes};
 use crate::topology::{Host, Link, Parts, Switch, Topology};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Every connected graph of so many switches, one host each.
 fn graphs(switches: u16) -> impl Iterator<Item = Topology> {

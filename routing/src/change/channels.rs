@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{HostId, PortId, SwitchId};
 use crate::topology::{Host, Link, Topology};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// One direction of a link.
 #[derive(Clone, Copy, Debug)]

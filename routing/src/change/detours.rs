@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use super::channels::Channels;
 use super::dependencies::Dependencies;
 use super::paths::{Path, Paths, Side};
-use crate::ids::SWITCHES_CROSSED_MAX;
+use wormcast_wire::SWITCHES_CROSSED_MAX;
 
 /// Paths for all pairs that `needed` has: the old one where it survives, else a shortest
 /// one that closes no cycle with all the others. Pairs for which there is none are left

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::ids::{HostId, SwitchId};
 use crate::routes::{Algorithm, RouteError};
 use crate::topology::TopologyError;
+use wormcast_wire::{HostId, SwitchId};
 
 /// Why a change cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -58,9 +58,9 @@ pub use incremental::{Incremental, Touched};
 
 use self::planner::Planner;
 use crate::deadlock::Channel;
-use crate::ids::SwitchId;
 use crate::routes::{Algorithm, Route, Unreachable};
 use crate::topology::Topology;
+use wormcast_wire::SwitchId;
 
 /// What changes.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,9 @@
 
 use super::channels::Channels;
 use super::dependencies::Dependencies;
-use crate::ids::{HostId, PortId};
 use crate::intransit::is_cut;
 use crate::routes::{Route, Routes};
+use wormcast_wire::{HostId, PortId};
 
 /// Marks an entry of a path as an in-transit host.
 const IN_TRANSIT: u32 = 1 << 31;

@@ -7,9 +7,9 @@ use super::paths::{Paths, Side};
 use super::trees::Tree;
 use super::{Change, ChangeError, Method, Plan, detours, sequence};
 use crate::deadlock::{Branching, ChannelGraph};
-use crate::ids::SwitchId;
 use crate::routes::{Algorithm, Route, Routes};
 use crate::topology::Topology;
+use wormcast_wire::SwitchId;
 
 /// A routing on the new topology.
 pub(super) struct Candidate {

@@ -7,8 +7,8 @@ use super::paths::Paths;
 use super::planner::{Candidate, Planner};
 use super::{Method, Plan, Step};
 use crate::deadlock::Channel;
-use crate::ids::HostId;
 use crate::routes::Unreachable;
+use wormcast_wire::HostId;
 
 impl Planner<'_> {
     /// Writes the steps out: what each changes, and why it is safe.

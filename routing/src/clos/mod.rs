@@ -5,7 +5,7 @@
 //! A network so regular needs no graph: a host is (pod, leaf, port), and the tree of a group goes
 //! up from the source's leaf to one spine and one core switch, and down to every pod, leaf and
 //! host that has members. Two ways to write that tree into a worm are here: the TREE route of
-//! protocol/SPEC.md §3, split and with tables where it does not fit ([`tree`]), and a shorter one
+//! wire/SPEC.md §3, split and with tables where it does not fit ([`tree`]), and a shorter one
 //! for this shape of network, by layers ([`layered`]). Groups too large for a header keep
 //! entries in switches; [`plan`] decides.
 

@@ -12,7 +12,7 @@ use super::{Branches, Clos, ClosError, ClosGroup};
 /// What a group may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most header bytes of a worm; protocol/SPEC.md has one byte for the length of a route.
+    /// Most header bytes of a worm; wire/SPEC.md has one byte for the length of a route.
     pub header_bytes: usize,
     /// Most worms that the source sends for one packet, while switches have room for entries.
     pub worms: usize,

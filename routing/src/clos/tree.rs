@@ -1,8 +1,8 @@
-//! The same groups as TREE routes of protocol/SPEC.md §3: what the P4 program replicates today.
+//! The same groups as TREE routes of wire/SPEC.md §3: what the P4 program replicates today.
 
 use super::{Branches, Clos, ClosGroup};
-use crate::ids::ROUTE_BYTES_MAX;
 use crate::tree_route::BRANCHES_MAX;
+use wormcast_wire::ROUTE_LENGTH_MAX;
 
 /// TREE worms of a group, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn bytes(clos: Clos, source: u32, members: &[u32]) -> usize {
 
 fn fits(clos: Clos, source: u32, members: &[u32]) -> bool {
     let shape = Shape::new(clos, source, members);
-    bytes(clos, source, members) <= ROUTE_BYTES_MAX
+    bytes(clos, source, members) <= ROUTE_LENGTH_MAX
         && shape.most_branches <= BRANCHES_MAX
         && shape.pods <= BRANCHES_MAX
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::CostError;
-use crate::ids::{HostId, PortId, SwitchId};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// What hosts, links and switches take. Times are in nanoseconds; what is taken by byte is
 /// taken for every byte of the packet on the wire.
@@ -168,7 +168,7 @@ impl Costs {
             switch_copy_ns: 300.0,
             in_transit_ns: 170_000.0,
             // Ethernet 14 + 4, gap and preamble 20, worm header 12, DATA 24
-            // (protocol/SPEC.md §2, §5.2).
+            // (wire/SPEC.md §2, §5.2).
             packet_header_bytes: 74,
             route_bytes_per_hop: 1,
             tree_bytes_per_branch: 2,

@@ -4,9 +4,9 @@ use std::fmt;
 
 use super::Costs;
 use crate::group::GroupError;
-use crate::ids::HostId;
 use crate::topology::TopologyError;
 use crate::tree_route::TreeDecodeError;
+use wormcast_wire::HostId;
 
 /// Why there are no costs, or nothing to lay them on.
 #[derive(Clone, Debug, PartialEq, Eq)]

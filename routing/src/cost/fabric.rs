@@ -2,9 +2,9 @@
 
 use super::{Channel, CostError, Costs};
 use crate::group::Unicast;
-use crate::ids::PortId;
 use crate::routes::Route;
 use crate::topology::Topology;
+use wormcast_wire::PortId;
 
 /// Unicast paths with the costs of what they lead over. Channels are numbered: links from switch
 /// to switch, then from each host into its switch, then from each switch to its hosts.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Channel, ChannelLoad, CostError, Costs, Replay};
-use crate::ids::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
+use wormcast_wire::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
 
 /// Longest time that is taken, 1000 s, so that sums of times stay far from overflow.
 const NS_MAX: f64 = 1e12;

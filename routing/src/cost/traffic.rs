@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::fabric::End;
 use super::{CostError, Fabric};
 use crate::group::{Delivery, GroupPlan, SwitchDelivery, SwitchTree, TreeEnd};
-use crate::ids::{HostId, PortId};
 use crate::structure::Edge;
 use crate::tree_route::{branches, decode_tree};
+use wormcast_wire::{HostId, PortId};
 
 /// A message and how it is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Channel, Resource};
-use crate::ids::{HostId, SwitchId};
 use crate::routes::Route;
 use crate::topology::Topology;
+use wormcast_wire::{HostId, SwitchId};
 
 /// Why an order shows nothing about a route.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::ids::{HostId, PortId, SwitchId};
 use crate::topology::TopologyError;
 use crate::tree_route::TreeDecodeError;
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Why routes cannot be checked: they are not routes of this topology.
 #[derive(Clone, Debug, PartialEq, Eq)]

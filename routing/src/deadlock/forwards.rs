@@ -6,10 +6,9 @@
 //! [`Forwarding::CutThrough`] it waits with all its channels.
 
 use super::{Branching, Buffers, ChannelGraph, DeadlockError, Forwarding, Worm};
-use crate::ids::{HostId, PortId};
 use crate::routes::Route;
-use crate::structure::BufferClass;
 use crate::topology::Attachment;
+use wormcast_wire::{BufferClass, HostId, PortId};
 
 /// A way from one place where a whole worm can lie to the next.
 struct Piece {

@@ -3,10 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::{ChannelGraph, DeadlockError, Forward, TableEntry, Worm};
-use crate::ids::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
 use crate::nested_json;
 use crate::routes::Route;
-use crate::structure::BufferClass;
+use wormcast_wire::{
+    BufferClass, HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId,
+};
 
 /// Messages of one source to a group, as planned.
 #[derive(Clone, Debug, PartialEq, Eq)]

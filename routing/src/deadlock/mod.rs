@@ -40,11 +40,11 @@ pub use multicast::TableEntry;
 pub use resource::{Channel, Resource};
 
 use crate::digraph::Digraph;
-use crate::ids::HostId;
 use crate::routes::Route;
 use crate::topology::Topology;
 use crate::updown::UpDown;
 use resource::Numbers;
+use wormcast_wire::HostId;
 
 /// What makes a dependency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

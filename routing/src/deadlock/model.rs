@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::DeadlockError;
-use crate::ids::SwitchId;
+use wormcast_wire::SwitchId;
 
 /// What a worm that branches does while a branch is blocked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

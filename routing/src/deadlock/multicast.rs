@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Branching, ChannelGraph, DeadlockError, Worm, coupled};
-use crate::ids::{HostId, PortId, SwitchId};
 use crate::topology::Attachment;
 use crate::tree_route::branches;
 use crate::updown::{NO_ARC, UpDown};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Ports that a switch copies the worms of a group to, except the one they come from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@
 //! far as they are new, and a dependency costs one bit to know.
 
 use super::{Buffers, ChannelGraph, Worm};
-use crate::ids::SWITCHES_CROSSED_MAX;
 use crate::intransit::is_cut;
 use crate::routes::{NO_SLOT, NextHops, Phase, Routes};
 use crate::topology::Topology;
+use wormcast_wire::SWITCHES_CROSSED_MAX;
 
 /// What is known to follow an arc: links out of the switch it leads to, by slot, then the
 /// hosts there.

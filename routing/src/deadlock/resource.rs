@@ -1,9 +1,8 @@
 //! What worms hold and wait for, and its numbers as nodes of the graph.
 
 use super::DeadlockError;
-use crate::ids::{HostId, PortId, SwitchId};
-use crate::structure::BufferClass;
 use crate::topology::{Attachment, Topology};
+use wormcast_wire::{BufferClass, HostId, PortId, SwitchId};
 
 /// One direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

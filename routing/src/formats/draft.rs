@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::place::{Place, find_json};
 use super::{Document, FormatError, Names, Reading};
-use crate::ids::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SwitchId};
 use crate::topology::{End, Grid, Host, Link, Parts, Switch, Topology, TopologyError};
+use wormcast_wire::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SwitchId};
 
 /// Where a row of a draft stands in the text.
 #[derive(Clone, Copy)]

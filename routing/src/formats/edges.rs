@@ -20,10 +20,10 @@ use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
 use super::numbering::number;
 use super::place::{Line, lines};
 use super::{Document, FormatError};
-use crate::ids::{
+use crate::topology::Grid;
+use wormcast_wire::{
     HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId,
 };
-use crate::topology::Grid;
 
 struct Token {
     offset: usize,

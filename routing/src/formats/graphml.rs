@@ -14,7 +14,7 @@ use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
 use super::edges::{format_grid, parse_grid};
 use super::numbering::number;
 use super::{Document, FormatError};
-use crate::ids::{
+use wormcast_wire::{
     HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId,
 };
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
 use super::numbering::number;
 use super::{Document, FormatError};
-use crate::ids::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
+use wormcast_wire::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
 
 mod lines;
 mod write;

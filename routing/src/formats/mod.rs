@@ -25,8 +25,8 @@ use std::str::FromStr;
 pub use error::FormatError;
 pub use place::Place;
 
-use crate::ids::{HostId, SwitchId};
 use crate::topology::Topology;
+use wormcast_wire::{HostId, SwitchId};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
 use super::Wiring;
-use crate::ids::SWITCH_PORTS_MAX;
 use crate::topology::{Topology, TopologyError};
+use wormcast_wire::SWITCH_PORTS_MAX;
 
 /// Gives up after this many tries; with three links a switch or more, nearly every
 /// second one succeeds.

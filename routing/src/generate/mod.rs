@@ -15,8 +15,8 @@ pub use irregular::{Irregular, irregular};
 pub use regular::{Torus, full_mesh, line, mesh, ring, shufflenet, star, testbed, torus};
 pub use spec::{KINDS, from_spec};
 
-use crate::ids::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SwitchId};
 use crate::topology::{Grid, Host, Link, Parts, SWITCHES_MAX, Switch, Topology, TopologyError};
+use wormcast_wire::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SwitchId};
 
 /// Hands out ports in ascending order, hosts first.
 struct Wiring {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Wiring;
-use crate::ids::SWITCH_ID_MAX;
 use crate::topology::{Grid, SWITCHES_MAX, Topology, TopologyError};
+use wormcast_wire::SWITCH_ID_MAX;
 
 /// Ports of a switch where nothing says otherwise: those of the papers' switches.
 const PORTS_DEFAULT: usize = 8;

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::auto::{AutoPlan, AutoRequest, Estimated};
 use super::{GroupError, GroupPlan, GroupRequest, plan_auto, plan_group_on, unicast};
 use crate::cost::Costs;
-use crate::ids::SwitchId;
 use crate::nested_json;
 use crate::topology::Topology;
+use wormcast_wire::SwitchId;
 
 /// The name that a request gives in place of a scheme.
 pub const AUTO: &str = "auto";

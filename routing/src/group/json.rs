@@ -7,8 +7,8 @@ use super::{
     Delivery, GroupPlan, GroupRequest, Metrics, Order, Routing, Scheme, SwitchMode, SwitchTree,
     TreeEnd,
 };
-use crate::ids::HostId;
 use crate::structure::Discipline;
+use wormcast_wire::HostId;
 
 impl GroupPlan {
     /// Writes `{"scheme":…,"source":…,"members":[…],"parameters":{…},"order":[…],

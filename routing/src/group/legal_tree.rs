@@ -6,9 +6,9 @@
 //! for anew until no link is saved. A switch that a path passes going up and another going
 //! down counts as two places, because from the second no way leads up.
 
-use crate::ids::SWITCHES_CROSSED_MAX;
 use crate::topology::Topology;
 use crate::updown::UpDown;
+use wormcast_wire::SWITCHES_CROSSED_MAX;
 
 const NONE: u32 = u32::MAX;
 /// Most passes that look for shorter ways.

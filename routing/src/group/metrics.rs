@@ -2,13 +2,13 @@
 //! link by link.
 
 use super::{GroupError, GroupRequest, Scheme, Unicast, plan_structure};
-use crate::ids::{PortId, SwitchId};
 use crate::structure::torus_latency::{
     Constants, PROCESS_MD_NS, PROCESS_MU_NS, PROCESS_S_NS, PROCESS_SEPARATE_NS, PROCESS_U_NS, Way,
     forwarded_ns, full_ns, separate_ns,
 };
 use crate::structure::{Discipline, Structure, TimedSend};
 use crate::topology::{Attachment, Grid, Topology};
+use wormcast_wire::{PortId, SwitchId};
 
 /// Most sends, of all packets together, that are replayed.
 pub const SENDS_MAX: u64 = 1 << 22;

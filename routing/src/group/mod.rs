@@ -33,16 +33,16 @@ pub use switch_root::{mean_links_by_root, multicast_root};
 pub use switch_tree::{SwitchTree, TreeEnd};
 pub use unicast::{Routing, Unicast, with_paths};
 
-use crate::ids::{HostId, SwitchId};
 use crate::routes::Routes;
 use crate::structure::k_binomial;
 use crate::structure::{Discipline, Edge, RootedTree, Structure, StructureError, ordering};
 use crate::topology::Topology;
 use crate::updown::UpDown;
+use wormcast_wire::{HostId, SwitchId};
 
 /// Bytes of a message that one packet carries unless said otherwise: what a frame of 1500
 /// bytes has left after the worm header (12), the route a session keeps room for (20),
-/// and the headers of a data packet that is forwarded (12 + 10 + 2; protocol/SPEC.md §2,
+/// and the headers of a data packet that is forwarded (12 + 10 + 2; wire/SPEC.md §2,
 /// §5).
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 1444;
 

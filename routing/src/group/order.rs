@@ -1,10 +1,10 @@
 //! Orders of members that a group may ask for.
 
 use super::GroupError;
-use crate::ids::HostId;
 use crate::structure::{StructureError, ordering};
 use crate::topology::Topology;
 use crate::updown::UpDown;
+use wormcast_wire::HostId;
 
 /// An order of the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use super::{
     GroupError, GroupRequest, Order, PAYLOAD_BYTES_DEFAULT, Routing, Scheme, SwitchParameters,
 };
-use crate::ids::{HOST_ID_MAX, HostId};
 use crate::routes::Algorithm;
 use crate::structure::postal::LAMBDA_MAX;
 use crate::structure::{CircuitVariant, Discipline, StructureError, TreeVariant};
+use wormcast_wire::{HOST_ID_MAX, HostId};
 
 /// Number of the group of all hosts (WORM §8.1).
 const GROUP_BROADCAST: u64 = 255;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Guard, SwitchParameters, SwitchTree};
-use crate::ids::{HostId, PortId, SwitchId};
 use crate::tree_route::TreeRoute;
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// How the switches deliver a group's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct SwitchDelivery {
     pub cost: SwitchCost,
 }
 
-/// What a switch has in its table for a group (protocol/SPEC.md §3 GROUP).
+/// What a switch has in its table for a group (wire/SPEC.md §3 GROUP).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupEntry {
     /// The switch.

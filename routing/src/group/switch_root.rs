@@ -1,8 +1,8 @@
 //! The root that multicast under guard B loads least.
 
-use crate::ids::SwitchId;
 use crate::topology::Topology;
 use crate::updown::UpDown;
+use wormcast_wire::SwitchId;
 
 /// Root under which a multicast of `members` random hosts, sent by a random host, crosses
 /// the fewest links on average (WORM §3, scheme B), in the part of the fabric with the

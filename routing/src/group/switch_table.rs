@@ -8,9 +8,9 @@ use super::legal_tree::{Direction, LegalTree};
 use super::switch_delivery::GroupEntry;
 use super::switch_tree::Paths;
 use super::switch_trees::ancestry;
-use crate::ids::{HostId, PortId};
 use crate::topology::{Attachment, Topology};
 use crate::updown::UpDown;
+use wormcast_wire::{HostId, PortId};
 
 /// Most switches that are tried as the top of a tree.
 const TOPS_MAX: usize = 8;

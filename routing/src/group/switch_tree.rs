@@ -1,7 +1,7 @@
 //! The tree of switches that a group's TREE routes go along.
 
-use crate::ids::{HostId, PortId, SwitchId};
 use crate::topology::{Attachment, Topology, TopologyError};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Port path to each of some hosts.
 pub(super) type Paths = Vec<(HostId, Vec<u8>)>;

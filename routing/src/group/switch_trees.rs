@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::GroupError;
 use super::legal_tree::{Direction, LegalTree};
 use super::switch_tree::Paths;
-use crate::ids::{HostId, SWITCHES_CROSSED_MAX};
 use crate::routes::Routes;
 use crate::structure::StructureError;
 use crate::topology::Topology;
 use crate::updown::{NO_ARC, UpDown};
+use wormcast_wire::{HostId, SWITCHES_CROSSED_MAX};
 
 /// Refuses hosts that are not all under one root.
 pub(super) fn check_one_tree(

@@ -32,12 +32,12 @@ use super::switch_trees::{
 };
 use super::{Delivery, GroupError, GroupPlan, GroupRequest, Guard, SwitchMode, SwitchParameters};
 use super::{SwitchTree, switch_tree::Paths};
-use crate::ids::{HostId, SWITCHES_CROSSED_MAX};
 use crate::routes::Routes;
 use crate::topology::Topology;
 use crate::tree_route::{TreeEncodeError, TreeRoute, encode_tree};
+use wormcast_wire::{HostId, SWITCHES_CROSSED_MAX};
 
-/// Bytes of a worm header before its route (protocol/SPEC.md §2).
+/// Bytes of a worm header before its route (wire/SPEC.md §2).
 const WORM_HEADER_BYTES: u32 = 12;
 
 pub(super) fn plan_switch(
@@ -261,7 +261,7 @@ fn check_lengths(paths: &Paths) -> Result<(), TreeEncodeError> {
 
 impl GroupEntry {
     /// Whether a worm of the group leaves by this port.
-    pub fn leads(&self, port: crate::ids::PortId) -> bool {
+    pub fn leads(&self, port: wormcast_wire::PortId) -> bool {
         self.ports.binary_search(&port).is_ok()
     }
 }

@@ -2,11 +2,11 @@
 
 use super::GroupError;
 use crate::dimension_order::DimensionOrder;
-use crate::ids::{HostId, SwitchId};
 use crate::routes::{Algorithm, Route, RouteError, Routes};
 use crate::structure::StructureError;
 use crate::topology::Topology;
 use crate::updown::UpDown;
+use wormcast_wire::{HostId, SwitchId};
 
 /// How the paths are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use rand_core::SeedableRng;
 
 use super::path_graph::PathGraph;
 use super::{ALTERNATIVES_MAX, Lengths, crossed, mix};
-use crate::ids::SWITCHES_CROSSED_MAX;
 use crate::routes::Algorithm;
 use crate::topology::Topology;
 use crate::updown::UpDown;
+use wormcast_wire::SWITCHES_CROSSED_MAX;
 
 /// All worms of a pair. Any share of up to ten paths, and of 80 % or 20 % of them, is a
 /// whole number of this.

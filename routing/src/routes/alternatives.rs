@@ -2,9 +2,9 @@
 
 use super::path::{NoPath, Path};
 use super::{Route, RouteError, Routes, Unreachable};
-use crate::ids::HostId;
 use crate::intransit::SHARES_WHOLE;
 use crate::topology::Topology;
+use wormcast_wire::HostId;
 
 /// How much of a pair's traffic takes a route. The shares of a pair add up to
 /// [`Share::WHOLE`] exactly.

@@ -16,9 +16,9 @@ use super::loads::{ChannelLoads, is_legal};
 use super::ranks::Ranks;
 use super::refine::refine;
 use super::{Algorithm, Kept, RouteError, Routes};
-use crate::ids::SwitchId;
 use crate::remoteness::Remoteness;
 use crate::topology::Topology;
+use wormcast_wire::SwitchId;
 
 /// Most sweeps that refine one finalist; most of what can be gained comes with the first.
 const SWEEPS_MAX: usize = 16;

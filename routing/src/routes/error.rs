@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::Algorithm;
-use crate::ids::{HostId, SWITCHES_CROSSED_MAX};
 use crate::topology::TopologyError;
+use wormcast_wire::{HostId, SWITCHES_CROSSED_MAX};
 
 /// Why there is no route.
 #[derive(Clone, Debug, PartialEq, Eq)]

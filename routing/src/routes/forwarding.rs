@@ -7,9 +7,9 @@
 //! from switch to switch need not give the route, nor a legal path.
 
 use super::{Kept, NO_SLOT, NextHops, Phase, Routes};
-use crate::ids::SWITCHES_CROSSED_MAX;
 use crate::topology::Topology;
 use crate::updown::UpDown;
+use wormcast_wire::SWITCHES_CROSSED_MAX;
 
 /// The entry of a host that cannot be reached; no port has this number.
 pub const NO_PORT: u8 = u8::MAX;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::alternatives::Answer;
 use super::{Alternative, Route, RouteError, Routes, Share};
-use crate::ids::{HOST_ID_MAX, HostId, SWITCH_ID_MAX, SwitchId};
+use wormcast_wire::{HOST_ID_MAX, HostId, SWITCH_ID_MAX, SwitchId};
 
 impl Routes<'_> {
     /// Writes `{"algorithm":…,"root":…,"routes":[…]}`, one route a line, and in a split

@@ -31,10 +31,10 @@ pub(crate) use next_hops::{NO_SLOT, NextHops, Phase};
 pub(crate) use path::NoPath;
 pub use summary::Summary;
 
-use crate::ids::{HostId, SwitchId};
 use crate::intransit::{self, Lengths, Measure};
 use crate::topology::Topology;
 use crate::updown::UpDown;
+use wormcast_wire::{HostId, SwitchId};
 
 /// How paths are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -232,7 +232,7 @@ mod tests {
     fn lengths_that_do_not_fit_are_noticed() {
         for (switches, fits) in [(254, true), (255, false), (600, false)] {
             let topology = from_spec(&format!("line:{switches}")).unwrap();
-            let root = Some(crate::ids::SwitchId(0));
+            let root = Some(wormcast_wire::SwitchId(0));
             let updown = UpDown::new(&topology, root).unwrap();
             let ranks = Ranks::new(&topology, &updown);
             assert_eq!(plan_with::<u8>(&ranks).is_ok(), fits, "{switches}");

@@ -1,8 +1,8 @@
 //! Paths between switches, and routes between hosts along them.
 
 use super::{Kept, NO_SLOT, Phase, Route, RouteError, Routes};
-use crate::ids::{HostId, ROUTE_BYTES_MAX, SWITCHES_CROSSED_MAX};
 use crate::intransit::{Choice, SHARES_WHOLE, crossed, fewest_crossings, host_in_turn, is_cut};
+use wormcast_wire::{HostId, ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
 
 /// A path between two switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) struct Pair {
 }
 
 const _: () = assert!(
-    SWITCHES_CROSSED_MAX <= ROUTE_BYTES_MAX,
+    SWITCHES_CROSSED_MAX <= ROUTE_LENGTH_MAX,
     "a route has a byte for each switch crossed"
 );
 

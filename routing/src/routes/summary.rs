@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::alternatives::Hops;
 use super::{Algorithm, NoPath, Routes};
-use crate::ids::HostId;
 use crate::intransit::{SHARES_WHOLE, crossed, cuts, host_in_turn, is_cut};
+use wormcast_wire::HostId;
 
 /// Figures over all ordered pairs of hosts; alternatives count by their share.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{BufferClass, Structure};
+use super::Structure;
 use crate::digraph::Digraph;
-use crate::ids::HostId;
+use wormcast_wire::{BufferClass, HostId};
 
 /// The buffers of one class at one host.
 pub type Buffer = (HostId, BufferClass);

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::ids::HostId;
 use crate::topology::list;
+use wormcast_wire::HostId;
 
 /// Why there is no structure.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,28 +28,9 @@ pub use error::StructureError;
 pub use rooted_tree::{FAN_OUT_DEFAULT, RootedTree};
 pub use schedule::{Discipline, TimedSend};
 
-use crate::ids::HostId;
 use chains::Chains;
 use recursive::Division;
-
-/// The two classes of buffers at a host (WORM §4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum BufferClass {
-    /// Before the order of hosts is reversed.
-    One,
-    /// After.
-    Two,
-}
-
-impl BufferClass {
-    /// 1 or 2, as in files.
-    pub const fn number(self) -> u8 {
-        match self {
-            BufferClass::One => 1,
-            BufferClass::Two => 2,
-        }
-    }
-}
+use wormcast_wire::{BufferClass, HostId};
 
 /// How a circuit begins and ends (WORM §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

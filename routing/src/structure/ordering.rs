@@ -4,9 +4,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
 use super::{StructureError, check_members};
-use crate::ids::{HostId, SwitchId};
 use crate::topology::{Grid, Topology, TopologyError};
 use crate::updown::UpDown;
+use wormcast_wire::{HostId, SwitchId};
 
 /// Ascending by id.
 pub fn by_id(members: &[HostId]) -> Vec<HostId> {

@@ -4,7 +4,8 @@
 //! parts are.
 
 use super::postal::Postal;
-use super::{BufferClass, Place, Send, Sends, k_binomial};
+use super::{Place, Send, Sends, k_binomial};
+use wormcast_wire::BufferClass;
 
 /// How large the parts are.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Separate addressing: the source sends to each member in turn.
 
-use super::{BufferClass, Place, Send, Sends};
+use super::{Place, Send, Sends};
+use wormcast_wire::BufferClass;
 
 /// The members after the source, then those before it; the latter are behind it in the
 /// order, and so in class 2.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{BufferClass, Place, Send, Sends, StructureError, TreeVariant, check_members};
-use crate::ids::HostId;
+use super::{Place, Send, Sends, StructureError, TreeVariant, check_members};
+use wormcast_wire::{BufferClass, HostId};
 
 /// Most children of a host, unless said otherwise.
 pub const FAN_OUT_DEFAULT: u32 = 3;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::chains::Chains;
 use super::recursive::Division;
 use super::{CircuitVariant, Shape, Structure, StructureError, postal};
-use crate::ids::HostId;
+use wormcast_wire::HostId;
 
 impl Structure {
     /// Tree of the postal model (NIC §5.4, §5.5), in which a message takes `lambda` send

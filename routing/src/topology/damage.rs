@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Link, Parts, Topology, TopologyError};
-use crate::ids::{HostId, PortId, SwitchId};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// What has failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

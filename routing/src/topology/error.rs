@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::SWITCHES_MAX;
-use crate::ids::{HostId, PortId, SwitchId};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Who uses a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

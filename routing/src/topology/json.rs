@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Grid, Host, Link, Parts, Switch, Topology, TopologyError};
-use crate::ids::{
+use wormcast_wire::{
     HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId,
 };
 

@@ -13,7 +13,7 @@ pub use damage::Damage;
 pub(crate) use error::list;
 pub use error::{End, TopologyError};
 
-use crate::ids::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
+use wormcast_wire::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
 
 /// Most switches of one topology; next-hop tables take two bytes for each pair of them.
 pub const SWITCHES_MAX: usize = 16_384;
@@ -154,6 +154,35 @@ impl Topology {
         let ports = assign_ports(&parts)?;
         check_grid(&parts)?;
         Ok(Topology::index(parts, ports))
+    }
+
+    /// A topology without anything.
+    pub fn empty() -> Topology {
+        Topology::index(Parts::default(), Vec::new())
+    }
+
+    /// The connected parts, each by itself, in order of their lowest switch. Coordinates are left
+    /// out unless there is one part.
+    pub fn split(&self) -> Vec<Topology> {
+        if self.components == 1 {
+            return vec![self.clone()];
+        }
+        let mut parts = vec![Parts::default(); self.components()];
+        let place = |at: u32| self.component[at as usize] as usize;
+        for (at, &switch) in self.parts.switches.iter().enumerate() {
+            parts[place(at as u32)].switches.push(switch);
+        }
+        for (at, &host) in self.parts.hosts.iter().enumerate() {
+            parts[place(self.host_switch[at])].hosts.push(host);
+        }
+        for &link in &self.parts.links {
+            let at = self.switch_index(link.a).expect("checked");
+            parts[place(at)].links.push(link);
+        }
+        let built = parts.into_iter().map(Topology::new_split);
+        built
+            .collect::<Result<_, _>>()
+            .expect("parts of a checked topology")
     }
 
     /// Switches, ascending.

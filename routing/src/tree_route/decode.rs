@@ -1,7 +1,7 @@
 //! TREE routes read back.
 
 use super::{BRANCHES_MAX, END_OF_ROUTE, TreeDecodeError};
-use crate::ids::{PORT_ID_MAX, PortId};
+use wormcast_wire::{PORT_ID_MAX, PortId};
 
 /// One branch at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

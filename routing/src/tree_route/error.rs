@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::BRANCHES_MAX;
-use crate::ids::{HostId, PORT_ID_MAX, SWITCHES_CROSSED_MAX};
+use wormcast_wire::{HostId, PORT_ID_MAX, SWITCHES_CROSSED_MAX};
 
 /// Why paths make no TREE route.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Source routes that branch (protocol/SPEC.md §3 TREE; WORM §3, Fig. 2).
+//! Source routes that branch (wire/SPEC.md §3 TREE; WORM §3, Fig. 2).
 //!
 //! From the port paths to some hosts, all from one source, to the bytes of one or
 //! several TREE routes, and back. The agent builds such a route for every retransmission
@@ -14,7 +14,7 @@ pub use decode::{Branch, Branches, branches, decode_tree};
 pub use error::{TreeDecodeError, TreeEncodeError};
 pub use walk::{Delivery, Loss, LossReason, TreeWalk, walk_tree};
 
-use crate::ids::{HostId, PORT_ID_MAX, ROUTE_BYTES_MAX, SWITCHES_CROSSED_MAX};
+use wormcast_wire::{HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
 
 /// Most branches of a TREE route at one switch.
 pub const BRANCHES_MAX: usize = 16;
@@ -129,7 +129,7 @@ fn fits_one_route<'p>(sorted: &[u32], path: impl Fn(u32) -> &'p [u8]) -> bool {
         let next = path(index);
         let shared = common_prefix(last, next);
         bytes += 2 * (next.len() - shared);
-        if bytes > ROUTE_BYTES_MAX || branches[shared] == BRANCHES_MAX {
+        if bytes > ROUTE_LENGTH_MAX || branches[shared] == BRANCHES_MAX {
             return false;
         }
         branches[shared] += 1;
@@ -141,7 +141,7 @@ fn fits_one_route<'p>(sorted: &[u32], path: impl Fn(u32) -> &'p [u8]) -> bool {
 
 /// Writes sorted paths, of which none is the beginning of another, as one route.
 fn write_route<'p>(sorted: &[u32], path: impl Fn(u32) -> &'p [u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(ROUTE_BYTES_MAX);
+    let mut bytes = Vec::with_capacity(ROUTE_LENGTH_MAX);
     // Where the length bytes are of the branches that are still open.
     let mut open = [0usize; SWITCHES_CROSSED_MAX];
     let mut depth = 0;

@@ -15,10 +15,10 @@
 //! has b branches; the runs cross at most n + w + (w − 1)·(d − 1) links.
 
 use super::{BRANCHES_MAX, common_prefix};
-use crate::ids::{ROUTE_BYTES_MAX, SWITCHES_CROSSED_MAX};
+use wormcast_wire::{ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
 
 /// Most branches of one route, all switches together.
-const NODES_MAX: usize = (ROUTE_BYTES_MAX - 1) / 2;
+const NODES_MAX: usize = (ROUTE_LENGTH_MAX - 1) / 2;
 
 /// Worms, then links crossed, the source's among them.
 type Cost = (u32, u32);

@@ -1,11 +1,11 @@
-//! What a fabric makes of a TREE route: a model of the switches of protocol/SPEC.md §3,
+//! What a fabric makes of a TREE route: a model of the switches of wire/SPEC.md §3,
 //! to check encodings against.
 
 use std::fmt;
 
 use super::{TreeDecodeError, branches};
-use crate::ids::{HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
 use crate::topology::{Attachment, Topology, TopologyError};
+use wormcast_wire::{HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
 
 /// A copy that reached a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

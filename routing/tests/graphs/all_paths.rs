@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wormcast_routing::ids::SwitchId;
 use wormcast_routing::routes::{Alternative, Share};
 use wormcast_routing::topology::Topology;
+use wormcast_wire::SwitchId;
 
 use super::{Plain, distances, follow, neighbours, passed, pieces};
 

@@ -5,9 +5,9 @@ pub mod all_paths;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
 use wormcast_routing::routes::Route;
 use wormcast_routing::topology::{Attachment, Host, Link, Parts, Switch, Topology};
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Every connected graph of so many switches, one host each. With `sorted`, only those
 /// whose degrees do not ascend with the ids: every graph has such a numbering, but not

@@ -6,11 +6,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
 use wormcast_routing::group::{GroupRequest, plan_group};
-use wormcast_routing::ids::HostId;
 use wormcast_routing::nested_json;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::tree_route::walk_tree;
+use wormcast_wire::HostId;
 
 /// Most members of a group here.
 const MEMBERS_MOST: usize = 24;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use wormcast_routing::ids::SwitchId;
 use wormcast_routing::topology::Topology;
+use wormcast_wire::SwitchId;
 
 /// What a port leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

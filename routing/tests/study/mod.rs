@@ -13,9 +13,9 @@ use wormcast_routing::group::{
     AutoPlan, AutoRequest, Breadth, GroupRequest, Needs, Order, Scheme, Unicast, candidates,
     plan_auto, plan_group,
 };
-use wormcast_routing::ids::HostId;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::Topology;
+use wormcast_wire::HostId;
 
 /// What a study goes through.
 pub struct Study {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::priority::PRIORITIES;
 
-/// EtherType of worm frames and where their flags are (protocol/SPEC.md §1, §2).
+/// EtherType of worm frames and where their flags are (wire/SPEC.md §1, §2).
 const WORM_TYPE: u16 = 0x88b5;
 const WORM_FLAGS_AT: usize = 1;
 const WORM_CLASS2: u8 = 1;

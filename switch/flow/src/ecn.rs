@@ -1,5 +1,5 @@
 //! Marks that tell hosts of congestion before a queue is full: ECN (RFC 3168) and the
-//! worm header's CE flag (protocol/SPEC.md §2.1).
+//! worm header's CE flag (wire/SPEC.md §2.1).
 
 use super::classify::{VLAN_TYPES, ether_type};
 

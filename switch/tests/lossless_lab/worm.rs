@@ -1,4 +1,4 @@
-//! UNICAST worms with numbers in them (protocol/SPEC.md §1–§3).
+//! UNICAST worms with numbers in them (wire/SPEC.md §1–§3).
 
 const WORM_TYPE: [u8; 2] = [0x88, 0xb5];
 const HEAD_AND_TAIL: u8 = 0b0110;

@@ -1,5 +1,5 @@
 //! The compiled data plane of this repository and the states of the switch vectors
-//! (`protocol/vectors/README.md`).
+//! (`wire/vectors/README.md`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -12,7 +12,7 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A worm frame (protocol/SPEC.md §1–2).
+/// A worm frame (wire/SPEC.md §1–2).
 pub fn worm(kind: u8, route: &[u8], frame_bytes: usize) -> Vec<u8> {
     let mut header = vec![
         0x10 | kind,

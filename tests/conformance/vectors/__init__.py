@@ -1,1 +1,1 @@
-"""Sources of protocol/vectors/worm*.json. Write them with `python -m vectors` in tests/conformance."""
+"""Sources of wire/vectors/worm*.json. Write them with `python -m vectors` in tests/conformance."""

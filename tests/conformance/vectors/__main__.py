@@ -1,4 +1,4 @@
-"""Writes protocol/vectors/worm.json and worm_switch.json."""
+"""Writes wire/vectors/worm.json and worm_switch.json."""
 
 from vectors.files import write_all
 

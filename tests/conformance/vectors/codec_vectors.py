@@ -1,4 +1,4 @@
-"""worm.json: what a codec has to read, write and refuse. Schema in protocol/vectors/README.md."""
+"""worm.json: what a codec has to read, write and refuse. Schema in wire/vectors/README.md."""
 
 from ipaddress import IPv4Address
 from typing import Any

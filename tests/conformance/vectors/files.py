@@ -6,7 +6,7 @@ from typing import Any
 
 from vectors import codec_vectors, switch_vectors
 
-DIRECTORY = Path(__file__).resolve().parents[3] / "protocol" / "vectors"
+DIRECTORY = Path(__file__).resolve().parents[3] / "wire" / "vectors"
 WORM = DIRECTORY / "worm.json"
 SWITCH = DIRECTORY / "worm_switch.json"
 

@@ -1,4 +1,4 @@
-"""worm_switch.json: what a switch makes of a frame. Schema in protocol/vectors/README.md.
+"""worm_switch.json: what a switch makes of a frame. Schema in wire/vectors/README.md.
 
 Every expectation is written out by hand, from SPEC.md; no model computes it.
 """

@@ -2,7 +2,8 @@
 //! and checks those of others, and may run out of disk.
 
 use std::collections::{BTreeMap, VecDeque};
-use wormcast_protocol::{Engine, FailReason, GroupId, HostId, Instant};
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::{FailReason, GroupId, HostId};
 
 const HEADER_BYTES: usize = 16;
 const PATTERN_BYTES: usize = 65_521;

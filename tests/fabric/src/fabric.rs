@@ -8,11 +8,11 @@ use crate::random::Random;
 use crate::switch_model;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use wormcast_protocol::wire::pdu::{self, Body};
-use wormcast_protocol::wire::worm;
-use wormcast_protocol::{EngineConfig, HostId, Instant};
-use wormcast_routing::ids::{PortId, SwitchId};
+use wormcast_protocol::{EngineConfig, Instant};
 use wormcast_routing::topology::{Attachment, Topology};
+use wormcast_wire::HostId;
+use wormcast_wire::pdu::{self, Body};
+use wormcast_wire::{PortId, SwitchId, worm};
 
 /// A full frame, for queue depths in frames.
 const FRAME_BYTES: u64 = 1_514;
@@ -204,7 +204,7 @@ impl Fabric {
     fn far_end(&self, place: Place) -> Option<Place> {
         match place {
             Place::Host(id) => {
-                let host = self.topology.host(wormcast_routing::ids::HostId(id)).ok()?;
+                let host = self.topology.host(wormcast_wire::HostId(id)).ok()?;
                 Some(Place::Switch(host.switch.0, host.port.get()))
             }
             Place::Switch(switch, port) => {

@@ -2,7 +2,8 @@
 
 use crate::application::Applications;
 use crate::planner::HostPlan;
-use wormcast_protocol::{Engine, EngineConfig, Event, HostId, Instant};
+use wormcast_protocol::{Engine, EngineConfig, Event, Instant};
+use wormcast_wire::HostId;
 
 /// A host of the fabric.
 pub struct Host {

@@ -3,14 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol as protocol;
-use wormcast_protocol::{Edge, GroupId, GroupPlan, Role, Scheme, Structures};
-use wormcast_routing::ids::HostId;
+use wormcast_protocol::{Edge, GroupPlan, Role, Structures};
 use wormcast_routing::routes::{Algorithm, Routes};
-use wormcast_routing::structure::{
-    BufferClass, CircuitVariant, RootedTree, Structure, TreeVariant, ordering,
-};
+use wormcast_routing::structure::{CircuitVariant, RootedTree, Structure, TreeVariant, ordering};
 use wormcast_routing::topology::Topology;
+use wormcast_wire::{GroupId, HostId, Scheme};
 
 /// A group as its users want it.
 #[derive(Clone, Debug)]
@@ -41,15 +38,15 @@ impl GroupWish {
 #[derive(Clone, Debug)]
 pub struct HostPlan {
     /// Unicast routes.
-    pub routes: BTreeMap<protocol::HostId, Vec<u8>>,
+    pub routes: BTreeMap<HostId, Vec<u8>>,
     /// Routes along the spanning tree.
-    pub tree_routes: BTreeMap<protocol::HostId, Vec<u8>>,
+    pub tree_routes: BTreeMap<HostId, Vec<u8>>,
     /// Groups.
     pub groups: Vec<GroupPlan>,
 }
 
 struct GroupStructures {
-    host: protocol::HostId,
+    host: HostId,
     scheme: Scheme,
     k: u32,
     order: Arc<[HostId]>,
@@ -57,26 +54,22 @@ struct GroupStructures {
 }
 
 impl Structures for GroupStructures {
-    fn role(&self, origin: protocol::HostId) -> Option<Role> {
-        let source = HostId(origin.0);
+    fn role(&self, origin: HostId) -> Option<Role> {
         let order = self.order.clone();
         let structure = match self.scheme {
-            Scheme::Repeat | Scheme::Switch => Structure::repeat(order, source),
-            Scheme::Circuit => Structure::circuit(order, source, CircuitVariant::OmitLast),
-            Scheme::Tree => Structure::tree(self.tree.clone()?, source, TreeVariant::Unordered),
-            Scheme::KBinomial => Structure::k_binomial(order, source, self.k),
+            Scheme::Repeat | Scheme::Switch => Structure::repeat(order, origin),
+            Scheme::Circuit => Structure::circuit(order, origin, CircuitVariant::OmitLast),
+            Scheme::Tree => Structure::tree(self.tree.clone()?, origin, TreeVariant::Unordered),
+            Scheme::KBinomial => Structure::k_binomial(order, origin, self.k),
         };
         let edges: Vec<Edge> = structure
             .ok()?
             .edges()
             .into_iter()
             .map(|edge| Edge {
-                from: protocol::HostId(edge.from.0),
-                to: protocol::HostId(edge.to.0),
-                class: match edge.class {
-                    BufferClass::One => protocol::BufferClass::One,
-                    BufferClass::Two => protocol::BufferClass::Two,
-                },
+                from: edge.from,
+                to: edge.to,
+                class: edge.class,
             })
             .collect();
         Role::from_edges(self.host, origin, &edges)
@@ -99,7 +92,7 @@ pub fn plan(
             others
                 .filter_map(|other| {
                     let route = routes.route(host.id, other.id).ok()?;
-                    Some((protocol::HostId(other.id.0), route.ports))
+                    Some((other.id, route.ports))
                 })
                 .collect()
         };
@@ -134,9 +127,9 @@ fn plan_group(host: HostId, routes: &Routes<'_>, wish: &GroupWish, epoch: u32) -
         id: GroupId(wish.id),
         epoch,
         scheme: wish.scheme,
-        members: wish.members.iter().copied().map(protocol::HostId).collect(),
+        members: wish.members.iter().copied().map(HostId).collect(),
         structures: Arc::new(GroupStructures {
-            host: protocol::HostId(host.0),
+            host,
             scheme: wish.scheme,
             k: wish.k,
             order: order.into(),

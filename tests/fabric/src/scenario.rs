@@ -4,10 +4,11 @@ use crate::application::Writer;
 use crate::fabric::Fabric;
 use crate::link::{Damage, LinkConfig};
 use crate::planner::{self, GroupWish};
-use wormcast_protocol::{EngineConfig, Event, FailReason, HostId, Scheme};
+use wormcast_protocol::{EngineConfig, Event};
 use wormcast_routing::generate;
 use wormcast_routing::routes::Algorithm;
 use wormcast_routing::topology::{Damage as TopologyDamage, Topology};
+use wormcast_wire::{FailReason, HostId, Scheme};
 
 /// Rate of every link unless said otherwise.
 pub const RATE_BPS: u64 = 100_000_000;
@@ -232,14 +233,8 @@ impl Scenario {
             let Some(engine) = &host.engine else { continue };
             let limits = &engine.config().limits;
             for (class, limit) in [
-                (
-                    wormcast_protocol::BufferClass::One,
-                    limits.pool_class1_bytes,
-                ),
-                (
-                    wormcast_protocol::BufferClass::Two,
-                    limits.pool_class2_bytes,
-                ),
+                (wormcast_wire::BufferClass::One, limits.pool_class1_bytes),
+                (wormcast_wire::BufferClass::Two, limits.pool_class2_bytes),
             ] {
                 // Each stream may hold a few packets beyond, so that none starves another.
                 let beyond = limits.sessions * 4 * (engine.config().mtu + 64);
@@ -265,7 +260,11 @@ impl Scenario {
                     .filter(|(_, value)| *value > 0)
                     .map(|(name, value)| format!("{name}={value}"))
                     .collect();
-                text += &format!("host {} {group} {origin}: {}\n", host.id, counts.join(" "));
+                text += &format!(
+                    "host {} group {group} host {origin}: {}\n",
+                    host.id,
+                    counts.join(" ")
+                );
             }
             let drops: Vec<String> = engine
                 .counters()

@@ -1,9 +1,7 @@
 //! A switch after SPEC §3, small: what it does to a worm, and nothing else.
 
-use wormcast_protocol::wire::worm::{
-    self, HEADER_LENGTH, HOPS_MAX, Header, Kind, MARKER_END, PORT_RECIRCULATE, flags,
-};
-use wormcast_protocol::wire::{ETHERNET_LENGTH, tree_route};
+use wormcast_wire::worm::{self, HEADER_LENGTH, Header, Kind, MARKER_END, PORT_RECIRCULATE, flags};
+use wormcast_wire::{ETHERNET_LENGTH, SWITCHES_CROSSED_MAX, tree_route};
 
 /// A copy of a worm that leaves by a port.
 #[derive(Debug)]
@@ -19,7 +17,7 @@ pub fn forward(frame: &[u8]) -> Vec<Copy> {
     let Ok(worm) = worm::decode(frame) else {
         return Vec::new();
     };
-    if worm.header.hops >= HOPS_MAX {
+    if usize::from(worm.header.hops) >= SWITCHES_CROSSED_MAX {
         return Vec::new();
     }
     let header = Header {

@@ -5,8 +5,8 @@ use wormcast_fabric_tests::fabric::Place;
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::planner::GroupWish;
 use wormcast_fabric_tests::scenario::{GROUP, RATE_BPS, Scenario, engine_config, link};
-use wormcast_protocol::Scheme;
 use wormcast_routing::generate;
+use wormcast_wire::Scheme;
 
 const SIZE: u64 = 10_000_000;
 const SECOND_US: u64 = 1_000_000;
@@ -174,8 +174,8 @@ fn an_idle_fabric_is_silent() {
     for host in scenario.fabric.hosts.values() {
         let engine = host.engine.as_ref().expect("runs");
         for class in [
-            wormcast_protocol::BufferClass::One,
-            wormcast_protocol::BufferClass::Two,
+            wormcast_wire::BufferClass::One,
+            wormcast_wire::BufferClass::Two,
         ] {
             assert_eq!(
                 engine.pool_bytes(class),

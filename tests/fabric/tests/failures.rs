@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use wormcast_fabric_tests::application::ReaderPolicy;
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario};
-use wormcast_protocol::{Event, FailReason, Scheme};
-use wormcast_routing::ids::{HostId, PortId, SwitchId};
+use wormcast_protocol::Event;
+use wormcast_wire::{FailReason, HostId, PortId, Scheme, SwitchId};
 
 const SIZE: u64 = 3_000_000;
 const SECOND_US: u64 = 1_000_000;

@@ -2,8 +2,9 @@
 
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::Scenario;
-use wormcast_protocol::{Reject, Scheme};
+use wormcast_protocol::Reject;
 use wormcast_routing::routes::Algorithm;
+use wormcast_wire::Scheme;
 
 const SECOND_US: u64 = 1_000_000;
 

@@ -2,7 +2,7 @@
 
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::{RATE_BPS, Scenario};
-use wormcast_protocol::Scheme;
+use wormcast_wire::Scheme;
 
 const SIZE: u64 = 5_000_000;
 

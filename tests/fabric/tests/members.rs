@@ -4,8 +4,8 @@ use wormcast_fabric_tests::application::{ReaderPolicy, Writer};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::planner::GroupWish;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
-use wormcast_protocol::{FailReason, Scheme};
 use wormcast_routing::generate;
+use wormcast_wire::{FailReason, Scheme};
 
 const SECOND_US: u64 = 1_000_000;
 
@@ -181,7 +181,7 @@ fn a_member_that_joins_late_starts_at_the_next_message() {
 fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
     for scheme in Scheme::ALL {
         let mut config = engine_config(10);
-        config.first_seq = Some(wormcast_protocol::Seq(u32::MAX - 500));
+        config.first_seq = Some(wormcast_wire::Seq(u32::MAX - 500));
         let topology = generate::from_spec("testbed").expect("known");
         let groups = vec![GroupWish::new(GROUP, scheme, 0..8)];
         let mut scenario = Scenario::with(topology, groups, link(Damage::rough()), config, 10);

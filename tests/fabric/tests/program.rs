@@ -3,8 +3,8 @@
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::planner::GroupWish;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
-use wormcast_protocol::Scheme;
 use wormcast_routing::generate;
+use wormcast_wire::Scheme;
 
 const SECOND_US: u64 = 1_000_000;
 

@@ -6,8 +6,8 @@ use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::planner::GroupWish;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
-use wormcast_protocol::Scheme;
 use wormcast_routing::generate;
+use wormcast_wire::Scheme;
 
 const SECOND_US: u64 = 1_000_000;
 const ASLEEP: ReaderPolicy = ReaderPolicy {
@@ -155,7 +155,7 @@ fn a_child_without_a_tree_route_is_served_all_the_same() {
         let mut scenario = scenario(Scheme::Switch, members, Damage::default(), 5, 256);
         let now = scenario.fabric.now();
         let engine = scenario.fabric.host(0).engine.as_mut().expect("runs");
-        let routes = [(wormcast_protocol::HostId(1), vec![9, 0])];
+        let routes = [(wormcast_wire::HostId(1), vec![9, 0])];
         let others = routes.into_iter().filter(|_| alone).collect();
         engine.set_tree_routes(others, now).expect("routes");
         scenario.write(0, &[1_000_000, 16]);

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wormcast_routing import RoutingError
+from wormcast_planner import RoutingError
 
 from wormcast.plan.pictures.geometry import Curve, Point, bowed, direction, line
 from wormcast.plan.pictures.hosts import HOST_DISTANCE_MAX, HOST_RADIUS, HOSTS_DRAWN_MAX, place_hosts

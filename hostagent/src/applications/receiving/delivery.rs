@@ -8,7 +8,8 @@ use crate::applications::limits::{
 };
 use crate::local::Notice;
 use bytes::Bytes;
-use wormcast_protocol::{Engine, FailReason, Instant};
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::FailReason;
 
 impl Receiving {
     /// Reads what is due from the engine and hands it on; gives up what nobody takes.

@@ -13,7 +13,8 @@ use super::connection::{
 use super::limits::{MESSAGE_WINDOW_BYTES, READ_BYTES_MAX};
 use crate::local::{AbortReason, ApiError, ErrorCode, Notice};
 use std::collections::{BTreeMap, BTreeSet};
-use wormcast_protocol::{Engine, FailReason, GroupId, HostId, Instant, LossReason};
+use wormcast_protocol::{Engine, Instant, LossReason};
+use wormcast_wire::{FailReason, GroupId, HostId};
 
 type StreamKey = (GroupId, HostId);
 
@@ -94,10 +95,11 @@ impl Receiving {
                 .get(&key.connection)
                 .map_or("?", |owner| owner.process.as_str());
             let text = format!(
-                "{group} already has a receiver for {}, opened by {whose}; a message has one receiver",
-                other
-                    .origin
-                    .map_or_else(|| "all origins".to_owned(), |origin| origin.to_string())
+                "group {group} already has a receiver for {}, opened by {whose}; a message has one receiver",
+                other.origin.map_or_else(
+                    || "all origins".to_owned(),
+                    |origin| format!("host {origin}")
+                )
             );
             return Err(ApiError::new(ErrorCode::Busy, text));
         }

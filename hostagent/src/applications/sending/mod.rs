@@ -15,7 +15,8 @@ use crate::local::{ApiError, ErrorCode, MemberOutcome, Notice};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use turns::Turn;
-use wormcast_protocol::{Engine, GroupId, Instant};
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::GroupId;
 
 /// All senders of this agent.
 #[derive(Default)]

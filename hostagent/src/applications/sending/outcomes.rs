@@ -7,7 +7,8 @@ use crate::applications::limits::OUTCOMES_MAX;
 use crate::local::{ApiError, ErrorCode, MemberOutcome, Notice};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wormcast_protocol::{FailReason, GroupId, HostId, Instant, MemberState, Unclaimed};
+use wormcast_protocol::{Instant, MemberState, Unclaimed};
+use wormcast_wire::{FailReason, GroupId, HostId};
 
 impl Sending {
     /// Answers at once if the message is stable already, else when it becomes so.

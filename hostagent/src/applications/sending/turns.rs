@@ -6,7 +6,8 @@ use crate::applications::limits::{GRANT_BYTES_MIN, SENDER_STALL_US};
 use bytes::Buf;
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
-use wormcast_protocol::{Engine, GroupId, Instant, UseError};
+use wormcast_protocol::{Engine, Instant, UseError};
+use wormcast_wire::GroupId;
 
 /// Whose turn it is on a group's stream.
 #[derive(Default)]
@@ -127,7 +128,7 @@ impl Sending {
             }
             None if others_wait && now.since_us(active.rested_since) >= SENDER_STALL_US => {
                 let reason = format!(
-                    "its unfinished message rested for {} s while another sender of {group} waited",
+                    "its unfinished message rested for {} s while another sender of group {group} waited",
                     SENDER_STALL_US / 1_000_000
                 );
                 return Step::Close(key, reason);

@@ -73,9 +73,9 @@ impl Child {
 mod tests {
     use super::*;
     use crate::config::Timing;
-    use crate::ids::{BufferClass, HostId};
     use crate::plan::ChildRole;
     use crate::session::store::{Packet, Store};
+    use wormcast_wire::{BufferClass, HostId};
 
     const START: u64 = 1 << 32;
 

@@ -10,13 +10,13 @@ use super::congestion::Congestion;
 use super::path::Path;
 use super::store::Store;
 use crate::config::Timing;
-use crate::event::FailReason;
-use crate::ids::{BufferClass, HostId, Seq};
 use crate::plan::ChildRole;
+use crate::reject::Reject;
 use crate::time::Instant;
-use crate::wire::ack::FailedMember;
-use crate::wire::reject::Reject;
 use scoreboard::{Scoreboard, Send};
+use wormcast_wire::FailReason;
+use wormcast_wire::ack::FailedMember;
+use wormcast_wire::{BufferClass, HostId, Seq};
 
 /// Pause after the first NACK; doubles up to [`NACK_PAUSE_US_MAX`] while no packet
 /// gets through.

@@ -4,8 +4,8 @@
 use super::super::store::Store;
 use super::{Child, NACK_PAUSE_US};
 use crate::config::Timing;
-use crate::event::FailReason;
 use crate::time::Instant;
+use wormcast_wire::FailReason;
 
 const NACK_PAUSE_US_MAX: u64 = 100_000;
 /// Least time between two probes.

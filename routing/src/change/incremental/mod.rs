@@ -16,9 +16,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::ChangeError;
-use crate::ids::{HostId, PortId, ROUTE_BYTES_MAX, SWITCHES_CROSSED_MAX, SwitchId};
 use crate::routes::{Algorithm, NO_SLOT, NextHops, Phase, Route, RouteError, Routes};
 use crate::topology::{Link, Topology, TopologyError};
+use wormcast_wire::{HostId, PortId, ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX, SwitchId};
 
 /// No legal path.
 const FAR: u16 = u16::MAX;
@@ -253,7 +253,7 @@ impl<'t> Incremental<'t> {
         route
             .ports
             .push(self.topology.hosts()[to as usize].port.get());
-        if route.switches.len() > SWITCHES_CROSSED_MAX || route.ports.len() > ROUTE_BYTES_MAX {
+        if route.switches.len() > SWITCHES_CROSSED_MAX || route.ports.len() > ROUTE_LENGTH_MAX {
             return Err(RouteError::TooLong {
                 src,
                 dst,

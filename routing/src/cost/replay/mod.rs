@@ -4,7 +4,7 @@ mod engine;
 mod recurrence;
 
 use super::{Channel, Fabric, Message, Traffic};
-use crate::ids::HostId;
+use wormcast_wire::HostId;
 
 /// How a channel was used.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{Document, FormatError, HOST_GUIDS, SWITCH_GUIDS};
-use crate::ids::{HostId, PortId, SwitchId};
 use crate::topology::Attachment;
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// What comes before a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use wormcast_switch_p4runtime::proto::p4::v1::{
     Update, WriteRequest, stream_message_request,
 };
 use wormcast_switch_p4runtime::{Server, ServerSettings};
-use wormcast_switch_pipeline::{Engine, PipelineConfig, PortId};
+use wormcast_switch_pipeline::{PipelineConfig, PortId};
 
 pub const DEVICE_ID: u64 = 7;
 

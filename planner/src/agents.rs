@@ -1,0 +1,438 @@
+//! What every agent must have, planned again and again: only what a change concerns is made anew.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use wormcast_routing::routes::Algorithm;
+use wormcast_routing::topology::Topology;
+use wormcast_wire::{GroupId, HostId, SwitchId};
+
+use crate::groups::Group;
+
+use crate::shapes::{Shapes, Whole};
+use crate::state::{AgentGroup, AgentPlan};
+
+/// Why a member does not take part: it is nowhere.
+pub const NOT_LOCATED: &str = "no place known for it, or its switch is down";
+/// Why a member does not take part: it is a plain host.
+pub const PLAIN: &str = "it has no agent, and the group has no class D address";
+/// Why a member does not take part: its agent does not answer.
+pub const NOT_LIVE: &str = "its agent is gone";
+/// Why a member does not take part: it is in another part of the network.
+pub const CUT_OFF: &str = "no known link leads to the other members";
+
+/// What one agent takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// How many groups.
+    pub groups: u64,
+    /// How many members of one group.
+    pub members: u64,
+    /// Groups it has refused as they are, and why.
+    pub refused: BTreeMap<GroupId, String>,
+}
+
+/// What is known of hosts apart from where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts {
+    /// Those that have an agent.
+    pub agents: BTreeSet<HostId>,
+    /// Agents that take part in their groups.
+    pub live: BTreeSet<HostId>,
+    /// Of agents; one that is not named takes anything.
+    pub capacities: BTreeMap<HostId, Capacity>,
+}
+
+/// A member that a group has and its plan cannot serve, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    /// The group.
+    pub group: GroupId,
+    /// The member.
+    pub host: HostId,
+    /// Why.
+    pub reason: Cow<'static, str>,
+}
+
+/// What cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A group.
+    Group(GroupId),
+    /// The switches of one connected part.
+    Switches(Vec<SwitchId>),
+}
+
+/// Something that cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanFailure {
+    /// What.
+    pub subject: Subject,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for PlanFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subject {
+            Subject::Group(group) => write!(f, "group {group}: {}", self.reason),
+            Subject::Switches(switches) => {
+                let named: Vec<String> = switches.iter().map(SwitchId::to_string).collect();
+                write!(f, "switches {}: {}", named.join(", "), self.reason)
+            }
+        }
+    }
+}
+
+type Told = BTreeMap<HostId, Arc<AgentGroup>>;
+
+/// One group as it is planned.
+#[derive(Clone, Debug)]
+struct Planned {
+    group: Arc<Group>,
+    shortfalls: Vec<Shortfall>,
+    told: Told,
+    failure: Option<PlanFailure>,
+}
+
+/// Keeps the last plan of the agents of one network, and changes it.
+#[derive(Debug, Default)]
+pub(crate) struct AgentPlanner {
+    wholes: Arc<Vec<Whole>>,
+    whole_of: BTreeMap<HostId, usize>,
+    /// Parts without routes; their agents keep what they have.
+    failures: Vec<PlanFailure>,
+    hosts: Hosts,
+    planned: BTreeMap<GroupId, Planned>,
+    groups_of: BTreeMap<HostId, BTreeMap<GroupId, Arc<AgentGroup>>>,
+    /// Configured groups of each host.
+    memberships: BTreeMap<HostId, u64>,
+    /// Some host has more groups than it takes: which of them it gets depends on all.
+    crowded: bool,
+    inherited: BTreeMap<GroupId, Planned>,
+    inherited_agents: BTreeMap<HostId, Arc<AgentPlan>>,
+    pub(crate) agents: BTreeMap<HostId, Arc<AgentPlan>>,
+}
+
+impl AgentPlanner {
+    /// `known` are the connected parts of all that is known, `up` of what is up. What comes out
+    /// the same as `before` will be the same objects; a group that cannot be planned stays.
+    pub(crate) fn new(
+        known: Vec<Topology>,
+        up: &[Topology],
+        unicast: Algorithm,
+        before: AgentPlanner,
+    ) -> AgentPlanner {
+        let mut planner = AgentPlanner {
+            inherited: before.planned,
+            inherited_agents: before.agents,
+            ..AgentPlanner::default()
+        };
+        let mut wholes = Vec::with_capacity(known.len());
+        for (at, whole) in known.into_iter().enumerate() {
+            planner
+                .whole_of
+                .extend(whole.hosts().iter().map(|host| (host.id, at)));
+            let is_inside = |part: &&Topology| whole.switch_index(part.switches()[0].id).is_ok();
+            let inside: Vec<&Topology> = up.iter().filter(is_inside).collect();
+            let switches = whole.switches().iter().map(|switch| switch.id).collect();
+            let (whole, error) = Whole::new(whole, &inside, unicast);
+            planner.failures.extend(error.map(|error| PlanFailure {
+                subject: Subject::Switches(switches),
+                reason: format!("no routes: {error}"),
+            }));
+            wholes.push(whole);
+        }
+        planner.wholes = Arc::new(wholes);
+        planner
+    }
+
+    /// Takes groups away and adds or replaces others.
+    pub(crate) fn change(&mut self, gone: &[GroupId], new: &[Arc<Group>], hosts: &Hosts) {
+        let wholes = self.wholes.clone();
+        let mut shapes = Shapes::new(&wholes);
+        let mut stale = BTreeSet::new();
+        let mut before = std::mem::take(&mut self.inherited);
+        for id in gone.iter().copied().chain(new.iter().map(|group| group.id)) {
+            if let Some(removed) = self.remove(id, &mut stale) {
+                before.insert(id, removed);
+            }
+        }
+        for &member in new.iter().flat_map(|group| &group.members) {
+            *self.memberships.entry(member).or_default() += 1;
+        }
+        let hosts_changed = *hosts != self.hosts;
+        if hosts_changed {
+            self.hosts = hosts.clone();
+        }
+        let is_crowded = self.is_crowded();
+        let was_crowded = std::mem::replace(&mut self.crowded, is_crowded);
+        let mut again: BTreeMap<GroupId, Arc<Group>> =
+            new.iter().map(|group| (group.id, group.clone())).collect();
+        if hosts_changed || was_crowded || self.crowded {
+            let all = std::mem::take(&mut self.planned);
+            again.extend(all.iter().map(|(&id, planned)| (id, planned.group.clone())));
+            before.extend(all);
+            self.groups_of.clear();
+            stale.extend(self.whole_of.keys());
+        }
+        for (id, group) in again {
+            let planned = self.plan(group, before.get(&id), &mut shapes);
+            for (&host, described) in &planned.told {
+                self.groups_of
+                    .entry(host)
+                    .or_default()
+                    .insert(id, described.clone());
+                stale.insert(host);
+            }
+            self.planned.insert(id, planned);
+        }
+        self.plan_agents(stale);
+    }
+
+    /// Of all groups by id.
+    pub(crate) fn shortfalls(&self) -> Vec<Shortfall> {
+        self.planned
+            .values()
+            .flat_map(|planned| &planned.shortfalls)
+            .cloned()
+            .collect()
+    }
+
+    /// Parts and groups that cannot be planned, groups by id.
+    pub(crate) fn failures(&self) -> Vec<PlanFailure> {
+        let groups = self
+            .planned
+            .values()
+            .filter_map(|planned| planned.failure.as_ref());
+        self.failures.iter().chain(groups).cloned().collect()
+    }
+
+    fn remove(&mut self, id: GroupId, stale: &mut BTreeSet<HostId>) -> Option<Planned> {
+        let removed = self.planned.remove(&id)?;
+        for member in &removed.group.members {
+            if let Some(count) = self.memberships.get_mut(member) {
+                *count -= 1;
+            }
+        }
+        for host in removed.told.keys() {
+            let groups = self.groups_of.get_mut(host);
+            if groups.is_some_and(|groups| groups.remove(&id).is_some()) {
+                stale.insert(*host);
+            }
+        }
+        Some(removed)
+    }
+
+    fn is_crowded(&self) -> bool {
+        let has = |host| self.memberships.get(host).copied().unwrap_or(0);
+        self.hosts
+            .capacities
+            .iter()
+            .any(|(host, capacity)| has(host) > capacity.groups)
+    }
+
+    fn plan(
+        &self,
+        group: Arc<Group>,
+        before: Option<&Planned>,
+        shapes: &mut Shapes<'_>,
+    ) -> Planned {
+        let (live, mut shortfalls) = self.assign(&group);
+        let mut failure = None;
+        let told = match self.tell(&group, &live, before, shapes) {
+            Ok(told) => told,
+            Err(reason) => {
+                let reason = format!("it cannot be planned: {reason}");
+                let told = unchanged(&group, &live, before);
+                if told.is_empty() {
+                    let short = |&host| Shortfall {
+                        group: group.id,
+                        host,
+                        reason: reason.clone().into(),
+                    };
+                    shortfalls.extend(live.iter().map(short));
+                }
+                failure = Some(PlanFailure {
+                    subject: Subject::Group(group.id),
+                    reason,
+                });
+                told
+            }
+        };
+        Planned {
+            group,
+            shortfalls,
+            told,
+            failure,
+        }
+    }
+
+    /// Who is told what of a group: those that take part of each other, and who is gone of all, as
+    /// if all took part.
+    fn tell(
+        &self,
+        group: &Group,
+        live: &[HostId],
+        before: Option<&Planned>,
+        shapes: &mut Shapes<'_>,
+    ) -> Result<Told, String> {
+        let mut told = Told::new();
+        if !live.is_empty() {
+            let described = self.describe(group, live, before, shapes)?;
+            told.extend(live.iter().map(|&host| (host, described.clone())));
+        }
+        let mut here: BTreeMap<usize, Vec<HostId>> = BTreeMap::new();
+        for &member in group
+            .members
+            .iter()
+            .filter(|member| self.hosts.agents.contains(member))
+        {
+            if let Some(&whole) = self.whole_of.get(&member) {
+                here.entry(whole).or_default().push(member);
+            }
+        }
+        for members in here.values() {
+            let is_gone = |host: &&HostId| {
+                !self.hosts.live.contains(host) && self.takes(**host, group).is_none()
+            };
+            let gone: Vec<&HostId> = members.iter().filter(is_gone).collect();
+            if !gone.is_empty() {
+                let described = self.describe(group, members, before, shapes)?;
+                told.extend(gone.into_iter().map(|&host| (host, described.clone())));
+            }
+        }
+        Ok(told)
+    }
+
+    /// The members that take part now, and why the others do not.
+    ///
+    /// Those of the part with most of them, on a tie of the part with the lowest host.
+    fn assign(&self, group: &Group) -> (Vec<HostId>, Vec<Shortfall>) {
+        let mut reachable: BTreeMap<usize, Vec<HostId>> = BTreeMap::new();
+        let mut shortfalls = Vec::new();
+        let mut short = |host, reason| {
+            shortfalls.push(Shortfall {
+                group: group.id,
+                host,
+                reason,
+            })
+        };
+        for &member in &group.members {
+            if let Some(&whole) = self.whole_of.get(&member) {
+                if !self.hosts.agents.contains(&member) {
+                    if group.class_d.is_none() {
+                        // Else the switches serve it.
+                        short(member, PLAIN.into());
+                    }
+                } else if !self.hosts.live.contains(&member) {
+                    short(member, NOT_LIVE.into());
+                } else if let Some(reason) = self.takes(member, group) {
+                    short(member, reason.into());
+                } else {
+                    reachable.entry(whole).or_default().push(member);
+                }
+            } else {
+                short(member, NOT_LOCATED.into());
+            }
+        }
+        let mut parts: Vec<Vec<HostId>> = reachable.into_values().collect();
+        parts.sort_by_key(|members| (std::cmp::Reverse(members.len()), members[0]));
+        let mut parts = parts.into_iter();
+        let kept = parts.next().unwrap_or_default();
+        parts
+            .flatten()
+            .for_each(|member| short(member, CUT_OFF.into()));
+        (kept, shortfalls)
+    }
+
+    /// Why an agent does not take a group; `None`: it does.
+    fn takes(&self, host: HostId, group: &Group) -> Option<String> {
+        let capacity = self.hosts.capacities.get(&host)?;
+        let Capacity {
+            groups,
+            members,
+            refused,
+        } = capacity;
+        if let Some(reason) = refused.get(&group.id) {
+            return Some(format!("its agent refuses the group: {reason}"));
+        }
+        let count = group.members.len();
+        if count as u64 > *members {
+            return Some(format!(
+                "the group has {count} members; its agent takes at most {members}"
+            ));
+        }
+        let has = self.groups_of.get(&host).map_or(0, BTreeMap::len);
+        (has as u64 >= *groups).then(|| format!("its agent takes at most {groups} groups"))
+    }
+
+    fn describe(
+        &self,
+        group: &Group,
+        members: &[HostId],
+        before: Option<&Planned>,
+        shapes: &mut Shapes<'_>,
+    ) -> Result<Arc<AgentGroup>, String> {
+        let shape = shapes.of(self.whole_of[&members[0]], group, members)?;
+        let described = AgentGroup {
+            id: group.id,
+            name: group.name.clone(),
+            scheme: group.scheme,
+            members: members.to_vec(),
+            order: shape.order.clone(),
+            k: shape.k,
+            tree_edges: shape.tree_edges.clone(),
+            digest: OnceLock::new(),
+        };
+        // The same object as before says that nothing has to be encoded again.
+        let mut old: Vec<&Arc<AgentGroup>> =
+            before.map_or_else(Vec::new, |before| before.told.values().collect());
+        old.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        let same = old.into_iter().find(|old| ***old == described);
+        Ok(same.cloned().unwrap_or_else(|| Arc::new(described)))
+    }
+
+    fn plan_agents(&mut self, stale: BTreeSet<HostId>) {
+        let agents = &self.hosts.agents;
+        self.agents.retain(|host, _| agents.contains(host));
+        let inherited = std::mem::take(&mut self.inherited_agents);
+        for host in stale.into_iter().filter(|host| agents.contains(host)) {
+            let whole = self.whole_of.get(&host).map(|&at| &self.wholes[at]);
+            let Some((routes, tree_routes)) = whole.and_then(|whole| whole.routes.get(&host))
+            else {
+                continue;
+            };
+            let groups = self.groups_of.get(&host);
+            let plan = AgentPlan {
+                host,
+                routes: routes.clone(),
+                tree_routes: tree_routes.clone(),
+                groups: groups.map_or_else(Vec::new, |groups| groups.values().cloned().collect()),
+                digest: OnceLock::new(),
+            };
+            let old = inherited.get(&host).or_else(|| self.agents.get(&host));
+            let same = old.filter(|old| ***old == plan).cloned();
+            self.agents
+                .insert(host, same.unwrap_or_else(|| Arc::new(plan)));
+        }
+    }
+}
+
+/// A group as it was planned before, if that still fits its members.
+fn unchanged(group: &Group, live: &[HostId], before: Option<&Planned>) -> Told {
+    let fits = |planned: &&Planned| {
+        let is_told = |host| {
+            planned
+                .told
+                .get(host)
+                .is_some_and(|told| told.members == live)
+        };
+        planned.group.scheme == group.scheme && live.iter().all(is_told)
+    };
+    before
+        .filter(fits)
+        .map_or_else(Told::new, |planned| planned.told.clone())
+}

@@ -1,0 +1,319 @@
+//! From the state a switch has to the state it must have, one safe step after another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::ids::{MGID_BROADCAST, Mgid, PortSet};
+use crate::state::{Action, EntryKey, Place, SwitchState, TableDefault, TableEntry};
+
+/// When an update is due. A switch that may copy worms to another finishes a stage together with
+/// it.
+///
+/// SHRINK only takes ports away, until every replication group holds nothing but ports of its new
+/// tree; GROW adds the rest of the new tree. So until all have finished SHRINK worms follow parts
+/// of the old tree, and from then on parts of the new one: a worm caught in the change may be
+/// lost, but neither loops nor arrives twice. RETIRE takes away what nothing uses any more, once
+/// the agents have their new plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Ports go.
+    Shrink,
+    /// Ports and entries come.
+    Grow,
+    /// What is out of use goes.
+    Retire,
+}
+
+impl Stage {
+    /// All, in order.
+    pub const ALL: [Stage; 3] = [Stage::Shrink, Stage::Grow, Stage::Retire];
+}
+
+/// The P4Runtime update type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// It is new.
+    Insert,
+    /// It is there, and changes.
+    Modify,
+    /// It goes.
+    Delete,
+}
+
+/// A replication group and the ports it copies to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MulticastGroup {
+    /// Its number.
+    pub mgid: Mgid,
+    /// Where copies go.
+    pub ports: PortSet,
+}
+
+/// What an update writes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Entity {
+    /// A replication group.
+    Group(MulticastGroup),
+    /// A table entry.
+    Entry(TableEntry),
+    /// What a table does on a miss.
+    Default(TableDefault),
+}
+
+/// One write to one switch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Update {
+    /// When it is due.
+    pub stage: Stage,
+    /// What it does.
+    pub operation: Operation,
+    /// To what.
+    pub entity: Entity,
+}
+
+impl Update {
+    /// What it writes to.
+    pub fn place(&self) -> Place {
+        match &self.entity {
+            Entity::Group(group) => Place::Group(group.mgid),
+            Entity::Entry(entry) => Place::Entry(entry.key.clone()),
+            Entity::Default(default) => Place::Default(default.table.clone()),
+        }
+    }
+}
+
+/// Updates that turn `actual` into `desired`, by stage; empty when nothing differs.
+///
+/// Within a stage replication groups come before the entries that name them, and go after them.
+/// Updates of a stage assume those of the stages before it. `within` is where the two may differ;
+/// `None`: anywhere.
+pub fn difference(
+    desired: &SwitchState,
+    actual: &SwitchState,
+    within: Option<&[Place]>,
+) -> Vec<Update> {
+    let (groups, entries) = places(desired, actual, within);
+    let mut found = Difference {
+        desired,
+        actual,
+        updates: Vec::new(),
+    };
+    let left = found.shrink(&groups, &entries);
+    found.grow(&left);
+    found.retire(&left);
+    found.updates
+}
+
+type Places<'s> = (BTreeSet<Mgid>, BTreeSet<&'s EntryKey>);
+
+/// Where to look.
+fn places<'s>(
+    desired: &'s SwitchState,
+    actual: &'s SwitchState,
+    within: Option<&'s [Place]>,
+) -> Places<'s> {
+    let Some(within) = within else {
+        return (
+            desired
+                .multicast
+                .keys()
+                .chain(actual.multicast.keys())
+                .copied()
+                .collect(),
+            desired
+                .entries
+                .keys()
+                .chain(actual.entries.keys())
+                .collect(),
+        );
+    };
+    let mut found = Places::default();
+    for place in within {
+        match place {
+            Place::Group(mgid) => _ = found.0.insert(*mgid),
+            Place::Entry(key) => _ = found.1.insert(key),
+            Place::Default(_) => {}
+        }
+    }
+    found
+}
+
+struct Difference<'s> {
+    desired: &'s SwitchState,
+    actual: &'s SwitchState,
+    updates: Vec<Update>,
+}
+
+/// What is at each place after stage SHRINK.
+struct Left<'s> {
+    groups: BTreeMap<Mgid, Option<PortSet>>,
+    entries: BTreeMap<&'s EntryKey, Option<&'s Arc<Action>>>,
+}
+
+impl<'s> Difference<'s> {
+    /// Takes away the ports a group must not keep; where none stay, what leads to it: a group
+    /// without ports is not universally accepted.
+    fn shrink(&mut self, groups: &BTreeSet<Mgid>, entries: &BTreeSet<&'s EntryKey>) -> Left<'s> {
+        let mut emptied = BTreeSet::new();
+        let mut left = Left {
+            groups: BTreeMap::new(),
+            entries: BTreeMap::new(),
+        };
+        for &mgid in groups {
+            let ports = self.actual.multicast.get(&mgid).copied();
+            left.groups.insert(mgid, ports);
+            let Some(ports) = ports else { continue };
+            let kept = self
+                .desired
+                .multicast
+                .get(&mgid)
+                .copied()
+                .unwrap_or_default();
+            let kept = kept.common(&ports);
+            if kept == ports {
+                continue;
+            }
+            if !kept.is_empty() {
+                self.group(Stage::Shrink, Operation::Modify, mgid, kept);
+                left.groups.insert(mgid, Some(kept));
+            } else if mgid == MGID_BROADCAST {
+                // No entry leads to it.
+                self.group(Stage::Shrink, Operation::Delete, mgid, ports);
+                left.groups.insert(mgid, None);
+            } else {
+                emptied.insert(mgid);
+            }
+        }
+        for &key in entries {
+            let mut action = self.actual.entries.get(key);
+            if let Some(there) = action
+                && mgid_of(there).is_some_and(|m| emptied.contains(&m) && !self.keeps_ports(key, m))
+            {
+                self.entry(Stage::Shrink, Operation::Delete, key, there);
+                action = None;
+            }
+            left.entries.insert(key, action);
+        }
+        left
+    }
+
+    /// Whether an entry whose group goes will lead to another that holds all its ports.
+    fn keeps_ports(&self, key: &EntryKey, mgid: Mgid) -> bool {
+        let moved = self
+            .desired
+            .entries
+            .get(key)
+            .and_then(|after| mgid_of(after));
+        moved.filter(|&moved| moved != mgid).is_some_and(|moved| {
+            let after = self
+                .desired
+                .multicast
+                .get(&moved)
+                .copied()
+                .unwrap_or_default();
+            self.actual.multicast[&mgid].is_subset(&after)
+        })
+    }
+
+    fn grow(&mut self, left: &Left<'s>) {
+        for (&mgid, there) in &left.groups {
+            if let Some(&wanted) = self.desired.multicast.get(&mgid)
+                && *there != Some(wanted)
+            {
+                self.group(Stage::Grow, insert_or_modify(there.is_none()), mgid, wanted);
+            }
+        }
+        for (key, there) in &left.entries {
+            if let Some(wanted) = self.desired.entries.get(*key)
+                && *there != Some(wanted)
+            {
+                self.entry(Stage::Grow, insert_or_modify(there.is_none()), key, wanted);
+            }
+        }
+        for (table, action) in &self.desired.defaults {
+            if self.actual.defaults.get(table) != Some(action) {
+                let default = TableDefault {
+                    table: table.clone(),
+                    action: action.clone(),
+                };
+                self.write(Stage::Grow, Operation::Modify, Entity::Default(default));
+            }
+        }
+    }
+
+    fn retire(&mut self, left: &Left<'s>) {
+        for (key, there) in &left.entries {
+            if let Some(there) = there
+                && !self.desired.entries.contains_key(*key)
+            {
+                self.entry(Stage::Retire, Operation::Delete, key, there);
+            }
+        }
+        for (&mgid, &there) in &left.groups {
+            if let Some(ports) = there
+                && !self.desired.multicast.contains_key(&mgid)
+            {
+                self.group(Stage::Retire, Operation::Delete, mgid, ports);
+            }
+        }
+    }
+
+    fn group(&mut self, stage: Stage, operation: Operation, mgid: Mgid, ports: PortSet) {
+        self.write(
+            stage,
+            operation,
+            Entity::Group(MulticastGroup { mgid, ports }),
+        );
+    }
+
+    fn entry(&mut self, stage: Stage, operation: Operation, key: &EntryKey, action: &Arc<Action>) {
+        let entry = TableEntry {
+            key: key.clone(),
+            action: action.clone(),
+        };
+        self.write(stage, operation, Entity::Entry(entry));
+    }
+
+    fn write(&mut self, stage: Stage, operation: Operation, entity: Entity) {
+        self.updates.push(Update {
+            stage,
+            operation,
+            entity,
+        });
+    }
+}
+
+fn insert_or_modify(is_new: bool) -> Operation {
+    if is_new {
+        Operation::Insert
+    } else {
+        Operation::Modify
+    }
+}
+
+/// The replication group an action leads to.
+pub fn mgid_of(action: &Action) -> Option<Mgid> {
+    let found = action.parameters.iter().find(|(name, _)| name == "mgid");
+    found.and_then(|&(_, value)| u16::try_from(value).ok().map(Mgid))
+}
+
+/// What a switch does with an update it accepted: the shadow of a real one, the whole of a fake
+/// one.
+pub fn execute(update: &Update, state: &mut SwitchState) {
+    let deletes = update.operation == Operation::Delete;
+    match &update.entity {
+        Entity::Group(group) if deletes => _ = state.multicast.remove(&group.mgid),
+        Entity::Group(group) => _ = state.multicast.insert(group.mgid, group.ports),
+        Entity::Entry(entry) if deletes => _ = state.entries.remove(&entry.key),
+        Entity::Entry(entry) => {
+            state
+                .entries
+                .insert(entry.key.clone(), entry.action.clone());
+        }
+        Entity::Default(default) => {
+            state
+                .defaults
+                .insert(default.table.clone(), default.action.clone());
+        }
+    }
+}

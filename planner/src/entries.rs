@@ -1,0 +1,142 @@
+//! Table entries of one switch, named as in p4src/CONTRACT.md.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use crate::class_d::ClassDNumbers;
+use crate::ids::{MGID_TREE_SET, Mgid, PortSet, ROLE_HOST, ROLE_SWITCH, TREE_SET_PORTS};
+use crate::state::{Action, KeyFields, MatchValue, Name, TableDefault, TableEntry};
+use wormcast_wire::GroupId;
+
+const TABLE_PORTS: &str = "ingress.ports";
+const TABLE_PORT_ROLES: &str = "ingress.port_roles";
+const TABLE_TREE_SETS: &str = "ingress.tree_sets";
+/// Group numbers to replication groups.
+pub const TABLE_GROUPS: &str = "ingress.groups";
+const TABLE_CLASS_D: &str = "ingress.class_d";
+const TABLE_EDGE_PORTS: &str = "egress.edge_ports";
+
+/// Tables whose default action the controller sets.
+pub const TABLES_WITH_DEFAULT: [&str; 1] = [TABLE_TREE_SETS];
+
+/// What a switch knows of its ports: which exist, which lead to a switch, which to a host.
+pub(crate) fn port_entries(ports: u16, links: PortSet, hosts: PortSet) -> Vec<TableEntry> {
+    let ingress = "standard_metadata.ingress_port";
+    let mut entries: Vec<TableEntry> = (0..ports)
+        .map(|port| exact(TABLE_PORTS, "port", port, "ingress.port_known", &[]))
+        .collect();
+    for (role, members) in [(ROLE_SWITCH, links), (ROLE_HOST, hosts)] {
+        entries.extend(members.iter().map(|port| {
+            let port = port.get().into();
+            exact(
+                TABLE_PORT_ROLES,
+                ingress,
+                port,
+                "ingress.role",
+                &[("role", role)],
+            )
+        }));
+    }
+    entries.extend(hosts.iter().map(|port| {
+        let egress = "standard_metadata.egress_port";
+        exact(
+            TABLE_EDGE_PORTS,
+            egress,
+            port.get().into(),
+            "egress.to_host",
+            &[],
+        )
+    }));
+    entries
+}
+
+/// Maps each set of branch ports to its replication group, where the switch has few enough ports.
+pub(crate) fn tree_set_entries(ports: u16) -> impl Iterator<Item = TableEntry> {
+    tree_sets(ports).map(|set| {
+        let mgid = [("mgid", (MGID_TREE_SET + set).into())];
+        exact(TABLE_TREE_SETS, "port_set", set, "ingress.replicate", &mgid)
+    })
+}
+
+/// Sets of ports that have a replication group of their own, as bits.
+pub(crate) fn tree_sets(ports: u16) -> std::ops::Range<u16> {
+    1..if ports > TREE_SET_PORTS {
+        1
+    } else {
+        1 << ports
+    }
+}
+
+/// Sets of ports without a replication group go to every port and are filtered at egress by those
+/// there are.
+pub(crate) fn tree_set_default(ports: u16) -> TableDefault {
+    let ones = |bits: u16| {
+        u128::MAX
+            .checked_shr(128 - u32::from(bits.min(128)))
+            .unwrap_or(0)
+    };
+    let parameters = [
+        ("high", ones(ports.saturating_sub(128))),
+        ("low", ones(ports)),
+    ];
+    TableDefault {
+        table: TABLE_TREE_SETS.into(),
+        action: action("ingress.replicate_filtered", &parameters),
+    }
+}
+
+/// Group number to replication group.
+pub(crate) fn group_entry(number: GroupId, mgid: Mgid) -> TableEntry {
+    let mgid = [("mgid", mgid.0.into())];
+    exact(TABLE_GROUPS, "group", number.0, "ingress.replicate", &mgid)
+}
+
+/// Class D addresses to group numbers; addresses that share low 8 bits may share an entry.
+pub fn class_d_entries(
+    addresses: impl IntoIterator<Item = Ipv4Addr>,
+    numbers: &ClassDNumbers,
+) -> impl Iterator<Item = TableEntry> {
+    numbers
+        .matches(addresses)
+        .into_iter()
+        .map(|found| TableEntry {
+            key: Arc::new(KeyFields {
+                table: TABLE_CLASS_D.into(),
+                matches: vec![(
+                    "hdr.ipv4.dst".into(),
+                    MatchValue::Ternary(found.value.into(), found.mask.into()),
+                )],
+                priority: found.priority,
+            }),
+            action: action("ingress.enter_group", &[("group", found.number.0.into())]),
+        })
+}
+
+fn exact(
+    table: &'static str,
+    field: &'static str,
+    value: u16,
+    name: &'static str,
+    parameters: &[(&'static str, u128)],
+) -> TableEntry {
+    let matches = vec![(field.into(), MatchValue::Exact(value.into()))];
+    TableEntry {
+        key: Arc::new(KeyFields {
+            table: table.into(),
+            matches,
+            priority: 0,
+        }),
+        action: action(name, parameters),
+    }
+}
+
+fn action(name: &'static str, parameters: &[(&'static str, u128)]) -> Arc<Action> {
+    let parameters = parameters
+        .iter()
+        .map(|&(name, value)| (Name::from(name), value))
+        .collect();
+    Arc::new(Action {
+        name: name.into(),
+        parameters,
+    })
+}

@@ -1,0 +1,78 @@
+//! Replication groups and sets of ports; the data plane's constants (p4src/shared).
+
+use wormcast_wire::PortId;
+
+/// A group of a switch's replication engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mgid(pub u16);
+
+/// BROADCAST worms: down the spanning tree.
+pub const MGID_BROADCAST: Mgid = Mgid(1);
+/// TREE worms at a switch with many ports: every port in use.
+pub const MGID_TREE_ALL: Mgid = Mgid(2);
+/// With a set of ports added: TREE worms at a switch with few ports.
+pub const MGID_TREE_SET: u16 = 0x0100;
+/// First of the replication groups of group numbers.
+pub const MGID_GROUP_FIRST: u16 = 0x4000;
+/// Last of them.
+pub const MGID_GROUP_LAST: u16 = 0x7fff;
+/// Group numbers that a switch has room for.
+pub const MGID_GROUPS_MAX: u16 = MGID_GROUP_LAST - MGID_GROUP_FIRST + 1;
+/// Switches with at most this many ports get one replication group for each set of ports.
+pub const TREE_SET_PORTS: u16 = 8;
+/// What a port leads to: a switch.
+pub(crate) const ROLE_SWITCH: u128 = 1;
+/// What a port leads to: a host.
+pub(crate) const ROLE_HOST: u128 = 2;
+/// Entries of the table of class D addresses.
+pub(crate) const CLASS_D_SIZE: usize = 4096;
+
+/// Ports of a switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortSet([u64; 4]);
+
+impl PortSet {
+    /// Adds a port.
+    pub fn insert(&mut self, port: PortId) {
+        self.0[usize::from(port.get() / 64)] |= 1 << (port.get() % 64);
+    }
+
+    /// Whether the port is one of them.
+    pub fn contains(&self, port: PortId) -> bool {
+        self.0[usize::from(port.get() / 64)] >> (port.get() % 64) & 1 == 1
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+
+    /// Whether all of them are in the other set.
+    pub fn is_subset(&self, other: &PortSet) -> bool {
+        self.0
+            .iter()
+            .zip(other.0)
+            .all(|(own, other)| own & !other == 0)
+    }
+
+    /// Those that are in both.
+    #[must_use]
+    pub fn common(&self, other: &PortSet) -> PortSet {
+        PortSet(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    /// All, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = PortId> + '_ {
+        (0..=u8::MAX)
+            .filter_map(PortId::new)
+            .filter(|&port| self.contains(port))
+    }
+}
+
+impl FromIterator<PortId> for PortSet {
+    fn from_iter<I: IntoIterator<Item = PortId>>(ports: I) -> PortSet {
+        let mut set = PortSet::default();
+        ports.into_iter().for_each(|port| set.insert(port));
+        set
+    }
+}

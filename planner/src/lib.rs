@@ -1,0 +1,40 @@
+//! What every switch and every agent of a fabric must have, and the way there.
+//!
+//! [`Planner::plan`] makes a [`FabricState`] from topology, groups and hosts; it is called again
+//! after each change and makes anew only what the change concerns. [`difference`] says which
+//! updates lead a switch from the state it has to the state it must have, in an order that keeps
+//! running transfers alive.
+//!
+//! Pure: no IO, no clock, no threads; the same input gives the same output.
+
+mod agents;
+pub mod class_d;
+mod difference;
+mod entries;
+mod groups;
+mod ids;
+mod planner;
+mod replication;
+mod shapes;
+mod state;
+mod switches;
+
+pub use agents::{
+    CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, PlanFailure, Shortfall, Subject,
+};
+pub use class_d::{ClassDMode, ClassDNumbers};
+pub use difference::{
+    Entity, MulticastGroup, Operation, Stage, Update, difference, execute, mgid_of,
+};
+pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
+pub use groups::{FAN_OUT_DEFAULT, FAN_OUT_MAX, Group, GroupError, K_MAX, PACKETS_MAX, Parameters};
+pub use ids::{
+    MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_TREE_ALL,
+    MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
+};
+pub use planner::{FabricState, NOT_PLANNED, Planner};
+pub use replication::{CapacityError, allocate_mgids};
+pub use state::{
+    Action, AgentGroup, AgentPlan, EntryKey, KeyFields, MatchValue, Name, Place, RouteTable,
+    SwitchState, TableDefault, TableEntry, digest_agents,
+};

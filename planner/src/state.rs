@@ -1,0 +1,225 @@
+//! What a switch holds, what an agent is told.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use sha2::{Digest, Sha256};
+use wormcast_wire::{GroupId, HostId, Scheme};
+
+use crate::ids::{Mgid, PortSet};
+
+/// A name of the P4Info.
+pub type Name = Cow<'static, str>;
+
+/// What a field of an entry matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MatchValue {
+    /// This value.
+    Exact(u128),
+    /// All that equals the value where the mask has ones.
+    Ternary(u128, u128),
+}
+
+/// What P4Runtime identifies a table entry by within a switch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyFields {
+    /// Its table.
+    pub table: Name,
+    /// Fields and what they match.
+    pub matches: Vec<(Name, MatchValue)>,
+    /// Ternary tables only, the greater wins; 0 elsewhere.
+    pub priority: i32,
+}
+
+/// The same, cheap to copy.
+pub type EntryKey = Arc<KeyFields>;
+
+/// An action with its parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Action {
+    /// Its name.
+    pub name: Name,
+    /// Parameters by name.
+    pub parameters: Vec<(Name, u128)>,
+}
+
+/// One entry of a match-action table, named as in the P4Info.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TableEntry {
+    /// What it is identified by.
+    pub key: EntryKey,
+    /// What it does.
+    pub action: Arc<Action>,
+}
+
+/// What a table does on a miss.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TableDefault {
+    /// The table.
+    pub table: Name,
+    /// What it does.
+    pub action: Arc<Action>,
+}
+
+/// Where a switch holds something.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// A replication group.
+    Group(Mgid),
+    /// A table entry.
+    Entry(EntryKey),
+    /// The default action of a table.
+    Default(Name),
+}
+
+/// Tables and replication groups of one switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SwitchState {
+    /// Entries of all tables.
+    pub entries: BTreeMap<EntryKey, Arc<Action>>,
+    /// Replication groups and the ports they copy to.
+    pub multicast: BTreeMap<Mgid, PortSet>,
+    /// Tables whose default action the controller sets.
+    pub defaults: BTreeMap<Name, Arc<Action>>,
+}
+
+impl SwitchState {
+    /// Adds an entry; two entries with one key are a bug of the planner.
+    pub(crate) fn add(&mut self, entry: TableEntry) {
+        let before = self.entries.insert(entry.key, entry.action);
+        assert!(before.is_none(), "an entry is planned twice");
+    }
+}
+
+/// Source routes from one host, by destination.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteTable(pub Vec<(HostId, Box<[u8]>)>);
+
+/// A group as one agent has to know it (`Group` of agent.proto).
+#[derive(Clone, Debug)]
+pub struct AgentGroup {
+    /// Its number.
+    pub id: GroupId,
+    /// Its name.
+    pub name: String,
+    /// Its scheme.
+    pub scheme: Scheme,
+    /// Those that take part, ascending.
+    pub members: Vec<HostId>,
+    /// The same in the order that the scheme works on.
+    pub order: Vec<HostId>,
+    /// k-binomial: most children of a host; 0 lets the agents choose.
+    pub k: u32,
+    /// tree: (parent, child).
+    pub tree_edges: Vec<(HostId, HostId)>,
+    pub(crate) digest: OnceLock<[u8; 32]>,
+}
+
+impl PartialEq for AgentGroup {
+    fn eq(&self, other: &AgentGroup) -> bool {
+        let AgentGroup {
+            id,
+            name,
+            scheme,
+            members,
+            order,
+            k,
+            tree_edges,
+            digest: _,
+        } = self;
+        (id, scheme, k) == (&other.id, &other.scheme, &other.k)
+            && (name, members) == (&other.name, &other.members)
+            && (order, tree_edges) == (&other.order, &other.tree_edges)
+    }
+}
+
+impl Eq for AgentGroup {}
+
+/// Everything one agent has to know, without the epoch (`Plan` of agent.proto).
+#[derive(Clone, Debug)]
+pub struct AgentPlan {
+    /// The agent's host.
+    pub host: HostId,
+    /// Unicast routes.
+    pub routes: Arc<RouteTable>,
+    /// Routes along the spanning tree.
+    pub tree_routes: Arc<RouteTable>,
+    /// Groups by number.
+    pub groups: Vec<Arc<AgentGroup>>,
+    pub(crate) digest: OnceLock<[u8; 32]>,
+}
+
+impl PartialEq for AgentPlan {
+    fn eq(&self, other: &AgentPlan) -> bool {
+        self.host == other.host
+            && self.routes == other.routes
+            && self.tree_routes == other.tree_routes
+            && self.groups == other.groups
+    }
+}
+
+impl Eq for AgentPlan {}
+
+impl AgentPlan {
+    /// The group with this number.
+    pub fn group(&self, id: GroupId) -> Option<&Arc<AgentGroup>> {
+        let found = self.groups.binary_search_by_key(&id, |group| group.id);
+        found.ok().map(|at| &self.groups[at])
+    }
+
+    fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| {
+            let mut digest = Sha256::new();
+            for RouteTable(routes) in [&*self.routes, &*self.tree_routes] {
+                digest.update(self.host.0.to_be_bytes());
+                digest.update((routes.len() as u64).to_be_bytes());
+                for (other, ports) in routes {
+                    digest.update(other.0.to_be_bytes());
+                    digest.update((ports.len() as u64).to_be_bytes());
+                    digest.update(ports);
+                }
+            }
+            self.groups
+                .iter()
+                .for_each(|group| digest.update(group.digest()));
+            digest.finalize().into()
+        })
+    }
+}
+
+impl AgentGroup {
+    fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| {
+            let mut digest = Sha256::new();
+            let mut number = |number: usize| digest.update((number as u64).to_be_bytes());
+            let head = [self.id.0.into(), self.name.len(), self.scheme as usize];
+            head.into_iter().for_each(&mut number);
+            for hosts in [&self.members, &self.order] {
+                number(hosts.len());
+                hosts.iter().for_each(|host| number(host.0.into()));
+            }
+            number(self.k as usize);
+            let ends = self
+                .tree_edges
+                .iter()
+                .flat_map(|&(parent, child)| [parent, child]);
+            ends.for_each(|host| number(host.0.into()));
+            digest.update(&self.name);
+            digest.finalize().into()
+        })
+    }
+}
+
+/// A fingerprint of all agent plans: equal plans, equal digest, in every run.
+pub fn digest_agents(agents: &BTreeMap<HostId, Arc<AgentPlan>>) -> String {
+    let mut digest = Sha256::new();
+    agents
+        .values()
+        .for_each(|plan| digest.update(plan.digest()));
+    digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

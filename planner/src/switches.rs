@@ -1,0 +1,283 @@
+//! What every switch must have, planned again and again: only what a change concerns is made anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wormcast_routing::topology::Topology;
+use wormcast_wire::{GroupId, HostId, SwitchId};
+
+use crate::class_d::ClassDNumbers;
+use crate::entries::{
+    class_d_entries, group_entry, port_entries, tree_set_default, tree_set_entries,
+};
+use crate::groups::Group;
+use crate::ids::{Mgid, PortSet};
+use crate::replication::{CapacityError, GroupTree, allocate_mgids, tree_set_groups};
+use crate::state::{Action, EntryKey, Place, SwitchState, TableEntry};
+
+/// A group number as the switches hold it.
+#[derive(Clone, Debug, PartialEq)]
+struct Number {
+    mgid: Mgid,
+    ports: BTreeMap<SwitchId, PortSet>,
+}
+
+impl Number {
+    fn at(&self, switch: SwitchId) -> Option<(Mgid, PortSet)> {
+        self.ports.get(&switch).map(|&ports| (self.mgid, ports))
+    }
+}
+
+/// What changes at one switch: all that goes, goes before anything comes.
+#[derive(Default)]
+struct Edit {
+    gone: BTreeSet<Place>,
+    entries: BTreeMap<EntryKey, Arc<Action>>,
+    multicast: BTreeMap<Mgid, PortSet>,
+}
+
+/// Keeps the last plan of the switches of one network, and changes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SwitchPlanner {
+    pub(crate) switches: BTreeMap<SwitchId, Arc<SwitchState>>,
+    trees: Vec<GroupTree>,
+    groups: BTreeMap<GroupId, Arc<Group>>,
+    numbers_of: BTreeMap<GroupId, Vec<GroupId>>,
+    /// Groups that carry a number.
+    carriers: BTreeMap<GroupId, BTreeSet<GroupId>>,
+    planned: BTreeMap<GroupId, Number>,
+    mgids: BTreeMap<GroupId, Mgid>,
+    class_d: ClassDNumbers,
+    class_d_entries: BTreeMap<EntryKey, Arc<Action>>,
+    everyone: BTreeSet<HostId>,
+}
+
+impl SwitchPlanner {
+    /// Plans connected parts without groups.
+    pub(crate) fn new(parts: &[Topology]) -> SwitchPlanner {
+        let mut planner = SwitchPlanner::default();
+        for part in parts {
+            let tree = GroupTree::new(part);
+            for (switch, uses) in part.switches().iter().zip(tree.part_ports()) {
+                let mut state = SwitchState::default();
+                let (links, hosts) = (uses.to_switches, uses.to_hosts);
+                port_entries(switch.ports, links, hosts)
+                    .into_iter()
+                    .for_each(|e| state.add(e));
+                tree_set_entries(switch.ports).for_each(|entry| state.add(entry));
+                let default = tree_set_default(switch.ports);
+                state.defaults.insert(default.table, default.action);
+                state.multicast.extend(uses.fixed_groups());
+                state.multicast.extend(tree_set_groups(switch.ports));
+                planner.switches.insert(switch.id, Arc::new(state));
+            }
+            planner.everyone.extend(tree.hosts());
+            planner.trees.push(tree);
+        }
+        planner
+    }
+
+    /// Takes groups away and adds or replaces others; returns where switches differ from before.
+    pub(crate) fn change(
+        &mut self,
+        gone: &[GroupId],
+        new: &[Arc<Group>],
+        class_d: &ClassDNumbers,
+    ) -> Result<BTreeMap<SwitchId, Vec<Place>>, CapacityError> {
+        let renumbered = *class_d != self.class_d;
+        self.class_d = class_d.clone();
+        let mut addresses_changed = renumbered;
+        let mut stale = BTreeSet::new();
+        for id in gone.iter().copied().chain(new.iter().map(|group| group.id)) {
+            if let Some(old) = self.groups.remove(&id) {
+                addresses_changed |= old.class_d.is_some();
+                self.leave_numbers(id, &mut stale);
+            }
+        }
+        for group in new {
+            self.groups.insert(group.id, group.clone());
+            addresses_changed |= group.class_d.is_some();
+            self.join_numbers(group, &mut stale);
+        }
+        if renumbered {
+            let carriers = self.groups.values().filter(|g| g.class_d.is_some());
+            let moved = carriers.filter(|g| self.numbers_of[&g.id] != self.numbers(g));
+            for group in moved.cloned().collect::<Vec<_>>() {
+                self.leave_numbers(group.id, &mut stale);
+                self.join_numbers(&group, &mut stale);
+            }
+        }
+        let mut edits = BTreeMap::new();
+        self.plan_numbers(stale, &mut edits)?;
+        if addresses_changed {
+            self.plan_class_d(&mut edits);
+        }
+        Ok(edits
+            .into_iter()
+            .map(|(switch, edit)| (switch, self.apply(switch, edit)))
+            .collect())
+    }
+
+    /// Those of its id and of its address; broadcast is not a group's.
+    fn numbers(&self, group: &Group) -> Vec<GroupId> {
+        let of_address = group.class_d.map(|address| self.class_d.number(address));
+        let another = of_address.filter(|&n| n != group.id && n != GroupId::BROADCAST);
+        [group.id].into_iter().chain(another).collect()
+    }
+
+    fn leave_numbers(&mut self, group: GroupId, stale: &mut BTreeSet<GroupId>) {
+        for number in self.numbers_of.remove(&group).unwrap_or_default() {
+            self.carriers.entry(number).or_default().remove(&group);
+            stale.insert(number);
+        }
+    }
+
+    fn join_numbers(&mut self, group: &Group, stale: &mut BTreeSet<GroupId>) {
+        let numbers = self.numbers(group);
+        for &number in &numbers {
+            self.carriers.entry(number).or_default().insert(group.id);
+            stale.insert(number);
+        }
+        self.numbers_of.insert(group.id, numbers);
+    }
+
+    fn plan_numbers(
+        &mut self,
+        mut stale: BTreeSet<GroupId>,
+        edits: &mut BTreeMap<SwitchId, Edit>,
+    ) -> Result<(), CapacityError> {
+        for number in &stale {
+            if self.carriers.get(number).is_some_and(BTreeSet::is_empty) {
+                self.carriers.remove(number);
+            }
+        }
+        let is_wanted = |n: &GroupId| self.carriers.contains_key(n) || *n == GroupId::BROADCAST;
+        let known = self.mgids.contains_key(&GroupId::BROADCAST);
+        if !known
+            || stale
+                .iter()
+                .any(|n| is_wanted(n) != self.mgids.contains_key(n))
+        {
+            let wanted = self.carriers.keys().copied().chain([GroupId::BROADCAST]);
+            let after = allocate_mgids(wanted)?;
+            let before = std::mem::replace(&mut self.mgids, after);
+            stale.extend(
+                before
+                    .iter()
+                    .filter(|(n, m)| self.mgids.get(n) != Some(m))
+                    .map(|e| e.0),
+            );
+            stale.extend(self.mgids.keys().filter(|n| !before.contains_key(n)));
+        }
+        for number in stale {
+            let old = self.planned.remove(&number);
+            let new = self.plan_number(number);
+            self.edit_number(number, old.as_ref(), new.as_ref(), edits);
+            if let Some(new) = new {
+                self.planned.insert(number, new);
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_number(&self, number: GroupId) -> Option<Number> {
+        let mgid = *self.mgids.get(&number)?;
+        let union;
+        let members = if number == GroupId::BROADCAST {
+            &self.everyone
+        } else {
+            let carriers = self.carriers[&number].iter();
+            union = carriers
+                .flat_map(|group| &self.groups[group].members)
+                .copied()
+                .collect();
+            &union
+        };
+        let ports = self
+            .trees
+            .iter()
+            .flat_map(|tree| tree.ports(members))
+            .collect();
+        Some(Number { mgid, ports })
+    }
+
+    fn edit_number(
+        &self,
+        number: GroupId,
+        old: Option<&Number>,
+        new: Option<&Number>,
+        edits: &mut BTreeMap<SwitchId, Edit>,
+    ) {
+        for &switch in self.switches.keys() {
+            let had = old.and_then(|old| old.at(switch));
+            let has = new.and_then(|new| new.at(switch));
+            if had == has {
+                continue;
+            }
+            let edit = edits.entry(switch).or_default();
+            if let Some((mgid, _)) = had {
+                edit.gone
+                    .insert(Place::Entry(group_entry(number, mgid).key));
+                edit.gone.insert(Place::Group(mgid));
+            }
+            if let Some((mgid, ports)) = has {
+                let TableEntry { key, action } = group_entry(number, mgid);
+                edit.multicast.insert(mgid, ports);
+                edit.entries.insert(key, action);
+            }
+        }
+    }
+
+    fn plan_class_d(&mut self, edits: &mut BTreeMap<SwitchId, Edit>) {
+        let addresses = self.groups.values().filter_map(|group| group.class_d);
+        let entries = class_d_entries(addresses, &self.class_d);
+        let after: BTreeMap<_, _> = entries.map(|entry| (entry.key, entry.action)).collect();
+        let before = std::mem::replace(&mut self.class_d_entries, after.clone());
+        let gone: Vec<&EntryKey> = before
+            .iter()
+            .filter(|(key, action)| after.get(*key) != Some(action))
+            .map(|e| e.0)
+            .collect();
+        let new: Vec<_> = after
+            .iter()
+            .filter(|(key, action)| before.get(*key) != Some(action))
+            .collect();
+        if gone.is_empty() && new.is_empty() {
+            return;
+        }
+        for &switch in self.switches.keys() {
+            let edit = edits.entry(switch).or_default();
+            edit.gone
+                .extend(gone.iter().map(|&key| Place::Entry(key.clone())));
+            edit.entries.extend(
+                new.iter()
+                    .map(|&(key, action)| (key.clone(), action.clone())),
+            );
+        }
+    }
+
+    /// Edits one switch; returns where it differs. States before it stay: they may be on their way
+    /// to the switches.
+    fn apply(&mut self, switch: SwitchId, edit: Edit) -> Vec<Place> {
+        let state = Arc::make_mut(
+            self.switches
+                .get_mut(&switch)
+                .expect("edits are of switches"),
+        );
+        for place in &edit.gone {
+            match place {
+                Place::Entry(key) => _ = state.entries.remove(key),
+                Place::Group(mgid) => _ = state.multicast.remove(mgid),
+                Place::Default(_) => {}
+            }
+        }
+        let mut touched = edit.gone;
+        touched.extend(edit.entries.keys().cloned().map(Place::Entry));
+        touched.extend(edit.multicast.keys().copied().map(Place::Group));
+        edit.entries
+            .into_iter()
+            .for_each(|(key, action)| state.add(TableEntry { key, action }));
+        state.multicast.extend(edit.multicast);
+        touched.into_iter().collect()
+    }
+}

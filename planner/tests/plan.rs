@@ -1,0 +1,393 @@
+//! The plan, held against a model of the switches: every member once, no loop, routes that arrive.
+
+mod lab;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use lab::model::{Got, Walker};
+use lab::{
+    Random, all_live, damage, fabric_members, group, host_ids, plan, plan_all, port, random_groups,
+    random_topology, topology,
+};
+use proptest::prelude::*;
+use wormcast_planner::{
+    CUT_OFF, ClassDNumbers, FabricState, Group, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, RouteTable,
+    allocate_mgids, digest_agents,
+};
+use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
+use wormcast_routing::updown::UpDown;
+use wormcast_wire::{GroupId, HostId, Scheme, SwitchId};
+
+struct Case {
+    topology: Topology,
+    groups: Vec<Arc<Group>>,
+    state: FabricState,
+}
+
+/// A network, every other one damaged.
+fn random_case(seed: u64) -> Case {
+    let mut random = Random::new(seed);
+    let whole = random_topology(&mut random);
+    let groups = random_groups(&mut random, &whole, 4);
+    let topology = if seed.is_multiple_of(2) {
+        whole
+    } else {
+        damage(&mut random, &whole)
+    };
+    let state = plan_all(&topology, &groups);
+    Case {
+        topology,
+        groups,
+        state,
+    }
+}
+
+/// One copy for each of these but the sender.
+fn once(members: &BTreeSet<HostId>, part: &Topology, sender: HostId) -> Got {
+    let here = members
+        .iter()
+        .filter(|&&host| part.host(host).is_ok() && host != sender);
+    here.map(|&host| (host, 1)).collect()
+}
+
+fn spanning_tree(part: &Topology) -> (SwitchId, Vec<Link>) {
+    let updown = UpDown::new(part, None).unwrap();
+    (updown.root(part), updown.tree_links(part))
+}
+
+fn walker<'t>(topology: &'t Topology, state: &FabricState) -> Walker<'t> {
+    Walker::new(topology, state.switches.clone())
+}
+
+fn routes(table: &RouteTable) -> BTreeMap<HostId, Box<[u8]>> {
+    table.0.iter().cloned().collect()
+}
+
+proptest! {
+    #[test]
+    fn group_worms_reach_every_member_once_from_anywhere(seed: u64) {
+        let Case { topology, groups, state } = random_case(seed);
+        let mut walker = walker(&topology, &state);
+        for part in topology.split() {
+            let everyone = host_ids(&part).into_iter().collect();
+            for sender in part.hosts() {
+                for (number, members) in fabric_members(&groups, &ClassDNumbers::default()) {
+                    let got = walker.send_group(sender, number);
+                    prop_assert_eq!(got, once(&members, &part, sender.id), "group {}", number);
+                }
+                let got = walker.send_group(sender, GroupId::BROADCAST);
+                prop_assert_eq!(got, once(&everyone, &part, sender.id));
+            }
+        }
+    }
+
+    #[test]
+    fn group_worms_cross_no_link_that_leads_to_no_member(seed: u64) {
+        let Case { topology, groups, state } = random_case(seed);
+        let mut walker = walker(&topology, &state);
+        for part in topology.split() {
+            for sender in part.hosts() {
+                let routes = routes(&state.agents[&sender.id].tree_routes);
+                for (number, members) in fabric_members(&groups, &ClassDNumbers::default()) {
+                    walker.crossed.clear();
+                    walker.send_group(sender, number);
+                    let crossed = std::mem::take(&mut walker.crossed);
+                    for member in once(&members, &part, sender.id).into_keys() {
+                        prop_assert_eq!(walker.send_unicast(sender, &routes[&member]), Some(member));
+                    }
+                    prop_assert_eq!(crossed, walker.crossed.clone(), "copies keep to the tree routes");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn class_d_packets_reach_the_union_of_groups_that_share_low_bits(seed: u64) {
+        let Case { topology, groups, state } = random_case(seed);
+        let mut walker = walker(&topology, &state);
+        let members = fabric_members(&groups, &ClassDNumbers::default());
+        for part in topology.split() {
+            for sender in part.hosts() {
+                for (group, address) in groups.iter().filter_map(|g| Some((g, g.class_d?))) {
+                    let union = &members[&GroupId(u16::from(address.octets()[3]))];
+                    prop_assert!(group.members.iter().all(|member| union.contains(member)));
+                    let got = walker.send_class_d(sender, address);
+                    prop_assert_eq!(got, once(union, &part, sender.id));
+                }
+                for unknown in [[239, 1, 1, 200], [239, 1, 1, 129], [223, 1, 1, 1]] {
+                    prop_assert!(walker.send_class_d(sender, Ipv4Addr::from(unknown)).is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn broadcast_from_the_root_reaches_every_host_once(seed: u64) {
+        let Case { topology, state, .. } = random_case(seed);
+        let mut walker = walker(&topology, &state);
+        for part in topology.split() {
+            let everyone: Got = host_ids(&part).into_iter().map(|host| (host, 1)).collect();
+            prop_assert_eq!(walker.send_broadcast(spanning_tree(&part).0), everyone);
+        }
+    }
+
+    #[test]
+    fn agents_have_routes_to_every_host_they_can_reach(seed: u64) {
+        let Case { topology, state, .. } = random_case(seed);
+        let mut walker = walker(&topology, &state);
+        for part in topology.split() {
+            let tree = spanning_tree(&part).1.into_iter();
+            let in_tree: BTreeSet<_> =
+                tree.flat_map(|link| [(link.a, link.a_port), (link.b, link.b_port)]).collect();
+            for host in part.hosts() {
+                let told = &state.agents[&host.id];
+                let others: Vec<HostId> =
+                    host_ids(&part).into_iter().filter(|&other| other != host.id).collect();
+                for RouteTable(routes) in [&*told.routes, &*told.tree_routes] {
+                    let named: Vec<HostId> = routes.iter().map(|route| route.0).collect();
+                    prop_assert_eq!(&named, &others);
+                    for (other, route) in routes {
+                        walker.crossed.clear();
+                        prop_assert_eq!(walker.send_unicast(host, route), Some(*other));
+                    }
+                }
+                for (_, route) in &told.tree_routes.0 {
+                    walker.crossed.clear();
+                    walker.send_unicast(host, route);
+                    prop_assert!(walker.crossed.is_subset(&in_tree));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn groups_of_agents_hang_together(seed: u64) {
+        let Case { groups, state, .. } = random_case(seed);
+        let short: BTreeSet<_> = state.shortfalls.iter().map(|s| (s.group, s.host)).collect();
+        for wanted in &groups {
+            let served: Vec<HostId> = wanted.members.iter().copied()
+                .filter(|&member| !short.contains(&(wanted.id, member))).collect();
+            let told: BTreeMap<HostId, _> = state.agents.iter()
+                .filter_map(|(&host, told)| Some((host, told.group(wanted.id)?))).collect();
+            prop_assert_eq!(told.keys().copied().collect::<Vec<_>>(), served.clone());
+            for group in told.values() {
+                prop_assert_eq!(&group.members, &served);
+                prop_assert_eq!(*group, told[&served[0]], "all are told the same");
+                let mut order = group.order.clone();
+                order.sort_unstable();
+                prop_assert_eq!(&order, &served);
+                if wanted.scheme == Scheme::Tree {
+                    let mut children: Vec<_> = group.tree_edges.iter().map(|e| e.1).collect();
+                    children.sort_unstable();
+                    prop_assert_eq!(&children[..], &served[1..], "one parent each but the root");
+                    prop_assert!(group.tree_edges.iter().all(|(parent, child)| parent < child));
+                } else {
+                    prop_assert!(group.tree_edges.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_plan(seed: u64) {
+        let Case { topology, mut groups, state } = random_case(seed);
+        groups.reverse();
+        let again = plan_all(&topology, &groups);
+        prop_assert_eq!(&again.switches, &state.switches);
+        prop_assert_eq!(digest_agents(&again.agents), digest_agents(&state.agents));
+    }
+
+    #[test]
+    fn plans_that_differ_have_another_digest(seed: u64) {
+        let Case { topology, mut groups, state } = random_case(seed);
+        if groups.is_empty() || state.agents.values().all(|told| told.groups.is_empty()) {
+            return Ok(());
+        }
+        groups.iter_mut().for_each(|group| Arc::make_mut(group).name.push('x'));
+        let other = plan_all(&topology, &groups);
+        prop_assert_ne!(digest_agents(&other.agents), digest_agents(&state.agents));
+    }
+
+    #[test]
+    fn what_is_suspected_moves_routes_and_costs_nobody_a_membership(seed: u64) {
+        let mut random = Random::new(seed);
+        let known = random_topology(&mut random);
+        let groups = random_groups(&mut random, &known, 4);
+        let up = damage(&mut random, &known);
+        let state = plan(&up, &known, &groups, &all_live(&known));
+        let whole = plan_all(&known, &groups);
+        prop_assert_eq!(&state.shortfalls, &whole.shortfalls);
+        let named: Vec<SwitchId> = up.switches().iter().map(|switch| switch.id).collect();
+        let planned: Vec<SwitchId> = state.switches.keys().copied().collect();
+        prop_assert_eq!(planned, named, "a suspected switch keeps what it has");
+        prop_assert_eq!(&state.switches, &plan_all(&up, &groups).switches);
+        let parts = up.split();
+        let part_of = |host| parts.iter().position(|part| part.host(host).is_ok());
+        let (mut standing, mut everything) = (walker(&up, &state), walker(&known, &whole));
+        for host in known.hosts() {
+            let (told, before) = (&state.agents[&host.id], &whole.agents[&host.id]);
+            prop_assert_eq!(&told.groups, &before.groups);
+            for RouteTable(routes) in [&*told.routes, &*told.tree_routes] {
+                let others: Vec<HostId> = routes.iter().map(|route| route.0).collect();
+                let known: Vec<HostId> = before.routes.0.iter().map(|route| route.0).collect();
+                prop_assert_eq!(others, known);
+                for (other, route) in routes {
+                    let part = part_of(host.id);
+                    let joined = part.is_some() && part == part_of(*other);
+                    let walker = if joined { &mut standing } else { &mut everything };
+                    prop_assert_eq!(walker.send_unicast(host, route), Some(*other));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn agents_are_told_nothing_new_when_everything_is_suspected(seed: u64) {
+        let mut random = Random::new(seed);
+        let known = random_topology(&mut random);
+        let groups = random_groups(&mut random, &known, 4);
+        let state = plan(&Topology::empty(), &known, &groups, &all_live(&known));
+        prop_assert_eq!(&state.agents, &plan_all(&known, &groups).agents);
+        prop_assert!(state.switches.is_empty());
+    }
+
+    #[test]
+    fn a_gone_member_is_told_of_its_groups_and_nobody_of_it(seed: u64) {
+        let mut random = Random::new(seed);
+        let topology = random_topology(&mut random);
+        let groups = random_groups(&mut random, &topology, 4);
+        let mut hosts = all_live(&topology);
+        hosts.live.retain(|_| random.chance(70));
+        let state = plan(&topology, &topology, &groups, &hosts);
+        let before = plan_all(&topology, &groups);
+        for (host, told) in &state.agents {
+            if hosts.live.contains(host) {
+                let mut members = told.groups.iter().flat_map(|group| &group.members);
+                prop_assert!(members.all(|member| hosts.live.contains(member)));
+            } else {
+                prop_assert_eq!(&told.groups, &before.agents[host].groups, "it is where it was");
+            }
+        }
+    }
+
+    #[test]
+    fn replication_groups_keep_their_number_while_others_come_and_go(seed: u64) {
+        let mut random = Random::new(seed);
+        let numbers = random.sample(&(0..0x4000).map(GroupId).collect::<Vec<_>>(), 500);
+        let before = allocate_mgids(numbers.iter().copied()).unwrap();
+        let after = allocate_mgids(numbers[100..].iter().copied()).unwrap();
+        prop_assert!(numbers[100..].iter().all(|number| after[number] == before[number]));
+    }
+}
+
+#[test]
+fn equal_residues_get_replication_groups_of_their_own_and_too_many_are_refused() {
+    let crowded = allocate_mgids([5, 5 + 0x4000, 6, 5 + 0x8000].map(GroupId)).unwrap();
+    assert_eq!(crowded.values().collect::<BTreeSet<_>>().len(), 4);
+    assert!(
+        crowded
+            .values()
+            .all(|mgid| (0x4000..=0x7fff).contains(&mgid.0))
+    );
+    let refused = allocate_mgids((0..=0x4000).map(GroupId)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "16385 groups; a switch has room for 16384"
+    );
+}
+
+/// A host on each of as many switches in a row; with `cut` the last link is missing.
+fn line(hosts: &[u16], cut: bool) -> Topology {
+    let mut parts = Parts::default();
+    for (n, &host) in hosts.iter().enumerate() {
+        let id = SwitchId(n as u16);
+        parts.switches.push(Switch { id, ports: 4 });
+        parts.hosts.push(Host {
+            id: HostId(host),
+            switch: id,
+            port: port(0),
+        });
+        if n > 0 && !(cut && n + 1 == hosts.len()) {
+            let a = SwitchId(n as u16 - 1);
+            parts.links.push(Link {
+                a,
+                a_port: port(1),
+                b: id,
+                b_port: port(2),
+            });
+        }
+    }
+    topology(parts)
+}
+
+fn shortfalls(state: &FabricState) -> BTreeMap<u16, &str> {
+    state
+        .shortfalls
+        .iter()
+        .map(|short| (short.host.0, &*short.reason))
+        .collect()
+}
+
+fn hosts<const N: usize>(numbers: [u16; N]) -> Vec<HostId> {
+    numbers.map(HostId).to_vec()
+}
+
+#[test]
+fn members_that_cannot_take_part_are_named_with_the_reason() {
+    let network = line(&[1, 2, 3, 4], true);
+    let group = Arc::new(group(1, Scheme::Circuit, &hosts([1, 2, 3, 4, 9])));
+    let known = Hosts {
+        agents: hosts([1, 2, 4]).into_iter().collect(),
+        live: hosts([1, 4]).into_iter().collect(),
+        capacities: BTreeMap::new(),
+    };
+    let state = plan(&network, &network, &[group], &known);
+    let expected = [(9, NOT_LOCATED), (3, PLAIN), (2, NOT_LIVE), (4, CUT_OFF)];
+    assert_eq!(shortfalls(&state), BTreeMap::from(expected));
+    let members = |host| -> Vec<Vec<HostId>> {
+        let told = state.agents[&HostId(host)].groups.iter();
+        told.map(|group| group.members.clone()).collect()
+    };
+    assert_eq!(members(1), [hosts([1])]);
+    assert!(members(4).is_empty());
+    assert_eq!(members(2), [hosts([1, 2])], "once back, it is a member");
+    let routes = routes(&state.agents[&HostId(2)].routes);
+    assert_eq!(
+        routes.into_keys().collect::<Vec<_>>(),
+        hosts([1, 3]),
+        "it still has routes"
+    );
+}
+
+#[test]
+fn a_divided_group_stays_where_most_members_are() {
+    let group = Arc::new(group(1, Scheme::Circuit, &hosts([1, 5, 6])));
+    let state = plan_all(&line(&[5, 6, 1], true), &[group]);
+    assert_eq!(shortfalls(&state), BTreeMap::from([(1, CUT_OFF)]));
+}
+
+#[test]
+fn sets_of_many_ports_go_to_every_port_there_is() {
+    for (ports, high, low) in [
+        (3, 0, 7),
+        (128, 0, u128::MAX),
+        (254, (1 << 126) - 1, u128::MAX),
+    ] {
+        let switches = vec![Switch {
+            id: SwitchId(1),
+            ports,
+        }];
+        let state = plan_all(
+            &topology(Parts {
+                switches,
+                ..Parts::default()
+            }),
+            &[],
+        );
+        let action = &state.switches[&SwitchId(1)].defaults["ingress.tree_sets"];
+        assert_eq!(lab::model::parameter(action, "high"), high);
+        assert_eq!(lab::model::parameter(action, "low"), low);
+    }
+}

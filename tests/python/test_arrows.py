@@ -1,0 +1,118 @@
+"""The arrows between crates, packages and files point down; see tests/arrows.py."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+spec = importlib.util.spec_from_file_location("arrows", ROOT / "tests" / "arrows.py")
+assert spec is not None
+assert spec.loader is not None
+arrows = importlib.util.module_from_spec(spec)
+sys.modules["arrows"] = arrows
+spec.loader.exec_module(arrows)
+
+UNFINISHED = {"routing", "protocol", "hostagent", "switch", "controller/wormcast"}
+"""Crates and packages that still break a rule."""
+
+
+def write(base: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = base / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return base
+
+
+def uses(graph: arrows.Graph, base: Path) -> dict[str, list[str]]:
+    return {
+        str(file.relative_to(base)): sorted(str(target.relative_to(base)) for target in targets)
+        for file, targets in graph.items()
+        if targets
+    }
+
+
+def test_every_arrow_points_down() -> None:
+    found = [fault for fault in arrows.faults() if fault.split(":")[0] not in UNFINISHED]
+    assert not found, "\n".join(found)
+
+
+def test_every_crate_has_its_rules() -> None:
+    crates = {str(path.parent.relative_to(ROOT)) for path in ROOT.glob("*/Cargo.toml")}
+    crates |= {str(path.parent.relative_to(ROOT)) for path in ROOT.glob("*/*/Cargo.toml")}
+    assert crates - {"switch/fuzz"} == set(arrows.CRATES)
+
+
+def test_names_lead_to_the_file_that_has_them(tmp_path: Path) -> None:
+    source = write(
+        tmp_path,
+        {
+            "lib.rs": "mod a;\nmod b;\npub use a::{inner::Deep as Renamed, Flat};\npub use b::*;",
+            "a/mod.rs": "pub mod inner;\npub struct Flat;",
+            "a/inner.rs": "pub struct Deep; // use crate::b::Wide;",
+            "b.rs": 'pub struct Wide;\nfn f() -> impl Sized + use<> { crate::Renamed; "crate::a::Flat" }',
+            "c.rs": "use super::{Flat, Wide};\n#[cfg(test)]\nmod tests { use crate::Renamed; }",
+        },
+    )
+    assert uses(arrows.rust_graph(source), source) == {"b.rs": ["a/inner.rs"], "c.rs": ["a/mod.rs", "b.rs"]}
+
+
+@pytest.mark.parametrize(
+    ("back", "found"),
+    [
+        ("", []),
+        ("use crate::low::Low;", []),
+        ("use crate::top::Top;", ["files in a circle wider than one folder", "folders in a circle"]),
+        ("use crate::top::side::Side;", ["folders in a circle"]),
+    ],
+)
+def test_a_circle_of_rust_files_is_found(tmp_path: Path, back: str, found: list[str]) -> None:
+    source = write(
+        tmp_path,
+        {
+            "lib.rs": "mod low; mod top;",
+            "top/mod.rs": "pub mod side;\npub struct Top { low: crate::low::Part }",
+            "top/side.rs": "pub struct Side;",
+            "low/mod.rs": "mod part;\npub use part::Part;\npub struct Low;",
+            "low/part.rs": f"{back}\npub struct Part;",
+        },
+    )
+    faults = arrows.graph_faults(source, arrows.rust_graph(source))
+    assert [fault.split(": ")[1] for fault in faults] == found
+
+
+@pytest.mark.parametrize(
+    ("back", "found"),
+    [
+        ("", []),
+        ("from package.low import helper", []),
+        ("import package.top.tall", ["files in a circle wider than one folder", "folders in a circle"]),
+        ("from package.top import other", ["folders in a circle"]),
+    ],
+)
+def test_a_circle_of_python_files_is_found(tmp_path: Path, back: str, found: list[str]) -> None:
+    folder = write(
+        tmp_path / "package",
+        {
+            "top/__init__.py": "",
+            "top/tall.py": "from package.low.part import Part",
+            "top/other.py": "",
+            "low/__init__.py": "",
+            "low/helper.py": "",
+            "low/part.py": f"{back}\nclass Part: ...",
+        },
+    )
+    faults = arrows.graph_faults(folder, arrows.python_graph("package", folder))
+    assert [fault.split(": ")[1] for fault in faults] == found
+
+
+def test_a_manifest_that_points_up_or_does_io_is_found() -> None:
+    routing = arrows.CRATES["routing"]
+    assert arrows.manifest_faults("routing", ["serde"], routing) == [] or "routing" in UNFINISHED
+    faults = arrows.manifest_faults("routing", ["serde", "tokio", "wormcast-switch"], routing)
+    assert "routing: depends on wormcast-switch, which is not below it" in faults
+    assert "routing: is pure and depends on tokio" in faults

@@ -1,0 +1,411 @@
+//! Host PDUs (SPEC §5): the common header, DATA, NACK, REPAIR and STATUS.
+
+use crate::ack::{self, Ack};
+use crate::{BufferClass, GroupId, HostId, Seq};
+use crate::{DecodeError, put_u16, put_u32, u16_at, u32_at};
+
+/// Bytes of the common header without the optional origin.
+pub const COMMON_LENGTH: usize = 12;
+/// Bytes of the origin field, where it is present.
+pub const ORIGIN_LENGTH: usize = 2;
+/// Bytes of the DATA body before the payload.
+pub const DATA_LENGTH: usize = 10;
+/// Least bytes of a PDU: with Ethernet and worm header 60, so that no link pads.
+pub const LENGTH_MIN: usize = 34;
+const VERSION: u8 = 1;
+
+/// Flag bits of a PDU.
+pub mod flags {
+    /// DATA: first packet of a message. ACK: the echo fields are valid.
+    pub const FIRST: u8 = 1 << 0;
+    /// ACK: the echo fields are valid.
+    pub const ECHO: u8 = 1 << 0;
+    /// ACK: more members failed than are listed.
+    pub const MORE: u8 = 1 << 1;
+    /// DATA: last packet of a message.
+    pub const LAST: u8 = 1 << 1;
+    /// DATA, NACK, REPAIR: the edge has buffer class 2.
+    pub const CLASS2: u8 = 1 << 2;
+    /// DATA, STATUS: the receiver answers at once.
+    pub const ACK_NOW: u8 = 1 << 3;
+    /// DATA with LAST: the message is void.
+    pub const CANCEL: u8 = 1 << 4;
+    /// The PDU ends in padding; its last byte says how many bytes of it.
+    pub const PADDED: u8 = 1 << 5;
+    /// STATUS from a member to the origin: no application there takes the message.
+    pub const UNCLAIMED: u8 = 1 << 6;
+    /// The origin field is present; without it the origin is the worm's source.
+    pub const ORIGIN: u8 = 1 << 7;
+}
+
+/// What a PDU is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Type {
+    /// A packet of a stream.
+    Data = 0,
+    /// Acknowledgement, to the parent.
+    Ack = 1,
+    /// No buffer, to the parent.
+    Nack = 2,
+    /// A parent asks the origin to serve a child.
+    Repair = 3,
+    /// A parent tells a child what is stable, and may ask it to answer.
+    Status = 4,
+}
+
+/// Fields every PDU has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Common {
+    /// The group.
+    pub group: GroupId,
+    /// The host whose stream it concerns.
+    pub origin: HostId,
+    /// Which life of the origin: its incarnation.
+    pub stream: u32,
+}
+
+/// Body of a DATA packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data<'a> {
+    /// Its number in the stream.
+    pub seq: Seq,
+    /// All members hold everything before `seq - stable_offset`.
+    pub stable_offset: u16,
+    /// When this hop sent it, µs of the sender's clock.
+    pub tx_time: u32,
+    /// First packet of a message.
+    pub first: bool,
+    /// Last packet of a message.
+    pub last: bool,
+    /// With `last`: the message is void.
+    pub cancel: bool,
+    /// What it is admitted against.
+    pub class: BufferClass,
+    /// The receiver acknowledges at once.
+    pub ack_now: bool,
+    /// Bytes of the message.
+    pub payload: &'a [u8],
+}
+
+/// Body of a NACK: no buffer for a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nack {
+    /// The packet refused.
+    pub seq: Seq,
+    /// The pool that was full.
+    pub class: BufferClass,
+}
+
+/// Body of a REPAIR request: `child` misses `from..to`, and its parent no longer
+/// holds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// The child to serve.
+    pub child: HostId,
+    /// The class of the edge to it.
+    pub class: BufferClass,
+    /// First packet missed.
+    pub from: Seq,
+    /// The packet after the last one missed.
+    pub to: Seq,
+}
+
+/// Body of a STATUS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// All members hold everything before it.
+    pub stable: Seq,
+    /// The receiver acknowledges at once.
+    pub ack_now: bool,
+}
+
+/// A PDU's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// A packet of a stream.
+    Data(Data<'a>),
+    /// Acknowledgement.
+    Ack(Ack<'a>),
+    /// No buffer.
+    Nack(Nack),
+    /// Ask the origin to serve a child.
+    Repair(Repair),
+    /// What is stable.
+    Status(Status),
+}
+
+/// A decoded PDU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pdu<'a> {
+    /// Fields every PDU has.
+    pub common: Common,
+    /// The rest.
+    pub body: Body<'a>,
+}
+
+/// CRC-32 (IEEE 802.3) over the worm's source and the PDU with its CRC field zero.
+/// Switches recompute the worm checksum, so the source is protected here.
+fn crc(source: HostId, pdu: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&source.0.to_be_bytes());
+    hasher.update(&pdu[..4]);
+    hasher.update(&[0; 4]);
+    hasher.update(&pdu[8..]);
+    hasher.finalize()
+}
+
+/// Reads a PDU from the payload of a worm that `source` built.
+pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
+    if bytes.len() < LENGTH_MIN {
+        return Err(DecodeError::Truncated);
+    }
+    if crc(source, bytes) != u32_at(bytes, 4) {
+        return Err(DecodeError::PduChecksum);
+    }
+    if bytes[0] >> 4 != VERSION {
+        return Err(DecodeError::PduVersion);
+    }
+    let flags = bytes[1];
+    let mut end = bytes.len();
+    if flags & flags::PADDED != 0 {
+        let padding = usize::from(bytes[end - 1]);
+        if padding == 0 || padding > LENGTH_MIN - COMMON_LENGTH {
+            return Err(DecodeError::PduMalformed);
+        }
+        end -= padding;
+    }
+    let mut start = COMMON_LENGTH;
+    let origin = if flags & flags::ORIGIN != 0 {
+        start += ORIGIN_LENGTH;
+        HostId(u16_at(bytes, COMMON_LENGTH))
+    } else {
+        source
+    };
+    let body = bytes.get(start..end).ok_or(DecodeError::PduMalformed)?;
+    let common = Common {
+        group: GroupId(u16_at(bytes, 2)),
+        origin,
+        stream: u32_at(bytes, 8),
+    };
+    let exactly = |length: usize| {
+        if body.len() == length {
+            Ok(())
+        } else {
+            Err(DecodeError::PduMalformed)
+        }
+    };
+    let class = if flags & flags::CLASS2 != 0 {
+        BufferClass::Two
+    } else {
+        BufferClass::One
+    };
+    let body = match bytes[0] & 0xF {
+        code if code == Type::Data as u8 => {
+            if body.len() < DATA_LENGTH {
+                return Err(DecodeError::PduMalformed);
+            }
+            let last = flags & flags::LAST != 0;
+            let cancel = flags & flags::CANCEL != 0;
+            if cancel && !last {
+                return Err(DecodeError::PduMalformed);
+            }
+            Body::Data(Data {
+                seq: Seq(u32_at(body, 0)),
+                stable_offset: u16_at(body, 4),
+                tx_time: u32_at(body, 6),
+                first: flags & flags::FIRST != 0,
+                last,
+                cancel,
+                class,
+                ack_now: flags & flags::ACK_NOW != 0,
+                payload: &body[DATA_LENGTH..],
+            })
+        }
+        code if code == Type::Ack as u8 => Body::Ack(ack::decode(flags, body)?),
+        code if code == Type::Nack as u8 => {
+            exactly(4)?;
+            Body::Nack(Nack {
+                seq: Seq(u32_at(body, 0)),
+                class,
+            })
+        }
+        code if code == Type::Repair as u8 => {
+            exactly(10)?;
+            Body::Repair(Repair {
+                child: HostId(u16_at(body, 0)),
+                class,
+                from: Seq(u32_at(body, 2)),
+                to: Seq(u32_at(body, 6)),
+            })
+        }
+        code if code == Type::Status as u8 => {
+            exactly(4)?;
+            Body::Status(Status {
+                stable: Seq(u32_at(body, 0)),
+                ack_now: flags & flags::ACK_NOW != 0,
+            })
+        }
+        _ => return Err(DecodeError::PduType),
+    };
+    Ok(Pdu { common, body })
+}
+
+/// Most bytes the PDU takes, for a payload or list of that many bytes.
+pub fn length_of(common: &Common, source: HostId, body: &Body<'_>) -> usize {
+    let origin = match body {
+        Body::Data(_) if common.origin == source => 0,
+        _ => ORIGIN_LENGTH,
+    };
+    let body = match body {
+        Body::Data(data) => DATA_LENGTH + data.payload.len(),
+        Body::Ack(ack) => ack.length(),
+        Body::Nack(_) | Body::Status(_) => 4,
+        Body::Repair(_) => 10,
+    };
+    (COMMON_LENGTH + origin + body).max(LENGTH_MIN)
+}
+
+/// Writes a PDU to the front of `out`, which must have room for [`length_of`]
+/// bytes; gives the bytes written.
+pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) -> usize {
+    let mut flags = 0;
+    let mut at = COMMON_LENGTH;
+    let is_data = matches!(body, Body::Data(_));
+    if !is_data || common.origin != source {
+        flags |= flags::ORIGIN;
+        put_u16(out, COMMON_LENGTH, common.origin.0);
+        at += ORIGIN_LENGTH;
+    }
+    let bit = |set: bool, flag: u8| if set { flag } else { 0 };
+    let class_flag = |class| bit(class == BufferClass::Two, flags::CLASS2);
+    let kind = match body {
+        Body::Data(data) => {
+            flags |= bit(data.first, flags::FIRST)
+                | bit(data.last, flags::LAST)
+                | bit(data.cancel, flags::CANCEL)
+                | bit(data.ack_now, flags::ACK_NOW)
+                | class_flag(data.class);
+            put_u32(out, at, data.seq.0);
+            put_u16(out, at + 4, data.stable_offset);
+            put_u32(out, at + 6, data.tx_time);
+            at += DATA_LENGTH;
+            out[at..at + data.payload.len()].copy_from_slice(data.payload);
+            at += data.payload.len();
+            Type::Data
+        }
+        Body::Ack(ack) => {
+            flags |= bit(ack.echo.is_some(), flags::ECHO) | bit(ack.failed_more, flags::MORE);
+            at += ack.encode(&mut out[at..]);
+            Type::Ack
+        }
+        Body::Nack(nack) => {
+            flags |= class_flag(nack.class);
+            put_u32(out, at, nack.seq.0);
+            at += 4;
+            Type::Nack
+        }
+        Body::Repair(repair) => {
+            flags |= class_flag(repair.class);
+            put_u16(out, at, repair.child.0);
+            put_u32(out, at + 2, repair.from.0);
+            put_u32(out, at + 6, repair.to.0);
+            at += 10;
+            Type::Repair
+        }
+        Body::Status(status) => {
+            flags |= bit(status.ack_now, flags::ACK_NOW);
+            put_u32(out, at, status.stable.0);
+            at += 4;
+            Type::Status
+        }
+    };
+    if at < LENGTH_MIN {
+        flags |= flags::PADDED;
+        out[at..LENGTH_MIN].fill(0);
+        out[LENGTH_MIN - 1] = (LENGTH_MIN - at) as u8;
+        at = LENGTH_MIN;
+    }
+    out[0] = VERSION << 4 | kind as u8;
+    out[1] = flags;
+    put_u16(out, 2, common.group.0);
+    put_u32(out, 4, 0);
+    put_u32(out, 8, common.stream);
+    let sum = crc(source, &out[..at]);
+    put_u32(out, 4, sum);
+    at
+}
+
+/// Makes a STATUS, as [`encode`] has written it, one that says that no application takes
+/// the message at its `stable`.
+pub fn mark_unclaimed(pdu: &mut [u8], source: HostId) {
+    pdu[1] |= flags::UNCLAIMED;
+    let sum = crc(source, pdu);
+    put_u32(pdu, 4, sum);
+}
+
+/// Whether a PDU that [`decode`] has taken for a STATUS says so.
+pub fn is_unclaimed(pdu: &[u8]) -> bool {
+    pdu[1] & flags::UNCLAIMED != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn data_of_every_kind_is_decoded_as_it_was_encoded(
+            numbers in any::<(u32, u16, u32, u32)>(),
+            flags in any::<(bool, bool, bool, bool, bool)>(),
+            hosts in (0u16..4, 0u16..4),
+            payload in proptest::collection::vec(any::<u8>(), 0..1_400),
+        ) {
+            let (seq, stable_offset, tx_time, stream) = numbers;
+            let (first, last, cancel, class2, ack_now) = flags;
+            let common = Common { group: GroupId(7), origin: HostId(hosts.0), stream };
+            let body = Body::Data(Data {
+                seq: Seq(seq),
+                stable_offset,
+                tx_time,
+                first,
+                last,
+                cancel: cancel && last,
+                class: if class2 { BufferClass::Two } else { BufferClass::One },
+                ack_now,
+                payload: &payload,
+            });
+            let source = HostId(hosts.1);
+            let mut bytes = vec![0xAA; length_of(&common, source, &body)];
+            prop_assert_eq!(encode(&mut bytes, source, &common, &body), bytes.len());
+            prop_assert_eq!(decode(source, &bytes), Ok(Pdu { common, body }));
+        }
+
+        #[test]
+        fn a_marked_status_stays_one_for_those_who_do_not_know_the_mark(stable in any::<u32>()) {
+            let common = Common { group: GroupId(7), origin: HostId(3), stream: 5 };
+            let body = Body::Status(Status { stable: Seq(stable), ack_now: false });
+            let mut bytes = vec![0; length_of(&common, HostId(1), &body)];
+            encode(&mut bytes, HostId(1), &common, &body);
+            prop_assert!(!is_unclaimed(&bytes));
+            mark_unclaimed(&mut bytes, HostId(1));
+            prop_assert_eq!(decode(HostId(1), &bytes), Ok(Pdu { common, body }));
+            prop_assert!(is_unclaimed(&bytes));
+        }
+
+        #[test]
+        fn random_bytes_never_panic_even_with_a_right_checksum(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let source = HostId(1);
+            let _ = decode(source, &bytes);
+            if bytes.len() >= LENGTH_MIN {
+                bytes[0] = VERSION << 4 | bytes[0] & 0xF;
+                let sum = crc(source, &bytes);
+                put_u32(&mut bytes, 4, sum);
+                let _ = decode(source, &bytes);
+            }
+        }
+    }
+}

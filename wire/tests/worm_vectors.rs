@@ -1,0 +1,192 @@
+//! The worm codec against `vectors/worm.json` and the constants of the data plane.
+
+#![allow(clippy::disallowed_methods, reason = "the vectors are files")]
+
+mod support;
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::PathBuf;
+use support::{read, to_hex};
+use wormcast_wire::worm::{self, Header, Kind};
+use wormcast_wire::{DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, tree_route};
+
+fn from_hex(text: &str) -> Vec<u8> {
+    assert!(text.len().is_multiple_of(2), "whole bytes");
+    (0..text.len() / 2)
+        .map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hexadecimal"))
+        .collect()
+}
+
+#[derive(Deserialize)]
+struct FrameVector {
+    name: String,
+    dst: String,
+    src: String,
+    version: u8,
+    kind: usize,
+    flags: u8,
+    hops: u8,
+    source: u16,
+    sequence: u16,
+    next: u16,
+    checksum: u16,
+    route: String,
+    payload: String,
+    frame: String,
+}
+
+#[test]
+fn frames_decode_to_their_fields_and_encode_back() {
+    let frames: Vec<FrameVector> =
+        serde_json::from_value(read("worm.json")["frames"].take()).expect("frames");
+    assert!(frames.len() > 20);
+    for vector in frames {
+        let bytes = from_hex(&vector.frame);
+        let name = &vector.name;
+        // Kinds without a name are for switches to pass; a host refuses them.
+        let Some(kind) = Kind::ALL.get(vector.kind) else {
+            assert_eq!(worm::decode(&bytes), Err(DecodeError::WormKind), "{name}");
+            continue;
+        };
+        let worm = worm::decode(&bytes).unwrap_or_else(|reject| panic!("{name}: {reject}"));
+        assert_eq!(vector.version, 1, "{name}");
+        let header = Header {
+            kind: *kind,
+            flags: vector.flags & worm::flags::ALL,
+            hops: vector.hops,
+            source: HostId(vector.source),
+            sequence: vector.sequence,
+            next: vector.next,
+        };
+        assert_eq!(worm.header, header, "{name}");
+        assert_eq!(to_hex(worm.route), vector.route, "{name}");
+        assert_eq!(to_hex(worm.payload), vector.payload, "{name}");
+        let end = ETHERNET_LENGTH + worm::HEADER_LENGTH + worm.route.len();
+        assert_eq!(
+            worm::checksum(&bytes[ETHERNET_LENGTH..end]),
+            vector.checksum,
+            "{name}"
+        );
+        if vector.flags & !worm::flags::ALL == 0 && vector.dst == "03574f524d00" {
+            let mut frame = vec![0; bytes.len()];
+            let mac = from_hex(&vector.src).try_into().expect("six bytes");
+            let at = worm::encode(&mut frame, mac, &header, worm.route);
+            frame[at..].copy_from_slice(worm.payload);
+            assert_eq!(to_hex(&frame), vector.frame, "{name}");
+        }
+    }
+}
+
+#[test]
+fn invalid_frames_are_refused_for_their_reason() {
+    let vectors = read("worm.json");
+    for vector in vectors["invalid"].as_array().expect("a list") {
+        let name = vector["name"].as_str().expect("a name");
+        let frame = from_hex(vector["frame"].as_str().expect("a frame"));
+        let reasons: &[DecodeError] = match vector["reason"].as_str().expect("a reason") {
+            "NOT_A_WORM" => &[DecodeError::NotWorm],
+            "TRUNCATED" => &[DecodeError::Truncated],
+            "VERSION_UNKNOWN" => &[DecodeError::WormVersion],
+            "CHECKSUM" => &[DecodeError::WormChecksum],
+            "KIND_UNKNOWN" => &[DecodeError::WormKind],
+            // What only a switch minds; at a host these worms are in transit, or of a
+            // kind that ends there.
+            _ => continue,
+        };
+        let result = worm::decode(&frame);
+        assert!(
+            result.is_err_and(|reject| reasons.contains(&reject)),
+            "{name}: {result:?}"
+        );
+    }
+}
+
+fn paths_of(branches: &Value, before: &[u8], out: &mut Vec<Vec<u8>>) {
+    for branch in branches.as_array().expect("a list") {
+        let port = branch["port"].as_u64().expect("a port") as u8;
+        let path = [before, &[port]].concat();
+        match branch.get("branches") {
+            Some(branches) => paths_of(branches, &path, out),
+            None => out.push(path),
+        }
+    }
+}
+
+#[test]
+fn tree_routes_encode_from_their_paths_and_bad_ones_are_refused() {
+    let vectors = read("worm.json");
+    let trees = vectors["trees"].as_array().expect("a list");
+    assert!(!trees.is_empty());
+    for vector in trees {
+        let name = vector["name"].as_str().expect("a name");
+        let mut paths = Vec::new();
+        paths_of(&vector["branches"], &[], &mut paths);
+        paths.sort();
+        let paths: Vec<&[u8]> = paths.iter().map(Vec::as_slice).collect();
+        let mut route = Vec::new();
+        tree_route::encode(&paths, 255, &mut route).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+        assert_eq!(
+            to_hex(&route),
+            vector["route"].as_str().expect("a route"),
+            "{name}"
+        );
+    }
+    for vector in vectors["bad_trees"].as_array().expect("a list") {
+        let route = from_hex(vector["route"].as_str().expect("a route"));
+        assert_eq!(tree_route::decode(&route), None, "{}", vector["name"]);
+    }
+}
+
+#[test]
+fn constants_are_those_of_the_data_plane() {
+    let shared = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../p4src/shared");
+    let text = ["ids.p4", "sizes.p4"]
+        .map(|name| std::fs::read_to_string(shared.join(name)).expect("the P4 sources"))
+        .concat();
+    let value = |name: &str| -> u64 {
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("const ") && line.contains(&format!("> {name} =")))
+            .unwrap_or_else(|| panic!("{name} is not in the data plane"));
+        let number = line
+            .split('=')
+            .nth(1)
+            .and_then(|rest| rest.split(';').next());
+        let number = number.expect("a value").trim();
+        match number.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).expect("hexadecimal"),
+            None => number.parse().expect("decimal"),
+        }
+    };
+    let mac = wormcast_wire::WORM_MAC;
+    let mac = mac
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte));
+    assert_eq!(value("WORM_MAC"), mac);
+    assert_eq!(value("ETHERTYPE_WORM"), u64::from(ETHERTYPE_WORM));
+    assert_eq!(
+        value("ETHERTYPE_HOST"),
+        u64::from(wormcast_wire::ETHERTYPE_HOST_PDU)
+    );
+    for (name, kind) in ["UNICAST", "TREE", "BROADCAST", "GROUP", "CONTROL"]
+        .iter()
+        .zip(Kind::ALL)
+    {
+        assert_eq!(value(&format!("KIND_{name}")), kind as u64);
+    }
+    assert_eq!(value("FLAG_CLASS2"), u64::from(worm::flags::CLASS2));
+    assert_eq!(value("FLAG_HEAD"), u64::from(worm::flags::HEAD));
+    assert_eq!(value("FLAG_TAIL"), u64::from(worm::flags::TAIL));
+    assert_eq!(value("FLAG_RESUMED"), u64::from(worm::flags::RESUMED));
+    assert_eq!(value("FLAG_CE"), u64::from(worm::flags::CE));
+    assert_eq!(value("RECIRCULATE_PORT"), u64::from(worm::PORT_RECIRCULATE));
+    assert_eq!(value("END_OF_ROUTE"), u64::from(worm::MARKER_END));
+    assert_eq!(value("GROUP_BROADCAST"), u64::from(GroupId::BROADCAST.0));
+    assert_eq!(
+        value("MAX_HOPS"),
+        wormcast_wire::SWITCHES_CROSSED_MAX as u64
+    );
+    assert_eq!(value("MAX_BRANCHES"), tree_route::BRANCHES_MAX as u64);
+    assert_eq!(value("MAX_ROUTE"), wormcast_wire::ROUTE_LENGTH_MAX as u64);
+}
