@@ -1,5 +1,6 @@
 //! The command line: that of BMv2's `simple_switch_grpc`, and more.
 
+pub mod compatibility;
 mod logging;
 mod settings;
 
@@ -10,7 +11,7 @@ use clap::error::ContextKind;
 use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
-use crate::compatibility::{DropIn, Notifications, Personality, Unsupported, WithoutEffect};
+use self::compatibility::{DropIn, Notifications, Personality, Unsupported, WithoutEffect};
 use logging::LogArguments;
 pub use settings::{LogTo, P4Runtime, Settings, TraceSettings};
 use wormcast_switch::lossless_arguments::LosslessArguments;

@@ -1,7 +1,6 @@
 //! `wormcast-switch`: a drop-in for BMv2's `simple_switch_grpc`.
 
 mod command_line;
-mod compatibility;
 mod console;
 mod event_log_service;
 mod message_service;

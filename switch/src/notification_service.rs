@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::command_line::Settings;
-use crate::compatibility::Notifications;
+use crate::command_line::compatibility::Notifications;
 use crate::console::{complain, say};
 use crate::switches::Switches;
 use wormcast_switch_bmv2::nanomsg::{Address, Publisher};

@@ -3,8 +3,6 @@
 //!
 //! Pure: time is an argument, lists are results.
 
-mod data;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,7 +15,7 @@ use super::schema::Schema;
 use super::write::Kind;
 use wormcast_switch_program::Bits;
 
-pub use data::Shape;
+pub use super::digest_data::Shape;
 
 /// Most messages in one list, whatever a controller asks for.
 pub const LIST_MESSAGES_MAX: usize = 1_024;

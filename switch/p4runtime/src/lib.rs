@@ -15,6 +15,7 @@ mod configs;
 mod cookies;
 mod device_config;
 mod devices;
+mod digest_data;
 mod digests;
 mod entry;
 mod forwarding;

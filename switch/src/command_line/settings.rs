@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::compatibility::{DropIn, Notifications};
+use super::compatibility::{DropIn, Notifications};
 use wormcast_switch_dataplane::PortSettings;
 use wormcast_switch_dataplane::log::{Level, LogFiles};
 use wormcast_switch_flow::BitRate;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::keys::{key_matches, number_bits, parse_number};
-use super::super::names;
-use super::super::statement::{Call, Statement};
+use super::keys::{key_matches, number_bits, parse_number};
+use super::names;
+use super::statement::{Call, Statement};
 use wormcast_switch_bmv2::thrift::{CallError, Client, Type, Value, write_key};
 use wormcast_switch_pipeline::LoadedProgram;
 use wormcast_switch_program::{ActionId, ActionProfileId, TableId};

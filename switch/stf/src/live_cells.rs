@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::super::keys::{number_bits, parse_number};
-use super::super::names;
-use super::super::statement::{Comparison, CountKind, Statement};
-use super::calls::{Calls, call};
+use super::keys::{number_bits, parse_number};
+use super::live_calls::{Calls, call};
+use super::names;
+use super::statement::{Comparison, CountKind, Statement};
 use wormcast_switch_bmv2::thrift::{Client, Type, Value};
 
 impl Calls {

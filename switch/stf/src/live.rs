@@ -4,20 +4,16 @@
 //!
 //! A statement begins when the switch has worked off the one before.
 
-mod calls;
-mod cells;
-mod process;
-
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(super) use self::process::Process;
+pub(super) use super::live_process::Process;
 
-use self::calls::Calls;
-use self::process::PATIENCE;
 use super::expectations::{Expectations, hex};
 use super::keys::number_bits;
+use super::live_calls::Calls;
+use super::live_process::PATIENCE;
 use super::names;
 use super::runner::{Failure, Passed};
 use super::script::parse;

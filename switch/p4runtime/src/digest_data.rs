@@ -1,10 +1,10 @@
 //! The data of a digest message: the flat fields of the data plane as `p4.v1.P4Data`.
 
-use super::super::proto::p4::config::v1::{
+use super::proto::p4::config::v1::{
     P4DataTypeSpec, P4TypeInfo, p4_bitstring_like_type_spec as bitstring,
     p4_data_type_spec::TypeSpec, p4_new_type_spec,
 };
-use super::super::proto::p4::v1::{P4Data, P4Header, P4StructLike, p4_data::Data};
+use super::proto::p4::v1::{P4Data, P4Header, P4StructLike, p4_data::Data};
 use wormcast_switch_program::Bits;
 
 /// Types within types that are followed.
