@@ -1,4 +1,4 @@
-"""What shells are offered: commands, names of the running fabric, kinds, and options of both forms."""
+"""What shells are offered: commands, names of the running fabric, kinds and options."""
 
 from __future__ import annotations
 
@@ -49,9 +49,11 @@ def test_without_a_fabric_it_is_silent_and_knows_the_rest(shell: Shell, name: st
     assert offered(shell, name, "group", "show", "") == set()
     assert offered(shell, name, "send", "x", "--group", "") == set()
     assert {"--topology", "--summary", "--api"} <= offered(shell, name, "route", "--")
-    offline = offered(shell, name, "route", "--topology", "torus:3", "--")
-    assert "--summary" in offline
-    assert "--api" not in offline
+    on_file = offered(shell, name, "route", "--topology", "torus:3", "--")
+    assert "--summary" in on_file
+    assert "--api" not in on_file
+    assert offered(shell, name, "route", "--topology", "torus:3", "1") == {"1"}
+    assert {"0", "8"} <= offered(shell, name, "group", "plan", "--topology", "torus:3", "")
     assert "torus" in offered(shell, name, "verify", "--topology", "tor")
     assert "k-binomial" in offered(shell, name, "group", "plan", "--topology", "torus:3", "--scheme", "k-")
     assert "cut-through" in offered(shell, name, "verify", "--topology", "torus:3", "--forwarding", "cut")

@@ -17,7 +17,6 @@ import click
 import pytest
 from document_lab.commands import ROOT, Block, blocks
 from wormcast.cli.main import main
-from wormcast.cli.offline_form import OnlineOrOffline, load_offline
 
 BIN = ROOT / ".venv" / "bin"
 SECONDS_MAX = 280
@@ -143,11 +142,9 @@ def check_wormcast(words: list[str]) -> None:
         assert found is not None, f"no command {rest[0]!r}"
         command = found
         rest.pop(0)
-    forms = [command]
-    if isinstance(command, OnlineOrOffline):
-        forms.append(load_offline(command.offline))
-    known = {name for form in forms for p in form.get_params(click.Context(form)) for name in p.opts}
-    known |= {name for form in forms for p in form.params for name in p.secondary_opts}
+    known = {
+        name for p in command.get_params(click.Context(command)) for name in (*p.opts, *p.secondary_opts)
+    }
     assert options_of(rest) <= known, options_of(rest) - known
 
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 from wormcast import plan
+from wormcast.cli.group_table import group_table
 from wormcast.cli.main import main
-from wormcast.cli.offline.group_table import group_table
 
 SCHEMA = Path(plan.__file__).parent / "schemas" / "group.schema.json"
 EDGES = [name for name in plan.schemes() if name not in ("switch", "auto")]

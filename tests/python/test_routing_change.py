@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 from wormcast import plan
+from wormcast.cli.change import describe
 from wormcast.cli.main import main
-from wormcast.cli.offline.change import describe
 
 SCHEMA = json.loads((Path(plan.__file__).parent / "schemas" / "change.schema.json").read_text())
 Json = dict[str, Any]

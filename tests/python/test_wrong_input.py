@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from wormcast import plan
 from wormcast.cli.main import main
-from wormcast.cli.offline_form import OnlineOrOffline, load_offline
+from wormcast.cli.source import PlanningCommand
 from wormcast.plan import schemas
 
 EXIT_CODES = {0, 1, 2, 3, 4, 69, 78}
@@ -69,7 +69,7 @@ def check(arguments: list[str]) -> Result:
 def leaves(
     command: click.Command, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """All commands that do something, online and offline."""
+    """All commands that do something, those that plan also on a file."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
@@ -78,8 +78,8 @@ def leaves(
             yield from leaves(found, (*path, name))
         return
     yield path, command
-    if isinstance(command, OnlineOrOffline):
-        yield (*path, "--topology", "torus:3"), load_offline(command.offline)
+    if isinstance(command, PlanningCommand):
+        yield (*path, "--topology", "torus:3"), command
 
 
 BASES: dict[tuple[str, ...], list[str]] = {
@@ -96,8 +96,8 @@ BASES: dict[tuple[str, ...], list[str]] = {
     ("group", "plan", "--topology", "torus:3"): ["0", "1", "2"],
     ("host", "declare"): ["x", "--switch", "0", "--port", "1"],
     ("host", "forget"): ["x"],
-    ("balance",): ["--topology", "torus:3"],
-    ("change",): ["--topology", "torus:3", "--fail-link", "0:1"],
+    ("change",): ["--fail-link", "0:1"],
+    ("change", "--topology", "torus:3"): ["--fail-link", "0:1"],
     ("completions",): ["bash"],
     ("send",): ["topology.json", "--group", "1"],
     ("recv",): ["--output", ".", "--group", "1"],

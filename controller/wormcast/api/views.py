@@ -156,6 +156,7 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
     return {
         "version": version,
         "epoch": controller.reconciler.epoch,
+        "algorithm": controller.pathfinder.algorithm,
         "switches": len(controller.sessions),
         "switches_up": len(controller.monitor.switches()),
         "links": len(controller.monitor.links()),

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -143,6 +143,11 @@ class Client:
         return f"start one with 'wormcast controller run', or say where it is with --api or {API_ENVIRONMENT}"
 
 
+def api_address(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
+    """Where the controller is: as given, as the environment says, or on this machine."""
+    return environment.get(API_ENVIRONMENT) or API_DEFAULT if given is None else given
+
+
 def segment(key: str) -> str:
     """A name or id as one part of a path."""
     if not key:
@@ -166,7 +171,7 @@ def api_options(command: F) -> F:
     command = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")(command)
     return click.option(
         "--api",
-        default=lambda: os.environ.get(API_ENVIRONMENT) or API_DEFAULT,
+        default=lambda: api_address(None),
         show_default=f"${API_ENVIRONMENT} or {API_DEFAULT}",
         help="Controller, as http://host:port or unix:/path.",
     )(command)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from wormcast.cli.client import API_DEFAULT, API_ENVIRONMENT, Client
+from wormcast.cli.client import Client, api_address
 
 SECONDS_MAX = 0.5
 """The longest wait for an answer; whoever presses a key waits for it."""
@@ -24,7 +23,7 @@ def complete_groups(
     """Groups that the controller has, by name, and by id where that is what is typed."""
     with contextlib.suppress(Exception):
         groups = _ask(context, "/groups")["groups"]
-        return list(_items(context, parameter, incomplete, groups))
+        return list(items_of(context, parameter, incomplete, groups))
     return []
 
 
@@ -35,7 +34,7 @@ def complete_hosts(
 ) -> list[CompletionItem]:
     """Hosts that the controller knows."""
     with contextlib.suppress(Exception):
-        return list(_items(context, parameter, incomplete, _ask(context, "/hosts")["hosts"]))
+        return list(items_of(context, parameter, incomplete, _ask(context, "/hosts")["hosts"]))
     return []
 
 
@@ -51,18 +50,18 @@ def complete_own_groups(
         with Agent(context.params.get("socket"), timeout_s=SECONDS_MAX) as agent:
             groups = [{"id": group.number, "name": group.name} for group in agent.groups()]
         if groups:
-            return list(_items(context, parameter, incomplete, groups))
+            return list(items_of(context, parameter, incomplete, groups))
     return complete_groups(context, parameter, incomplete)
 
 
 def _ask(context: click.Context, path: str) -> Any:
-    address = context.params.get("api") or os.environ.get(API_ENVIRONMENT) or API_DEFAULT
-    return Client(address, timeout_s=SECONDS_MAX).get(path)
+    return Client(api_address(context.params.get("api")), timeout_s=SECONDS_MAX).get(path)
 
 
-def _items(
+def items_of(
     context: click.Context, parameter: click.Parameter, incomplete: str, entries: list[dict[str, Any]]
 ) -> Iterator[CompletionItem]:
+    """Of these the ones that fit what is typed and are not given yet."""
     given = context.params.get(parameter.name or "") or ()
     for entry in entries:
         name, number = str(entry["name"]), str(entry["id"])

@@ -8,19 +8,20 @@ import click
 
 from wormcast.cli.client import Client, api_options, print_json, print_table, segment
 from wormcast.cli.completion import complete_groups, complete_hosts
-from wormcast.cli.offline_form import online_or_offline
+from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.decimal import read_decimal
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
 SCHEME_DEFAULT = "k-binomial"
-SHAPES = {"k": "k-binomial", "packets": "k-binomial", "fan_out": "tree"}
-"""The scheme each parameter is for."""
 
 
 @click.group(cls=Commands)
 def group() -> None:
     """Create, list, change and plan groups. GROUP is an id or a name, so is a host."""
+
+
+group.add_command(plan_group)
 
 
 def _host(value: str) -> int | str:
@@ -157,34 +158,6 @@ def remove(key: str, members: tuple[str, ...], api: str, as_json: bool) -> None:
         value = client.send("DELETE", f"/groups/{segment(key)}/members/{segment(member)}")
     assert value is not None
     _show(value, as_json)
-
-
-@group.command(cls=online_or_offline("group_plan"))
-@click.argument("key", metavar="GROUP", shell_complete=complete_groups)
-@click.option("--source", help="Host that sends. [default: the lowest member]")
-@api_options
-def plan(key: str, source: str | None, api: str, as_json: bool) -> None:
-    """Show the structure of a group."""
-    value = Client(api).get(f"/groups/{segment(key)}/plan", source=source)
-    if as_json:
-        print_json(value)
-        return
-    _show_plan(value)
-
-
-def _show_plan(value: dict[str, Any]) -> None:
-    click.echo(f"group {value['id']} ({value['name']}): {value['scheme']} from host {value['source']}")
-    if value.get("steps") is not None:
-        click.echo(f"steps {value['steps']}")
-    if value.get("route"):
-        click.echo(f"tree route {value['route']}")
-    edges = value.get("edges") or []
-    if edges:
-        print_table(
-            "",
-            ["from", "to", "step", "class"],
-            [[e["from"], e["to"], e.get("step"), e.get("class")] for e in edges],
-        )
 
 
 def _show(value: dict[str, Any], as_json: bool) -> None:

@@ -1,80 +1,170 @@
-"""`wormcast route` and `wormcast verify`, as the controller answers them."""
+"""`wormcast route`."""
 
 from __future__ import annotations
 
-import json
+import sys
 from pathlib import Path
 
 import click
 
-from wormcast.cli.client import Client, api_options, print_json, print_table
-from wormcast.cli.completion import complete_hosts
-from wormcast.cli.offline_form import online_or_offline
+from wormcast import plan
+from wormcast.cli.client import print_table
+from wormcast.cli.files import Json, planned, refuse_without_effect, write_text
+from wormcast.cli.refusal import Refusal
+from wormcast.cli.source import (
+    HOST,
+    Host,
+    PlanningCommand,
+    Source,
+    at_least_one_switch,
+    complete_algorithm,
+    complete_end,
+    find_host,
+    source_options,
+)
 
-EXIT_DEADLOCK = 1
+SEED_RANGE = click.IntRange(0, 2**63 - 1)
+SEED_DEFAULT = 1
+DRAWN = ("rmit", "rrmit", "pit", "rrmit-min")
+"""Algorithms that draw paths."""
+BASELINE = "osud"
+"""What the figures of an algorithm are compared with."""
 
 
-def _complete_algorithm(
-    context: click.Context,
-    parameter: click.Parameter,
-    incomplete: str,
-) -> list[str]:
-    from wormcast.cli.offline.common import complete_algorithm
-
-    return complete_algorithm(context, parameter, incomplete)
-
-
-@click.command(cls=online_or_offline("route"))
-@click.argument("src", required=False, shell_complete=complete_hosts)
-@click.argument("dst", required=False, shell_complete=complete_hosts)
+@click.command("route", cls=PlanningCommand)
+@click.argument("src", type=HOST, required=False, shell_complete=complete_end)
+@click.argument("dst", type=HOST, required=False, shell_complete=complete_end)
+@click.option(
+    "--from",
+    "sender",
+    type=HOST,
+    metavar="HOST",
+    help="Host that sends, instead of SRC.",
+    shell_complete=complete_end,
+)
+@click.option(
+    "--to",
+    "receiver",
+    type=HOST,
+    metavar="HOST",
+    help="Host that receives, instead of DST.",
+    shell_complete=complete_end,
+)
 @click.option(
     "--algorithm",
-    shell_complete=_complete_algorithm,
-    help="osud, tree-only, omit, rmit, rrmit, pit or rrmit-min. [default: the one in force]",
+    help=f"One of {', '.join(plan.algorithms())}. [default: the one in force; of a file osud]",
+    shell_complete=complete_algorithm,
 )
-@api_options
-def route(src: str | None, dst: str | None, algorithm: str | None, api: str, as_json: bool) -> None:
-    """Show source routes, from host SRC, to host DST, or all."""
-    value = Client(api).get("/routes", src=src, dst=dst, algorithm=algorithm)
-    if as_json:
-        print_json(value)
+@click.option(
+    "--seed",
+    type=SEED_RANGE,
+    help="rmit, rrmit, pit, rrmit-min: decides which ten of more paths are kept. [default: 1]",
+)
+@click.option("--summary", is_flag=True, help=f"Figures over all pairs, beside those of {BASELINE}.")
+@source_options
+def route(
+    src: Host | None,
+    dst: Host | None,
+    sender: Host | None,
+    receiver: Host | None,
+    algorithm: str | None,
+    seed: int | None,
+    summary: bool,
+    source: Source,
+    root: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Show source routes, from host SRC, to host DST, or all: those of the running
+    controller's network, or with --topology of a file's. Hosts are ids or names.
+
+    With no --algorithm and no --root these are the routes in force. Prints JSON; at a
+    terminal a table, unless --json says otherwise.
+    """
+    src, dst = _either("source", src, "--from", sender), _either("destination", dst, "--to", receiver)
+    if summary and (src is not None or dst is not None):
+        raise Refusal("--summary is over all pairs; leave out source and destination")
+    chosen = algorithm or source.algorithm()
+    if chosen in plan.algorithms() and chosen not in DRAWN:
+        refuse_without_effect("--seed", seed, f"with {chosen}; it is for {', '.join(DRAWN)}")
+    topology = source.topology()
+    seed = SEED_DEFAULT if seed is None else seed
+    ends = {name: find_host(topology, key) for name, key in (("src", src), ("dst", dst)) if key is not None}
+    at_terminal = not as_json and output is None and sys.stdout.isatty()
+    if summary:
+        figures = planned(lambda: plan.route_summary(topology, chosen, root, seed=seed))
+        baseline = planned(lambda: plan.route_summary(topology, BASELINE, root))
+        if at_terminal:
+            _print_summary(figures, baseline)
+        else:
+            write_text(plan.to_text(figures | {"baseline": baseline}), output)
         return
+    routes = planned(lambda: plan.routes(at_least_one_switch(topology), chosen, root, seed=seed, **ends))
+    if not topology["switches"]:
+        routes["root"] = None
+    if at_terminal:
+        _print_routes(routes)
+    else:
+        write_text(plan.to_text(routes), output)
+
+
+def _either(what: str, argument: Host | None, option: str, value: Host | None) -> Host | None:
+    if argument is not None and value is not None and argument != value:
+        raise Refusal(f"the {what} is {argument} by argument and {value} by {option}; give one")
+    return value if argument is None else argument
+
+
+def _print_routes(routes: Json) -> None:
+    listed = routes["routes"]
     print_table(
-        f"{len(value['routes'])} routes, {value['algorithm']}, root {value['root']}",
-        ["from", "to", "ports", "switches", "in transit"],
+        f"{len(listed)} routes, {routes['algorithm']}, root {routes['root']}",
+        ["from", "to", "share", "ports", "switches", "in transit"],
         [
             [
-                r["src"],
-                r["dst"],
-                " ".join(map(str, r["ports"])),
-                " ".join(map(str, r["switches"])),
-                " ".join(map(str, r["in_transit"])) or None,
+                row["src"],
+                row["dst"],
+                f"{row.get('share', 1):.1%}",
+                " ".join(map(str, row["ports"])),
+                " ".join(map(str, row["switches"])),
+                " ".join(map(str, row["in_transit"])) or None,
             ]
-            for r in value["routes"]
+            for row in listed
         ],
     )
+    if apart := routes.get("unreachable"):
+        click.echo(f"{len(apart)} pairs of hosts have no route; --json lists them")
 
 
-@click.command(cls=online_or_offline("verify"))
-@click.option("--routes", type=click.Path(dir_okay=False, path_type=Path), help="Routes file to check.")
-@api_options
-@click.pass_context
-def verify(ctx: click.Context, routes: Path | None, api: str, as_json: bool) -> None:
-    """Check the routes in force, or those of a file, for deadlock. Exit code 1: they can deadlock."""
-    client = Client(api)
-    if routes is None:
-        value = client.get("/verify")
-    else:
-        from wormcast.cli.offline.common import read_json
+def _print_summary(figures: Json, baseline: Json) -> None:
+    def load(values: Json) -> str:
+        return f"{values['mean']:.1f} / {values['max']:.1f}"
 
-        value = client.send("POST", "/verify", {"routes": read_json(routes, "routes", "routes")})
-    if as_json:
-        print_json(value)
-    elif value["deadlock_free"]:
-        click.echo(f"free of deadlock: {len(value['order'])} channels have an order")
-    else:
-        click.echo("can deadlock:")
-        for channel in value["cycle"]:
-            click.echo(f"  {json.dumps(channel)}")
-    if not value["deadlock_free"]:
-        ctx.exit(EXIT_DEADLOCK)
+    def column(of: Json) -> list[str]:
+        return [
+            str(of["pairs"]),
+            str(of["unreachable"]),
+            f"{of['alternatives_mean']:.2f}",
+            f"{of['minimal']:.1%}",
+            f"{of['links_mean']:.3f}",
+            f"{of['switches_mean']:.3f} / {of['switches_max']}",
+            f"{of['in_transit_mean']:.3f} / {of['in_transit_max']}",
+            load(of["in_transit_load"]),
+            load(of["link_load"]),
+        ]
+
+    names = [
+        "pairs",
+        "pairs without a route",
+        "routes of a pair, mean",
+        "minimal routes",
+        "links of a route, mean",
+        "switches crossed, mean / max",
+        "in-transit hosts of a route, mean / max",
+        "pairs a host re-injects for, mean / max",
+        "pairs over a link, mean / max",
+    ]
+    print_table(
+        f"root {figures['root']}",
+        ["", figures["algorithm"], baseline["algorithm"]],
+        [list(row) for row in zip(names, column(figures), column(baseline), strict=True)],
+    )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import click
 
 from wormcast.cli.client import Client, api_options, print_json, print_table
-from wormcast.cli.offline_form import load_offline
 from wormcast.cli.refusal import Commands
 
-_OFFLINE = {
+_ON_FILES = {
     "make": "topo_make",
     "convert": "topo_convert",
     "fabric": "topo_fabric",
@@ -19,15 +19,17 @@ _OFFLINE = {
 
 
 class _TopoGroup(Commands):
-    """These commands come from `wormcast.cli.offline` when they are used."""
+    """These commands come from `wormcast.cli.topo_files` when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *_OFFLINE]
+        return [*super().list_commands(ctx), *_ON_FILES]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _OFFLINE:
+        if cmd_name not in _ON_FILES:
             return super().get_command(ctx, cmd_name)
-        return load_offline(_OFFLINE[cmd_name])
+        command = getattr(importlib.import_module("wormcast.cli.topo_files"), _ON_FILES[cmd_name])
+        assert isinstance(command, click.Command)
+        return command
 
 
 @click.group(cls=_TopoGroup)
@@ -40,7 +42,7 @@ def topo() -> None:
 def show(api: str, as_json: bool) -> None:
     """Show switches, links and hosts that are up.
 
-    With --json this is the topology file the offline commands take.
+    With --json this is a topology file, as --topology takes it.
     """
     client = Client(api)
     value = client.get("/topology")

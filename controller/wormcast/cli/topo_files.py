@@ -10,12 +10,10 @@ from typing import Any
 import click
 
 from wormcast import plan
-from wormcast.cli.offline.common import (
+from wormcast.cli.files import (
     ID_RANGE,
     NUMBER,
     Json,
-    complete_algorithm,
-    complete_topology,
     planned,
     read_json,
     read_topology,
@@ -24,6 +22,7 @@ from wormcast.cli.offline.common import (
     write_text,
 )
 from wormcast.cli.refusal import Refusal
+from wormcast.cli.source import complete_algorithm, complete_topology
 
 FORMATS = click.Choice(["json", "ibsim", "ibnetdiscover", "edges", "graphml"])
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from wormcast import plan
-from wormcast.cli.offline.common import complete_algorithm, file_options, planned, read_topology, write_text
+from wormcast.cli.files import planned, write_text
+from wormcast.cli.source import PlanningCommand, Source, complete_algorithm, source_options
 
 
-@click.command("balance")
+@click.command("balance", cls=PlanningCommand)
 @click.option(
     "--algorithm",
     default="osud",
@@ -24,11 +25,11 @@ from wormcast.cli.offline.common import complete_algorithm, file_options, planne
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the balanced routes to this file too.",
 )
-@file_options
+@source_options
 def balance(
     algorithm: str,
     routes_path: Path | None,
-    topology: str,
+    source: Source,
     root: int | None,
     output: Path | None,
     as_json: bool,  # noqa: ARG001
@@ -38,7 +39,7 @@ def balance(
     Loads are in pairs of hosts, if every host sends to every other. With --root only
     paths are chosen anew.
     """
-    value = read_topology(topology)
+    value = source.topology()
     report = planned(lambda: plan.balance_report(value, algorithm, root))
     if routes_path is not None:
         routes = planned(lambda: plan.balanced_routes(value, algorithm, root))

@@ -1,27 +1,25 @@
-"""What the offline commands share: options, files in and out, refusals."""
+"""Files of ours, in and out, and refusals of what is in them."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from wormcast import plan
-from wormcast.cli.offline.kinds import mismatch
+from wormcast.cli.kinds import mismatch
 from wormcast.cli.refusal import Refusal
 
 ID_RANGE = click.IntRange(0, 65534)
 NUMBER = "[0-9]{1,9}"
 """Of a host, switch or port in a list; its bounds are checked later."""
 
-F = TypeVar("F", bound=Callable[..., Any])
+NOTHING = ("switches", "hosts", "links")
 T = TypeVar("T")
 Json = dict[str, Any]
 
@@ -125,6 +123,8 @@ def read_topology(
     try:
         return plan.read(text, format=format, allow_split=allow_split, hosts_per_switch=hosts_per_switch)
     except plan.RoutingError as error:
+        if getattr(error, "code", None) == "no-switches" and (empty := _empty(text)) is not None:
+            return empty
         refusal = refuse(error, f"topology {name}")
         with contextlib.suppress(ValueError, RecursionError):
             if wrong := mismatch(json.loads(text), "topology"):
@@ -134,6 +134,15 @@ def read_topology(
         raise Refusal(f"topology {name} has text that is not Unicode", code="syntax") from error
 
 
+def _empty(text: str) -> Json | None:
+    """The network of a fabric in which nothing is up, as `wormcast topo show --json` writes it."""
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        if isinstance(value, dict) and all(value.get(name) == [] for name in NOTHING):
+            return {name: [] for name in NOTHING}
+    return None
+
+
 def _is_kind(name: str) -> bool:
     if name.split(":")[0] not in {kind.split(":")[0] for kind in plan.kinds()}:
         return False
@@ -141,53 +150,3 @@ def _is_kind(name: str) -> bool:
         return not Path(name).exists()
     except OSError:
         return True
-
-
-def complete_topology(
-    context: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    incomplete: str,
-) -> list[CompletionItem]:
-    """Kinds, and files; where no kind fits, as the shell completes them."""
-    names = [kind.split(":")[0] for kind in plan.kinds()]
-    kinds = [name for name in names if incomplete and name.startswith(incomplete)]
-    if not kinds:
-        return [CompletionItem(incomplete, type="file")]
-    files = sorted(path.name for path in Path().glob(f"{incomplete}*"))
-    return [CompletionItem(name) for name in [*kinds, *files]]
-
-
-def complete_algorithm(
-    context: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    incomplete: str,
-) -> list[str]:
-    """Algorithms for routes."""
-    return [name for name in plan.algorithms() if name.startswith(incomplete)]
-
-
-def host_list(context: click.Context, parameter: click.Parameter, value: str | None) -> list[int]:  # noqa: ARG001
-    if value is None:
-        return []
-    if not re.fullmatch(rf"{NUMBER}([,\s]+{NUMBER})*", value.strip()):
-        raise click.BadParameter(f"{value!r} is no list of hosts such as 1,5,9")
-    return [int(host) for host in re.findall(NUMBER, value)]
-
-
-def file_options(command: F) -> F:
-    """Adds --topology, --root, --output and --json."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON; that is so anyway.")(command)
-    command = click.option(
-        "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
-    )(command)
-    command = click.option(
-        "--root", type=ID_RANGE, help="Root switch. [default: the one of least eccentricity]"
-    )(command)
-    return click.option(
-        "--topology",
-        required=True,
-        metavar="FILE|KIND",
-        shell_complete=complete_topology,
-        help="Topology file (json, ibsim, ibnetdiscover, edges, graphml), - for standard input, or a kind such as "
-        "torus:4.",
-    )(command)

@@ -9,13 +9,10 @@ from pathlib import Path
 import click
 
 from wormcast import plan
-from wormcast.cli.offline.common import (
+from wormcast.cli.files import (
     ID_RANGE,
     NUMBER,
     Json,
-    complete_algorithm,
-    complete_topology,
-    file_options,
     planned,
     read_json,
     read_topology,
@@ -23,6 +20,13 @@ from wormcast.cli.offline.common import (
     write_text,
 )
 from wormcast.cli.refusal import Refusal
+from wormcast.cli.source import (
+    PlanningCommand,
+    Source,
+    complete_algorithm,
+    complete_topology,
+    source_options,
+)
 
 METHODS = {
     "kept-order": "along the order of switches in force",
@@ -36,7 +40,7 @@ METHODS = {
 End = tuple[int, int]
 
 
-@click.command("change")
+@click.command("change", cls=PlanningCommand)
 @click.option(
     "--to", "new", metavar="FILE|KIND", help="Topology from now on.", shell_complete=complete_topology
 )
@@ -59,7 +63,7 @@ End = tuple[int, int]
     "--routes", "routes_path", type=Path, help="Routes in force. [default: as --algorithm plans them]"
 )
 @click.option("--planned", is_flag=True, help="Links that go carry worms until the change is done.")
-@file_options
+@source_options
 def change(
     new: str | None,
     links: tuple[str, ...],
@@ -69,7 +73,7 @@ def change(
     algorithm: str,
     routes_path: Path | None,
     planned: bool,
-    topology: str,
+    source: Source,
     root: int | None,
     output: Path | None,
     as_json: bool,
@@ -77,7 +81,8 @@ def change(
     """Plan the steps from the routes in force to those of a changed topology, so that worms
     of before and after cannot deadlock together.
 
-    Links, switches and ports are those of --topology. Prints JSON; at a terminal a
+    Links, switches and ports are those of --topology, or of the running controller's
+    network. Prints JSON; at a terminal a
     summary, unless --json says otherwise.
     """
     if planned and new is None and not (links or switches):
@@ -86,7 +91,7 @@ def change(
         )
     if routes_path is not None:
         refuse_without_effect("--root", root, "with --routes, which has its root; --new-root gives another")
-    old = read_topology(topology)
+    old = source.topology()
     routes = None if routes_path is None else read_json(routes_path, "routes", "routes")
     after = _after(old, new, links, switches, added, new_root)
     file = _plan(old, after, algorithm, root, routes, new_root, planned)

@@ -1,7 +1,8 @@
-"""`wormcast verify` on a topology file."""
+"""`wormcast verify`."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,24 @@ from typing import Any
 import click
 
 from wormcast import plan
-from wormcast.cli.offline.common import (
+from wormcast.cli.files import (
     Json,
-    complete_algorithm,
-    file_options,
     parse_json,
     planned,
     read_json,
     read_text,
-    read_topology,
     refuse_without_effect,
     write_text,
 )
-from wormcast.cli.offline.kinds import mismatch
+from wormcast.cli.kinds import mismatch
 from wormcast.cli.refusal import Refusal
+from wormcast.cli.source import (
+    PlanningCommand,
+    Source,
+    at_least_one_switch,
+    complete_algorithm,
+    source_options,
+)
 
 EXIT_DEADLOCK = 1
 
@@ -48,10 +53,12 @@ def _complete_model(
     return [name for name in MODELS[parameter.name or ""] if name.startswith(incomplete)]
 
 
-@click.command("verify")
+@click.command("verify", cls=PlanningCommand)
 @click.option("--routes", "routes_path", type=Path, help="Routes file to check.")
 @click.option(
-    "--algorithm", help="Check all routes of an algorithm. [default: osud]", shell_complete=complete_algorithm
+    "--algorithm",
+    help="Check all routes of an algorithm. [default: the one in force; of a file osud]",
+    shell_complete=complete_algorithm,
 )
 @click.option("--group", "group_paths", type=Path, multiple=True, help="Group file; repeatable.")
 @click.option("--groups", "groups_path", type=Path, help="File of several groups: a list of plans.")
@@ -61,7 +68,7 @@ def _complete_model(
 @click.option(
     "--check", "certificate_path", type=Path, help="Check that the order in this verify file holds."
 )
-@file_options
+@source_options
 @click.pass_context
 def verify(
     context: click.Context,
@@ -70,7 +77,7 @@ def verify(
     group_paths: tuple[Path, ...],
     groups_path: Path | None,
     certificate_path: Path | None,
-    topology: str,
+    source: Source,
     root: int | None,
     output: Path | None,
     as_json: bool,
@@ -78,33 +85,55 @@ def verify(
     buffers: str | None,
     forwarding: str | None,
 ) -> None:
-    """Check routes and groups on a topology file for deadlock. Exit code 1: they can
-    deadlock, or with --check: the order does not hold."""
+    """Check routes and groups for deadlock: those of the running controller's network, or
+    with --topology of a file's. Exit code 1: they can deadlock, or with --check: the order
+    does not hold.
+
+    With none of --routes, --algorithm, --group and --groups, what is in force is checked:
+    a controller's routes with its groups; a file has no groups.
+    """
     model = {"branching": branching, "buffers": buffers, "forwarding": forwarding}
     _refuse_needless(model, certificate_path, routes_path, algorithm, root)
-    value = read_topology(topology)
+    certificate = None if certificate_path is None else _certificate(certificate_path)
+    if certificate is not None:
+        buffers = (certificate.get("model") or {}).get("buffers")
+    topology = source.topology()
     routes = None if routes_path is None else read_json(routes_path, "routes", "routes")
     groups = [_plan(path) for path in group_paths]
     if groups_path is not None:
         groups += _plans(groups_path)
-    if certificate_path is not None:
-        certificate = _certificate(certificate_path)
+    if not (groups_path or group_paths or routes_path or algorithm):
+        groups = _groups_in_force(source, topology, root, forwarded=buffers not in (None, "spill"))
+    if routes is None and algorithm is None:
+        algorithm = source.algorithm()
+    topology = at_least_one_switch(topology)
+    if certificate is not None:
         if routes is None:
-            routes = planned(lambda: plan.routes(value, algorithm or "osud", root))
-        answer = _check(value, routes, groups, certificate, certificate_path)
+            assert algorithm is not None
+            routes = planned(functools.partial(plan.routes, topology, algorithm, root))
+        answer = _check(topology, routes, groups, certificate, certificate_path)
         good = answer["holds"]
     else:
-        if routes is None and algorithm is None:
-            algorithm = "osud"
         given: dict[str, Any] = {name: chosen for name, chosen in model.items() if chosen is not None}
         answer = planned(
-            lambda: plan.verify(value, routes, algorithm=algorithm, root=root, groups=groups, **given)
+            lambda: plan.verify(topology, routes, algorithm=algorithm, root=root, groups=groups, **given)
         )
         good = answer["deadlock_free"]
     for_people = output is None and not as_json and sys.stdout.isatty()
     write_text(_explain(answer) if for_people else plan.to_text(answer), output)
     if not good:
         context.exit(EXIT_DEADLOCK)
+
+
+def _groups_in_force(source: Source, topology: Json, root: int | None, *, forwarded: bool) -> list[Json]:
+    """What every sender of a group may send. Groups that hosts forward send unicast worms, which the routes
+    hold already; their buffers count only where these are finite: `forwarded`."""
+    return [
+        planned(functools.partial(plan.group, topology, group.request(sender), root))
+        for group in source.groups()
+        if len(group.members) > 1 and (forwarded or group.scheme == "switch")
+        for sender in group.members
+    ]
 
 
 def _refuse_needless(
@@ -156,7 +185,7 @@ def _certificate(path: Path) -> Json:
     return certificate
 
 
-def _check(topology: Json, routes: Json, groups: list[Json], certificate: Json, path: Path) -> Json:
+def _check(topology: Json, routes: Json, groups: list[Json], certificate: Json, path: Path | None) -> Json:
     try:
         return {"holds": True, **plan.check_certificate(topology, routes, groups, certificate)}
     except plan.Violation as violation:

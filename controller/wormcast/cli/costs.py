@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from wormcast import plan
-from wormcast.cli.offline.common import planned, read_json, write_text
+from wormcast.cli.files import planned, read_json, write_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 

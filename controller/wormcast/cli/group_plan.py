@@ -1,4 +1,4 @@
-"""`wormcast group plan` on a topology file."""
+"""`wormcast group plan`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ from pathlib import Path
 import click
 
 from wormcast import plan
-from wormcast.cli.offline.common import (
-    ID_RANGE,
-    Json,
-    file_options,
-    host_list,
-    planned,
-    read_json,
-    read_topology,
-    refuse_without_effect,
-    write_text,
-)
-from wormcast.cli.offline.costs import auto_options
-from wormcast.cli.offline.group_table import group_table
+from wormcast.cli.costs import auto_options
+from wormcast.cli.files import Json, planned, read_json, refuse_without_effect, write_text
+from wormcast.cli.group_table import group_table
 from wormcast.cli.refusal import Refusal
+from wormcast.cli.source import (
+    HOST,
+    Group,
+    Host,
+    PlanningCommand,
+    Source,
+    complete_end,
+    complete_group_or_end,
+    find_host,
+    host_list,
+    source_options,
+)
 
+SHAPES = {"k": "k-binomial", "packets": "k-binomial", "fan_out": "tree"}
+"""The scheme each parameter of a configured group is for."""
 AUTO_ALONE = ("tables", "total_order", "among", "costs")
 AUTO = ("packets", "bytes", "payload", "discipline", "routing", *AUTO_ALONE)
 """Parameters of scheme auto; it chooses the others."""
@@ -37,10 +41,17 @@ def _complete_scheme(
     return [name for name in ("auto", *plan.schemes()) if name.startswith(incomplete)]
 
 
-@click.command("plan")
-@click.argument("hosts", type=ID_RANGE, nargs=-1, metavar="[HOST]...")
+@click.command("plan", cls=PlanningCommand)
+@click.argument("keys", nargs=-1, metavar="[GROUP | HOST...]", shell_complete=complete_group_or_end)
 @click.option("--members", callback=host_list, help="Members, as in 1,5,9, or as arguments.")
-@click.option("--source", type=ID_RANGE, help="Host that sends. [default: the lowest member]")
+@click.option(
+    "--source",
+    "sender",
+    type=HOST,
+    metavar="HOST",
+    help="Host that sends. [default: the lowest member]",
+    shell_complete=complete_end,
+)
 @click.option(
     "--scheme",
     help=f"auto, {', '.join(plan.schemes())}. [default: k-binomial]",
@@ -77,14 +88,14 @@ def _complete_scheme(
     help="Draw who sends to whom as SVG, to this file.",
 )
 @click.option("--request", "request_path", type=Path, help="File with scheme, source, members, parameters.")
-@file_options
-def group_plan(
-    hosts: tuple[int, ...],
-    members: list[int],
-    source: int | None,
+@source_options
+def plan_group(
+    keys: tuple[str, ...],
+    members: list[Host],
+    sender: Host | None,
     scheme: str | None,
     request_path: Path | None,
-    topology: str,
+    source: Source,
     root: int | None,
     output: Path | None,
     as_json: bool,
@@ -92,16 +103,25 @@ def group_plan(
     draw: Path | None,
     **parameters: int | str | Json | None,
 ) -> None:
-    """Plan a group on a topology file: who sends to whom, and in how many steps.
+    """Plan a group: who sends to whom, and in how many steps; in the running
+    controller's network, or with --topology in a file's.
+
+    With a controller one argument is a GROUP, by id or name: its members that take part
+    now, its scheme and its parameters, unless options say otherwise. More arguments, all
+    with --topology, and --members are HOSTs, by id or name.
 
     Prints JSON, but to a terminal a table unless --json is given.
     """
     request: Json = {} if request_path is None else read_json(request_path, "request", "group")
-    if hosts or members:
-        request["members"] = [*hosts, *members]
+    given = {name: value for name, value in parameters.items() if value is not None}
+    group = source.group(keys[0]) if len(keys) == 1 and not (members or request_path) else None
+    topology = source.topology()
+    if group is not None:
+        request = _request(group, scheme, given)
+    elif keys or members:
+        request["members"] = [find_host(topology, key) for key in (*map(_host, keys), *members)]
     if scheme is not None or "scheme" not in request:
         request["scheme"] = scheme or "k-binomial"
-    given = {name: value for name, value in parameters.items() if value is not None}
     if given:
         known = request.get("parameters") or {}
         if not isinstance(known, dict):
@@ -109,16 +129,42 @@ def group_plan(
         request["parameters"] = {**known, **given}
     if not request.get("members"):
         raise Refusal("no members; name them as arguments, with --members or in --request")
-    if source is not None or "source" not in request:
-        request["source"] = _lowest(request["members"]) if source is None else source
-    value = read_topology(topology)
+    if sender is not None:
+        request["source"] = find_host(topology, sender)
+        if group is not None and request["source"] not in group.members:
+            raise Refusal(
+                f"host {request['source']} does not take part in group {group.about['id']}; "
+                f"those that do are {', '.join(map(str, group.members))}",
+                value=request["source"],
+                choices=group.members,
+            )
+    elif "source" not in request:
+        request["source"] = _lowest(request["members"])
     _refuse_foreign(request, given)
-    group = planned(lambda: plan.group(value, request, root, metrics))
-    _refuse_needless(request, given, group["parameters"])
+    planned_group = planned(lambda: plan.group(topology, request, root, metrics))
+    _refuse_needless(request, given, planned_group["parameters"])
     if draw is not None:
-        write_text(plan.group_svg(group), draw)
+        write_text(plan.group_svg(planned_group), draw)
+    answer = planned_group if group is None else {**group.about, **planned_group}
     for_people = output is None and not as_json and sys.stdout.isatty()
-    write_text(group_table(group) if for_people else plan.to_text(group), output)
+    write_text(group_table(answer) if for_people else plan.to_text(answer), output)
+
+
+def _host(key: str) -> Host:
+    host: Host = HOST.convert(key, None, None)
+    return host
+
+
+def _request(group: Group, scheme: str | None, given: Json) -> Json:
+    """What a group is planned from; its own parameters as far as options leave them a meaning."""
+    known = dict(group.parameters)
+    if scheme not in (None, group.scheme):
+        known = {name: value for name, value in known.items() if SHAPES.get(name) == scheme}
+    if "bytes" in given:
+        known.pop("packets", None)
+    if given.get("mode") == "table":
+        known["group"] = group.about["id"]
+    return {"scheme": group.scheme, "members": group.members, "parameters": known}
 
 
 def _lowest(members: object) -> int:

@@ -1,0 +1,261 @@
+"""Where the commands that plan take a network from: a running controller, or `--topology`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from wormcast import plan
+from wormcast.cli.client import API_ENVIRONMENT, Client, api_address, segment
+from wormcast.cli.completion import complete_groups, complete_hosts, items_of
+from wormcast.cli.files import ID_RANGE, NOTHING, Json, planned, read_topology, refuse_without_effect
+from wormcast.cli.refusal import Refusal, unknown
+
+ALGORITHM_DEFAULT = "osud"
+"""Of a file, which has none in force."""
+
+NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+"""A host's name or id in a list."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+Host = int | str
+"""An id or a name."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group as it is now: what it is planned from, and what is known of it besides."""
+
+    about: Json
+    scheme: str
+    members: list[int]
+    """Those that take part."""
+    parameters: Json
+
+    def request(self, source: int) -> Json:
+        """What `plan.group` takes, seen from one sender."""
+        return {
+            "scheme": self.scheme,
+            "source": source,
+            "members": self.members,
+            "parameters": self.parameters,
+        }
+
+
+class Source(Protocol):
+    """A network, and what is in force in it."""
+
+    def topology(self) -> Json:
+        """The topology file."""
+
+    def algorithm(self) -> str:
+        """That of the routes in force."""
+
+    def group(self, key: str) -> Group | None:
+        """The group of this id or name; None: groups have no names here, and the key is a host."""
+
+    def groups(self) -> list[Group]:
+        """All groups in force."""
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A topology file or kind: nothing is in force, and there are no groups."""
+
+    name: str
+
+    def topology(self) -> Json:
+        """See `Source`."""
+        return read_topology(self.name)
+
+    def algorithm(self) -> str:
+        """See `Source`."""
+        return ALGORITHM_DEFAULT
+
+    def group(self, key: str) -> Group | None:  # noqa: ARG002 - as `Source`
+        """See `Source`."""
+        return None
+
+    def groups(self) -> list[Group]:
+        """See `Source`."""
+        return []
+
+
+@dataclass(frozen=True)
+class ControllerSource:
+    """A running controller: what is up now."""
+
+    client: Client
+
+    def topology(self) -> Json:
+        """See `Source`."""
+        value = self.client.get("/topology")
+        if not value["switches"]:
+            return {name: [] for name in NOTHING}
+        return planned(lambda: plan.read(json.dumps(value), format="json", allow_split=True))
+
+    def algorithm(self) -> str:
+        """See `Source`."""
+        return str(self.client.get("/status")["algorithm"])
+
+    def group(self, key: str) -> Group | None:
+        """See `Source`."""
+        found = _group(self.client.get(f"/groups/{segment(key)}"))
+        if not found.members:
+            raise Refusal(
+                f"no member of group {found.about['id']} has an agent that takes part now", code="conflict"
+            )
+        return found
+
+    def groups(self) -> list[Group]:
+        """See `Source`."""
+        return [_group(value) for value in self.client.get("/groups")["groups"]]
+
+
+def _group(value: Mapping[str, Any]) -> Group:
+    return Group(
+        {name: value[name] for name in ("id", "name", "epoch")},
+        value["scheme"],
+        [member["host"] for member in value["state"] if member["takes_part"]],
+        {name: number for name, number in value["parameters"].items() if number},
+    )
+
+
+def at_least_one_switch(topology: Json) -> Json:
+    """What is planned in place of a network without switches, which has no routes and no channels either."""
+    return topology if topology["switches"] else {**topology, "switches": [{"id": 0, "ports": 1}]}
+
+
+class HostType(click.ParamType):  # type: ignore[type-arg]
+    """A host by id or by name, as the topology has it."""
+
+    name = "host"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """An id as a number within the bounds of ids, a name as it is."""
+        if isinstance(value, str) and not re.fullmatch("-?[0-9]+", value):
+            return value
+        number: int = ID_RANGE.convert(value, param, ctx)
+        return number
+
+
+HOST = HostType()
+
+
+def host_list(context: click.Context, parameter: click.Parameter, value: str | None) -> list[Host]:
+    """Hosts of an option, between commas or spaces."""
+    if value is None:
+        return []
+    if not re.fullmatch(rf"{NAME}([,\s]+{NAME})*", value.strip()):
+        raise click.BadParameter(f"{value!r} is no list of hosts such as 1,5,9")
+    return [HOST.convert(key, parameter, context) for key in re.findall(NAME, value)]
+
+
+def find_host(topology: Json, key: Host) -> int:
+    """The id of a host of a topology. An id that is none is left to the planner to refuse."""
+    if isinstance(key, int):
+        return key
+    ids = {host["name"]: int(host["id"]) for host in topology["hosts"] if "name" in host}
+    if key not in ids:
+        known = list(ids) or [str(host["id"]) for host in topology["hosts"]]
+        raise Refusal(unknown("host", key, known), code="not-found", value=key, choices=known)
+    return ids[key]
+
+
+class PlanningCommand(click.Command):
+    """A command on a network; one that has `--topology` is not offered the controller's address."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """As click's."""
+        found = super().shell_complete(ctx, incomplete)
+        return [item for item in found if item.value != "--api" or ctx.params.get("topology") is None]
+
+
+def source_options(command: F) -> F:
+    """Adds --topology and --api, which make the argument `source`, and --root, --output and --json."""
+
+    @functools.wraps(command)
+    def with_source(topology: str | None, api: str | None, **options: Any) -> Any:
+        if topology is not None:
+            refuse_without_effect("--api", api, "with --topology, which takes the place of a controller")
+            return command(source=FileSource(topology), **options)
+        return command(source=ControllerSource(Client(api_address(api))), **options)
+
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON, also to a terminal."),
+        click.option(
+            "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON to a file."
+        ),
+        click.option("--root", type=ID_RANGE, help="Root switch. [default: the one of least eccentricity]"),
+        click.option(
+            "--api",
+            metavar="ADDRESS",
+            help="Controller to ask, as http://host:port or unix:/path. "
+            f"[default: ${API_ENVIRONMENT} or {api_address(None, environment={})}]",
+        ),
+        click.option(
+            "--topology",
+            metavar="FILE|KIND",
+            shell_complete=complete_topology,
+            help="Network to plan for, which works without a controller: a topology file (json, ibsim, "
+            "ibnetdiscover, edges, graphml), - for standard input, or a kind such as torus:4. "
+            "[default: the network of the running controller]",
+        ),
+    ):
+        with_source = option(with_source)
+    return with_source  # type: ignore[return-value]
+
+
+def complete_topology(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Kinds, and files; where no kind fits, as the shell completes them."""
+    names = [kind.split(":")[0] for kind in plan.kinds()]
+    kinds = [name for name in names if incomplete and name.startswith(incomplete)]
+    if not kinds:
+        return [CompletionItem(incomplete, type="file")]
+    files = sorted(path.name for path in Path().glob(f"{incomplete}*"))
+    return [CompletionItem(name) for name in [*kinds, *files]]
+
+
+def complete_algorithm(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[str]:
+    """Algorithms for routes."""
+    return [name for name in plan.algorithms() if name.startswith(incomplete)]
+
+
+def complete_end(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Hosts of the file, or of the controller."""
+    if (topology := context.params.get("topology")) is None:
+        return complete_hosts(context, parameter, incomplete)
+    with contextlib.suppress(Exception):
+        return list(items_of(context, parameter, incomplete, _named(read_topology(topology))))
+    return []
+
+
+def complete_group_or_end(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Hosts, and groups where a controller has some and none is named yet."""
+    groups: list[CompletionItem] = []
+    if context.params.get("topology") is None and not context.params.get(parameter.name or ""):
+        groups = complete_groups(context, parameter, incomplete)
+    return [*groups, *complete_end(context, parameter, incomplete)]
+
+
+def _named(topology: Json) -> list[Json]:
+    return [{"id": host["id"], "name": host.get("name", host["id"])} for host in topology["hosts"]]
