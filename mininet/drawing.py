@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from wormcast import plan
+from wormcast import pictures, routing
 
 Point = tuple[float, float]
 HOST_COLOUR, TREE_COLOUR = "#f2e3c2", "#1f3d5c"
@@ -41,7 +41,7 @@ def place(topology: dict[str, Any]) -> tuple[dict[int, Point], dict[int, Point]]
 
 def draw_fabric(topology: dict[str, Any], path: Path) -> None:
     """The topology with its spanning tree, into a PNG."""
-    path.write_bytes(plan.png(topology))
+    path.write_bytes(pictures.png(topology))
 
 
 def draw_groups(topology: dict[str, Any], schemes: list[str], source: int, packets: int, path: Path) -> None:
@@ -65,7 +65,7 @@ def _draw_group(axes: Axes, topology: dict[str, Any], scheme: str, source: int, 
     at_switch, at_host = place(topology)
     members = sorted(h["id"] for h in topology["hosts"])
     parameters = {"packets": packets} if scheme == "k-binomial" else {}
-    group = plan.group(
+    group = routing.group(
         topology, {"scheme": scheme, "source": source, "members": members, "parameters": parameters}
     )
     for link in topology["links"]:

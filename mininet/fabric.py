@@ -23,7 +23,7 @@ from options import Options as Options
 from options import parse_mtus as parse_mtus
 from options import parse_rate_mbps as parse_rate_mbps
 from options import parse_wait as parse_wait
-from wormcast.agent import Agent, AgentError
+from wormcast.client import Agent, AgentError
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"

@@ -57,7 +57,29 @@ def start_daemon(argv: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-class SharedSwitches:
+class LoggedDaemon:
+    """A program of ours that runs beside the fabric, and the file it logs to."""
+
+    log_path: Path
+    process: subprocess.Popen[bytes] | None = None
+    log: IO[bytes] | None = None
+
+    def launch(self, argv: list[str]) -> None:
+        """Start the process."""
+        self.log = self.log_path.open("ab")
+        self.process = start_daemon(argv, self.log)
+
+    def halt(self) -> None:
+        """End the process, leaving its links in place, as when a switch crashes."""
+        if self.process is not None:
+            stop_process(self.process)
+            self.process = None
+        if self.log is not None:
+            self.log.close()
+            self.log = None
+
+
+class SharedSwitches(LoggedDaemon):
     """One process of wormcast-switch that runs all switches of a fabric, for fabrics of many.
 
     Their links are interfaces, as with a process for each. The process listens where the
@@ -67,8 +89,6 @@ class SharedSwitches:
     def __init__(self, log_directory: Path, file: Path) -> None:
         self.log_path = log_directory / "switches.log"
         self.file = file
-        self.process: subprocess.Popen[bytes] | None = None
-        self.log: IO[bytes] | None = None
 
     def start(self, switches: list[P4Switch]) -> None:
         """Start the process."""
@@ -86,22 +106,10 @@ class SharedSwitches:
         if first.impair:
             argv += ["--impair", f"all:{first.impair}"]
         argv += ["--", "--grpc-server-addr", first.address]
-        self.log = self.log_path.open("ab")
-        self.process = start_daemon(
-            [*argv, "--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT)], self.log
-        )
-
-    def halt(self) -> None:
-        """End the process, leaving the links in place."""
-        if self.process is not None:
-            stop_process(self.process)
-            self.process = None
-        if self.log is not None:
-            self.log.close()
-            self.log = None
+        self.launch([*argv, "--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT)])
 
 
-class P4Switch(Switch):
+class P4Switch(LoggedDaemon, Switch):
     """A switch that runs a compiled P4 program and is controlled over P4Runtime.
 
     `id` is its id in the topology; its gRPC server listens on loopback at
@@ -129,8 +137,6 @@ class P4Switch(Switch):
         self.log_level = log_level
         self.log_path = log_directory / f"{name}.log"
         self.binary = find_binary(kind)
-        self.process: subprocess.Popen[bytes] | None = None
-        self.log: IO[bytes] | None = None
         super().__init__(name, **{**params, "inNamespace": False})
 
     @property
@@ -169,17 +175,7 @@ class P4Switch(Switch):
         """Start the switch; it forwards nothing until a controller gives it a program."""
         if self.shared is not None:
             return
-        self.log = self.log_path.open("ab")
-        self.process = start_daemon(self.command(), self.log)
-
-    def halt(self) -> None:
-        """End the switch's process, leaving its links in place, as when a switch crashes."""
-        if self.process is not None:
-            stop_process(self.process)
-            self.process = None
-        if self.log is not None:
-            self.log.close()
-            self.log = None
+        self.launch(self.command())
 
     def stop(self, deleteIntfs: bool = True) -> None:
         """End the process and, as Mininet wants, the interfaces."""

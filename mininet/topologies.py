@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wormcast import plan
+from wormcast import routing
 
 
 def load_topology(name: str, seed: int = 1) -> dict[str, Any]:
@@ -19,9 +19,9 @@ def load_topology(name: str, seed: int = 1) -> dict[str, Any]:
         kind, _, size = name.partition(":")
         if kind == "irregular" and size and ":" not in size:
             name = f"{name}:{seed}"
-        made: dict[str, Any] = plan.make(name)
+        made: dict[str, Any] = routing.make(name)
         return made
     try:
-        return plan.read(Path(name).read_text())
-    except plan.RoutingError as error:
+        return routing.read(Path(name).read_text())
+    except routing.RoutingError as error:
         raise ValueError(f"topology {name}: {error}") from None

@@ -18,7 +18,7 @@ import opensm
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from wormcast import plan
+from wormcast import routing
 
 SPECS = ("irregular:16:{}", "irregular:32:{}", "irregular:64:{}", "irregular:128:{}")
 REGULAR = ("torus:6", "mesh:6", "fat-tree:4", "shufflenet:2:3", "ring:9")
@@ -45,8 +45,8 @@ class Comparison:
 
 def compare(spec: str) -> Comparison:
     """Routes one topology with both and compares every pair of switches."""
-    topology = plan.make(spec)
-    tree = plan.spanning_tree(topology)
+    topology = routing.make(spec)
+    tree = routing.spanning_tree(topology)
     answer = opensm.route(topology, "updn", tree["root"], tables=True)
     if answer.engine != "updn":
         raise opensm.OpenSmError(f"{spec}: updn gave up, {answer.engine} took over")
@@ -54,7 +54,7 @@ def compare(spec: str) -> Comparison:
     speaker = {host["switch"]: host for host in reversed(topology["hosts"])}
     ours = {
         (row["src"], row["dst"]): len(row["switches"]) - 1
-        for row in plan.routes(topology, "osud", tree["root"])["routes"]
+        for row in routing.routes(topology, "osud", tree["root"])["routes"]
     }
     theirs = _walk(topology, answer.ports, speaker)
     result = Comparison(spec, len(theirs), 0, 0, 0, 0, True, [])
@@ -71,7 +71,7 @@ def compare(spec: str) -> Comparison:
             result.longer += 1
         else:
             result.same += 1
-    verdict = plan.verify(topology, {"routes": theirs})
+    verdict = routing.verify(topology, {"routes": theirs})
     result.opensm_deadlock_free = verdict["deadlock_free"]
     result.cycle = verdict.get("cycle", [])
     return result

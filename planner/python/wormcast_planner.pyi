@@ -1,6 +1,6 @@
 """Native part of Wormcast: topologies, deadlock-free routes, multicast structures.
 
-Files (topology, routes, group, verify) are JSON text. `wormcast.plan` is the same with
+Files (topology, routes, group, verify) are JSON text. `wormcast.routing` is the same with
 dictionaries. Whatever is refused raises RoutingError. The interpreter lock is released
 while planning.
 """
@@ -120,9 +120,6 @@ def encode_tree(paths: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, list[in
 
 def decode_tree(route: bytes) -> list[bytes]:
     """Port paths that a TREE route leads along, ascending."""
-
-def walk_tree(topology: str, src: int, route: bytes) -> str:
-    """Which hosts copies of a TREE worm reach, and which copies are lost where."""
 
 def multicast_root(topology: str, members: int = 8) -> tuple[int, float]:
     """The root from which guard B crosses the fewest links on average, and how many."""

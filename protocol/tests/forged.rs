@@ -173,6 +173,7 @@ fn status(stable: u32) -> Body<'static> {
     Body::Status(Status {
         stable: Seq(stable),
         ack_now: true,
+        unclaimed: false,
     })
 }
 

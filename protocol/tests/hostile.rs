@@ -231,6 +231,7 @@ fn handle(engine: &mut Engine, call: &Call, source: HostId, origin: HostId, now:
             give(Body::Status(Status {
                 stable: Seq(*stable),
                 ack_now: *ack_now,
+                unclaimed: false,
             }));
         }
         Call::Time(_) => {}
@@ -326,6 +327,7 @@ fn every_reject_is_counted_under_its_name() {
     let status = Body::Status(Status {
         stable: Seq(0),
         ack_now: true,
+        unclaimed: false,
     });
     let cases = [
         (

@@ -130,10 +130,9 @@ impl Net {
     fn carry(&mut self, frame: &[u8]) {
         let worm = worm::decode(frame).expect("an engine's own frame");
         let ports: Vec<u8> = match worm.header.kind {
-            Kind::Tree => tree_route::decode(worm.route)
+            Kind::Tree => tree_route::branches(worm.route)
                 .expect("a route")
-                .iter()
-                .map(|(port, _)| *port)
+                .map(|branch| branch.port.get())
                 .collect(),
             _ => worm.route.to_vec(),
         };

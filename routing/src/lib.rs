@@ -9,7 +9,6 @@
 //! - [`formats`]: topologies as files of other tools have them
 //! - [`updown`], [`routes`]: up\*/down\* and routes for each pair of hosts
 //! - [`intransit`]: minimal paths that hosts on the way re-inject
-//! - [`tree_route`]: source routes that branch, and what switches make of them
 //! - [`deadlock`]: whether worms can wait for each other
 //! - [`change`]: from routes to routes while worms of both are in the network
 //! - [`group`]: a scheme with its parameters on a topology, and what it costs there
@@ -31,5 +30,4 @@ mod remoteness;
 pub mod routes;
 pub mod structure;
 pub mod topology;
-pub mod tree_route;
 pub mod updown;

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use wormcast_routing::clos::layered::{self, Tables};
 use wormcast_routing::clos::plan::{ClosPlanner, Limits, PlannedGroup};
 use wormcast_routing::clos::{Clos, ClosError, ClosGroup, tree};
-use wormcast_routing::tree_route::encode_tree;
 use wormcast_wire::HostId;
+use wormcast_wire::tree_route::encode_tree;
 
 const FREE: Limits = Limits {
     header_bytes: 255,

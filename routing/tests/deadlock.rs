@@ -10,7 +10,7 @@ use wormcast_routing::deadlock::{
 use wormcast_routing::generate::{Irregular, from_spec, irregular, testbed};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
-use wormcast_routing::tree_route::encode_tree;
+use wormcast_wire::tree_route::encode_tree;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 const A: u16 = 0;

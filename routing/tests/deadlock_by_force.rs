@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use wormcast_routing::deadlock::{Branching, ChannelGraph, Verdict};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::{Link, Topology};
-use wormcast_routing::tree_route::encode_tree;
+use wormcast_wire::tree_route::encode_tree;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Whether each worm of a closed chain of (worm, place it waits at) can hold what the one

@@ -11,7 +11,7 @@ use wormcast_routing::deadlock::{
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
-use wormcast_routing::tree_route::encode_tree;
+use wormcast_wire::tree_route::encode_tree;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 const SCHEMES: [Branching; 3] = [

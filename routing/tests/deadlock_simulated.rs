@@ -13,7 +13,7 @@ use wormcast_routing::deadlock::{
 };
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
-use wormcast_routing::tree_route::encode_tree;
+use wormcast_wire::tree_route::encode_tree;
 use wormcast_wire::{BufferClass, HostId, SwitchId};
 
 /// More states than these are not looked at.

@@ -1,5 +1,8 @@
 //! Rooted trees, orders, and whole plans of groups as files.
 
+mod graphs;
+
+use graphs::tree_walk::walk_tree;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -12,7 +15,6 @@ use wormcast_routing::group::{
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::{RootedTree, Structure, TreeVariant, k_binomial, ordering};
 use wormcast_routing::topology::Topology;
-use wormcast_routing::tree_route::walk_tree;
 use wormcast_wire::{HostId, SwitchId};
 
 fn hosts(ids: &[u16]) -> Vec<HostId> {

@@ -6,6 +6,7 @@ mod graphs;
 use std::collections::{BTreeMap, BTreeSet};
 
 use graphs::Plain;
+use graphs::tree_walk::walk_tree;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wormcast_routing::generate::from_spec;
@@ -14,7 +15,6 @@ use wormcast_routing::group::{
 };
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::{Attachment, Topology};
-use wormcast_routing::tree_route::walk_tree;
 use wormcast_routing::updown::UpDown;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
@@ -148,7 +148,7 @@ fn spread_by_tree(topology: &Topology, from: HostId, delivery: &SwitchDelivery) 
         let walk = walk_tree(topology, from, &route.bytes).unwrap();
         assert_eq!(walk.losses, []);
         spread.links += 1 + walk.channels.len() as u64;
-        let paths = wormcast_routing::tree_route::decode_tree(&route.bytes).unwrap();
+        let paths = wormcast_wire::tree_route::decode_tree(&route.bytes).unwrap();
         assert_eq!(paths.len(), walk.deliveries.len());
         for (host, path) in route.hosts.iter().zip(&paths) {
             assert!(walk.deliveries.iter().any(|copy| copy.host == *host));

@@ -1,15 +1,18 @@
 //! TREE routes: round trips, walks through modelled switches, splits, golden errors.
 
+mod graphs;
+
+use graphs::tree_walk::walk_tree;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use wormcast_routing::generate::{Irregular, full_mesh, irregular, line, star, testbed};
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::Topology;
-use wormcast_routing::tree_route::{
-    BRANCHES_MAX, TreeDecodeError, branches, decode_tree, encode_tree, walk_tree,
-};
 use wormcast_wire::HostId;
+use wormcast_wire::tree_route::{
+    BRANCHES_MAX, TreeDecodeError, branches, decode_tree, encode_tree,
+};
 
 fn paths(topology: &Topology, src: HostId, members: &[HostId]) -> Vec<(HostId, Vec<u8>)> {
     let routes = Routes::plan(topology, Algorithm::TreeOnly, None).unwrap();

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wormcast import plan
+from wormcast import routing
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/routing"))
@@ -41,7 +41,7 @@ def hops_of_ours(topology: dict[str, Any], root: int) -> list[str]:
     speaker = {host["switch"]: host["id"] for host in reversed(topology["hosts"])}
     lengths = {
         (row["src"], row["dst"]): len(row["switches"]) - 1
-        for row in plan.routes(topology, "osud", root)["routes"]
+        for row in routing.routes(topology, "osud", root)["routes"]
     }
     lengths |= {(host, host): 0 for host in speaker.values()}
     return [
@@ -59,14 +59,14 @@ def hops_of_opensm(topology: dict[str, Any], root: int) -> list[str]:
 
 def network(spec: str) -> tuple[dict[str, Any], int]:
     """A topology whose switches all have hosts, and its root."""
-    topology = plan.make(spec)
+    topology = routing.make(spec)
     bare = {switch["id"] for switch in topology["switches"]} - {host["switch"] for host in topology["hosts"]}
     used = {(link[end], link[f"{end}_port"]) for link in topology["links"] for end in "ab"}
     for number, switch in enumerate(sorted(bare)):
         port = next(port for port in range(254) if (switch, port) not in used)
         topology["hosts"].append({"id": 60000 + number, "switch": switch, "port": port})
         next(row for row in topology["switches"] if row["id"] == switch)["ports"] = 16
-    return topology, plan.spanning_tree(topology)["root"]
+    return topology, routing.spanning_tree(topology)["root"]
 
 
 @pytest.fixture(scope="module")

@@ -94,6 +94,7 @@ def _flags(entry: Json) -> str:
         "class2": entry.get("class") == 2,
         "ack_now": entry.get("ack_now"),
         "cancel": entry.get("cancel"),
+        "unclaimed": entry.get("unclaimed"),
         "origin": entry["type"] != "DATA" or entry["origin"] != entry["source"],
     }
     return "+".join(name for name, is_set in bits.items() if is_set)

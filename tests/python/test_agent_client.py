@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from agent_lab.lab import Lab, group
-from wormcast.agent import (
+from wormcast.client import (
     Agent,
     AgentProtocolError,
     AgentUnavailableError,
@@ -21,8 +21,8 @@ from wormcast.agent import (
     Progress,
     RefusedError,
 )
-from wormcast.agent.files import FileDecoder, FileFormatError, encode_file_start, other_names, safe_file_name
-from wormcast.agent.frames import (
+from wormcast.client.files import FileDecoder, FileFormatError, encode_file_start, other_names, safe_file_name
+from wormcast.client.frames import (
     ControlFrame,
     DataFrame,
     Frame,

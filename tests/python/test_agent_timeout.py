@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from agent_lab.lab import Lab, group
-from wormcast.agent import Agent, Receiver
+from wormcast.client import Agent, Receiver
 
 LIMIT_S = 60
 LARGE = 40 << 20

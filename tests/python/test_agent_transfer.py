@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from agent_lab.lab import Lab, group
-from wormcast.agent import Agent
-from wormcast.agent.files import encode_file_start
+from wormcast.client import Agent
+from wormcast.client.files import encode_file_start
 
 pytestmark = pytest.mark.network
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.main import main
 
 
@@ -34,9 +34,9 @@ def test_the_plan_is_the_chosen_one_and_says_what_it_was_chosen_from() -> None:
     assert set(times) == {"repeat", "circuit", "k-binomial"}
     assert times[answer["scheme"]] == min(times.values())
     request = {"scheme": answer["scheme"], "source": 0, "members": answer["members"]}
-    again = plan.group(plan.make("torus:4"), {**request, "parameters": answer["parameters"]})
+    again = routing.group(routing.make("torus:4"), {**request, "parameters": answer["parameters"]})
     assert again["edges"] == answer["edges"]
-    replayed = plan.replay(plan.make("torus:4"), {**request, "parameters": answer["parameters"]})
+    replayed = routing.replay(routing.make("torus:4"), {**request, "parameters": answer["parameters"]})
     assert replayed["completion_us"] == pytest.approx(
         answer["auto"]["estimates"][0]["microseconds"], rel=0.02
     )

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from controller_lab.fabrics import damage, random_groups, random_topology
 from controller_lab.model import FakeSwitch, Walker
-from wormcast import plan as routing
+from wormcast import routing
 from wormcast.fabric.agent_plan import Capacity, GroupShape, Hosts
 from wormcast.fabric.class_d import NARROW, ClassDMode, assign
 from wormcast.fabric.difference import Stage, diff

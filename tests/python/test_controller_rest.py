@@ -20,7 +20,7 @@ from wormcast.control.group_book import GroupRequest
 from wormcast.fabric.ids import Epoch, PortId, SwitchId
 from wormcast.fabric.planner import NOT_PLANNED, PLAIN
 from wormcast.fabric.topology import Link
-from wormcast.plan import schemas
+from wormcast.routing import schemas
 from wormcast.store.database import SwitchSpec
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]

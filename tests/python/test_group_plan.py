@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
-from wormcast import plan
+from wormcast import pictures, routing
 from wormcast.cli.group_table import group_table
 from wormcast.cli.main import main
 
-SCHEMA = Path(plan.__file__).parent / "schemas" / "group.schema.json"
-EDGES = [name for name in plan.schemes() if name not in ("switch", "auto")]
+SCHEMA = Path(routing.__file__).parent / "schemas" / "group.schema.json"
+EDGES = [name for name in routing.schemes() if name not in ("switch", "auto")]
 MEMBERS = "1,5,9,20,33,40,50,63"
 
 
@@ -66,7 +66,7 @@ def test_tables_carry_the_number_of_the_group(guard: str) -> None:
     assert run(*base, "--group", 255).exit_code == 2
 
 
-@pytest.mark.parametrize("scheme", plan.schemes())
+@pytest.mark.parametrize("scheme", routing.schemes())
 def test_a_plan_is_a_request_for_itself(tmp_path: Path, scheme: str) -> None:
     file = tmp_path / "group.json"
     group = answer("--topology", "torus:4", "--members", "1,5,9,12", "--source", 9, "--scheme", scheme)
@@ -74,7 +74,7 @@ def test_a_plan_is_a_request_for_itself(tmp_path: Path, scheme: str) -> None:
     assert answer("--topology", "torus:4", "--request", file) == group
 
 
-@pytest.mark.parametrize("scheme", plan.schemes())
+@pytest.mark.parametrize("scheme", routing.schemes())
 def test_a_group_of_one_needs_nothing(tmp_path: Path, scheme: str) -> None:
     picture = tmp_path / "group.svg"
     group = answer(
@@ -136,8 +136,8 @@ def test_orders() -> None:
     one, same, other = (answer(*base, "--order", "random", "--seed", seed) for seed in (4, 4, 5))
     assert one == same
     assert one["order"] != other["order"]
-    assert answer(*base, "--order", "hamiltonian")["order"] == plan.order(
-        plan.make("torus:8"), [1, 5, 9, 20, 33, 40, 50, 63], kind="hamiltonian"
+    assert answer(*base, "--order", "hamiltonian")["order"] == routing.order(
+        routing.make("torus:8"), [1, 5, 9, 20, 33, 40, 50, 63], kind="hamiltonian"
     )
     by_id = answer("--topology", "testbed", "--members", "0,3,5", "--scheme", "u-torus", "--order", "id")
     assert by_id["order"] == [0, 3, 5]
@@ -194,7 +194,7 @@ def test_pictures_and_tables_show_every_member(tmp_path: Path, scheme: str) -> N
 @pytest.mark.parametrize("variant", ["omit-last", "return", "ordered"])
 def test_circuits_are_drawn_round(variant: str) -> None:
     request = {"scheme": "circuit", "source": 5, "members": [1, 5, 7], "parameters": {"variant": variant}}
-    group = plan.group(plan.make("testbed"), request)
-    lines = ElementTree.fromstring(plan.group_svg(group)).iter("{http://www.w3.org/2000/svg}line")
+    group = routing.group(routing.make("testbed"), request)
+    lines = ElementTree.fromstring(pictures.group_svg(group)).iter("{http://www.w3.org/2000/svg}line")
     assert len(list(lines)) == len(group["edges"])
     assert sum("(step" in line for line in group_table(group).splitlines()) == len(group["edges"])

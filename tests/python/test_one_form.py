@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from controller_lab.fabrics import random_topology
 from controller_lab.running import rest, running, until
 from controller_lab.serving import serving
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.main import main
 from wormcast.control.controller import Controller
 from wormcast.fabric.ids import Epoch
@@ -96,7 +96,7 @@ def invocations(rng: random.Random, network: Topology, directory: Path) -> Itera
         return [rng.choice([h, f"n{h}"]) for h in rng.sample(hosts, rng.randint(0, len(hosts)))]
 
     yield ["route"]
-    for algorithm in plan.algorithms():
+    for algorithm in routing.algorithms():
         seed = ["--seed", rng.randint(0, 99)] if algorithm in DRAWN else []
         more = rng.choice([[], root, [host()], [host(), host()], ["--to", host()], ["--summary"]])
         yield ["route", "--algorithm", algorithm, *seed, *more]
@@ -114,14 +114,14 @@ def invocations(rng: random.Random, network: Topology, directory: Path) -> Itera
     ):
         yield ["verify", option, rng.choice(values)]
     file = directory / "routes.json"
-    file.write_text(plan.to_text(plan.routes(network.to_json())))
+    file.write_text(routing.to_text(routing.routes(network.to_json())))
     yield ["verify", "--routes", file]
     yield ["verify", "--routes", file, *root]
     certificate = directory / "verify.json"
-    certificate.write_text(plan.to_text(plan.verify(network.to_json(), algorithm="osud")))
+    certificate.write_text(routing.to_text(routing.verify(network.to_json(), algorithm="osud")))
     yield ["verify", "--check", certificate]
     yield ["verify", "--check", certificate, "--buffers", "shared"]
-    for scheme in [*plan.schemes(), "auto", "flood"]:
+    for scheme in [*routing.schemes(), "auto", "flood"]:
         members = ["--members", ",".join(map(str, [*some(), *rng.sample(hosts, min(2, len(hosts)))]))]
         more = rng.choice([[], root, ["--source", host()], ["--metrics"], ["--packets", 9], ["--k", 2]])
         yield ["group", "plan", *members, "--scheme", scheme, *more]

@@ -6,10 +6,10 @@ import math
 import xml.etree.ElementTree as ET
 
 import pytest
-from wormcast import plan
-from wormcast.plan.pictures import draw
-from wormcast.plan.pictures.hosts import HOST_RADIUS
-from wormcast.plan.pictures.scene import Disc, Scene
+from wormcast import pictures, routing
+from wormcast.pictures import draw
+from wormcast.pictures.hosts import HOST_RADIUS
+from wormcast.pictures.scene import Disc, Scene
 
 SVG = "{http://www.w3.org/2000/svg}"
 SPECS = [
@@ -58,7 +58,7 @@ def apart(one: Disc, other: Disc) -> bool:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_nothing_lies_on_something_else(spec: str) -> None:
-    topology = plan.make(spec)
+    topology = routing.make(spec)
     scene = draw(topology, None)
     found = nodes(scene)
     badges = [disc for disc in found if disc.half_width is not None]
@@ -77,7 +77,7 @@ def test_nothing_lies_on_something_else(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", CLEAR_OF_LINKS)
 def test_no_link_crosses_a_switch(spec: str) -> None:
-    topology = plan.make(spec)
+    topology = routing.make(spec)
     scene = draw(topology, None)
     switches = [disc for disc in nodes(scene) if disc.radius > HOST_RADIUS]
     for stroke in scene.strokes:
@@ -95,37 +95,37 @@ def texts(svg: str) -> list[str]:
 
 
 def test_links_of_the_tree_root_and_ports_are_marked() -> None:
-    topology = plan.make("testbed")
+    topology = routing.make("testbed")
     scene = draw(topology, 2)
     widths = {stroke.title: stroke.width for stroke in scene.strokes if stroke.title}
-    tree = plan.spanning_tree(topology, 2)
+    tree = routing.spanning_tree(topology, 2)
     thick = {title for title, width in widths.items() if width == 3.0}
     assert len(thick) == len(tree["links"]) == 3
     for a, a_port, b, b_port in tree["links"]:
         assert thick & {f"{a}:{a_port} to {b}:{b_port}", f"{b}:{b_port} to {a}:{a_port}"}
     roots = [disc.text for disc in scene.discs if disc.title and disc.fill == "#b5402f"]
     assert roots == ["2"]
-    svg = plan.svg(topology, 2)
-    assert svg == plan.svg(topology, 2)
+    svg = pictures.svg(topology, 2)
+    assert svg == pictures.svg(topology, 2)
     for legend in ("switch", "root", "host", "spanning tree", "other link"):
         assert legend in texts(svg)
     # Ports 4 and 5 of every switch, besides host or switch 4 and 5.
     assert texts(svg).count("4") == texts(svg).count("5") == 5
-    assert "group 0" in texts(plan.svg(plan.make("dragonfly:4:2:2")))
+    assert "group 0" in texts(pictures.svg(routing.make("dragonfly:4:2:2")))
 
 
 def test_names_are_told() -> None:
-    topology = plan.make("line:2")
+    topology = routing.make("line:2")
     topology["switches"][1]["name"] = "leaf <2>"
     topology["hosts"][0]["name"] = "a&b"
-    titles = [title.text for title in ET.fromstring(plan.svg(topology)).iter(f"{SVG}title")]
+    titles = [title.text for title in ET.fromstring(pictures.svg(topology)).iter(f"{SVG}title")]
     assert "switch 1: leaf <2>" in titles
     assert "host 0: a&b" in titles
 
 
 def test_a_topology_whose_kind_says_something_else_is_drawn() -> None:
     """A kind is a hint; ids that do not fit it fall back to rings."""
-    topology = plan.make("irregular:12:1")
+    topology = routing.make("irregular:12:1")
     for kind in [
         "fat-tree:2",
         "clos3:1:1",
@@ -138,16 +138,16 @@ def test_a_topology_whose_kind_says_something_else_is_drawn() -> None:
         "star:3",
     ]:
         topology["kind"] = kind
-        assert "<svg" in plan.svg(topology)
-    split = plan.damage(plan.make("testbed"), links=[(0, 4), (2, 4)])
-    assert "<svg" in plan.svg(split)
-    lone = plan.damage(plan.make("torus:3"), switches=range(1, 9))
-    assert "<svg" in plan.svg(lone)
+        assert "<svg" in pictures.svg(topology)
+    split = routing.damage(routing.make("testbed"), links=[(0, 4), (2, 4)])
+    assert "<svg" in pictures.svg(split)
+    lone = routing.damage(routing.make("torus:3"), switches=range(1, 9))
+    assert "<svg" in pictures.svg(lone)
 
 
 def test_routes_lie_on_their_links() -> None:
-    topology = plan.make("irregular:16:1")
-    routes = [plan.route(topology, 0, 47), plan.route(topology, 8, 21)]
+    topology = routing.make("irregular:16:1")
+    routes = [routing.route(topology, 0, 47), routing.route(topology, 8, 21)]
     scene = draw(topology, None, routes)
     plain = draw(topology, None)
     curves = {}
@@ -160,25 +160,25 @@ def test_routes_lie_on_their_links() -> None:
         assert drawn[-1].arrow
         for stroke, switch, port in zip(drawn[1:-1], route["switches"], route["ports"], strict=False):
             assert f"{switch}:{port}" in curves[stroke.curve].split(" to ")
-    assert "route 0 to 47" in texts(plan.svg(topology, routes=routes))
+    assert "route 0 to 47" in texts(pictures.svg(topology, routes=routes))
 
 
-@pytest.mark.parametrize("scheme", plan.schemes())
+@pytest.mark.parametrize("scheme", routing.schemes())
 def test_groups_are_drawn(scheme: str) -> None:
-    topology = plan.make("testbed")
+    topology = routing.make("testbed")
     try:
-        group = plan.group(topology, {"scheme": scheme, "source": 1, "members": [1, 3, 4, 6]})
-    except plan.RoutingError as error:
+        group = routing.group(topology, {"scheme": scheme, "source": 1, "members": [1, 3, 4, 6]})
+    except routing.RoutingError as error:
         pytest.skip(str(error))
     scene = draw(topology, None, group=group)
     arrows = [stroke for stroke in scene.strokes if stroke.arrow]
     wanted = 3 if group.get("tree") else len(group["edges"])
     assert len(arrows) == wanted
-    assert "source" in texts(plan.svg(topology, group=group))
+    assert "source" in texts(pictures.svg(topology, group=group))
 
 
 def test_png() -> None:
-    topology = plan.make("torus:3")
-    image = plan.png(topology, routes=[plan.route(topology, 0, 5)])
+    topology = routing.make("torus:3")
+    image = pictures.png(topology, routes=[routing.route(topology, 0, 5)])
     assert image.startswith(b"\x89PNG")
-    assert image == plan.png(topology, routes=[plan.route(topology, 0, 5)])
+    assert image == pictures.png(topology, routes=[routing.route(topology, 0, 5)])

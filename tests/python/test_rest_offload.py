@@ -14,7 +14,7 @@ import pytest
 from controller_lab.agents import attached
 from controller_lab.running import running, until
 from controller_lab.serving import RawClient, serving
-from wormcast import plan
+from wormcast import routing
 from wormcast.api.app import create_app
 from wormcast.control.controller import Controller
 from wormcast.control.errors import RequestError
@@ -22,8 +22,8 @@ from wormcast.fabric.ids import HostId
 from wormcast.offload import jobs, pool
 from wormcast.offload.pool import WAITING_MAX, WORKERS_MAX, WorkerPool
 
-LARGE = {"topology": plan.make("torus:64")}
-SMALL = {"topology": plan.make("torus:3")}
+LARGE = {"topology": routing.make("torus:64")}
+SMALL = {"topology": routing.make("torus:3")}
 NO_FABRIC: dict[str, Any] = {"topology": {"switches": [], "hosts": [], "links": []}, "algorithm": "osud"}
 PROBES_MIN = 20
 

@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.main import main
 
-SCHEMA = Path(plan.__file__).parent / "schemas" / "balance.schema.json"
+SCHEMA = Path(routing.__file__).parent / "schemas" / "balance.schema.json"
 
 
 def wormcast(*arguments: object) -> tuple[int, str]:
@@ -33,12 +33,12 @@ def count(routes: dict[str, Any]) -> Counter[tuple[int, int]]:
 @pytest.mark.parametrize("spec", ["irregular:16:1", "torus:4", "fat-tree:4", "line:1:3"])
 @pytest.mark.parametrize("algorithm", ["osud", "tree-only"])
 def test_the_report_is_what_the_routes_do(spec: str, algorithm: str) -> None:
-    topology = plan.make(spec)
-    report = plan.balance_report(topology, algorithm)
+    topology = routing.make(spec)
+    report = routing.balance_report(topology, algorithm)
     jsonschema.validate(report, json.loads(SCHEMA.read_text()))
     counted = {
-        "plain": count(plan.routes(topology, algorithm)),
-        "chosen": count(plan.balanced_routes(topology, algorithm)),
+        "plain": count(routing.routes(topology, algorithm)),
+        "chosen": count(routing.balanced_routes(topology, algorithm)),
     }
     for side, loads in counted.items():
         figures = report[side]
@@ -54,13 +54,13 @@ def test_the_report_is_what_the_routes_do(spec: str, algorithm: str) -> None:
 
 
 def test_balanced_routes_are_free_of_deadlock_and_reach_everyone() -> None:
-    topology = plan.make("irregular:24:3:2")
-    routes = plan.balanced_routes(topology)
+    topology = routing.make("irregular:24:3:2")
+    routes = routing.balanced_routes(topology)
     assert {(route["src"], route["dst"]) for route in routes["routes"]} == {
         (a, b) for a in range(48) for b in range(48) if a != b
     }
-    assert plan.verify(topology, routes)["deadlock_free"]
-    assert routes["root"] == plan.balance_report(topology)["chosen"]["root"]
+    assert routing.verify(topology, routes)["deadlock_free"]
+    assert routes["root"] == routing.balance_report(topology)["chosen"]["root"]
 
 
 def test_balance_on_the_command_line(tmp_path: Path) -> None:
@@ -89,15 +89,15 @@ def test_balance_refuses(arguments: list[object], message: str) -> None:
     assert message in output
 
 
-@pytest.mark.parametrize("algorithm", plan.algorithms())
+@pytest.mark.parametrize("algorithm", routing.algorithms())
 def test_forwarding_tables_begin_the_routes(algorithm: str) -> None:
-    topology = plan.damage(plan.make("irregular:9:2:2:3"), switches=[4], links=[(0, 3)])
-    tables = plan.forwarding(topology, algorithm)
+    topology = routing.damage(routing.make("irregular:9:2:2:3"), switches=[4], links=[(0, 3)])
+    tables = routing.forwarding(topology, algorithm)
     assert tables.switches == (0, 1, 2, 3, 5, 6, 7, 8)
     assert len(tables.ports) == len(tables.switches) * len(tables.hosts)
     switch_of = {host["id"]: host["switch"] for host in topology["hosts"]}
     first: dict[tuple[int, int], int] = {}
-    for route in plan.routes(topology, algorithm)["routes"]:
+    for route in routing.routes(topology, algorithm)["routes"]:
         first.setdefault((route["src"], route["dst"]), route["ports"][0])
     for src, switch in switch_of.items():
         row = tables.row(switch)

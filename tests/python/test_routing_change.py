@@ -1,4 +1,4 @@
-"""Safe changes of routes: `wormcast.plan.change` and `wormcast change`."""
+"""Safe changes of routes: `wormcast.routing.change` and `wormcast change`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.change import describe
 from wormcast.cli.main import main
 
-SCHEMA = json.loads((Path(plan.__file__).parent / "schemas" / "change.schema.json").read_text())
+SCHEMA = json.loads((Path(routing.__file__).parent / "schemas" / "change.schema.json").read_text())
 Json = dict[str, Any]
 Pair = tuple[int, int]
 
@@ -47,20 +47,20 @@ def install(before: Json, steps: list[Json]) -> dict[Pair, Json]:
 
 @pytest.mark.parametrize("algorithm", ["osud", "tree-only", "omit"])
 def test_a_lost_link(algorithm: str) -> None:
-    topology = plan.make("irregular:16:3")
+    topology = routing.make("irregular:16:3")
     link = topology["links"][0]
     name = f"{link['a']}:{link['a_port']}"
     file = answer("--topology", "irregular:16:3", "--fail-link", name, "--algorithm", algorithm)
-    new = plan.damage(topology, links=[(link["a"], link["a_port"])])
-    before = plan.routes(topology, algorithm)
+    new = routing.damage(topology, links=[(link["a"], link["a_port"])])
+    before = routing.routes(topology, algorithm)
     after = install(before, file["steps"])
     # The routes of the end fit the new topology, and are free of deadlock.
-    assert plan.verify(new, {"routes": list(after.values())})["deadlock_free"]
+    assert routing.verify(new, {"routes": list(after.values())})["deadlock_free"]
     surviving = [route for route in before["routes"] if _survives(route, link)]
     assert file["summary"]["routes_broken"] == len(before["routes"]) - len(surviving)
     # So are those that survive and those of the first step together.
     together = {"routes": [*surviving, *file["steps"][0]["changed"]]}
-    assert plan.verify(new, together)["deadlock_free"]
+    assert routing.verify(new, together)["deadlock_free"]
 
 
 def _survives(route: Json, link: Json) -> bool:
@@ -69,8 +69,8 @@ def _survives(route: Json, link: Json) -> bool:
 
 
 def test_a_switch_goes_and_comes_back(tmp_path: Path) -> None:
-    topology = plan.make("torus:4")
-    (tmp_path / "without.json").write_text(plan.to_text(plan.damage(topology, switches=[5])))
+    topology = routing.make("torus:4")
+    (tmp_path / "without.json").write_text(routing.to_text(routing.damage(topology, switches=[5])))
     gone = answer("--topology", "torus:4", "--fail-switch", 5)
     assert gone == answer("--topology", "torus:4", "--to", tmp_path / "without.json")
     assert not gone["unreachable"]
@@ -79,15 +79,15 @@ def test_a_switch_goes_and_comes_back(tmp_path: Path) -> None:
 
 
 def test_an_added_link(tmp_path: Path) -> None:
-    topology = plan.make("line:4")
+    topology = routing.make("line:4")
     for switch in topology["switches"]:
         switch["ports"] = 12
-    (tmp_path / "line.json").write_text(plan.to_text(topology))
+    (tmp_path / "line.json").write_text(routing.to_text(topology))
     file = answer("--topology", tmp_path / "line.json", "--add", "0:9-3:9", "--add", "3:10-8:0")
-    grown = plan.add_links(topology, [((0, 9), (3, 9)), ((3, 10), (8, 0))])
+    grown = routing.add_links(topology, [((0, 9), (3, 9)), ((3, 10), (8, 0))])
     assert {"id": 8, "ports": 12} in grown["switches"]
-    after = install(plan.routes(topology), file["steps"])
-    assert plan.verify(grown, {"routes": list(after.values())})["deadlock_free"]
+    after = install(routing.routes(topology), file["steps"])
+    assert routing.verify(grown, {"routes": list(after.values())})["deadlock_free"]
     assert after[0, 3]["switches"] == [0, 3]
 
 
@@ -96,17 +96,17 @@ def test_another_root_of_a_ring() -> None:
     assert len(file["steps"]) > 1
     assert all(not step["drain"] for step in file["steps"])
     assert file["steps"][-1]["root"] == 4
-    topology = plan.make("ring:8")
-    after = install(plan.routes(topology), file["steps"])
-    assert after == routes_by_pair(plan.routes(topology, root=4))
+    topology = routing.make("ring:8")
+    after = install(routing.routes(topology), file["steps"])
+    assert after == routes_by_pair(routing.routes(topology, root=4))
     text = describe(file)
     assert f"Step {len(file['steps'])}: fresh, root 4" in text
     assert "wait until" in text
 
 
 def test_routes_in_force_from_a_file(tmp_path: Path) -> None:
-    topology = plan.make("ring:5")
-    (tmp_path / "routes.json").write_text(plan.to_text(plan.routes(topology, root=2)))
+    topology = routing.make("ring:5")
+    (tmp_path / "routes.json").write_text(routing.to_text(routing.routes(topology, root=2)))
     given = answer("--topology", "ring:5", "--routes", tmp_path / "routes.json", "--fail-switch", 2)
     assert given["summary"]["steps"] == 1
     assert given["summary"]["routes"] == 12

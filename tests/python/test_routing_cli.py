@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import plan
+from wormcast import pictures, routing
 from wormcast.cli.main import main
 
 
@@ -39,7 +39,7 @@ def answer(*arguments: object, stdin: str | None = None) -> dict[str, Any]:
     ],
 )
 def test_topo_make(arguments: list[object], spec: str) -> None:
-    assert answer("topo", "make", *arguments) == plan.make(spec)
+    assert answer("topo", "make", *arguments) == routing.make(spec)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_topology_from_standard_input() -> None:
 
 def test_route_of_one_pair_and_of_one_source() -> None:
     one = answer("route", "--topology", "testbed", 0, 5)
-    assert one["routes"] == [plan.route(plan.make("testbed"), 0, 5)]
+    assert one["routes"] == [routing.route(routing.make("testbed"), 0, 5)]
     assert len(answer("route", "--topology", "testbed", 3, "--algorithm", "tree-only")["routes"]) == 7
     missing = run("route", "--topology", "testbed", 3, 9)
     assert missing.exit_code == 2
@@ -99,7 +99,7 @@ def test_route_of_one_pair_and_of_one_source() -> None:
 
 def test_routes_of_a_split_fabric_are_listed(tmp_path: Path) -> None:
     file = tmp_path / "split.json"
-    left = plan.damage(plan.make("testbed"), links=[(0, 4), (2, 4)])
+    left = routing.damage(routing.make("testbed"), links=[(0, 4), (2, 4)])
     file.write_text(json.dumps(left))
     routes = answer("route", "--topology", file, 0)
     assert {route["dst"] for route in routes["routes"]} == {1, 6, 7}
@@ -152,7 +152,7 @@ def test_files_that_are_no_such_files(tmp_path: Path) -> None:
     text, group, hosts = tmp_path / "text.json", tmp_path / "group.json", tmp_path / "hosts.json"
     text.write_text("{")
     hosts.write_text(
-        json.dumps(plan.group(plan.make("testbed"), {"scheme": "circuit", "source": 0, "members": [1]}))
+        json.dumps(routing.group(routing.make("testbed"), {"scheme": "circuit", "source": 0, "members": [1]}))
     )
     group.write_text(json.dumps({"routes": [{"route": "0g"}]}))
     for arguments, message in [
@@ -168,4 +168,4 @@ def test_files_that_are_no_such_files(tmp_path: Path) -> None:
 def test_draw(tmp_path: Path) -> None:
     picture = tmp_path / "torus.svg"
     assert run("topo", "draw", "torus:3", "--output", picture).exit_code == 0
-    assert picture.read_text() == plan.svg(plan.make("torus:3"))
+    assert picture.read_text() == pictures.svg(routing.make("torus:3"))

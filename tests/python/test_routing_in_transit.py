@@ -1,4 +1,4 @@
-"""Minimal routes over in-transit hosts: `wormcast.plan` and `wormcast route`."""
+"""Minimal routes over in-transit hosts: `wormcast.routing` and `wormcast route`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.main import main
 from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.fabric.topology import Topology as FabricTopology
 
 Json = dict[str, Any]
 IN_TRANSIT = ["omit", "rmit", "rrmit", "pit", "rrmit-min"]
-SCHEMAS = Path(plan.__file__).parent / "schemas"
+SCHEMAS = Path(routing.__file__).parent / "schemas"
 
 
 def run(*arguments: object) -> Result:
@@ -86,10 +86,10 @@ def links_of(route: Json) -> int:
 @given(st.integers(3, 14), st.integers(0, 1000), st.sampled_from(IN_TRANSIT), st.integers(1, 3))
 @settings(max_examples=25, deadline=None)
 def test_routes_lead_there_by_shares(switches: int, wiring: int, algorithm: str, seed: int) -> None:
-    topology = plan.make(f"irregular:{switches}:{wiring}:1:3")
-    file = plan.routes(topology, algorithm, seed=seed)
+    topology = routing.make(f"irregular:{switches}:{wiring}:1:3")
+    file = routing.routes(topology, algorithm, seed=seed)
     check_schema(file, "routes")
-    assert plan.verify(topology, file)["deadlock_free"]
+    assert routing.verify(topology, file)["deadlock_free"]
     home = {host["id"]: host["switch"] for host in topology["hosts"]}
     pairs = 0
     for (src, dst), group in groupby(file["routes"], lambda r: (r["src"], r["dst"])):
@@ -107,15 +107,15 @@ def test_routes_lead_there_by_shares(switches: int, wiring: int, algorithm: str,
             assert minimal in (1, Fraction(4, 5))
         elif algorithm != "rrmit-min":
             assert minimal == 1
-        assert plan.routes(topology, algorithm, seed=seed, src=src, dst=dst)["routes"] == alternatives
-        assert plan.route(topology, src, dst, algorithm, seed=seed) == alternatives[0]
+        assert routing.routes(topology, algorithm, seed=seed, src=src, dst=dst)["routes"] == alternatives
+        assert routing.route(topology, src, dst, algorithm, seed=seed) == alternatives[0]
     assert pairs == switches * (switches - 1)
 
 
 def test_figures_are_those_of_the_routes() -> None:
-    topology = plan.make("irregular:16:3")
+    topology = routing.make("irregular:16:3")
     for algorithm in ["osud", *IN_TRANSIT]:
-        file, figures = plan.routes(topology, algorithm), plan.route_summary(topology, algorithm)
+        file, figures = routing.routes(topology, algorithm), routing.route_summary(topology, algorithm)
         rows = [(r, r.get("share", 1.0)) for r in file["routes"]]
         assert figures["pairs"] == 64 * 63
         assert figures["unreachable"] == 0
@@ -209,9 +209,9 @@ def test_route_command_refuses(arguments: list[object], message: str) -> None:
 
 
 def test_an_agent_is_given_the_first_of_several_routes() -> None:
-    topology = plan.make("irregular:16:3")
+    topology = routing.make("irregular:16:3")
     routes = RoutingPathfinder("rrmit").unicast_routes(FabricTopology.from_json(topology))
-    file = plan.routes(topology, "rrmit")
+    file = routing.routes(topology, "rrmit")
     assert len(file["routes"]) > len(routes) == 64 * 63
     for (src, dst), ports in list(routes.items())[::97]:
-        assert list(ports) == plan.route(topology, src, dst, "rrmit")["ports"]
+        assert list(ports) == routing.route(topology, src, dst, "rrmit")["ports"]

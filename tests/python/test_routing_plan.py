@@ -1,4 +1,4 @@
-"""The Python face of the routing library: `wormcast.plan`."""
+"""The Python face of the routing library: `wormcast.routing`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wormcast import plan
-from wormcast.wire.tree import decode_tree as decode_tree_of_wire
+from routing_lab import tree_ends
+from wormcast import routing
 
 Topology = dict[str, Any]
 
 
 @pytest.fixture
 def fabric() -> Topology:
-    return plan.make("testbed")
+    return routing.make("testbed")
 
 
 def follow(topology: Topology, route: dict[str, Any]) -> int:
@@ -37,38 +37,38 @@ def follow(topology: Topology, route: dict[str, Any]) -> int:
 @given(st.integers(2, 12), st.integers(0, 1000), st.sampled_from(["osud", "tree-only"]))
 @settings(max_examples=20, deadline=None)
 def test_every_pair_has_a_route_that_leads_there(switches: int, seed: int, algorithm: str) -> None:
-    topology = plan.make(f"irregular:{switches}:{seed}:2:3")
-    routes = plan.routes(topology, algorithm)
+    topology = routing.make(f"irregular:{switches}:{seed}:2:3")
+    routes = routing.routes(topology, algorithm)
     assert routes["algorithm"] == algorithm
     assert len(routes["routes"]) == 2 * switches * (2 * switches - 1)
     for route in routes["routes"]:
         assert follow(topology, route) == route["dst"]
         assert route["in_transit"] == []
-    assert plan.verify(topology, routes)["deadlock_free"]
+    assert routing.verify(topology, routes)["deadlock_free"]
     one = routes["routes"][-1]
-    assert plan.route(topology, one["src"], one["dst"], algorithm) == one
+    assert routing.route(topology, one["src"], one["dst"], algorithm) == one
 
 
 def test_sparse_ids_and_a_split_fabric_are_taken_as_they_are(fabric: Topology) -> None:
-    left = plan.damage(fabric, switches=[1], links=[(3, 4), (0, 5)], hosts=[7])
+    left = routing.damage(fabric, switches=[1], links=[(3, 4), (0, 5)], hosts=[7])
     assert [switch["id"] for switch in left["switches"]] == [0, 2, 3]
     assert [host["id"] for host in left["hosts"]] == [0, 1, 4, 5, 6]
-    routes = plan.routes(left)
+    routes = routing.routes(left)
     reached = {(route["src"], route["dst"]) for route in routes["routes"]}
     assert reached == {(0, 1), (1, 0), (4, 5), (5, 4), (4, 6), (6, 4), (5, 6), (6, 5)}
     apart = {(pair["src"], pair["dst"]) for pair in routes["unreachable"]}
     assert len(apart) == 12
     assert (0, 4) in apart
-    assert plan.spanning_tree(left)["roots"] == [0, 2]
-    with pytest.raises(plan.RoutingError, match="switch 0 cannot reach switches 2, 3"):
-        plan.check(left)
-    assert plan.check(left, allow_split=True)["switches"] == left["switches"]
-    with pytest.raises(plan.RoutingError, match="members 0 and 4 cannot reach each other"):
-        plan.group(left, {"scheme": "circuit", "source": 0, "members": [0, 4]})
+    assert routing.spanning_tree(left)["roots"] == [0, 2]
+    with pytest.raises(routing.RoutingError, match="switch 0 cannot reach switches 2, 3"):
+        routing.check(left)
+    assert routing.check(left, allow_split=True)["switches"] == left["switches"]
+    with pytest.raises(routing.RoutingError, match="members 0 and 4 cannot reach each other"):
+        routing.group(left, {"scheme": "circuit", "source": 0, "members": [0, 4]})
 
 
 def test_spanning_tree_has_the_parent_first(fabric: Topology) -> None:
-    tree = plan.spanning_tree(fabric, root=2)
+    tree = routing.spanning_tree(fabric, root=2)
     levels = {row["switch"]: row["level"] for row in tree["levels"]}
     assert tree["root"] == 2
     assert levels == {2: 0, 1: 1, 3: 1, 0: 2}
@@ -79,56 +79,57 @@ def test_spanning_tree_has_the_parent_first(fabric: Topology) -> None:
     assert len(tree["links"]) == 3
 
 
-@pytest.mark.parametrize("scheme", plan.schemes())
+@pytest.mark.parametrize("scheme", routing.schemes())
 def test_every_scheme_reaches_every_member_once(fabric: Topology, scheme: str) -> None:
     if "torus" in scheme:
-        with pytest.raises(plan.RoutingError, match="it needs a torus or mesh"):
-            plan.group(fabric, {"scheme": scheme, "source": 3, "members": [0, 3]})
-        fabric = plan.make("unidirectional-torus:2x4")
+        with pytest.raises(routing.RoutingError, match="it needs a torus or mesh"):
+            routing.group(fabric, {"scheme": scheme, "source": 3, "members": [0, 3]})
+        fabric = routing.make("unidirectional-torus:2x4")
     request = {"scheme": scheme, "source": 3, "members": [0, 2, 3, 5, 6, 7]}
-    group = plan.group(fabric, request)
+    group = routing.group(fabric, request)
     if scheme == "switch":
         reached = []
-        for source, route in plan.trees_of(group):
-            walk = plan.walk_tree(fabric, source, route)
-            assert walk["losses"] == []
-            reached += [copy["host"] for copy in walk["deliveries"]]
+        for source, route in routing.trees_of(group):
+            reached += tree_ends(fabric, source, route)
     else:
         reached = [edge["to"] for edge in group["edges"]]
-        assert plan.trees_of(group) == []
+        assert routing.trees_of(group) == []
     assert sorted(reached) == [0, 2, 5, 6, 7]
 
 
 def test_tree_routes_are_those_of_the_wire_format() -> None:
     paths = [(4, bytes([4, 4, 0])), (1, bytes([1])), (5, bytes([4, 4, 1])), (2, bytes([4, 0]))]
-    [(route, hosts)] = plan.encode_tree(paths)
+    [(route, hosts)] = routing.encode_tree(paths)
     assert hosts == [1, 2, 4, 5]
-    assert plan.decode_tree(route) == [bytes([1]), bytes([4, 0]), bytes([4, 4, 0]), bytes([4, 4, 1])]
-    branches = decode_tree_of_wire(route)
-    assert [branch.port for branch in branches] == [1, 4]
-    assert [branch.port for branch in branches[1].branches[1].branches] == [0, 1]
-    with pytest.raises(plan.RoutingError, match="without the marker 255"):
-        plan.decode_tree(route[:-1])
-    assert len(plan.encode_tree([(port, bytes([port])) for port in range(40)])) == 3
+    assert routing.decode_tree(route) == [bytes([1]), bytes([4, 0]), bytes([4, 4, 0]), bytes([4, 4, 1])]
+    assert route.hex(" ") == "01 00 04 08 00 00 04 04 00 00 01 00 ff"
+    with pytest.raises(routing.RoutingError, match="without the marker 255"):
+        routing.decode_tree(route[:-1])
+    assert len(routing.encode_tree([(port, bytes([port])) for port in range(40)])) == 3
 
 
 def test_orders_and_tree_edges(fabric: Topology) -> None:
-    assert plan.order(fabric, [7, 3, 5, 0], kind="ascending") == [0, 3, 5, 7]
+    assert routing.order(fabric, [7, 3, 5, 0], kind="ascending") == [0, 3, 5, 7]
     # Switch 0 is the root; 1, then 2 below it, then 3.
-    assert plan.order(fabric, [7, 3, 5, 0], kind="cco") == [0, 3, 5, 7]
-    assert plan.order(fabric, [7, 3, 5, 0], kind="cco", root=2) == [5, 3, 0, 7]
-    with pytest.raises(plan.RoutingError, match="needs a torus or mesh"):
-        plan.order(fabric, [1, 2], kind="dimension")
-    edges = plan.tree_edges(fabric, list(range(8)), fan_out=2)
+    assert routing.order(fabric, [7, 3, 5, 0], kind="cco") == [0, 3, 5, 7]
+    assert routing.order(fabric, [7, 3, 5, 0], kind="cco", root=2) == [5, 3, 0, 7]
+    with pytest.raises(routing.RoutingError, match="needs a torus or mesh"):
+        routing.order(fabric, [1, 2], kind="dimension")
+    edges = routing.tree_edges(fabric, list(range(8)), fan_out=2)
     assert len(edges) == 7
     assert all(parent < child for parent, child in edges)
     assert all(sum(parent == host for parent, _ in edges) <= 2 for host in range(8))
 
 
 def test_optimal_k_of_the_paper() -> None:
-    assert [plan.optimal_k(64, packets) for packets in (1, 2, 16, 64)] == [(6, 6), (2, 10), (2, 38), (1, 126)]
-    with pytest.raises(plan.RoutingError, match="packets 0 is outside 1 to"):
-        plan.optimal_k(4, 0)
+    assert [routing.optimal_k(64, packets) for packets in (1, 2, 16, 64)] == [
+        (6, 6),
+        (2, 10),
+        (2, 38),
+        (1, 126),
+    ]
+    with pytest.raises(routing.RoutingError, match="packets 0 is outside 1 to"):
+        routing.optimal_k(4, 0)
 
 
 def test_verify_finds_a_cycle_and_names_it(fabric: Topology) -> None:
@@ -137,14 +138,14 @@ def test_verify_finds_a_cycle_and_names_it(fabric: Topology) -> None:
         return {"src": 2 * start, "dst": 2 * switches[2], "switches": switches, "ports": [4, 4, 0]}
 
     routes = {"routes": [around(start) for start in range(4)]}
-    verdict = plan.verify(fabric, routes)
+    verdict = routing.verify(fabric, routes)
     assert not verdict["deadlock_free"]
     assert [wait["channel"]["from"] for wait in verdict["cycle"]] == [
         {"switch": switch, "port": 4} for switch in (0, 1, 2, 3)
     ]
     assert verdict["cycle"][0]["held_by"] == {"kind": "unicast", "src": 0, "dst": 4}
     routes["routes"].pop()
-    free = plan.verify(fabric, routes)
+    free = routing.verify(fabric, routes)
     assert free["deadlock_free"]
     # All channels are in the order: two for each of 4 links and 8 hosts.
     assert len(free["order"]) == 24
@@ -153,13 +154,15 @@ def test_verify_finds_a_cycle_and_names_it(fabric: Topology) -> None:
 def test_branches_that_wait_for_each_other_are_seen_only_where_they_do(fabric: Topology) -> None:
     trees = []
     for source in (0, 5):
-        trees += plan.trees_of(
-            plan.group(fabric, {"scheme": "switch", "source": source, "members": list(range(8))})
+        trees += routing.trees_of(
+            routing.group(fabric, {"scheme": "switch", "source": source, "members": list(range(8))})
         )
-    assert plan.verify(fabric, algorithm="tree-only", trees=trees)["deadlock_free"]
-    assert plan.verify(fabric, algorithm="osud", trees=trees)["deadlock_free"]
-    assert plan.verify(fabric, algorithm="tree-only", trees=trees[:1], branching="coupled")["deadlock_free"]
-    both = plan.verify(fabric, algorithm="tree-only", trees=trees, branching="coupled")
+    assert routing.verify(fabric, algorithm="tree-only", trees=trees)["deadlock_free"]
+    assert routing.verify(fabric, algorithm="osud", trees=trees)["deadlock_free"]
+    assert routing.verify(fabric, algorithm="tree-only", trees=trees[:1], branching="coupled")[
+        "deadlock_free"
+    ]
+    both = routing.verify(fabric, algorithm="tree-only", trees=trees, branching="coupled")
     assert not both["deadlock_free"]
     assert both["proven"]
     assert {wait["held_by"]["src"] for wait in both["cycle"]} == {0, 5}
@@ -169,9 +172,9 @@ def test_buffer_cycles_between_schemes(fabric: Topology) -> None:
     members = list(range(8))
     circuits = [{"scheme": "circuit", "source": source, "members": members} for source in members]
     trees = [{"scheme": "tree", "source": source, "members": members} for source in members]
-    assert plan.find_buffer_cycle(fabric, circuits) is None
-    assert plan.find_buffer_cycle(fabric, trees) is None
-    cycle = plan.find_buffer_cycle(fabric, circuits + trees)
+    assert routing.find_buffer_cycle(fabric, circuits) is None
+    assert routing.find_buffer_cycle(fabric, trees) is None
+    cycle = routing.find_buffer_cycle(fabric, circuits + trees)
     assert cycle is not None
     assert {buffer_class for _, buffer_class in cycle} == {1}
 
@@ -179,30 +182,35 @@ def test_buffer_cycles_between_schemes(fabric: Topology) -> None:
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (lambda _: plan.make("cube:3"), "no such topology; choices are testbed, line:"),
-        (lambda t: plan.routes({**t, "links": "none"}), 'links: "none" is not a list'),
-        (lambda t: plan.routes(t, "fastest"), 'no algorithm "fastest"; algorithms are osud, tree-only, omit'),
-        (lambda t: plan.routes(t, root=9), "there is no switch 9; switches are 0, 1, 2, 3"),
-        (lambda t: plan.route(t, 0, 70_000), "host 70000 is outside 0 to 65534"),
-        (lambda t: plan.routes(t, root=-1), "switch -1 is outside 0 to 65534"),
-        (lambda t: plan.damage(t, links=[(0, 300)]), "port 300 is outside 0 to 253"),
-        (lambda t: plan.verify(t, branching="x"), "choices are independent, coupled"),
-        (lambda t: plan.verify(t, {"routes": 1}), 'field "routes" is missing or not a list'),
-        (lambda t: plan.order(t, [1, 99]), "there is no host 99; hosts are 0, 1, 2"),
-        (lambda t: plan.tree_edges(t, [1], fan_out=0), "fan_out 0 is outside 1 to 65534"),
-        (lambda _: plan.encode_tree([(1, b"")]), "path to host 1 is empty"),
+        (lambda _: routing.make("cube:3"), "no such topology; choices are testbed, line:"),
+        (lambda t: routing.routes({**t, "links": "none"}), 'links: "none" is not a list'),
+        (
+            lambda t: routing.routes(t, "fastest"),
+            'no algorithm "fastest"; algorithms are osud, tree-only, omit',
+        ),
+        (lambda t: routing.routes(t, root=9), "there is no switch 9; switches are 0, 1, 2, 3"),
+        (lambda t: routing.route(t, 0, 70_000), "host 70000 is outside 0 to 65534"),
+        (lambda t: routing.routes(t, root=-1), "switch -1 is outside 0 to 65534"),
+        (lambda t: routing.damage(t, links=[(0, 300)]), "port 300 is outside 0 to 253"),
+        (lambda t: routing.verify(t, branching="x"), "choices are independent, coupled"),
+        (lambda t: routing.verify(t, {"routes": 1}), 'field "routes" is missing or not a list'),
+        (lambda t: routing.order(t, [1, 99]), "there is no host 99; hosts are 0, 1, 2"),
+        (lambda t: routing.tree_edges(t, [1], fan_out=0), "fan_out 0 is outside 1 to 65534"),
+        (lambda _: routing.encode_tree([(1, b"")]), "path to host 1 is empty"),
     ],
 )
 def test_what_is_refused_says_why(fabric: Topology, work: Any, message: str) -> None:
-    with pytest.raises(plan.RoutingError) as refused:
+    with pytest.raises(routing.RoutingError) as refused:
         work(fabric)
     assert message in str(refused.value)
     assert isinstance(refused.value, ValueError)
 
 
 def test_planning_releases_the_interpreter() -> None:
-    text = plan.make("irregular:256:1:1")
-    planner = threading.Thread(target=lambda: [plan.spanning_tree(text), plan.verify(text, algorithm="osud")])
+    text = routing.make("irregular:256:1:1")
+    planner = threading.Thread(
+        target=lambda: [routing.spanning_tree(text), routing.verify(text, algorithm="osud")]
+    )
     planner.start()
     ticks = 0
     while planner.is_alive():
@@ -213,7 +221,7 @@ def test_planning_releases_the_interpreter() -> None:
 
 
 def test_files_are_text_with_an_entry_a_line(fabric: Topology) -> None:
-    text = plan.to_text(fabric)
+    text = routing.to_text(fabric)
     assert json.loads(text) == fabric
     assert '\n  {"id": 3, "ports": 8}]' in text
     assert len(text.splitlines()) == 4 + 4 + 8 + 4

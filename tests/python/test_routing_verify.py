@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.main import main
 
-SCHEMA = json.loads((Path(plan.__file__).parent / "schemas" / "verify.schema.json").read_text())
+SCHEMA = json.loads((Path(routing.__file__).parent / "schemas" / "verify.schema.json").read_text())
 MEMBERS = [0, 5, 9, 17, 20, 30]
 BRANCHINGS = ["independent", "coupled", "interrupted", "flushed"]
 
@@ -27,17 +27,17 @@ def write(path: Path, value: object) -> Path:
 
 @pytest.fixture(scope="module")
 def fabric() -> dict[str, Any]:
-    return plan.make("irregular:8:2")
+    return routing.make("irregular:8:2")
 
 
 @pytest.fixture(scope="module")
 def unicast(fabric: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {name: plan.routes(fabric, name) for name in ("osud", "tree-only")}
+    return {name: routing.routes(fabric, name) for name in ("osud", "tree-only")}
 
 
 def groups_of(fabric: dict[str, Any], schemes: list[str], sources: list[int]) -> list[dict[str, Any]]:
     return [
-        plan.group(fabric, {"scheme": scheme, "source": source, "members": MEMBERS})
+        routing.group(fabric, {"scheme": scheme, "source": source, "members": MEMBERS})
         for scheme in schemes
         for source in sources
     ]
@@ -45,7 +45,7 @@ def groups_of(fabric: dict[str, Any], schemes: list[str], sources: list[int]) ->
 
 def broadcast(fabric: dict[str, Any], source: int) -> dict[str, Any]:
     """A broadcast plan: up the spanning tree to the root."""
-    parents = {b: (a, b_port) for a, _, b, b_port in plan.spanning_tree(fabric)["links"]}
+    parents = {b: (a, b_port) for a, _, b, b_port in routing.spanning_tree(fabric)["links"]}
     at = next(host["switch"] for host in fabric["hosts"] if host["id"] == source)
     ports = b""
     while at in parents:
@@ -62,7 +62,7 @@ def test_what_is_said_to_be_free_holds(
 ) -> None:
     groups = [*groups_of(fabric, ["circuit", "repeat"], [5, 20]), broadcast(fabric, 9)]
     for name, routes in unicast.items():
-        verdict = plan.verify(
+        verdict = routing.verify(
             fabric, routes, groups=groups, branching=branching, buffers=buffers, forwarding=forwarding
         )
         jsonschema.validate(verdict, SCHEMA)
@@ -79,33 +79,33 @@ def test_what_is_said_to_be_free_holds(
             "root": None,
         }
         if free:
-            counted = plan.check_certificate(fabric, routes, groups, verdict)
+            counted = routing.check_certificate(fabric, routes, groups, verdict)
             assert counted["worms"] > 32 * 31
             kinds = {kind for entry in verdict["order"] for kind in entry}
             assert ("buffer" in kinds) == (buffers != "spill")
             assert ("turn" in kinds) == (branching == "interrupted")
         else:
-            assert "waits for" in plan.explain(verdict)
+            assert "waits for" in routing.explain(verdict)
 
 
 def test_a_spoilt_order_is_caught(fabric: dict[str, Any], unicast: dict[str, Any]) -> None:
     groups = [*groups_of(fabric, ["circuit"], [5]), broadcast(fabric, 9)]
     routes = unicast["osud"]
-    verdict = plan.verify(fabric, routes, groups=groups, branching="interrupted", buffers="classes")
-    assert plan.check_certificate(fabric, routes, groups, verdict)
+    verdict = routing.verify(fabric, routes, groups=groups, branching="interrupted", buffers="classes")
+    assert routing.check_certificate(fabric, routes, groups, verdict)
     order = verdict["order"]
     kinds = [next(iter(entry)) for entry in order]
     swaps = 0
     for place in [0, kinds.index("buffer"), kinds.index("turn"), *range(1, len(order), 9)]:
         dropped = {**verdict, "order": order[:place] + order[place + 1 :]}
         if "turn" in order[place]:
-            with pytest.raises(plan.Violation, match="before it has one"):
-                plan.check_certificate(fabric, routes, groups, dropped)
+            with pytest.raises(routing.Violation, match="before it has one"):
+                routing.check_certificate(fabric, routes, groups, dropped)
         else:
-            with pytest.raises(plan.Violation, match="is not in the order"):
-                plan.check_certificate(fabric, routes, groups, dropped)
-        with pytest.raises(plan.Violation, match="is there twice"):
-            plan.check_certificate(fabric, routes, groups, {**verdict, "order": [*order, order[place]]})
+            with pytest.raises(routing.Violation, match="is not in the order"):
+                routing.check_certificate(fabric, routes, groups, dropped)
+        with pytest.raises(routing.Violation, match="is there twice"):
+            routing.check_certificate(fabric, routes, groups, {**verdict, "order": [*order, order[place]]})
     # Every channel that some worm holds while it needs the other.
     ends = {
         (end["switch"], end["port"]): n for n, e in enumerate(order) if "switch" in (end := e.get("from", {}))
@@ -115,8 +115,8 @@ def test_a_spoilt_order_is_caught(fabric: dict[str, Any], unicast: dict[str, Any
         for held, needed in itertools.pairwise(taken):
             swapped = list(order)
             swapped[held], swapped[needed] = order[needed], order[held]
-            with pytest.raises(plan.Violation, match="the other way"):
-                plan.check_certificate(fabric, routes, groups, {**verdict, "order": swapped})
+            with pytest.raises(routing.Violation, match="the other way"):
+                routing.check_certificate(fabric, routes, groups, {**verdict, "order": swapped})
             swaps += 1
     assert swaps > 20
 
@@ -134,15 +134,15 @@ def test_branches_that_wait_for_each_other_are_caught_though_no_order_shows_it(
         (two, "tree-only", "coupled", False),
         (two, "tree-only", "flushed", False),
     ]:
-        verdict = plan.verify(fabric, unicast[routes], groups=groups, branching=branching)
+        verdict = routing.verify(fabric, unicast[routes], groups=groups, branching=branching)
         assert verdict["deadlock_free"] == free, (routes, branching)
-        certificate = plan.verify(fabric, unicast[routes], groups=groups)
+        certificate = routing.verify(fabric, unicast[routes], groups=groups)
         certificate["model"]["branching"] = branching
         if free:
-            plan.check_certificate(fabric, unicast[routes], groups, certificate)
+            routing.check_certificate(fabric, unicast[routes], groups, certificate)
         else:
-            with pytest.raises(plan.Violation, match="others that hold it wait for this worm"):
-                plan.check_certificate(fabric, unicast[routes], groups, certificate)
+            with pytest.raises(routing.Violation, match="others that hold it wait for this worm"):
+                routing.check_certificate(fabric, unicast[routes], groups, certificate)
 
 
 def test_from_file_to_file(tmp_path: Path, fabric: dict[str, Any], unicast: dict[str, Any]) -> None:
@@ -152,7 +152,7 @@ def test_from_file_to_file(tmp_path: Path, fabric: dict[str, Any], unicast: dict
     files = [
         write(tmp_path / "list.json", circuits),
         write(tmp_path / "groups.json", {"groups": circuits}),
-        write(tmp_path / "plan.json", circuits[0]),
+        write(tmp_path / "routing.json", circuits[0]),
     ]
     certificate = tmp_path / "certificate.json"
     for groups in files:
@@ -215,13 +215,13 @@ def test_refusals(tmp_path: Path, fabric: dict[str, Any]) -> None:
 
 def test_letters_of_the_schemes_are_names_too(fabric: dict[str, Any]) -> None:
     for letter, name in zip("ABC", BRANCHINGS[1:], strict=True):
-        verdict = plan.verify(fabric, algorithm="osud", branching=letter)
+        verdict = routing.verify(fabric, algorithm="osud", branching=letter)
         assert verdict["model"]["branching"] == name
         assert verdict["deadlock_free"]
 
 
 def test_people_are_told_who_waits_for_whom() -> None:
-    ring = plan.make("ring:4")
+    ring = routing.make("ring:4")
     ports = {(link["a"], link["b"]): link["a_port"] for link in ring["links"]}
     ports |= {(link["b"], link["a"]): link["b_port"] for link in ring["links"]}
     routes = []
@@ -229,10 +229,10 @@ def test_people_are_told_who_waits_for_whom() -> None:
         way = [(start + step) % 4 for step in range(3)]
         out = [ports[step] for step in itertools.pairwise(way)]
         routes.append({"src": way[0], "dst": way[-1], "switches": way, "ports": [*out, 0], "in_transit": []})
-    told = plan.explain(plan.verify(ring, {"routes": routes}))
+    told = routing.explain(routing.verify(ring, {"routes": routes}))
     assert told.startswith("deadlock: 4 waits in a circle\n┌→ switch ")
     assert told.count("held by unicast") == 4
     first = told.splitlines()[1].removeprefix("┌→ ").split("  held")[0].rstrip()
     assert told.splitlines()[5] == "└─ " + first
-    free = plan.explain(plan.verify(ring, {"routes": routes[:3]}))
+    free = routing.explain(routing.verify(ring, {"routes": routes[:3]}))
     assert free.startswith("free of deadlock: every worm takes 16 channels in one order")

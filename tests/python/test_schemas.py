@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.main import main
-from wormcast.plan import schemas
+from wormcast.routing import schemas
 
 # A topology of every kind; KINDS of the library says which there are.
 TOPOLOGIES = {
@@ -64,12 +64,13 @@ def commands() -> dict[str, list[tuple[list[object], tuple[int, ...]]]]:
         "topology": [(["topo", "make", spec], (0,)) for spec in TOPOLOGIES.values()],
         "routes": [
             (["route", "--topology", "irregular:8:1", "--algorithm", name], (0,))
-            for name in plan.algorithms()
+            for name in routing.algorithms()
         ],
         "route-summary": [(["route", "--topology", "irregular:8:1", "--summary"], (0,))],
         "group": [],
         "verify": [
-            (["verify", "--topology", "testbed", "--algorithm", name], (0, 1)) for name in plan.algorithms()
+            (["verify", "--topology", "testbed", "--algorithm", name], (0, 1))
+            for name in routing.algorithms()
         ],
         "certificate": [],
         "change": [(["change", "--topology", "testbed", "--fail-link", "0:4"], (0,))],
@@ -80,7 +81,7 @@ def commands() -> dict[str, list[tuple[list[object], tuple[int, ...]]]]:
     found["topology"] += [
         (["topo", "convert", spec, "--to", "json"], (0,)) for spec in ("testbed", "torus:3")
     ]
-    for scheme in plan.schemes():
+    for scheme in routing.schemes():
         # Schemes of unidirectional tori are refused elsewhere.
         found["group"] += [
             (["group", "plan", "--topology", name, "--members", MEMBERS, "--scheme", scheme], (0, 2))
@@ -105,7 +106,7 @@ def test_every_schema_is_valid_and_has_commands() -> None:
         assert schema["title"]
         assert kind in COMMANDS, f"list a command that prints {kind}"
     assert {"topology", "refusal"} <= set(schemas.kinds())
-    assert sorted(TOPOLOGIES) == sorted(names(plan.kinds()))
+    assert sorted(TOPOLOGIES) == sorted(names(routing.kinds()))
 
 
 @pytest.mark.parametrize(("kind", "arguments", "codes"), CASES)
@@ -124,7 +125,7 @@ def test_every_scheme_is_planned_somewhere() -> None:
     for arguments, _ in COMMANDS["group"]:
         if run(*arguments).exit_code == 0:
             planned.add(arguments[-1])
-    assert planned == set(plan.schemes())
+    assert planned == set(routing.schemes())
 
 
 @pytest.mark.skipif("verify" not in schemas.kinds(), reason="verdicts have no schema")
@@ -172,13 +173,13 @@ def test_refusals_are_as_their_schema_says(arguments: list[object], code: str) -
     ],
 )
 def test_the_schema_of_topologies_refuses_what_the_library_refuses(path: list[Any], value: Any) -> None:
-    topology = plan.make("testbed")
+    topology = routing.make("testbed")
     at: Any = topology
     for step in path[:-1]:
         at = at[step]
     at[path[-1]] = value
-    with pytest.raises(plan.RoutingError):
-        plan.check(topology)
+    with pytest.raises(routing.RoutingError):
+        routing.check(topology)
     with pytest.raises(jsonschema.ValidationError):
         check("topology", topology)
 
@@ -195,4 +196,4 @@ def test_the_schema_command_prints_them() -> None:
 
 def test_schemas_are_installed_with_the_package() -> None:
     text = (Path(__file__).parent.parent.parent / "pyproject.toml").read_text()
-    assert '"plan/schemas/*.schema.json"' in text
+    assert '"routing/schemas/*.schema.json"' in text

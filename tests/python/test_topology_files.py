@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.main import main
 
 FIXTURES = Path(__file__).parent.parent.parent / "routing" / "tests" / "data"
@@ -31,9 +31,9 @@ def links(topology: dict[str, Any]) -> set[tuple[tuple[int, int], ...]]:
     }
 
 
-@pytest.mark.parametrize("to", plan.topology_formats())
+@pytest.mark.parametrize("to", routing.topology_formats())
 def test_every_format_is_read_back_and_taken_by_every_command(to: str, tmp_path: Path) -> None:
-    wanted = plan.make("torus:3x4:2")
+    wanted = routing.make("torus:3x4:2")
     file = tmp_path / "topology"
     assert run("topo", "make", "torus", "--k", "3x4", "--hosts", 2, "--format", to, "-o", file).exit_code == 0
     found = json.loads(text("topo", "convert", file, "--to", "json"))
@@ -52,10 +52,10 @@ def test_every_format_is_read_back_and_taken_by_every_command(to: str, tmp_path:
 
 def test_what_ibnetdiscover_printed(tmp_path: Path) -> None:
     found = json.loads(text("topo", "convert", FIXTURES / "irregular-named.ibnetdiscover", "--to", "json"))
-    assert links(found) == links(plan.make("irregular:12:3"))
+    assert links(found) == links(routing.make("irregular:12:3"))
     assert found["hosts"][5]["name"] == "node05 HCA-1"
     # Names stay when something fails.
-    left = plan.damage(found, switches=[0])
+    left = routing.damage(found, switches=[0])
     assert left["switches"][0] == {"id": 1, "ports": 8, "name": "rack 1 (top)"}
     file = tmp_path / "named.graphml"
     file.write_text(text("topo", "convert", "-", "--to", "graphml", stdin=json.dumps(found)))
@@ -99,8 +99,8 @@ def test_refusals_name_the_place(content: str, code: str, line: int, message: st
     assert (error["code"], error["line"]) == (code, line)
     assert error["column"] >= 1
     assert message in error["message"]
-    with pytest.raises(plan.RoutingError) as raised:
-        plan.read(content)
+    with pytest.raises(routing.RoutingError) as raised:
+        routing.read(content)
     assert raised.value.code == code  # type: ignore[attr-defined]
 
 
@@ -113,12 +113,12 @@ def test_errors_without_a_place() -> None:
         "line": None,
         "column": None,
     }
-    with pytest.raises(plan.RoutingError) as raised:
-        plan.read("switch a\nswitch b\n")
+    with pytest.raises(routing.RoutingError) as raised:
+        routing.read("switch a\nswitch b\n")
     assert raised.value.code == "not-connected"  # type: ignore[attr-defined]
-    assert plan.read("switch a\nswitch b\n", allow_split=True)["links"] == []
-    with pytest.raises(plan.RoutingError, match="there is no format"):
-        plan.write(plan.make("testbed"), "dot")
+    assert routing.read("switch a\nswitch b\n", allow_split=True)["links"] == []
+    with pytest.raises(routing.RoutingError, match="there is no format"):
+        routing.write(routing.make("testbed"), "dot")
 
 
 def test_damaged_files_are_refused_not_worse(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_damaged_files_are_refused_not_worse(tmp_path: Path) -> None:
 )
 def test_make_with_options(arguments: list[object], spec: str) -> None:
     made = json.loads(text("topo", "make", *arguments))
-    assert made == plan.make(spec)
+    assert made == routing.make(spec)
     assert made["kind"] == spec
 
 
@@ -180,9 +180,9 @@ def test_kinds_are_completed() -> None:
 
 
 def test_a_fabric_has_every_link_once_and_an_interface_for_each_host(tmp_path: Path) -> None:
-    topology = plan.make("torus:3x4:2")
+    topology = routing.make("torus:3x4:2")
     file = tmp_path / "topology"
-    file.write_text(plan.to_text(topology))
+    file.write_text(routing.to_text(topology))
     value = json.loads(text("topo", "fabric", file, "--program", "p.json", "--cpu-port", 255))
     assert (value["program"], value["cpu_port"]) == ("p.json", 255)
     ids = [switch["id"] for switch in topology["switches"]]

@@ -14,10 +14,10 @@ import click
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.main import main
 from wormcast.cli.source import PlanningCommand
-from wormcast.plan import schemas
+from wormcast.routing import schemas
 
 EXIT_CODES = {0, 1, 2, 3, 4, 69, 78}
 SEEDS = 150
@@ -120,16 +120,16 @@ def is_file(parameter: click.Parameter) -> bool:
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of every kind, and none."""
     at = tmp_path_factory.mktemp("files")
-    topology = plan.make("torus:3")
-    group = plan.group(topology, {"scheme": "tree", "source": 0, "members": [0, 1, 2]})
+    topology = routing.make("torus:3")
+    group = routing.group(topology, {"scheme": "tree", "source": 0, "members": [0, 1, 2]})
     good: dict[str, Any] = {
         "topology": topology,
-        "routes": plan.routes(topology),
+        "routes": routing.routes(topology),
         "group": group,
-        "verify": plan.verify(topology, algorithm="osud"),
-        "balance": plan.balance_report(topology),
-        "change": plan.change(topology, plan.damage(topology, links=[(0, 1)])),
-        "costs": plan.costs(),
+        "verify": routing.verify(topology, algorithm="osud"),
+        "balance": routing.balance_report(topology),
+        "change": routing.change(topology, routing.damage(topology, links=[(0, 1)])),
+        "costs": routing.costs(),
         "switches": {"switches": [{"id": 0, "address": "a:1", "ports": 4}]},
     }
     for name, value in good.items():

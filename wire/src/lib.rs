@@ -6,10 +6,14 @@
 pub mod ack;
 mod error;
 mod fail_reason;
+pub mod forward;
 mod ids;
 pub mod pdu;
 mod scheme;
+mod tree_decode;
+mod tree_error;
 pub mod tree_route;
+mod tree_split;
 pub mod worm;
 
 pub use error::DecodeError;

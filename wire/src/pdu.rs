@@ -118,6 +118,8 @@ pub struct Status {
     pub stable: Seq,
     /// The receiver acknowledges at once.
     pub ack_now: bool,
+    /// From a member to the origin: no application there takes the message at `stable`.
+    pub unclaimed: bool,
 }
 
 /// A PDU's body.
@@ -244,6 +246,7 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
             Body::Status(Status {
                 stable: Seq(u32_at(body, 0)),
                 ack_now: flags & flags::ACK_NOW != 0,
+                unclaimed: flags & flags::UNCLAIMED != 0,
             })
         }
         _ => return Err(DecodeError::PduType),
@@ -314,7 +317,7 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
             Type::Repair
         }
         Body::Status(status) => {
-            flags |= bit(status.ack_now, flags::ACK_NOW);
+            flags |= bit(status.ack_now, flags::ACK_NOW) | bit(status.unclaimed, flags::UNCLAIMED);
             put_u32(out, at, status.stable.0);
             at += 4;
             Type::Status
@@ -334,19 +337,6 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
     let sum = crc(source, &out[..at]);
     put_u32(out, 4, sum);
     at
-}
-
-/// Makes a STATUS, as [`encode`] has written it, one that says that no application takes
-/// the message at its `stable`.
-pub fn mark_unclaimed(pdu: &mut [u8], source: HostId) {
-    pdu[1] |= flags::UNCLAIMED;
-    let sum = crc(source, pdu);
-    put_u32(pdu, 4, sum);
-}
-
-/// Whether a PDU that [`decode`] has taken for a STATUS says so.
-pub fn is_unclaimed(pdu: &[u8]) -> bool {
-    pdu[1] & flags::UNCLAIMED != 0
 }
 
 #[cfg(test)]
@@ -380,18 +370,6 @@ mod tests {
             let mut bytes = vec![0xAA; length_of(&common, source, &body)];
             prop_assert_eq!(encode(&mut bytes, source, &common, &body), bytes.len());
             prop_assert_eq!(decode(source, &bytes), Ok(Pdu { common, body }));
-        }
-
-        #[test]
-        fn a_marked_status_stays_one_for_those_who_do_not_know_the_mark(stable in any::<u32>()) {
-            let common = Common { group: GroupId(7), origin: HostId(3), stream: 5 };
-            let body = Body::Status(Status { stable: Seq(stable), ack_now: false });
-            let mut bytes = vec![0; length_of(&common, HostId(1), &body)];
-            encode(&mut bytes, HostId(1), &common, &body);
-            prop_assert!(!is_unclaimed(&bytes));
-            mark_unclaimed(&mut bytes, HostId(1));
-            prop_assert_eq!(decode(HostId(1), &bytes), Ok(Pdu { common, body }));
-            prop_assert!(is_unclaimed(&bytes));
         }
 
         #[test]

@@ -1,200 +1,205 @@
-//! TREE routes (SPEC §3; WORM §3, Fig. 2): port paths merged into branches.
+//! Source routes that branch (SPEC §3 TREE; WORM §3, Fig. 2).
+//!
+//! From the port paths to some hosts, all from one source, to the bytes of one or
+//! several TREE routes, and back.
 
-use crate::ROUTE_LENGTH_MAX;
-use crate::worm::{MARKER_END, PORT_RECIRCULATE};
+pub use crate::tree_decode::{Branch, Branches, branches, decode_tree};
+pub use crate::tree_error::{TreeDecodeError, TreeEncodeError};
 
-/// Most branches a switch takes.
+use crate::tree_split;
+use crate::worm::END_OF_ROUTE;
+use crate::{HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
+
+/// Most branches of a TREE route at one switch.
 pub const BRANCHES_MAX: usize = 16;
 
-/// Why a set of port paths has no TREE route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TreeRouteError {
-    /// Longer than the room given, or a branch longer than 255 bytes.
-    TooLong,
-    /// More branches at a switch than it takes.
-    TooManyBranches,
-    /// Two paths are equal, or one is the start of another: it would end at a switch.
-    NotPrefixFree,
-    /// A byte is no port.
-    NotPort,
-    /// No paths, or an empty one.
-    Empty,
+/// One TREE route and whom it reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeRoute<T = HostId> {
+    /// The route as it goes on the wire, marker included.
+    pub bytes: Vec<u8>,
+    /// Hosts it reaches, by what the caller calls them, in the order of their branches.
+    pub hosts: Vec<T>,
 }
 
-/// Appends to `route` the TREE route that reaches the end of every path, marker
-/// included. `paths` must be sorted. On an error `route` is left as it was.
-pub fn encode(
-    paths: &[&[u8]],
+/// TREE routes that together reach every host once. `paths` are source routes from one
+/// source: port bytes, the last one leading to the host. What would take more than
+/// [`ROUTE_LENGTH_MAX`] bytes, or [`BRANCHES_MAX`] branches at a switch, is split into as
+/// few routes as can be found, and of these into those that cross the fewest links. No
+/// paths give no routes.
+///
+/// # Errors
+/// A path that is empty, too long or has a byte that is no port; two hosts at the
+/// same place; a host at a place that another path passes.
+pub fn encode_tree<P: AsRef<[u8]>>(
+    paths: &[(HostId, P)],
+) -> Result<Vec<TreeRoute>, TreeEncodeError> {
+    for (host, path) in paths {
+        check_path(*host, path.as_ref())?;
+    }
+    let order = sorted(paths);
+    let path = |index: u32| paths[index as usize].1.as_ref();
+    if let Some(pair) = order
+        .windows(2)
+        .find(|pair| overlap(path(pair[0]), path(pair[1])))
+    {
+        return Err(TreeEncodeError::PathsOverlap {
+            first: paths[pair[0] as usize].0,
+            second: paths[pair[1] as usize].0,
+            path: path(pair[0]).to_vec(),
+        });
+    }
+    Ok(write_all(paths, &order, ROUTE_LENGTH_MAX))
+}
+
+/// As [`encode_tree`], with routes of at most `length_max` bytes; hosts whose paths make no
+/// such route are left out.
+pub fn encode_what_fits<T: Copy, P: AsRef<[u8]>>(
+    paths: &[(T, P)],
     length_max: usize,
-    route: &mut Vec<u8>,
-) -> Result<(), TreeRouteError> {
-    debug_assert!(paths.is_sorted());
-    let start = route.len();
-    let result = encode_branches(paths, 0, route).and_then(|()| {
-        route.push(MARKER_END);
-        if route.len() - start > length_max.min(ROUTE_LENGTH_MAX) {
-            return Err(TreeRouteError::TooLong);
+) -> Vec<TreeRoute<T>> {
+    write_all(paths, &usable(paths, length_max), length_max)
+}
+
+/// One route of at most `length_max` bytes to as many hosts as it holds, in the order of
+/// their paths; hosts whose paths make no such route are left out. Costs no more than to
+/// sort the paths.
+pub fn encode_first<T: Copy, P: AsRef<[u8]>>(
+    paths: &[(T, P)],
+    length_max: usize,
+) -> Option<TreeRoute<T>> {
+    let order = usable(paths, length_max);
+    let path = |index: u32| paths[index as usize].1.as_ref();
+    let fitting = count_fitting(&order, length_max, path);
+    (fitting > 0).then(|| write(paths, &order[..fitting]))
+}
+
+/// Indices of the paths in ascending order.
+fn sorted<T, P: AsRef<[u8]>>(paths: &[(T, P)]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..paths.len() as u32).collect();
+    order.sort_unstable_by_key(|&index| paths[index as usize].1.as_ref());
+    order
+}
+
+/// Indices, in ascending order of the paths, of those that have a route each and do not
+/// overlap.
+fn usable<T, P: AsRef<[u8]>>(paths: &[(T, P)], length_max: usize) -> Vec<u32> {
+    let path = |index: u32| paths[index as usize].1.as_ref();
+    let mut order = sorted(paths);
+    let links_max = links_max(length_max).min(SWITCHES_CROSSED_MAX);
+    let mut last: Option<u32> = None;
+    order.retain(|&index| {
+        let fits = (1..=links_max).contains(&path(index).len())
+            && path(index).iter().all(|port| *port <= PORT_ID_MAX)
+            && !last.is_some_and(|before| overlap(path(before), path(index)));
+        if fits {
+            last = Some(index);
         }
-        Ok(())
+        fits
     });
-    if result.is_err() {
-        route.truncate(start);
-    }
-    result
+    order
 }
 
-fn encode_branches(
-    paths: &[&[u8]],
-    depth: usize,
-    route: &mut Vec<u8>,
-) -> Result<(), TreeRouteError> {
-    if paths.is_empty() {
-        return Err(TreeRouteError::Empty);
-    }
-    let mut rest = paths;
-    let mut branches = 0;
-    while let Some(first) = rest.first() {
-        let port = *first.get(depth).ok_or(if depth == 0 {
-            TreeRouteError::Empty
-        } else {
-            TreeRouteError::NotPrefixFree
-        })?;
-        if port >= PORT_RECIRCULATE {
-            return Err(TreeRouteError::NotPort);
-        }
-        let same = rest
-            .iter()
-            .take_while(|path| path.get(depth) == Some(&port))
-            .count();
-        let (branch, others) = rest.split_at(same);
-        branches += 1;
-        if branches > BRANCHES_MAX {
-            return Err(TreeRouteError::TooManyBranches);
-        }
-        route.push(port);
-        let length_at = route.len();
-        route.push(0);
-        // A branch that ends here leads to one host and has no sub-route.
-        if same > 1 || branch[0].len() > depth + 1 {
-            encode_branches(branch, depth + 1, route)?;
-        }
-        let length = route.len() - length_at - 1;
-        route[length_at] = u8::try_from(length).map_err(|_| TreeRouteError::TooLong)?;
-        rest = others;
-    }
-    Ok(())
+/// Most branches of a route of so many bytes, all switches together: two bytes each, and
+/// the marker.
+fn links_max(length_max: usize) -> usize {
+    length_max.min(ROUTE_LENGTH_MAX).saturating_sub(1) / 2
 }
 
-/// The branches of a TREE route at one switch: (port, sub-route).
-pub type Branches<'a> = Vec<(u8, &'a [u8])>;
+fn write_all<T: Copy, P: AsRef<[u8]>>(
+    paths: &[(T, P)],
+    order: &[u32],
+    length_max: usize,
+) -> Vec<TreeRoute<T>> {
+    let path = |index: u32| paths[index as usize].1.as_ref();
+    if order.is_empty() {
+        return Vec::new();
+    }
+    if count_fitting(order, length_max, path) == order.len() {
+        return vec![write(paths, order)];
+    }
+    let routes = tree_split::split(order, links_max(length_max), path);
+    routes.iter().map(|route| write(paths, route)).collect()
+}
 
-/// Reads a TREE route as a switch does; None where the switch drops the worm
-/// (SPEC §3). The copy for a branch carries the sub-route and the marker, or
-/// nothing where the sub-route is empty.
-pub fn decode(route: &[u8]) -> Option<Branches<'_>> {
-    let mut branches: Branches<'_> = Vec::new();
-    let mut rest = route;
-    loop {
-        let (&port, tail) = rest.split_first()?;
-        if port == MARKER_END {
-            return (tail.is_empty() && !branches.is_empty()).then_some(branches);
-        }
-        let (&length, tail) = tail.split_first()?;
-        let in_order = branches.last().is_none_or(|(before, _)| *before < port);
-        if port == PORT_RECIRCULATE || branches.len() == BRANCHES_MAX || !in_order {
-            return None;
-        }
-        let sub_route = tail.get(..usize::from(length))?;
-        branches.push((port, sub_route));
-        rest = &tail[usize::from(length)..];
+fn write<T: Copy, P: AsRef<[u8]>>(paths: &[(T, P)], order: &[u32]) -> TreeRoute<T> {
+    TreeRoute {
+        bytes: write_route(order, |index| paths[index as usize].1.as_ref()),
+        hosts: order.iter().map(|&index| paths[index as usize].0).collect(),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
+fn check_path(host: HostId, path: &[u8]) -> Result<(), TreeEncodeError> {
+    if path.is_empty() {
+        return Err(TreeEncodeError::EmptyPath { host });
+    }
+    if path.len() > SWITCHES_CROSSED_MAX {
+        return Err(TreeEncodeError::PathTooLong {
+            host,
+            switches: path.len(),
+        });
+    }
+    match path.iter().find(|port| **port > PORT_ID_MAX) {
+        Some(&byte) => Err(TreeEncodeError::NotAPort { host, byte }),
+        None => Ok(()),
+    }
+}
 
-    /// Walks a route as the switches would and gives the paths it reaches.
-    fn reached(route: &[u8], before: &[u8], out: &mut BTreeSet<Vec<u8>>) {
-        for (port, sub_route) in decode(route).expect("own encoding") {
-            let mut path = before.to_vec();
-            path.push(port);
-            if sub_route.is_empty() {
-                assert!(out.insert(path), "reached twice");
-            } else {
-                let mut rest = sub_route.to_vec();
-                rest.push(MARKER_END);
-                reached(&rest, &path, out);
-            }
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// Whether the second of two sorted paths ends or passes where the first one ends.
+fn overlap(first: &[u8], second: &[u8]) -> bool {
+    second.starts_with(first)
+}
+
+/// How many of the sorted paths, from the first on, make one route.
+fn count_fitting<'p>(sorted: &[u32], length_max: usize, path: impl Fn(u32) -> &'p [u8]) -> usize {
+    let links_max = links_max(length_max);
+    // Branches so far at each switch along the path added last.
+    let mut branches = [0usize; SWITCHES_CROSSED_MAX];
+    let mut links = 0;
+    let mut last: &[u8] = &[];
+    for (count, &index) in sorted.iter().enumerate() {
+        let next = path(index);
+        let shared = common_prefix(last, next);
+        links += next.len() - shared;
+        if links > links_max || branches[shared] == BRANCHES_MAX {
+            return count;
         }
+        branches[shared] += 1;
+        branches[shared + 1..next.len().max(shared + 1)].fill(1);
+        last = next;
     }
+    sorted.len()
+}
 
-    #[test]
-    fn the_route_of_worm_fig_2_shape() {
-        let paths: [&[u8]; 3] = [&[1], &[4, 0], &[4, 2]];
-        let mut route = Vec::new();
-        encode(&paths, 255, &mut route).expect("fits");
-        assert_eq!(route, [1, 0, 4, 4, 0, 0, 2, 0, 0xFF]);
-    }
-
-    #[test]
-    fn what_has_no_route_is_refused_and_leaves_nothing() {
-        let mut route = vec![7];
-        let mut refuse = |paths: &[&[u8]], most| {
-            let error = encode(paths, most, &mut route).expect_err("has no route");
-            assert_eq!(route, [7]);
-            error
-        };
-        assert_eq!(refuse(&[], 255), TreeRouteError::Empty);
-        assert_eq!(refuse(&[&[]], 255), TreeRouteError::Empty);
-        assert_eq!(refuse(&[&[1], &[1]], 255), TreeRouteError::NotPrefixFree);
-        assert_eq!(refuse(&[&[1], &[1, 2]], 255), TreeRouteError::NotPrefixFree);
-        assert_eq!(refuse(&[&[254]], 255), TreeRouteError::NotPort);
-        assert_eq!(refuse(&[&[1, 2, 3]], 6), TreeRouteError::TooLong);
-        let many: Vec<Vec<u8>> = (0..17).map(|port| vec![port]).collect();
-        let many: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
-        assert_eq!(refuse(&many, 255), TreeRouteError::TooManyBranches);
-        let deep: Vec<Vec<u8>> = (0..9)
-            .map(|port| [&[port][..], &[1; 14]].concat())
-            .collect();
-        let deep: Vec<&[u8]> = deep.iter().map(Vec::as_slice).collect();
-        assert_eq!(refuse(&deep, 255), TreeRouteError::TooLong);
-    }
-
-    #[test]
-    fn what_a_switch_drops_does_not_decode() {
-        for bad in [
-            &[][..],
-            &[0xFF],
-            &[1, 0],
-            &[1, 2, 3, 0xFF],
-            &[1, 0, 1, 0, 0xFF],
-            &[2, 0, 1, 0, 0xFF],
-            &[254, 0, 0xFF],
-            &[1, 0, 0xFF, 1],
-        ] {
-            assert_eq!(decode(bad), None, "{bad:?}");
+/// Writes sorted paths, of which none is the beginning of another, as one route.
+fn write_route<'p>(sorted: &[u32], path: impl Fn(u32) -> &'p [u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(ROUTE_LENGTH_MAX);
+    // Where the length bytes are of the branches that are still open.
+    let mut open = [0usize; SWITCHES_CROSSED_MAX];
+    let mut depth = 0;
+    let mut last: &[u8] = &[];
+    let close = |bytes: &mut Vec<u8>, open: &[usize]| {
+        for &at in open.iter().rev() {
+            bytes[at] = (bytes.len() - at - 1) as u8;
         }
-    }
-
-    proptest! {
-        #[test]
-        fn a_route_reaches_exactly_its_paths(
-            paths in proptest::collection::btree_set(proptest::collection::vec(0u8..8, 3), 1..9)
-        ) {
-            let sorted: Vec<&[u8]> = paths.iter().map(Vec::as_slice).collect();
-            let mut route = Vec::new();
-            prop_assert_eq!(encode(&sorted, 255, &mut route), Ok(()));
-            let mut out = BTreeSet::new();
-            reached(&route, &[], &mut out);
-            prop_assert_eq!(out, paths);
+    };
+    for &index in sorted {
+        let next = path(index);
+        let shared = common_prefix(last, next);
+        close(&mut bytes, &open[shared..depth]);
+        for (level, &port) in next.iter().enumerate().skip(shared) {
+            bytes.push(port);
+            open[level] = bytes.len();
+            bytes.push(0);
         }
-
-        #[test]
-        fn random_routes_never_panic(route in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _ = decode(&route);
-        }
+        depth = next.len();
+        last = next;
     }
+    close(&mut bytes, &open[..depth]);
+    bytes.push(END_OF_ROUTE);
+    bytes
 }

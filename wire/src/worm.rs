@@ -6,9 +6,9 @@ use crate::{HostId, ROUTE_LENGTH_MAX};
 /// Bytes of a worm header without route.
 pub const HEADER_LENGTH: usize = 12;
 /// The port byte by which a switch absorbs a worm and takes it as newly arrived.
-pub const PORT_RECIRCULATE: u8 = 254;
-/// Ends a TREE route.
-pub const MARKER_END: u8 = 0xFF;
+pub const RECIRCULATE_PORT: u8 = 254;
+/// Ends the list of branches of a TREE route at a switch.
+pub const END_OF_ROUTE: u8 = 0xFF;
 const VERSION: u8 = 1;
 
 /// What a worm's route means.

@@ -78,7 +78,12 @@ impl Entry {
                 "class": class_number(repair.class),
             }),
             Body::Status(status) => {
-                json!({"type": "STATUS", "stable": status.stable.0, "ack_now": status.ack_now})
+                json!({
+                    "type": "STATUS",
+                    "stable": status.stable.0,
+                    "ack_now": status.ack_now,
+                    "unclaimed": status.unclaimed,
+                })
             }
         };
         let target = value.as_object_mut().expect("an object");
@@ -296,6 +301,7 @@ fn entries() -> Vec<Entry> {
             Body::Status(Status {
                 stable: Seq(990),
                 ack_now: false,
+                unclaimed: false,
             }),
         ),
         entry(
@@ -304,6 +310,16 @@ fn entries() -> Vec<Entry> {
             Body::Status(Status {
                 stable: Seq(990),
                 ack_now: true,
+                unclaimed: false,
+            }),
+        ),
+        entry(
+            "STATUS: nobody at a member takes the message",
+            4,
+            Body::Status(Status {
+                stable: Seq(990),
+                ack_now: false,
+                unclaimed: true,
             }),
         ),
     ]

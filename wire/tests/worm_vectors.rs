@@ -9,7 +9,10 @@ use serde_json::Value;
 use std::path::PathBuf;
 use support::{read, to_hex};
 use wormcast_wire::worm::{self, Header, Kind};
-use wormcast_wire::{DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, tree_route};
+use wormcast_wire::{
+    DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, SWITCHES_CROSSED_MAX, forward,
+    tree_route,
+};
 
 fn from_hex(text: &str) -> Vec<u8> {
     assert!(text.len().is_multiple_of(2), "whole bytes");
@@ -120,22 +123,86 @@ fn tree_routes_encode_from_their_paths_and_bad_ones_are_refused() {
     assert!(!trees.is_empty());
     for vector in trees {
         let name = vector["name"].as_str().expect("a name");
+        let route = from_hex(vector["route"].as_str().expect("a route"));
         let mut paths = Vec::new();
         paths_of(&vector["branches"], &[], &mut paths);
         paths.sort();
-        let paths: Vec<&[u8]> = paths.iter().map(Vec::as_slice).collect();
-        let mut route = Vec::new();
-        tree_route::encode(&paths, 255, &mut route).unwrap_or_else(|e| panic!("{name}: {e:?}"));
         assert_eq!(
-            to_hex(&route),
-            vector["route"].as_str().expect("a route"),
+            tree_route::decode_tree(&route).as_ref(),
+            Ok(&paths),
             "{name}"
         );
+        let paths: Vec<(HostId, Vec<u8>)> = (0..).map(HostId).zip(paths).collect();
+        match tree_route::encode_tree(&paths) {
+            Ok(routes) => assert!(
+                routes[..].iter().map(|one| &one.bytes).eq([&route]),
+                "{name}"
+            ),
+            // A worm would not get there.
+            Err(error) => assert!(
+                paths
+                    .iter()
+                    .any(|(_, path)| path.len() > SWITCHES_CROSSED_MAX),
+                "{name}: {error}"
+            ),
+        }
     }
     for vector in vectors["bad_trees"].as_array().expect("a list") {
         let route = from_hex(vector["route"].as_str().expect("a route"));
-        assert_eq!(tree_route::decode(&route), None, "{}", vector["name"]);
+        assert!(tree_route::branches(&route).is_err(), "{}", vector["name"]);
     }
+    for vector in vectors["bad_sub_trees"].as_array().expect("a list") {
+        let route = from_hex(vector["route"].as_str().expect("a route"));
+        assert!(tree_route::branches(&route).is_ok(), "{}", vector["name"]);
+        assert!(
+            tree_route::decode_tree(&route).is_err(),
+            "{}",
+            vector["name"]
+        );
+    }
+}
+
+#[test]
+fn worms_go_by_their_routes_where_switches_send_them() {
+    let document = read("worm_switch.json");
+    let mut followed = 0;
+    for vector in document["vectors"].as_array().expect("a list") {
+        let frame = from_hex(vector["frame"].as_str().expect("a frame"));
+        let by_route = worm::decode(&frame).is_ok_and(|worm| {
+            matches!(worm.header.kind, Kind::Unicast | Kind::Control | Kind::Tree)
+        });
+        let state = vector["state"].as_str().expect("a state");
+        let state = &document["states"][state];
+        let is_configured = state["tables"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty());
+        // A queue that marks, and frames from the controller, are no matter of the route.
+        if !by_route
+            || !is_configured
+            || !vector["deq_qdepth"].is_null()
+            || vector["ingress_port"] == 510
+        {
+            continue;
+        }
+        let state = vector["state"].as_str().expect("a state");
+        let ports = document["states"][state]["ports"]
+            .as_array()
+            .expect("ports");
+        let mut sent = forward::forward(&frame);
+        sent.retain(|copy| ports.contains(&copy.port.into()));
+        sent.sort();
+        let copies = vector["out"].as_array().expect("a list").iter();
+        let mut expected: Vec<forward::Copy> = copies
+            .map(|copy| forward::Copy {
+                port: copy["port"].as_u64().expect("a port") as u8,
+                frame: from_hex(copy["frame"].as_str().expect("a frame")),
+            })
+            .collect();
+        expected.sort();
+        assert_eq!(sent, expected, "{}", vector["name"]);
+        followed += 1;
+    }
+    assert!(followed > 50, "{followed}");
 }
 
 #[test]
@@ -180,8 +247,8 @@ fn constants_are_those_of_the_data_plane() {
     assert_eq!(value("FLAG_TAIL"), u64::from(worm::flags::TAIL));
     assert_eq!(value("FLAG_RESUMED"), u64::from(worm::flags::RESUMED));
     assert_eq!(value("FLAG_CE"), u64::from(worm::flags::CE));
-    assert_eq!(value("RECIRCULATE_PORT"), u64::from(worm::PORT_RECIRCULATE));
-    assert_eq!(value("END_OF_ROUTE"), u64::from(worm::MARKER_END));
+    assert_eq!(value("RECIRCULATE_PORT"), u64::from(worm::RECIRCULATE_PORT));
+    assert_eq!(value("END_OF_ROUTE"), u64::from(worm::END_OF_ROUTE));
     assert_eq!(value("GROUP_BROADCAST"), u64::from(GroupId::BROADCAST.0));
     assert_eq!(
         value("MAX_HOPS"),

@@ -1,4 +1,4 @@
-"""Every failure answers with the refusal file (plan/schemas/refusal.schema.json):
+"""Every failure answers with the refusal file (routing/schemas/refusal.schema.json):
 {"error": {"code", "message", "line", "column", and "value", "bound" or "choices"}}."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from wormcast.control.errors import RequestError
-from wormcast.plan import RoutingError
+from wormcast.routing import RoutingError
 from wormcast.store.database import StoreError
 from wormcast.strict_json import JsonError
 

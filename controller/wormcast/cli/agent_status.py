@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wormcast.agent import Status
+from wormcast.client import Status
 
 WIDTH = 80
 _STREAM = {

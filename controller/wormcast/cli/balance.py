@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.files import planned, write_text
 from wormcast.cli.source import PlanningCommand, Source, complete_algorithm, source_options
 
@@ -40,8 +40,8 @@ def balance(
     paths are chosen anew.
     """
     value = source.topology()
-    report = planned(lambda: plan.balance_report(value, algorithm, root))
+    report = planned(lambda: routing.balance_report(value, algorithm, root))
     if routes_path is not None:
-        routes = planned(lambda: plan.balanced_routes(value, algorithm, root))
-        write_text(plan.to_text(routes), routes_path)
-    write_text(plan.to_text(report), output)
+        routes = planned(lambda: routing.balanced_routes(value, algorithm, root))
+        write_text(routing.to_text(routes), routes_path)
+    write_text(routing.to_text(report), output)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.files import (
     ID_RANGE,
     NUMBER,
@@ -96,7 +96,7 @@ def change(
     after = _after(old, new, links, switches, added, new_root)
     file = _plan(old, after, algorithm, root, routes, new_root, planned)
     if as_json or output is not None or not sys.stdout.isatty():
-        write_text(plan.to_text(file), output)
+        write_text(routing.to_text(file), output)
     else:
         click.echo(describe(file), nl=False)
 
@@ -111,7 +111,7 @@ def _plan(
     keeps_links: bool,
 ) -> Json:
     return planned(
-        lambda: plan.change(
+        lambda: routing.change(
             old, after, algorithm, root, routes=routes, new_root=new_root, planned=keeps_links
         )
     )
@@ -134,10 +134,10 @@ def _after(
     after = old
     if links or switches:
         ends = [_end(link, link, "--fail-link") for link in links]
-        after = planned(lambda: plan.damage(old, links=ends, switches=switches))
+        after = planned(lambda: routing.damage(old, links=ends, switches=switches))
     if added:
         pairs = [_ends(link) for link in added]
-        after = planned(lambda: plan.add_links(after, pairs))
+        after = planned(lambda: routing.add_links(after, pairs))
     return after
 
 

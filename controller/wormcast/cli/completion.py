@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from wormcast.cli.client import Client, api_address
+from wormcast.cli.rest import Client, api_address
 
 SECONDS_MAX = 0.5
 """The longest wait for an answer; whoever presses a key waits for it."""
@@ -45,7 +45,7 @@ def complete_own_groups(
 ) -> list[CompletionItem]:
     """Groups of this host, from its agent; without one, those of the controller."""
     with contextlib.suppress(Exception):
-        from wormcast.agent import Agent
+        from wormcast.client import Agent
 
         with Agent(context.params.get("socket"), timeout_s=SECONDS_MAX) as agent:
             groups = [{"id": group.number, "name": group.name} for group in agent.groups()]

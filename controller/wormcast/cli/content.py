@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from wormcast.agent import AgentTimeoutError
+from wormcast.client import AgentTimeoutError
 
 _CHUNK_BYTES = 256 << 10
 

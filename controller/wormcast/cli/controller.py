@@ -116,8 +116,8 @@ def run(
     logging.getLogger("wormcast").setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
     if verbose < 2:
         logging.getLogger("finsy").setLevel(logging.CRITICAL)
-    from wormcast.service import Options, StartError
-    from wormcast.service import run as serve
+    from wormcast.cli.service import Options, StartError
+    from wormcast.cli.service import run as serve
     from wormcast.sockets import AccessError, SocketAccess
 
     try:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.files import planned, read_json, write_text
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -17,14 +17,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def read_costs(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:  # noqa: ARG001
     """The name of a set as it is, a file as what it holds."""
-    if value is None or value in plan.cost_sets():
+    if value is None or value in routing.cost_sets():
         return value
     try:
         is_file = Path(value).exists()
     except (OSError, ValueError):
         is_file = False
     if not is_file and value != "-":
-        sets = ", ".join(plan.cost_sets())
+        sets = ", ".join(routing.cost_sets())
         raise click.BadParameter(f"{value!r} is neither a file nor a set of costs; sets are {sets}")
     return read_json(Path(value), "costs", "costs")
 
@@ -34,7 +34,7 @@ def _complete_costs(
     parameter: click.Parameter,  # noqa: ARG001
     incomplete: str,
 ) -> list[CompletionItem]:
-    sets = [CompletionItem(name) for name in plan.cost_sets() if name.startswith(incomplete)]
+    sets = [CompletionItem(name) for name in routing.cost_sets() if name.startswith(incomplete)]
     return [*sets, CompletionItem(incomplete, type="file")]
 
 
@@ -45,7 +45,7 @@ def costs_option(command: F) -> F:
         metavar="FILE|SET",
         shell_complete=_complete_costs,
         callback=read_costs,
-        help=f"What hosts, links and switches take: a file, or {', '.join(plan.cost_sets())}. "
+        help=f"What hosts, links and switches take: a file, or {', '.join(routing.cost_sets())}. "
         "[default: agents]",
     )(command)
 
@@ -71,4 +71,4 @@ def auto_options(command: F) -> F:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; that is so anyway.")
 def costs(costs: Any, output: Path | None, as_json: bool) -> None:  # noqa: ARG001
     """Print what scheme `auto` takes hosts, links and switches to cost, every value."""
-    write_text(plan.to_text(planned(lambda: plan.costs(costs or "agents"))), output)
+    write_text(routing.to_text(planned(lambda: routing.costs(costs or "agents"))), output)

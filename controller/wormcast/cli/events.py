@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wormcast.cli.client import Client, api_options
+from wormcast.cli.rest import Client, api_options
 
 
 @click.command()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.kinds import mismatch
 from wormcast.cli.refusal import Refusal
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 Json = dict[str, Any]
 
 
-def refuse(error: plan.RoutingError, file: str | None = None) -> Refusal:
+def refuse(error: routing.RoutingError, file: str | None = None) -> Refusal:
     """The refusal of an error of the planner, about a file if it has a name."""
     return Refusal(
         str(error) if file is None else f"{file}: {error}",
@@ -38,7 +38,7 @@ def planned(work: Callable[[], T]) -> T:
     """What `work` gives; a refusal of the planner as one of the command line."""
     try:
         return work()
-    except plan.RoutingError as error:
+    except routing.RoutingError as error:
         raise refuse(error) from error
     except OverflowError as error:
         raise Refusal("a number is too large to be any id, port or seed", code="outside-bounds") from error
@@ -118,11 +118,11 @@ def read_topology(
         if format is not None or hosts_per_switch:
             option = "--from" if format is not None else "--hosts-per-switch"
             refuse_without_effect(option, True, f"on {name}, which is no file; leave it out")
-        return planned(lambda: plan.make(name))
+        return planned(lambda: routing.make(name))
     text = read_text(Path(name), "topology")
     try:
-        return plan.read(text, format=format, allow_split=allow_split, hosts_per_switch=hosts_per_switch)
-    except plan.RoutingError as error:
+        return routing.read(text, format=format, allow_split=allow_split, hosts_per_switch=hosts_per_switch)
+    except routing.RoutingError as error:
         if getattr(error, "code", None) == "no-switches" and (empty := _empty(text)) is not None:
             return empty
         refusal = refuse(error, f"topology {name}")
@@ -144,7 +144,7 @@ def _empty(text: str) -> Json | None:
 
 
 def _is_kind(name: str) -> bool:
-    if name.split(":")[0] not in {kind.split(":")[0] for kind in plan.kinds()}:
+    if name.split(":")[0] not in {kind.split(":")[0] for kind in routing.kinds()}:
         return False
     try:
         return not Path(name).exists()

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from wormcast.cli.client import Client, api_options, print_json, print_table, segment
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.refusal import Commands, Refusal
+from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.decimal import read_decimal
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from wormcast import plan
+from wormcast import pictures, routing
 from wormcast.cli.costs import auto_options
 from wormcast.cli.files import Json, planned, read_json, refuse_without_effect, write_text
 from wormcast.cli.group_table import group_table
@@ -38,7 +38,7 @@ def _complete_scheme(
     parameter: click.Parameter,  # noqa: ARG001
     incomplete: str,
 ) -> list[str]:
-    return [name for name in ("auto", *plan.schemes()) if name.startswith(incomplete)]
+    return [name for name in ("auto", *routing.schemes()) if name.startswith(incomplete)]
 
 
 @click.command("plan", cls=PlanningCommand)
@@ -54,7 +54,7 @@ def _complete_scheme(
 )
 @click.option(
     "--scheme",
-    help=f"auto, {', '.join(plan.schemes())}. [default: k-binomial]",
+    help=f"auto, {', '.join(routing.schemes())}. [default: k-binomial]",
     shell_complete=_complete_scheme,
 )
 @click.option("--packets", type=int, help="Packets of a message. [default: 1]")
@@ -141,13 +141,13 @@ def plan_group(
     elif "source" not in request:
         request["source"] = _lowest(request["members"])
     _refuse_foreign(request, given)
-    planned_group = planned(lambda: plan.group(topology, request, root, metrics))
+    planned_group = planned(lambda: routing.group(topology, request, root, metrics))
     _refuse_needless(request, given, planned_group["parameters"])
     if draw is not None:
-        write_text(plan.group_svg(planned_group), draw)
+        write_text(pictures.group_svg(planned_group), draw)
     answer = planned_group if group is None else {**group.about, **planned_group}
     for_people = output is None and not as_json and sys.stdout.isatty()
-    write_text(group_table(answer) if for_people else plan.to_text(answer), output)
+    write_text(group_table(answer) if for_people else routing.to_text(answer), output)
 
 
 def _host(key: str) -> Host:
@@ -179,7 +179,7 @@ def _refuse_foreign(request: Json, given: Json) -> None:
     for name, value in given.items():
         if scheme == "auto" and name not in AUTO:
             refuse_without_effect(_option(name), value, f"with scheme auto; with effect are {_options(AUTO)}")
-        if scheme in plan.schemes() and name in AUTO_ALONE:
+        if scheme in routing.schemes() and name in AUTO_ALONE:
             refuse_without_effect(_option(name), value, f"with scheme {scheme}; it is for scheme auto")
 
 

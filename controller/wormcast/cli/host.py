@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from wormcast.cli.client import Client, api_options, print_json, print_table, segment
 from wormcast.cli.completion import complete_hosts
 from wormcast.cli.refusal import Commands
+from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 
 
 @click.group(cls=Commands)

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
 from rich.progress import Progress as ProgressBars
 
-from wormcast.agent import (
+from wormcast.client import (
     AbortReason,
     Agent,
     AgentError,
@@ -30,7 +30,7 @@ from wormcast.agent import (
     MessageLost,
     RefusedError,
 )
-from wormcast.agent.files import FileDecoder, FileFormatError, other_names
+from wormcast.client.files import FileDecoder, FileFormatError, other_names
 
 EXIT_INCOMPLETE = 3
 EXIT_TIMEOUT = 4

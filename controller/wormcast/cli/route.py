@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from wormcast import plan
-from wormcast.cli.client import print_table
+from wormcast import routing
 from wormcast.cli.files import Json, planned, refuse_without_effect, write_text
 from wormcast.cli.refusal import Refusal
+from wormcast.cli.rest import print_table
 from wormcast.cli.source import (
     HOST,
     Host,
@@ -52,7 +52,7 @@ BASELINE = "osud"
 )
 @click.option(
     "--algorithm",
-    help=f"One of {', '.join(plan.algorithms())}. [default: the one in force; of a file osud]",
+    help=f"One of {', '.join(routing.algorithms())}. [default: the one in force; of a file osud]",
     shell_complete=complete_algorithm,
 )
 @click.option(
@@ -85,27 +85,27 @@ def route(
     if summary and (src is not None or dst is not None):
         raise Refusal("--summary is over all pairs; leave out source and destination")
     chosen = algorithm or source.algorithm()
-    if chosen in plan.algorithms() and chosen not in DRAWN:
+    if chosen in routing.algorithms() and chosen not in DRAWN:
         refuse_without_effect("--seed", seed, f"with {chosen}; it is for {', '.join(DRAWN)}")
     topology = source.topology()
     seed = SEED_DEFAULT if seed is None else seed
     ends = {name: find_host(topology, key) for name, key in (("src", src), ("dst", dst)) if key is not None}
     at_terminal = not as_json and output is None and sys.stdout.isatty()
     if summary:
-        figures = planned(lambda: plan.route_summary(topology, chosen, root, seed=seed))
-        baseline = planned(lambda: plan.route_summary(topology, BASELINE, root))
+        figures = planned(lambda: routing.route_summary(topology, chosen, root, seed=seed))
+        baseline = planned(lambda: routing.route_summary(topology, BASELINE, root))
         if at_terminal:
             _print_summary(figures, baseline)
         else:
-            write_text(plan.to_text(figures | {"baseline": baseline}), output)
+            write_text(routing.to_text(figures | {"baseline": baseline}), output)
         return
-    routes = planned(lambda: plan.routes(at_least_one_switch(topology), chosen, root, seed=seed, **ends))
+    routes = planned(lambda: routing.routes(at_least_one_switch(topology), chosen, root, seed=seed, **ends))
     if not topology["switches"]:
         routes["root"] = None
     if at_terminal:
         _print_routes(routes)
     else:
-        write_text(plan.to_text(routes), output)
+        write_text(routing.to_text(routes), output)
 
 
 def _either(what: str, argument: Host | None, option: str, value: Host | None) -> Host | None:

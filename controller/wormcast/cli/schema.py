@@ -7,7 +7,7 @@ import json
 import click
 
 from wormcast.cli.refusal import Refusal
-from wormcast.plan import schemas
+from wormcast.routing import schemas
 
 
 def _complete_kind(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001

@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from wormcast.agent import MemberState, Sender
 from wormcast.cli.refusal import Refusal, show
+from wormcast.client import MemberState, Sender
 
 EXIT_INCOMPLETE = 3
 EXIT_TIMEOUT = 4

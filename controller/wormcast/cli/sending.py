@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
 from rich.progress import Progress as ProgressBars
 
-from wormcast.agent import (
+from wormcast.cli.content import Content, open_content
+from wormcast.cli.send_report import EXIT_TIMEOUT, Outcome, report_outcome, report_timeout
+from wormcast.client import (
     Agent,
     AgentError,
     AgentTimeoutError,
@@ -23,9 +25,7 @@ from wormcast.agent import (
     Progress,
     Sender,
 )
-from wormcast.agent.files import encode_file_start, safe_file_name
-from wormcast.cli.content import Content, open_content
-from wormcast.cli.send_report import EXIT_TIMEOUT, Outcome, report_outcome, report_timeout
+from wormcast.client.files import encode_file_start, safe_file_name
 
 _GRACE_S = 1.0
 """Beyond the time given: for asking the agent how far it has come, and for giving up."""

@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from wormcast import plan
-from wormcast.cli.client import API_ENVIRONMENT, Client, api_address, segment
+from wormcast import routing
 from wormcast.cli.completion import complete_groups, complete_hosts, items_of
 from wormcast.cli.files import ID_RANGE, NOTHING, Json, planned, read_topology, refuse_without_effect
 from wormcast.cli.refusal import Refusal, unknown
+from wormcast.cli.rest import API_ENVIRONMENT, Client, api_address, segment
 
 ALGORITHM_DEFAULT = "osud"
 """Of a file, which has none in force."""
@@ -42,7 +42,7 @@ class Group:
     parameters: Json
 
     def request(self, source: int) -> Json:
-        """What `plan.group` takes, seen from one sender."""
+        """What `routing.group` takes, seen from one sender."""
         return {
             "scheme": self.scheme,
             "source": source,
@@ -101,7 +101,7 @@ class ControllerSource:
         value = self.client.get("/topology")
         if not value["switches"]:
             return {name: [] for name in NOTHING}
-        return planned(lambda: plan.read(json.dumps(value), format="json", allow_split=True))
+        return planned(lambda: routing.read(json.dumps(value), format="json", allow_split=True))
 
     def algorithm(self) -> str:
         """See `Source`."""
@@ -221,7 +221,7 @@ def complete_topology(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Kinds, and files; where no kind fits, as the shell completes them."""
-    names = [kind.split(":")[0] for kind in plan.kinds()]
+    names = [kind.split(":")[0] for kind in routing.kinds()]
     kinds = [name for name in names if incomplete and name.startswith(incomplete)]
     if not kinds:
         return [CompletionItem(incomplete, type="file")]
@@ -235,7 +235,7 @@ def complete_algorithm(
     incomplete: str,
 ) -> list[str]:
     """Algorithms for routes."""
-    return [name for name in plan.algorithms() if name.startswith(incomplete)]
+    return [name for name in routing.algorithms() if name.startswith(incomplete)]
 
 
 def complete_end(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from wormcast.cli.client import Client, api_options, print_json, print_table
 from wormcast.cli.refusal import Commands
+from wormcast.cli.rest import Client, api_options, print_json, print_table
 
 _ON_FILES = {
     "make": "topo_make",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from wormcast import plan
+from wormcast import pictures, routing
 from wormcast.cli.files import (
     ID_RANGE,
     NUMBER,
@@ -94,7 +94,7 @@ def topo_make(
     wormcast topo make clos3 --pods 12 --leaves 48 --spines 4 --cores 192 --hosts 48
     wormcast topo make fat-tree:8 --format ibsim -o fabric.net
     """
-    topology = planned(lambda: plan.make(_spec(kind, numbers)))
+    topology = planned(lambda: routing.make(_spec(kind, numbers)))
     write_text(_as_text(topology, to), output)
 
 
@@ -136,8 +136,8 @@ def _fill_defaults(kind: str, given: dict[str, int | str]) -> None:
 
 def _as_text(topology: Json, to: str) -> str:
     if to == "json":
-        return plan.to_text(topology)
-    return planned(lambda: plan.write(topology, to))
+        return routing.to_text(topology)
+    return planned(lambda: routing.write(topology, to))
 
 
 @click.command("convert")
@@ -274,9 +274,9 @@ def topo_draw(
     group: Any = None if group_path is None else read_json(group_path, "group", "group")
     routes = planned(lambda: _routes(value, pairs, algorithm or "osud", root))
     if as_png and output is not None:
-        write_bytes(planned(lambda: plan.png(value, root, routes=routes, group=group)), output)
+        write_bytes(planned(lambda: pictures.png(value, root, routes=routes, group=group)), output)
     else:
-        write_text(planned(lambda: plan.svg(value, root, routes=routes, group=group)), output)
+        write_text(planned(lambda: pictures.svg(value, root, routes=routes, group=group)), output)
 
 
 def _as_png(asked: bool, output: Path | None) -> bool:
@@ -296,4 +296,4 @@ def _as_png(asked: bool, output: Path | None) -> bool:
 
 
 def _routes(topology: Json, pairs: list[tuple[int, int]], algorithm: str, root: int | None) -> list[Json]:
-    return [plan.route(topology, src, dst, algorithm, root) for src, dst in pairs]
+    return [routing.route(topology, src, dst, algorithm, root) for src, dst in pairs]

@@ -12,15 +12,15 @@ from typing import NoReturn
 
 import click
 
-from wormcast.agent import (
+from wormcast.cli.completion import complete_own_groups
+from wormcast.cli.refusal import Refusal, explain_os
+from wormcast.client import (
     Agent,
     AgentError,
     AgentGoneError,
     AgentTimeoutError,
     AgentUnavailableError,
 )
-from wormcast.cli.completion import complete_own_groups
-from wormcast.cli.refusal import Refusal, explain_os
 from wormcast.decimal import read_decimal
 
 EXIT_ERROR = 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from wormcast import plan
+from wormcast import routing
 from wormcast.cli.files import (
     Json,
     parse_json,
@@ -110,17 +110,17 @@ def verify(
     if certificate is not None:
         if routes is None:
             assert algorithm is not None
-            routes = planned(functools.partial(plan.routes, topology, algorithm, root))
+            routes = planned(functools.partial(routing.routes, topology, algorithm, root))
         answer = _check(topology, routes, groups, certificate, certificate_path)
         good = answer["holds"]
     else:
         given: dict[str, Any] = {name: chosen for name, chosen in model.items() if chosen is not None}
         answer = planned(
-            lambda: plan.verify(topology, routes, algorithm=algorithm, root=root, groups=groups, **given)
+            lambda: routing.verify(topology, routes, algorithm=algorithm, root=root, groups=groups, **given)
         )
         good = answer["deadlock_free"]
     for_people = output is None and not as_json and sys.stdout.isatty()
-    write_text(_explain(answer) if for_people else plan.to_text(answer), output)
+    write_text(_explain(answer) if for_people else routing.to_text(answer), output)
     if not good:
         context.exit(EXIT_DEADLOCK)
 
@@ -129,7 +129,7 @@ def _groups_in_force(source: Source, topology: Json, root: int | None, *, forwar
     """What every sender of a group may send. Groups that hosts forward send unicast worms, which the routes
     hold already; their buffers count only where these are finite: `forwarded`."""
     return [
-        planned(functools.partial(plan.group, topology, group.request(sender), root))
+        planned(functools.partial(routing.group, topology, group.request(sender), root))
         for group in source.groups()
         if len(group.members) > 1 and (forwarded or group.scheme == "switch")
         for sender in group.members
@@ -164,7 +164,7 @@ def _plans(path: Path) -> list[Json]:
     if wrong := mismatch(value, "group"):
         raise Refusal(f"groups {path}: {wrong}", code="wrong-type")
     try:
-        plans: list[Any] = list(plan.plans_of(value))
+        plans: list[Any] = list(routing.plans_of(value))
     except TypeError as error:
         raise Refusal(f"groups {path} is not JSON of plans: {error}", code="wrong-type") from error
     for number, entry in enumerate(plans):
@@ -187,8 +187,8 @@ def _certificate(path: Path) -> Json:
 
 def _check(topology: Json, routes: Json, groups: list[Json], certificate: Json, path: Path | None) -> Json:
     try:
-        return {"holds": True, **plan.check_certificate(topology, routes, groups, certificate)}
-    except plan.Violation as violation:
+        return {"holds": True, **routing.check_certificate(topology, routes, groups, certificate)}
+    except routing.Violation as violation:
         worm, held, needed = violation.worm, violation.held, violation.needed
         return {"holds": False, "worm": worm, "held": held, "needed": needed, "reason": violation.reason}
     except ValueError as error:
@@ -197,7 +197,7 @@ def _check(topology: Json, routes: Json, groups: list[Json], certificate: Json, 
 
 def _explain(answer: Json) -> str:
     if "holds" not in answer:
-        return plan.explain(answer)
+        return routing.explain(answer)
     if answer["holds"]:
         return f"the order holds for {answer['worms']} worms in {answer['steps']} steps\n"
     return f"{answer['worm']} holds {answer['held']} and needs {answer['needed']}: {answer['reason']}\n"

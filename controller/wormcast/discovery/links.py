@@ -40,7 +40,7 @@ RESTORE_GRACE_S = 5.0
 
 @dataclass
 class _Direction:
-    """What is known of the way out of one port."""
+    """What is known of what is behind one port."""
 
     far: PortRef
     missed: int = 0

@@ -1,10 +1,10 @@
-"""Routes and structures from the routing library (`wormcast.plan`)."""
+"""Routes and structures from the routing library (`wormcast.routing`)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from wormcast import plan as routing
+from wormcast import routing
 from wormcast.fabric.groups import Group, Parameters, Scheme
 from wormcast.fabric.ids import HostId, PortId, SwitchId
 from wormcast.fabric.planner import GroupShape, Routes

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wormcast import plan as routing
+from wormcast import routing
 from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.fabric.topology import Topology, TopologyError
 from wormcast.strict_json import JsonError, read_json

@@ -100,7 +100,6 @@ class SwitchSession:
         """Tasks that have not begun to write."""
         self._uncertain = False
         """What the switch holds must be read before it is written to."""
-        self._writing_since: float | None = None
         self._expected_until = 0.0
         """Without a session, stages wait for one until then."""
         self._changed = asyncio.Event()
@@ -260,11 +259,6 @@ class SwitchSession:
         """Whether there is nothing to be written now; so it is without a connection too."""
         return not self.connected or (self.tables.in_step and not self._uncertain)
 
-    @property
-    def busy_s(self) -> float:
-        """For how long the write under way has gone on; 0 if none is."""
-        return 0.0 if self._writing_since is None else time.monotonic() - self._writing_since
-
     def advance(self, stage: Stage) -> asyncio.Task[None]:
         """Writes what differs, up to and including a stage; the task ends when that is done.
 
@@ -304,7 +298,6 @@ class SwitchSession:
 
     async def _write(self, stage: Stage) -> bool:
         """True when nothing was refused."""
-        self._writing_since = time.monotonic()
         try:
             if self._uncertain:
                 await self._read_state()
@@ -316,8 +309,6 @@ class SwitchSession:
         except finsy.P4ClientError as error:
             taken = False
             self._doubt(f"state cannot be read: {error.message or error.code.name}")
-        finally:
-            self._writing_since = None
         if taken and stage is Stage.RETIRE and not self.tables.refusals:
             self._refused_pause_s = REFUSED_PAUSE_S
             self._reported.clear()

@@ -39,7 +39,7 @@ FLAG_CANCEL = 0x10
 FLAG_PADDED = 0x20
 FLAG_ORIGIN = 0x80
 # A bit means one thing in DATA and another in ACK where two names are given.
-FLAG_NAMES = ["first_echo", "last_more", "class2", "ack_now", "cancel", "padded", "reserved", "origin"]
+FLAG_NAMES = ["first_echo", "last_more", "class2", "ack_now", "cancel", "padded", "unclaimed", "origin"]
 TYPES = {0: "DATA", 1: "ACK", 2: "NACK", 3: "REPAIR", 4: "STATUS"}
 FAIL_REASONS = {
     1: "silent",

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wormcast_agent::link::{Interface, PacketSocket, SendBlocked, Waker};
-use wormcast_wire::worm::{self, Header, Kind};
-use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC};
+use wormcast_wire::forward::{self, Copy};
+use wormcast_wire::{ETHERTYPE_WORM, WORM_MAC};
 
 const ETHERTYPE_LLDP: u16 = 0x88cc;
 
@@ -101,13 +101,13 @@ fn serve_port(port: usize, ports: &[String], shared: &Shared) {
             let frame = input.frame(index).unwrap();
             remember(frame, shared);
             let lose_one_in = shared.lose_one_in.load(Ordering::Relaxed);
-            for (out, frame) in forward(frame, shared) {
+            for Copy { port: out, frame } in forward(frame, shared) {
                 number = number.wrapping_add(1);
                 if lose_one_in > 0 && number.is_multiple_of(lose_one_in) {
                     shared.lost.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
-                send(outputs.get(out), &frame, shared);
+                send(outputs.get(usize::from(out)), &frame, shared);
             }
         }
     }
@@ -142,62 +142,11 @@ fn send(output: Option<&PacketSocket>, frame: &[u8], shared: &Shared) {
     shared.lost.fetch_add(1, Ordering::Relaxed);
 }
 
-fn forward(frame: &[u8], shared: &Shared) -> Vec<(usize, Vec<u8>)> {
-    let copies = worm::decode(frame)
-        .ok()
-        .and_then(|worm| match worm.header.kind {
-            Kind::Unicast => {
-                let (&port, rest) = worm.route.split_first()?;
-                Some(vec![(
-                    usize::from(port),
-                    with_route(frame, &worm.header, rest, worm.payload),
-                )])
-            }
-            Kind::Tree => {
-                let branches = branches(worm.route)?;
-                let copy = |(port, route): (usize, Vec<u8>)| {
-                    (port, with_route(frame, &worm.header, &route, worm.payload))
-                };
-                Some(branches.into_iter().map(copy).collect())
-            }
-            _ => None,
-        });
-    copies.unwrap_or_else(|| {
+/// Copies by what wormcast-wire says of a switch; what it has none for is bad.
+fn forward(frame: &[u8], shared: &Shared) -> Vec<Copy> {
+    let copies = forward::forward(frame);
+    if copies.is_empty() {
         shared.bad.fetch_add(1, Ordering::Relaxed);
-        Vec::new()
-    })
-}
-
-/// Ports and the routes of the copies that leave by them.
-fn branches(route: &[u8]) -> Option<Vec<(usize, Vec<u8>)>> {
-    let mut found = Vec::new();
-    let mut rest = route;
-    loop {
-        match rest {
-            [0xff] if !found.is_empty() => return Some(found),
-            [port, length, more @ ..] if *port < 254 && more.len() > usize::from(*length) => {
-                let (sub, after) = more.split_at(usize::from(*length));
-                let mut route = sub.to_vec();
-                if !route.is_empty() {
-                    route.push(0xff);
-                }
-                found.push((usize::from(*port), route));
-                rest = after;
-            }
-            _ => return None,
-        }
     }
-}
-
-fn with_route(frame: &[u8], header: &Header, route: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut out = vec![0; ETHERNET_LENGTH + worm::HEADER_LENGTH + route.len() + payload.len()];
-    let header = Header {
-        hops: header.hops + 1,
-        ..*header
-    };
-    let mut mac = [0; 6];
-    mac.copy_from_slice(&frame[6..12]);
-    let at = worm::encode(&mut out, mac, &header, route);
-    out[at..].copy_from_slice(payload);
-    out
+    copies
 }

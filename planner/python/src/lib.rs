@@ -1,6 +1,6 @@
 //! Python binding of wormcast-planner and wormcast-routing.
 //!
-//! Files go in and out as JSON text, everything else as plain values; `wormcast.plan`
+//! Files go in and out as JSON text, everything else as plain values; `wormcast.routing`
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
 //! Planning releases the interpreter lock.
 

@@ -1,11 +1,9 @@
 //! TREE routes: bytes from port paths, and back; the root for multicast.
 
 use ::wormcast_routing::group;
-use ::wormcast_routing::tree_route;
 use ::wormcast_routing::updown::UpDown;
 use pyo3::prelude::*;
-use serde_json::json;
-use wormcast_wire::HOST_ID_MAX;
+use wormcast_wire::{HOST_ID_MAX, tree_route};
 
 use crate::{Answer, bounded, host_id, read_topology, run, text};
 
@@ -13,7 +11,6 @@ use crate::{Answer, bounded, host_id, read_topology, run, text};
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(encode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(decode_tree, module)?)?;
-    module.add_function(wrap_pyfunction!(walk_tree, module)?)?;
     module.add_function(wrap_pyfunction!(multicast_root, module)?)?;
     Ok(())
 }
@@ -55,25 +52,4 @@ fn encode_tree(py: Python<'_>, paths: Vec<(i64, Vec<u8>)>) -> PyResult<Vec<(Vec<
 #[pyfunction]
 fn decode_tree(py: Python<'_>, route: Vec<u8>) -> PyResult<Vec<Vec<u8>>> {
     run(py, || tree_route::decode_tree(&route).map_err(text))
-}
-
-/// Hosts that copies of a TREE worm reach, and copies that are lost: {"deliveries":
-/// [{"host", "hops"}], "losses": [{"switch", "reason"}]}.
-#[pyfunction]
-fn walk_tree(py: Python<'_>, topology: &str, src: i64, route: Vec<u8>) -> PyResult<String> {
-    run(py, || {
-        let topology = read_topology(topology)?;
-        let walk = tree_route::walk_tree(&topology, host_id(src)?, &route).map_err(text)?;
-        let deliveries: Vec<_> = walk
-            .deliveries
-            .iter()
-            .map(|copy| json!({"host": copy.host.0, "hops": copy.hops}))
-            .collect();
-        let losses: Vec<_> = walk
-            .losses
-            .iter()
-            .map(|loss| json!({"switch": loss.switch.0, "reason": loss.reason.to_string()}))
-            .collect();
-        Ok(json!({"deliveries": deliveries, "losses": losses}).to_string())
-    })
 }

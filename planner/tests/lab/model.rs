@@ -10,9 +10,7 @@ use wormcast_planner::{
     mgid_of,
 };
 use wormcast_routing::topology::{Attachment, Host, Topology};
-use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
-
-const MAX_HOPS: usize = 64;
+use wormcast_wire::{GroupId, HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
 
 /// Who got how many copies.
 pub type Got = BTreeMap<HostId, usize>;
@@ -126,7 +124,10 @@ impl<'t> Walker<'t> {
                 None => {}
                 Some(Attachment::Host(host)) => *got.entry(host).or_default() += 1,
                 Some(Attachment::Switch(next, port)) => {
-                    assert!(hops + 1 < MAX_HOPS, "a worm loops at switch {switch}");
+                    assert!(
+                        hops + 1 < SWITCHES_CROSSED_MAX,
+                        "a worm loops at switch {switch}"
+                    );
                     self.crossed.insert((switch, out));
                     if self.states.contains_key(&next) {
                         waiting.push_back((next, Some(port), hops + 1));

@@ -84,7 +84,7 @@ impl Engine {
         now: Instant,
     ) -> Result<(), PlanError> {
         self.advance(now);
-        check_routes(&routes, worm::PORT_RECIRCULATE)?;
+        check_routes(&routes, worm::RECIRCULATE_PORT)?;
         if self.shared.unicast != routes {
             self.shared.unicast = routes;
             self.note_routes();
@@ -103,7 +103,7 @@ impl Engine {
         now: Instant,
     ) -> Result<(), PlanError> {
         self.advance(now);
-        check_routes(&routes, worm::PORT_RECIRCULATE - 1)?;
+        check_routes(&routes, worm::RECIRCULATE_PORT - 1)?;
         if self.shared.tree != routes {
             self.shared.tree = routes;
             self.note_routes();
@@ -243,7 +243,7 @@ impl Engine {
                 session.handle_repair(&repair, sender, now)
             }
             Body::Status(status)
-                if common.origin == self.shared.config.host && pdu::is_unclaimed(worm.payload) =>
+                if common.origin == self.shared.config.host && status.unclaimed =>
             {
                 self.take_unclaimed(common, status.stable, sender)
             }

@@ -42,8 +42,8 @@ impl Engine {
         tree: BTreeMap<HostId, Vec<u8>>,
         now: Instant,
     ) -> Result<(), PlanError> {
-        check_routes(&unicast, worm::PORT_RECIRCULATE)?;
-        check_routes(&tree, worm::PORT_RECIRCULATE - 1)?;
+        check_routes(&unicast, worm::RECIRCULATE_PORT)?;
+        check_routes(&tree, worm::RECIRCULATE_PORT - 1)?;
         self.set_routes(unicast, now)?;
         self.set_tree_routes(tree, now)
     }

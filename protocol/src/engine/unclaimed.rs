@@ -5,9 +5,8 @@ use super::{Engine, SessionKey};
 use crate::event::Unclaimed;
 use crate::reject::Reject;
 use std::collections::BTreeSet;
-use wormcast_wire::ETHERNET_LENGTH;
-use wormcast_wire::pdu::{self, Body, Common, Status};
-use wormcast_wire::{BufferClass, GroupId, HostId, Seq, worm};
+use wormcast_wire::pdu::{Body, Common, Status};
+use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
 
 /// Reports of members that the shell has not taken. More are dropped and counted; the
 /// members repeat theirs.
@@ -67,14 +66,13 @@ impl Engine {
             let body = Body::Status(Status {
                 stable: Seq::of(position),
                 ack_now: false,
+                unclaimed: true,
             });
             let class = BufferClass::One;
             let shared = &mut self.shared;
-            if let Some(sent) = shared.encode_to(buf, origin, class, &common, &body) {
-                let route = usize::from(buf[ETHERNET_LENGTH + 2]);
-                let start = ETHERNET_LENGTH + worm::HEADER_LENGTH + route;
-                pdu::mark_unclaimed(&mut buf[start..sent.length], shared.config.host);
-                return Some(sent);
+            let sent = shared.encode_to(buf, origin, class, &common, &body);
+            if sent.is_some() {
+                return sent;
             }
         }
         None

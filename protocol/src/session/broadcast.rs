@@ -11,18 +11,11 @@ use crate::time::Instant;
 use std::collections::{BTreeSet, VecDeque};
 use wormcast_wire::BufferClass;
 use wormcast_wire::pdu::Body;
-use wormcast_wire::tree_route;
+use wormcast_wire::tree_route::{TreeRoute, encode_first, encode_what_fits};
 use wormcast_wire::{ROUTE_LENGTH_MAX, worm::Kind};
 
 /// Time for which members that miss a packet are gathered before it is sent again.
 const GATHER_US: u64 = 3_000;
-
-/// Children reached by one worm.
-#[derive(Clone, Debug)]
-struct Branching {
-    route: Vec<u8>,
-    targets: Vec<usize>,
-}
 
 /// The sending side of a TREE stream.
 #[derive(Debug)]
@@ -31,8 +24,8 @@ pub(crate) struct Broadcast {
     /// The next position to send to all.
     next: u64,
     /// The worms that together reach all children.
-    branchings: Vec<Branching>,
-    /// For which routes `branchings` was made; none: it has to be made anew.
+    worms: Vec<TreeRoute<usize>>,
+    /// For which routes `worms` was made; none: it has to be made anew.
     made_for: Option<u64>,
     /// Which children it leaves out.
     left_out: Vec<bool>,
@@ -60,7 +53,7 @@ impl Broadcast {
         Broadcast {
             congestion: Congestion::new(timing.queue_delay_target_us),
             next: start,
-            branchings: Vec::new(),
+            worms: Vec::new(),
             made_for: None,
             left_out: Vec::new(),
             turn: 0,
@@ -92,43 +85,16 @@ impl Broadcast {
 }
 
 impl Session {
-    /// Splits `children` into sets that one TREE worm each reaches; `length_max`
-    /// bounds each route. Children without a tree route are left out.
-    fn branch_out(&self, children: &[usize], length_max: usize, shared: &Shared) -> Vec<Branching> {
-        let mut paths: Vec<(&[u8], usize)> = children
-            .iter()
-            .filter_map(|index| {
-                let route = shared.tree.get(&self.children[*index].host)?;
-                Some((route.as_slice(), *index))
-            })
-            .collect();
-        // In order of paths neighbours in the tree come together, so halves share links.
-        paths.sort_unstable();
-        let mut branchings = Vec::new();
-        let mut stack = vec![&paths[..]];
-        while let Some(part) = stack.pop() {
-            if part.is_empty() {
-                continue;
-            }
-            let ways: Vec<&[u8]> = part.iter().map(|(path, _)| *path).collect();
-            let mut route = Vec::new();
-            match tree_route::encode(&ways, length_max, &mut route) {
-                Ok(()) => {
-                    let targets = part.iter().map(|(_, index)| *index).collect();
-                    branchings.push(Branching { route, targets });
-                }
-                Err(_) if part.len() > 1 => {
-                    let (low, high) = part.split_at(part.len() / 2);
-                    stack.push(high);
-                    stack.push(low);
-                }
-                Err(_) => {}
-            }
-        }
-        branchings
+    /// The paths along the tree to those of `children` that have one.
+    fn tree_paths<'s>(&self, children: &[usize], shared: &'s Shared) -> Vec<(usize, &'s [u8])> {
+        let path = |index: &usize| {
+            let path = shared.tree.get(&self.children[*index].host)?;
+            Some((*index, path.as_slice()))
+        };
+        children.iter().filter_map(path).collect()
     }
 
-    fn refresh_branchings(&mut self, shared: &Shared) {
+    fn refresh_worms(&mut self, shared: &Shared) {
         let Some(broadcast) = &self.broadcast else {
             return;
         };
@@ -153,9 +119,9 @@ impl Session {
             room.saturating_sub(packet.payload.len()).max(16)
         });
         let length_max = ROUTE_LENGTH_MAX.min(fits).min(shared.config.mtu / 4);
-        let branchings = self.branch_out(&children, length_max, shared);
+        let worms = encode_what_fits(&self.tree_paths(&children, shared), length_max);
         if let Some(broadcast) = &mut self.broadcast {
-            broadcast.branchings = branchings;
+            broadcast.worms = worms;
             broadcast.made_for = Some(shared.routes_version);
             broadcast.left_out.clear();
             let excluded = self.children.iter().map(|child| child.excluded);
@@ -166,15 +132,9 @@ impl Session {
 
     /// Bytes of the longest route of the worms that reach all children.
     pub(super) fn tree_route_length(&mut self, shared: &Shared) -> usize {
-        self.refresh_branchings(shared);
-        let branchings = self
-            .broadcast
-            .iter()
-            .flat_map(|broadcast| &broadcast.branchings);
-        branchings
-            .map(|branching| branching.route.len())
-            .max()
-            .unwrap_or(0)
+        self.refresh_worms(shared);
+        let worms = self.broadcast.iter().flat_map(|broadcast| &broadcast.worms);
+        worms.map(|worm| worm.bytes.len()).max().unwrap_or(0)
     }
 
     /// Notes what the child misses, to be sent again to all that miss it.
@@ -196,7 +156,7 @@ impl Session {
         now: Instant,
         buf: &mut [u8],
     ) -> Option<Transmit> {
-        self.refresh_branchings(shared);
+        self.refresh_worms(shared);
         if self.broadcast.as_ref()?.congestion.next_send() > now {
             return None;
         }
@@ -217,20 +177,20 @@ impl Session {
             if broadcast.turn == 0 && !broadcast.congestion.has_room(in_flight) {
                 return None;
             }
-            if broadcast.branchings.is_empty() && !self.serves_any() {
+            if broadcast.worms.is_empty() && !self.serves_any() {
                 return None;
             }
             let broadcast = self.broadcast.as_mut()?;
             let turn = broadcast.turn;
-            let branchings = core::mem::take(&mut broadcast.branchings);
-            broadcast.turn = (turn + 1) % branchings.len().max(1);
+            let worms = core::mem::take(&mut broadcast.worms);
+            broadcast.turn = (turn + 1) % worms.len().max(1);
             let complete = broadcast.turn == 0;
             broadcast.next += u64::from(complete);
-            let sent = branchings.get(turn).and_then(|branching| {
-                self.send_tree(position, branching, turn > 0, shared, now, buf)
-            });
+            let sent = worms
+                .get(turn)
+                .and_then(|worm| self.send_tree(position, worm, turn > 0, shared, now, buf));
             if let Some(broadcast) = &mut self.broadcast {
-                broadcast.branchings = branchings;
+                broadcast.worms = worms;
             }
             if complete {
                 self.serve_those_left_out(position + 1, now);
@@ -327,13 +287,13 @@ impl Session {
             .get(position)
             .map_or(0, |packet| packet.payload.len());
         let length_max = room.saturating_sub(payload).min(ROUTE_LENGTH_MAX);
-        let branchings = match targets {
-            [_] => Vec::new(),
-            _ => self.branch_out(targets, length_max, shared),
+        let worm = match targets {
+            [_] => None,
+            _ => encode_first(&self.tree_paths(targets, shared), length_max),
         };
         // What one worm does not reach stays in `repairs` for the next.
-        let sent = match branchings.first() {
-            Some(branching) => self.send_tree(position, branching, true, shared, now, buf),
+        let sent = match &worm {
+            Some(worm) => self.send_tree(position, worm, true, shared, now, buf),
             // One alone, or no tree route to any of them: one by one.
             None => {
                 let sent = self.send_to_child(targets[0], position, false, shared, now, buf);
@@ -356,7 +316,7 @@ impl Session {
     fn send_tree(
         &mut self,
         position: u64,
-        branching: &Branching,
+        worm: &TreeRoute<usize>,
         again: bool,
         shared: &mut Shared,
         now: Instant,
@@ -366,10 +326,10 @@ impl Session {
         let data = self.data_of(position, BufferClass::One, false, now)?;
         let way = Way {
             kind: Kind::Tree,
-            route: &branching.route,
+            route: &worm.bytes,
         };
         let sent = shared.encode(buf, way, BufferClass::One, &common, &Body::Data(data));
-        for index in &branching.targets {
+        for index in &worm.hosts {
             let child = &mut self.children[*index];
             child.status_due = false;
             child.told_stable = self.stable;
@@ -412,7 +372,7 @@ impl Session {
         };
         let repair = repair.map(|due| due.max(next_send));
         let room = self.most_in_flight(|_| true) < broadcast.congestion.window();
-        let reaches_any = !broadcast.branchings.is_empty() || self.serves_any();
+        let reaches_any = !broadcast.worms.is_empty() || self.serves_any();
         let new = (self.store.has(broadcast.next) && room && reaches_any).then_some(next_send);
         match (repair, new) {
             (Some(a), Some(b)) => Some(a.min(b)),

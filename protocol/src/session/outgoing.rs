@@ -70,6 +70,7 @@ impl Session {
                     let body = Body::Status(Status {
                         stable,
                         ack_now: true,
+                        unclaimed: false,
                     });
                     child.told_stable = self.stable;
                     shared.encode_to(buf, host, BufferClass::One, &common, &body)
@@ -109,6 +110,7 @@ impl Session {
             let body = Body::Status(Status {
                 stable,
                 ack_now: false,
+                unclaimed: false,
             });
             return shared.encode_to(buf, host, BufferClass::One, &common, &body);
         }

@@ -1,8 +1,8 @@
 //! The same groups as TREE routes of wire/SPEC.md §3: what the P4 program replicates today.
 
 use super::{Branches, Clos, ClosGroup};
-use crate::tree_route::BRANCHES_MAX;
 use wormcast_wire::ROUTE_LENGTH_MAX;
+use wormcast_wire::tree_route::BRANCHES_MAX;
 
 /// TREE worms of a group, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

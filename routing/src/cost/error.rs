@@ -5,8 +5,8 @@ use std::fmt;
 use super::Costs;
 use crate::group::GroupError;
 use crate::topology::TopologyError;
-use crate::tree_route::TreeDecodeError;
 use wormcast_wire::HostId;
+use wormcast_wire::tree_route::TreeDecodeError;
 
 /// Why there are no costs, or nothing to lay them on.
 #[derive(Clone, Debug, PartialEq, Eq)]

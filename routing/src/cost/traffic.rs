@@ -6,7 +6,7 @@ use super::fabric::End;
 use super::{CostError, Fabric};
 use crate::group::{Delivery, GroupPlan, SwitchDelivery, SwitchTree, TreeEnd};
 use crate::structure::Edge;
-use crate::tree_route::{branches, decode_tree};
+use wormcast_wire::tree_route::{branches, decode_tree};
 use wormcast_wire::{HostId, PortId};
 
 /// A message and how it is cut.

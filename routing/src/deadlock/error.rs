@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::topology::TopologyError;
-use crate::tree_route::TreeDecodeError;
+use wormcast_wire::tree_route::TreeDecodeError;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Why routes cannot be checked: they are not routes of this topology.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Branching, ChannelGraph, DeadlockError, Worm, coupled};
 use crate::topology::Attachment;
-use crate::tree_route::branches;
 use crate::updown::{NO_ARC, UpDown};
+use wormcast_wire::tree_route::branches;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Ports that a switch copies the worms of a group to, except the one they come from.
@@ -179,7 +179,7 @@ impl ChannelGraph<'_> {
             Header::Tree(route) => {
                 let branches =
                     branches(route).map_err(|error| DeadlockError::Tree { switch, error })?;
-                let copy = |branch: crate::tree_route::Branch<'_>| {
+                let copy = |branch: wormcast_wire::tree_route::Branch<'_>| {
                     (branch.port, Header::Tree(branch.copy_route()))
                 };
                 Ok(branches.map(copy).collect())

@@ -6,7 +6,7 @@ use crate::cost::CostError;
 use crate::routes::RouteError;
 use crate::structure::StructureError;
 use crate::topology::TopologyError;
-use crate::tree_route::TreeEncodeError;
+use wormcast_wire::tree_route::TreeEncodeError;
 
 /// Why a group cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Guard, SwitchParameters, SwitchTree};
-use crate::tree_route::TreeRoute;
+use wormcast_wire::tree_route::TreeRoute;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// How the switches deliver a group's messages.

@@ -34,7 +34,7 @@ use super::{Delivery, GroupError, GroupPlan, GroupRequest, Guard, SwitchMode, Sw
 use super::{SwitchTree, switch_tree::Paths};
 use crate::routes::Routes;
 use crate::topology::Topology;
-use crate::tree_route::{TreeEncodeError, TreeRoute, encode_tree};
+use wormcast_wire::tree_route::{TreeEncodeError, TreeRoute, encode_tree};
 use wormcast_wire::{HostId, SWITCHES_CROSSED_MAX};
 
 /// Bytes of a worm header before its route (wire/SPEC.md §2).

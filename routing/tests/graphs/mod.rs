@@ -2,6 +2,7 @@
 #![allow(dead_code)] // not every test file uses all of it
 
 pub mod all_paths;
+pub mod tree_walk;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::graphs::tree_walk::walk_tree;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
@@ -9,7 +10,6 @@ use wormcast_routing::group::{GroupRequest, plan_group};
 use wormcast_routing::nested_json;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::Topology;
-use wormcast_routing::tree_route::walk_tree;
 use wormcast_wire::HostId;
 
 /// Most members of a group here.

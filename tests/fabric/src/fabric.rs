@@ -5,12 +5,12 @@ use crate::link::{Link, LinkConfig};
 use crate::planner::HostPlan;
 use crate::program_switch::ProgramSwitch;
 use crate::random::Random;
-use crate::switch_model;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use wormcast_protocol::{EngineConfig, Instant};
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_wire::HostId;
+use wormcast_wire::forward;
 use wormcast_wire::pdu::{self, Body};
 use wormcast_wire::{PortId, SwitchId, worm};
 
@@ -240,7 +240,7 @@ impl Fabric {
             Place::Host(_) => false,
         };
         if by_model && link.marks(now_ns) {
-            switch_model::mark(&mut frame);
+            forward::mark(&mut frame);
         }
         if let Some(copies) = &mut self.copies
             && let Some(seq) = data_seq(&frame)
@@ -252,10 +252,10 @@ impl Fabric {
         }
     }
 
-    fn forward(&mut self, switch: u16, port: u8, frame: &[u8]) -> Vec<switch_model::Copy> {
+    fn forward(&mut self, switch: u16, port: u8, frame: &[u8]) -> Vec<forward::Copy> {
         let now_ns = self.now_ns;
         let Some(program) = self.programs.get_mut(&switch) else {
-            return switch_model::forward(frame);
+            return forward::forward(frame);
         };
         let links = &self.links;
         program.forward(frame, port, now_ns / 1_000, |port| {

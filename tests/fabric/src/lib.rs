@@ -10,4 +10,3 @@ pub mod planner;
 pub mod program_switch;
 pub mod random;
 pub mod scenario;
-pub mod switch_model;

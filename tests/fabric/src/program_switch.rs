@@ -1,16 +1,14 @@
 //! A switch that runs the compiled P4 program in wormcast-switch's pipeline: the data
 //! plane that ships, without sockets.
 
-use crate::switch_model::Copy;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use wormcast_switch_pipeline::LoadedProgram;
 use wormcast_switch_pipeline::{
-    DequeueInfo, EmitSink, EntryAction, Pipeline, PipelineConfig, PortId, Queued, Replica,
-    TableEntry, TrafficSink,
+    DequeueInfo, EmitSink, EntryAction, LoadedProgram, Pipeline, PipelineConfig, PortId, Queued,
+    Replica, TableEntry, TrafficSink,
 };
-use wormcast_switch_program::DigestId;
-use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
+use wormcast_switch_program::{ActionCall, Bits, DigestId, FieldMatch};
+use wormcast_wire::forward::Copy;
 
 const MGID_TREE_ALL: u32 = 2;
 

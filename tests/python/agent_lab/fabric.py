@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from wormcast.agent import Agent, AgentError
 from wormcast.agentrpc import agent_pb2, agent_pb2_grpc
+from wormcast.client import Agent, AgentError
 
 ETHERTYPE_WORM = 0x88B5
 UNICAST, TREE = 0, 1

@@ -9,12 +9,12 @@ from typing import Any
 
 from wormcast_planner import RoutingError
 
-from wormcast.plan.pictures.geometry import Curve, Point, bowed, direction, line
-from wormcast.plan.pictures.hosts import HOST_DISTANCE_MAX, HOST_RADIUS, HOSTS_DRAWN_MAX, place_hosts
-from wormcast.plan.pictures.layout import Layout, place
-from wormcast.plan.pictures.overlay import draw_group, draw_routes
-from wormcast.plan.pictures.scene import Disc, Label, Scene, Stroke, text_width
-from wormcast.plan.routes import spanning_tree
+from wormcast.pictures.geometry import Curve, Point, bowed, direction, line
+from wormcast.pictures.hosts import HOST_DISTANCE_MAX, HOST_RADIUS, HOSTS_DRAWN_MAX, place_hosts
+from wormcast.pictures.layout import Layout, place
+from wormcast.pictures.overlay import draw_group, draw_routes
+from wormcast.pictures.scene import Disc, Label, Scene, Stroke, text_width
+from wormcast.routing.routes import spanning_tree
 
 SWITCH_RADIUS = 16.0
 LINK, TREE, SWITCH, ROOT, HOST = "#b3b9c1", "#1f3d5c", "#3b6ea5", "#b5402f", "#f2e3c2"

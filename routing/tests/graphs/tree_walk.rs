@@ -1,10 +1,9 @@
-//! What a fabric makes of a TREE route: a model of the switches of wire/SPEC.md §3,
-//! to check encodings against.
+//! What a fabric makes of a TREE route, to check encodings against.
 
 use std::fmt;
 
-use super::{TreeDecodeError, branches};
-use crate::topology::{Attachment, Topology, TopologyError};
+use wormcast_routing::topology::{Attachment, Topology, TopologyError};
+use wormcast_wire::tree_route::{TreeDecodeError, branches};
 use wormcast_wire::{HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
 
 /// A copy that reached a host.

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from wormcast.agent.connection import Connection, Json, understood
-from wormcast.agent.errors import AgentProtocolError, HandleClosedError
-from wormcast.agent.frames import DATA_BYTES_MAX, DataFrame, WindowFrame
+from wormcast.client.connection import Connection, Json, understood
+from wormcast.client.errors import AgentProtocolError, HandleClosedError
+from wormcast.client.frames import DATA_BYTES_MAX, DataFrame, WindowFrame
 
 AbortReason = Literal["no_space", "storage", "cancelled"]
 

@@ -1,7 +1,8 @@
 //! TREE routes read back.
 
-use super::{BRANCHES_MAX, END_OF_ROUTE, TreeDecodeError};
-use wormcast_wire::{PORT_ID_MAX, PortId};
+use crate::tree_route::{BRANCHES_MAX, TreeDecodeError};
+use crate::worm::END_OF_ROUTE;
+use crate::{PORT_ID_MAX, PortId};
 
 /// One branch at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

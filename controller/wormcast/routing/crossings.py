@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from wormcast.plan.worms import Step, Tree, Violation
+from wormcast.routing.worms import Step, Tree, Violation
 
 UNICAST, ADAPTER = -1, -2
 
@@ -24,8 +24,8 @@ def find_crossing(plain: Iterable[Step], trees: Sequence[Tree], *, flushes: bool
 
     def may_hold(tree: Tree, held: str, awaited: str, waiter: int) -> bool:
         if flushes and waiter == UNICAST:
-            return held != awaited and held in _way(tree, awaited)
-        return awaited not in _way(tree, held) and (
+            return held != awaited and held in _path(tree, awaited)
+        return awaited not in _path(tree, held) and (
             waiter < 0 or joined[waiter].parents[held] not in _surely_held(tree, held, awaited)
         )
 
@@ -69,19 +69,19 @@ def _waits(tree: Tree) -> list[str]:
 
 
 def _surely_held(tree: Tree, held: str, awaited: str) -> set[str]:
-    """What a worm holds in any case while it holds one channel and waits for another: its way
+    """What a worm holds in any case while it holds one channel and waits for another: its path
     from where the two part. No other worm can hold that."""
-    to_held, to_wait = _way(tree, held), _way(tree, awaited)[1:]
+    to_held, to_wait = _path(tree, held), _path(tree, awaited)[1:]
     if tree.is_several:
         return {to_wait[0]}
     parting = next(name for name in to_held if name in to_wait)
     return {*to_held[: to_held.index(parting) + 1], *to_wait[: to_wait.index(parting) + 1]}
 
 
-def _way(tree: Tree, name: str) -> list[str]:
+def _path(tree: Tree, name: str) -> list[str]:
     """The channel and all before it."""
-    way, at = [name], tree.parents[name]
+    path, at = [name], tree.parents[name]
     while at is not None:
-        way.append(at)
+        path.append(at)
         at = tree.parents[at]
-    return way
+    return path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
-from wormcast.plan.pictures.geometry import Curve, Point
+from wormcast.pictures.geometry import Curve, Point
 
 INK = "#222222"
 FONT_SIZE = 11.0

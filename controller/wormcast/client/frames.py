@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from wormcast.agent.errors import AgentProtocolError
+from wormcast.client.errors import AgentProtocolError
 
 API_VERSION = 1
 CONTROL_BYTES_MAX = 1 << 20

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 
-from wormcast.plan.pictures.scene import Disc, Label, Scene, arrow_head, disc_font
+from wormcast.pictures.scene import Disc, Label, Scene, arrow_head, disc_font
 
 # Of the longer side; larger pictures are scaled down to it.
 PIXELS_MAX = 8000

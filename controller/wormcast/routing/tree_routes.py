@@ -21,13 +21,6 @@ def decode_tree(route: bytes) -> list[bytes]:
     return native.decode_tree(route)
 
 
-def walk_tree(topology: Mapping[str, Any], src: int, route: bytes) -> dict[str, Any]:
-    """What switches make of a route: "deliveries" ({"host", "hops"}) and "losses"
-    ({"switch", "reason"}). Raises `RoutingError` for a source that is none."""
-    walk: dict[str, Any] = json.loads(native.walk_tree(json.dumps(topology), src, route))
-    return walk
-
-
 def multicast_root(topology: Mapping[str, Any], members: int = 8) -> tuple[int, float]:
     """The root under which a multicast of guard B (every one climbs to the root; WORM §3) to
     so many random members crosses the fewest links between switches on average, and how

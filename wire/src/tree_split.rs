@@ -1,6 +1,6 @@
 //! Where to cut paths that are too many for one TREE route.
 //!
-//! A route of n branches in all takes 2·n + 1 bytes, so that it holds at most 127, and
+//! A route of n branches in all takes 2·n + 1 bytes, so that one of 255 holds 127, and
 //! a switch takes at most 16. Every branch is a link that the worm crosses. Fewest worms
 //! come first, because each crosses the link of the source; then fewest links.
 //!
@@ -14,25 +14,26 @@
 //! Bound: a tree of n branches, d deep, needs w ≥ n/127 worms and w ≥ b/16 where a switch
 //! has b branches; the runs cross at most n + w + (w − 1)·(d − 1) links.
 
-use super::{BRANCHES_MAX, common_prefix};
-use wormcast_wire::{ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
-
-/// Most branches of one route, all switches together.
-const NODES_MAX: usize = (ROUTE_LENGTH_MAX - 1) / 2;
+use crate::SWITCHES_CROSSED_MAX;
+use crate::tree_route::{BRANCHES_MAX, common_prefix};
 
 /// Worms, then links crossed, the source's among them.
 type Cost = (u32, u32);
 
-/// Cuts sorted paths, of which none begins another; gives the paths of each route,
-/// ascending.
-pub(super) fn split<'p>(sorted: &[u32], path: impl Fn(u32) -> &'p [u8] + Copy) -> Vec<Vec<u32>> {
+/// Cuts sorted paths, of which none begins another or has more than `links_max` links; gives
+/// the paths of each route, ascending.
+pub(crate) fn split<'p>(
+    sorted: &[u32],
+    links_max: usize,
+    path: impl Fn(u32) -> &'p [u8] + Copy,
+) -> Vec<Vec<u32>> {
     let trie = Trie::new(sorted, path);
     let by_size = trie.smallest_first(sorted);
     let mut best: Option<(Cost, Vec<Vec<u32>>)> = None;
     for routes in [
-        cut_runs(sorted, path),
-        cut_runs(&by_size, path),
-        trie.bundle(sorted),
+        cut_runs(sorted, links_max, path),
+        cut_runs(&by_size, links_max, path),
+        trie.bundle(sorted, links_max),
     ] {
         let cost = cost_of(&routes, path);
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
@@ -62,7 +63,7 @@ fn cost_of<'p>(routes: &[Vec<u32>], path: impl Fn(u32) -> &'p [u8]) -> Cost {
 }
 
 /// The best cut into consecutive runs of an order in which every subtree is together.
-fn cut_runs<'p>(order: &[u32], path: impl Fn(u32) -> &'p [u8]) -> Vec<Vec<u32>> {
+fn cut_runs<'p>(order: &[u32], links_max: usize, path: impl Fn(u32) -> &'p [u8]) -> Vec<Vec<u32>> {
     // Cost from each place on, and where the first run from there ends.
     let mut best: Vec<(Cost, usize)> = vec![((0, 0), order.len()); order.len() + 1];
     for start in (0..order.len()).rev() {
@@ -73,7 +74,7 @@ fn cut_runs<'p>(order: &[u32], path: impl Fn(u32) -> &'p [u8]) -> Vec<Vec<u32>> 
             let next = path(index);
             let shared = common_prefix(last, next);
             nodes += next.len() - shared;
-            if nodes > NODES_MAX || branches[shared] == BRANCHES_MAX {
+            if nodes > links_max || branches[shared] == BRANCHES_MAX {
                 break;
             }
             branches[shared] += 1;
@@ -163,7 +164,7 @@ impl Trie {
     }
 
     /// Packs from the leaves upwards.
-    fn bundle(&self, sorted: &[u32]) -> Vec<Vec<u32>> {
+    fn bundle(&self, sorted: &[u32], links_max: usize) -> Vec<Vec<u32>> {
         struct Bundle {
             nodes: usize,
             children: Vec<u32>,
@@ -179,7 +180,7 @@ impl Trie {
                 items[self.parent[at] as usize].push((1, node, vec![index]));
                 continue;
             }
-            let room = NODES_MAX - self.depth[at] as usize;
+            let room = links_max - self.depth[at] as usize;
             let mut packing = std::mem::take(&mut items[at]);
             packing.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
             let bins = &mut made[at];

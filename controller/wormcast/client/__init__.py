@@ -1,6 +1,6 @@
 """Client of the host agent: send messages to a group, receive those of others.
 
-    from wormcast.agent import Agent
+    from wormcast.client import Agent
 
     with Agent() as agent, agent.open_sender("images") as sender:
         stable = sender.send(b"hello")
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from wormcast.agent.connection import (
+from wormcast.client.connection import (
     SOCKET_DEFAULT,
     SOCKET_VARIABLE,
     Connection,
@@ -22,7 +22,7 @@ from wormcast.agent.connection import (
     socket_path,
     understood,
 )
-from wormcast.agent.errors import (
+from wormcast.client.errors import (
     AgentError,
     AgentGoneError,
     AgentProtocolError,
@@ -31,7 +31,7 @@ from wormcast.agent.errors import (
     HandleClosedError,
     RefusedError,
 )
-from wormcast.agent.transfers import (
+from wormcast.client.transfers import (
     AbortReason,
     Group,
     IncomingMessage,

@@ -1,4 +1,4 @@
-"""The ways of worms through a topology, walked port by port."""
+"""The paths of worms through a topology, followed port by port."""
 
 from __future__ import annotations
 

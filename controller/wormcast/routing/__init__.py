@@ -10,20 +10,18 @@ the same plan.
 
 from wormcast_planner import RoutingError, algorithms, kinds, schemes, topology_formats
 
-from wormcast.plan.balance import balance_report, balanced_routes
-from wormcast.plan.certificate import check as check_certificate
-from wormcast.plan.changes import add_links, change
-from wormcast.plan.costs import cost_sets, costs, replay
-from wormcast.plan.files import to_text
-from wormcast.plan.forwarding import NO_PORT, ForwardingTables, forwarding
-from wormcast.plan.group_pictures import group_svg
-from wormcast.plan.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
-from wormcast.plan.pictures import png, svg
-from wormcast.plan.routes import route, route_summary, routes, spanning_tree
-from wormcast.plan.topologies import check, damage, make, read, write
-from wormcast.plan.tree_routes import decode_tree, encode_tree, multicast_root, walk_tree
-from wormcast.plan.verdicts import explain, plans_of, trees_of, verify
-from wormcast.plan.worms import Violation
+from wormcast.routing.balance import balance_report, balanced_routes
+from wormcast.routing.certificate import check as check_certificate
+from wormcast.routing.changes import add_links, change
+from wormcast.routing.costs import cost_sets, costs, replay
+from wormcast.routing.files import to_text
+from wormcast.routing.forwarding import NO_PORT, ForwardingTables, forwarding
+from wormcast.routing.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
+from wormcast.routing.routes import route, route_summary, routes, spanning_tree
+from wormcast.routing.topologies import check, damage, make, read, write
+from wormcast.routing.tree_routes import decode_tree, encode_tree, multicast_root
+from wormcast.routing.verdicts import explain, plans_of, trees_of, verify
+from wormcast.routing.worms import Violation
 
 __all__ = [
     "NO_PORT",
@@ -47,14 +45,12 @@ __all__ = [
     "find_buffer_cycle",
     "forwarding",
     "group",
-    "group_svg",
     "kinds",
     "make",
     "multicast_root",
     "optimal_k",
     "order",
     "plans_of",
-    "png",
     "read",
     "replay",
     "route",
@@ -62,12 +58,10 @@ __all__ = [
     "routes",
     "schemes",
     "spanning_tree",
-    "svg",
     "to_text",
     "topology_formats",
     "tree_edges",
     "trees_of",
     "verify",
-    "walk_tree",
     "write",
 ]

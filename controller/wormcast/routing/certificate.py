@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wormcast.plan.crossings import find_crossing
-from wormcast.plan.worms import Json, Network, Step, Violation, resource_name
+from wormcast.routing.crossings import find_crossing
+from wormcast.routing.worms import Json, Network, Step, Violation, resource_name
 
 
 def check(topology: Json, routes: Json | None, groups: Sequence[Json], certificate: Json) -> dict[str, int]:

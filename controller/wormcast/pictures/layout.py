@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wormcast.plan.pictures.geometry import Curve, Point, polar, raised
-from wormcast.plan.pictures.hosts import HOSTS_DRAWN_MAX
-from wormcast.plan.pictures.scene import Frame
+from wormcast.pictures.geometry import Curve, Point, polar, raised
+from wormcast.pictures.hosts import HOSTS_DRAWN_MAX
+from wormcast.pictures.scene import Frame
 
 SPACING = 110.0
 GRID_SPACING = 130.0

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wormcast.agent.errors import (
+from wormcast.client.errors import (
     AgentGoneError,
     AgentProtocolError,
     AgentTimeoutError,
     AgentUnavailableError,
     RefusedError,
 )
-from wormcast.agent.frames import (
+from wormcast.client.frames import (
     API_VERSION,
     ControlFrame,
     DataFrame,

@@ -15,7 +15,7 @@ from typing import Any
 
 import uvicorn
 
-from wormcast import plan as routing
+from wormcast import routing
 from wormcast.api.app import create_app
 from wormcast.api.connections import IDLE_SECONDS_MAX, Connection
 from wormcast.control.controller import Controller

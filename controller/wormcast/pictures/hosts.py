@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from wormcast.plan.pictures.geometry import Point, polar
+from wormcast.pictures.geometry import Point, polar
 
 HOST_RADIUS = 9.0
 HOST_DISTANCE = 42.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wormcast.plan.pictures.drawing import draw
-from wormcast.plan.pictures.scene import to_svg
+from wormcast.pictures.drawing import draw
+from wormcast.pictures.groups import group_svg
+from wormcast.pictures.scene import to_svg
 
-__all__ = ["draw", "png", "svg"]
+__all__ = ["draw", "group_svg", "png", "svg"]
 
 
 def svg(
@@ -31,6 +32,6 @@ def png(
     group: Mapping[str, Any] | None = None,
 ) -> bytes:
     """As `svg`, a PNG file. Raises `RoutingError`."""
-    from wormcast.plan.pictures.raster import to_png
+    from wormcast.pictures.raster import to_png
 
     return to_png(draw(topology, root, routes, group))

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wormcast.plan.pictures.geometry import Curve, Point, bowed, line
-from wormcast.plan.pictures.scene import Disc, Label, Scene, Stroke
+from wormcast.pictures.geometry import Curve, Point, bowed, line
+from wormcast.pictures.scene import Disc, Label, Scene, Stroke
 
 if TYPE_CHECKING:
-    from wormcast.plan.pictures.drawing import Sketch
+    from wormcast.pictures.drawing import Sketch
 
 ROUTE_COLOURS = ("#d1492e", "#2e8b57", "#8b4fb0", "#c98a14", "#1687a7", "#a8326d")
 GROUP_COLOUR = "#d1492e"

@@ -21,7 +21,7 @@ class ForwardingTables:
     and following the entries from switch to switch need not give it.
 
     `switches` and `hosts` are ids, ascending; `ports` has a byte for each pair, the hosts
-    of the first switch first, NO_PORT where there is no way.
+    of the first switch first, NO_PORT where there is no path.
     """
 
     switches: tuple[int, ...]

@@ -27,7 +27,7 @@ def routes(
     the order in which they take turns, each with its "share" (0 to 1) of the pair's
     messages; `seed` decides which are drawn where there are more than ten. Routes of
     algorithms that use in-transit hosts say whether they are "minimal". Raises
-    `RoutingError`, for a single pair also if there is no way.
+    `RoutingError`, for a single pair also if there is no path.
     """
     text = native.plan_all_routes(json.dumps(topology), algorithm, root, seed, src, dst)
     planned: dict[str, Any] = json.loads(text)
@@ -44,7 +44,7 @@ def route(
     seed: int = SEED_DEFAULT,
 ) -> dict[str, Any]:
     """One entry of the routes file, the first of the pair. Raises `RoutingError`, also if
-    there is no way."""
+    there is no path."""
     text = native.plan_route(json.dumps(topology), src, dst, algorithm, root, seed)
     planned: dict[str, Any] = json.loads(text)
     return planned

@@ -1,0 +1,67 @@
+//! What a switch makes of a worm by its route alone (SPEC §2, §3): UNICAST, CONTROL and TREE.
+//! The tests of engine, agent and fabric join hosts by it.
+
+use crate::worm::{self, HEADER_LENGTH, Header, Kind, RECIRCULATE_PORT, Worm, flags};
+use crate::{ETHERNET_LENGTH, PORT_ID_MAX, SWITCHES_CROSSED_MAX, put_u16, tree_route};
+
+/// A copy of a worm that leaves by a port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Copy {
+    /// The port.
+    pub port: u8,
+    /// The frame.
+    pub frame: Vec<u8>,
+}
+
+/// What a switch with every port sends for a frame; empty if it drops it, or if the route
+/// does not say where to.
+pub fn forward(frame: &[u8]) -> Vec<Copy> {
+    let Ok(worm) = worm::decode(frame) else {
+        return Vec::new();
+    };
+    if usize::from(worm.header.hops) >= SWITCHES_CROSSED_MAX {
+        return Vec::new();
+    }
+    let copy = |port: u8, route: &[u8]| Copy {
+        port,
+        frame: onward(frame, &worm, route),
+    };
+    match worm.header.kind {
+        Kind::Unicast | Kind::Control => match worm.route {
+            [RECIRCULATE_PORT, rest @ ..] => forward(&onward(frame, &worm, rest)),
+            [port @ ..=PORT_ID_MAX, rest @ ..] => vec![copy(*port, rest)],
+            _ => Vec::new(),
+        },
+        Kind::Tree => tree_route::branches(worm.route).map_or(Vec::new(), |branches| {
+            branches
+                .map(|branch| copy(branch.port.get(), &branch.copy_route()))
+                .collect()
+        }),
+        Kind::Broadcast | Kind::Group => Vec::new(),
+    }
+}
+
+/// The frame one switch further, with this route. Flags without a meaning stay.
+fn onward(frame: &[u8], worm: &Worm<'_>, route: &[u8]) -> Vec<u8> {
+    let mut out = frame[..ETHERNET_LENGTH + HEADER_LENGTH].to_vec();
+    out.extend_from_slice(route);
+    let header = &mut out[ETHERNET_LENGTH..];
+    header[2] = route.len() as u8;
+    header[3] += 1;
+    let sum = worm::checksum(header);
+    put_u16(header, 10, sum);
+    out.extend_from_slice(worm.payload);
+    out
+}
+
+/// Sets the CE flag of a worm that is about to wait in a long queue.
+pub fn mark(frame: &mut [u8]) {
+    if let Ok(worm) = worm::decode(frame) {
+        let header = Header {
+            flags: worm.header.flags | flags::CE,
+            ..worm.header
+        };
+        let route = worm.route.to_vec();
+        worm::encode_worm(&mut frame[ETHERNET_LENGTH..], &header, &route);
+    }
+}
