@@ -1,12 +1,10 @@
 //! Puts the parts together: the data plane on its own thread; the controller's stream and
 //! the local API on this one.
 
-use crate::dataplane::{Command, DataPlane, DataPlaneError, DataPlaneSettings, Figures};
+use crate::dataplane::{Command, DataPlane, DataPlaneError, DataPlaneSettings};
 use crate::directory::{ControllerAddress, DirectoryClient, Introduction, SharedControllerState};
 use crate::link::InterfaceError;
-use crate::local::{LocalServer, ServerError, SocketMode};
-use serde_json::{Value, json};
-use std::fmt;
+use crate::local::{AgentFacts, LocalServer, ServerError, SocketMode};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,15 +24,19 @@ pub struct AgentSettings {
 }
 
 /// Why an agent does not start, or ends.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The interface.
+    #[error("{0}")]
     Interface(InterfaceError),
     /// The data plane.
+    #[error("{0}")]
     DataPlane(DataPlaneError),
     /// The local API.
+    #[error("{0}")]
     Local(ServerError),
     /// The runtime or a thread.
+    #[error("cannot {step}: {source}")]
     System {
         /// What was tried.
         step: &'static str,
@@ -42,52 +44,8 @@ pub enum AgentError {
         source: io::Error,
     },
     /// The data plane's thread ended by a bug.
+    #[error("the data plane has ended unexpectedly")]
     Crashed,
-}
-
-impl fmt::Display for AgentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Interface(error) => error.fmt(f),
-            Self::DataPlane(error) => error.fmt(f),
-            Self::Local(error) => error.fmt(f),
-            Self::System { step, source } => write!(f, "cannot {step}: {source}"),
-            Self::Crashed => f.write_str("the data plane has ended unexpectedly"),
-        }
-    }
-}
-
-impl std::error::Error for AgentError {}
-
-/// What status says of the agent itself.
-#[derive(Debug)]
-pub struct AgentFacts {
-    /// Its unique name.
-    pub name: String,
-    interface: String,
-    socket: String,
-    controller: String,
-    controller_state: SharedControllerState,
-}
-
-impl AgentFacts {
-    /// The answer to status (API.md §4).
-    pub fn describe(&self, figures: &Figures) -> Value {
-        let controller = self.controller_state.get();
-        let mut status = figures.to_json();
-        status["name"] = self.name.as_str().into();
-        status["version"] = env!("CARGO_PKG_VERSION").into();
-        status["socket"] = self.socket.as_str().into();
-        status["link"]["interface"] = self.interface.as_str().into();
-        status["controller"] = json!({
-            "address": self.controller,
-            "connected": controller.connected,
-            "since_s": controller.since.elapsed().as_secs(),
-            "attachments": controller.attachments,
-            "last_error": controller.last_error,
-        });
-        status
-    }
 }
 
 /// Runs an agent until SIGTERM or SIGINT.
@@ -129,7 +87,7 @@ pub fn run(settings: AgentSettings) -> Result<(), AgentError> {
             name: settings.dataplane.name.clone(),
             host: settings.dataplane.host,
             mac: settings.dataplane.interface.mac.0,
-            mtu_bytes: settings.dataplane.mtu_bytes,
+            mtu_bytes: settings.dataplane.agent.mtu_bytes,
         };
         let directory = DirectoryClient::new(
             settings.controller,
@@ -138,7 +96,7 @@ pub fn run(settings: AgentSettings) -> Result<(), AgentError> {
             reports,
             controller_state,
         );
-        crate::info!(
+        crate::log::info!(
             "agent \"{}\" on {}, local API at {}",
             facts.name,
             settings.dataplane.interface.name,
@@ -147,8 +105,8 @@ pub fn run(settings: AgentSettings) -> Result<(), AgentError> {
         tokio::select! {
             () = directory.run() => {}
             () = server.run(handle.clone(), facts) => {}
-            _ = terminate.recv() => crate::info!("SIGTERM: ending"),
-            _ = interrupt.recv() => crate::info!("SIGINT: ending"),
+            _ = terminate.recv() => crate::log::info!("SIGTERM: ending"),
+            _ = interrupt.recv() => crate::log::info!("SIGINT: ending"),
             _ = &mut end => {}
         }
         let _ = handle.send(Command::Stop).await;

@@ -13,49 +13,39 @@
 //! # }
 //! ```
 
-use crate::local::{
-    API_VERSION, AbortReason, ApiError, DATA_BYTES_MAX, Frame, FrameError, GroupSelector,
-    MemberOutcome, Notice, Request,
-};
 use bytes::{Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wormcast_agent_core::api::{
+    API_VERSION, AbortReason, ApiError, DATA_BYTES_MAX, Frame, FrameError, GroupSelector,
+    MemberOutcome, Notice, Request,
+};
 
 const READ_BYTES: usize = 64 << 10;
 /// A quarter of the window of an arriving message (API.md §7).
 const WINDOW_UPDATE_BYTES: u32 = 128 << 10;
 
 /// What went wrong.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No agent there, or the connection broke.
+    #[error("no connection to the agent: {0}")]
     System(io::Error),
     /// The agent refuses a request.
+    #[error("{0}")]
     Refused(ApiError),
     /// The agent ends the connection.
+    #[error("the agent ended the connection: {0}")]
     Ended(String),
     /// What the agent sent makes no sense.
+    #[error("unexpected data from the agent: {0}")]
     Protocol(String),
 }
-
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::System(error) => write!(f, "no connection to the agent: {error}"),
-            Self::Refused(error) => error.fmt(f),
-            Self::Ended(reason) => write!(f, "the agent ended the connection: {reason}"),
-            Self::Protocol(what) => write!(f, "unexpected data from the agent: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for ClientError {}
 
 impl From<io::Error> for ClientError {
     fn from(error: io::Error) -> Self {
@@ -72,18 +62,6 @@ impl From<FrameError> for ClientError {
 impl From<serde_json::Error> for ClientError {
     fn from(error: serde_json::Error) -> Self {
         Self::Protocol(error.to_string())
-    }
-}
-
-impl From<&str> for GroupSelector {
-    fn from(name: &str) -> Self {
-        Self::Name(name.to_owned())
-    }
-}
-
-impl From<u16> for GroupSelector {
-    fn from(number: u16) -> Self {
-        Self::Number(number.into())
     }
 }
 

@@ -2,18 +2,16 @@
 //! It forwards worms down a structure, acknowledges, spills and re-injects them, and lets
 //! local programs send and receive messages.
 //!
-//! A thin shell: everything about the protocol is in `wormcast-protocol`, everything about
-//! structures in `wormcast-routing`; here are sockets, threads and clocks.
+//! A thin shell: everything about the protocol is in `wormcast-protocol`, what an agent does is in
+//! `wormcast-agent-core`; here are sockets, threads and clocks.
 //!
 //! - [`agent`]: puts the parts together
-//! - [`dataplane`]: the thread that owns the protocol engine and the packet socket
-//! - [`applications`]: what local programs have open; pure
-//! - [`local`]: the local API on a Unix socket (API.md); [`client`]: its Rust client
-//! - [`directory`]: the stream to the controller; [`plan`]: what comes down it
+//! - [`dataplane`]: the thread that owns the agent's core and the packet socket
+//! - [`local`]: the local API's socket (API.md); [`client`]: its Rust client
+//! - [`directory`]: the stream to the controller
 //! - [`link`]: the network interface
 
 pub mod agent;
-pub mod applications;
 pub mod client;
 pub mod dataplane;
 pub mod directory;
@@ -21,5 +19,3 @@ pub mod link;
 pub mod local;
 pub mod log;
 pub mod options;
-pub mod plan;
-pub mod rpc;

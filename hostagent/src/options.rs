@@ -1,7 +1,6 @@
 //! The command line.
 
 use crate::agent::{AgentError, AgentSettings};
-use crate::applications::Patience;
 use crate::dataplane::DataPlaneSettings;
 use crate::directory::ControllerAddress;
 use crate::link::{Interface, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN};
@@ -9,8 +8,9 @@ use crate::local::SocketMode;
 use crate::log::Level;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use clap_complete::Shell;
-use std::fmt;
 use std::path::PathBuf;
+use wormcast_agent_core::agent::Settings;
+use wormcast_agent_core::clients::Patience;
 use wormcast_wire::HostId;
 
 /// Where the local API is if nothing else is said.
@@ -81,11 +81,16 @@ pub struct Options {
 }
 
 /// Options that cannot be satisfied on this machine.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     /// The interface.
+    #[error("{0}")]
     Agent(AgentError),
     /// An MTU out of bounds.
+    #[error(
+        "an MTU of {value} bytes on {interface}; it must be {WORM_MTU_BYTES_MIN} to {most} \
+         (`ip link set {interface} mtu N` changes the interface's)"
+    )]
     Mtu {
         /// As asked, or as the interface has it.
         value: u32,
@@ -95,34 +100,12 @@ pub enum OptionsError {
         interface: String,
     },
     /// A name that is empty, too long or has control characters.
+    #[error("name {name:?}; it must have 1 to {NAME_BYTES_MAX} bytes and no control characters")]
     Name {
         /// The name.
         name: String,
     },
 }
-
-impl fmt::Display for OptionsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Agent(error) => error.fmt(f),
-            Self::Mtu {
-                value,
-                most,
-                interface,
-            } => write!(
-                f,
-                "an MTU of {value} bytes on {interface}; it must be {WORM_MTU_BYTES_MIN} to {most} \
-                 (`ip link set {interface} mtu N` changes the interface's)"
-            ),
-            Self::Name { name } => write!(
-                f,
-                "name {name:?}; it must have 1 to {NAME_BYTES_MAX} bytes and no control characters"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for OptionsError {}
 
 impl Options {
     /// Takes the command line apart; `None` if all it asked for was completions, which
@@ -163,13 +146,15 @@ impl Options {
             dataplane: DataPlaneSettings {
                 interface,
                 name,
-                mtu_bytes,
-                buffer_bytes: (self.buffer_mib as usize) << 20,
-                coalesce_us: self.coalesce_us.into(),
-                patience: Patience {
-                    receiver_wait_us: (self.receiver_wait * 1e6) as u64,
-                    receiver_stall_us: (self.receiver_stall * 1e6) as u64,
+                agent: Settings {
+                    mtu_bytes,
+                    buffer_bytes: (self.buffer_mib as usize) << 20,
+                    patience: Patience {
+                        receiver_wait_us: (self.receiver_wait * 1e6) as u64,
+                        receiver_stall_us: (self.receiver_stall * 1e6) as u64,
+                    },
                 },
+                coalesce_us: self.coalesce_us.into(),
                 host: self.host_id.map(HostId),
             },
             controller: self.controller,
@@ -219,8 +204,11 @@ mod tests {
     #[test]
     fn defaults_fit_the_interface() {
         let settings = options(&[]).settle().unwrap();
-        assert!(settings.dataplane.mtu_bytes <= WORM_MTU_BYTES_MAX);
-        assert_eq!(settings.dataplane.patience.receiver_wait_us, 10_000_000);
+        assert!(settings.dataplane.agent.mtu_bytes <= WORM_MTU_BYTES_MAX);
+        assert_eq!(
+            settings.dataplane.agent.patience.receiver_wait_us,
+            10_000_000
+        );
         assert_eq!(settings.dataplane.host, None);
     }
 

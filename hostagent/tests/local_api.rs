@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use support::{Fabric, group, pattern, wait_until};
 use wormcast_agent::client::{Client, ClientError};
-use wormcast_agent::local::{AbortReason, ApiError, ErrorCode, GroupSelector, Request};
+use wormcast_agent_core::api::{AbortReason, ApiError, ErrorCode, GroupSelector, Request};
 
 const LIMIT: Option<Duration> = Some(Duration::from_secs(20));
 
@@ -263,7 +263,7 @@ fn a_flood_of_tiny_pieces_is_taken_without_pause() {
     let mut length = None;
     while length.is_none() {
         use wormcast_agent::client::Incoming;
-        use wormcast_agent::local::Notice;
+        use wormcast_agent_core::api::Notice;
         if let Incoming::Notice(Notice::MessageEnd { length: all, .. }) =
             receiver.receive(LIMIT).unwrap().expect("in time")
         {
@@ -295,7 +295,7 @@ fn empty_and_tiny_messages_arrive_one_by_one() {
     let mut arrived = Vec::new();
     while arrived.len() < lengths.len() {
         use wormcast_agent::client::Incoming;
-        use wormcast_agent::local::Notice;
+        use wormcast_agent_core::api::Notice;
         match receiver.receive(LIMIT).unwrap().expect("in time") {
             Incoming::Notice(Notice::MessageEnd { handle, length }) => {
                 arrived.push(length as usize);

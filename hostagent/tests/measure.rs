@@ -7,7 +7,7 @@ mod support;
 use std::time::{Duration, Instant};
 use support::{Fabric, group, network, pattern};
 use wormcast_agent::client::{Client, Incoming};
-use wormcast_agent::local::Notice;
+use wormcast_agent_core::api::Notice;
 
 const LIMIT: Option<Duration> = Some(Duration::from_secs(120));
 const SCHEMES: [&str; 5] = ["repeat", "circuit", "tree", "k-binomial", "switch"];

@@ -8,8 +8,8 @@ use std::time::Duration;
 use support::network::ip;
 use support::{Fabric, group, pattern, wait_until};
 use wormcast_agent::client::{Client, ClientError, Incoming};
-use wormcast_agent::local::{ErrorCode, Notice};
-use wormcast_agent::rpc::controller_message::Body;
+use wormcast_agent::directory::rpc::controller_message::Body;
+use wormcast_agent_core::api::{ErrorCode, Notice};
 use wormcast_wire::HostId;
 use wormcast_wire::worm::{self, Header, Kind};
 
@@ -79,7 +79,7 @@ fn transfers_go_on_while_the_controller_is_down_and_back() {
     wait_until("statistics", WAIT, || {
         let known = fabric.controller.known.lock().unwrap();
         known.statistics.get(&1).is_some_and(|statistics| {
-            let sent = |counter: &&wormcast_agent::rpc::Counter| {
+            let sent = |counter: &&wormcast_agent::directory::rpc::Counter| {
                 counter.name == "data_sent_bytes" && counter.group == 1 && counter.value >= 100_000
             };
             statistics.counters.iter().any(|counter| sent(&counter))
@@ -121,7 +121,7 @@ fn a_wrong_plan_is_refused_and_the_old_one_stays() {
     // Other nonsense does no harm either.
     fabric.controller.send_raw(
         0,
-        Body::Plan(wormcast_agent::rpc::Plan {
+        Body::Plan(wormcast_agent::directory::rpc::Plan {
             host_id: 99_999,
             ..plan
         }),
@@ -421,7 +421,8 @@ fn a_plan_of_thousands_of_groups_is_applied_but_for_one_that_cannot_be() {
     }
     let answers = || {
         let known = fabric.controller.known.lock().unwrap();
-        let second = |(_, applied): &&(u32, wormcast_agent::rpc::PlanApplied)| applied.epoch == 2;
+        let second =
+            |(_, applied): &&(u32, wormcast_agent::directory::rpc::PlanApplied)| applied.epoch == 2;
         known
             .applied
             .iter()

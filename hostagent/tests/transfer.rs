@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use support::{Fabric, group, pattern};
 use wormcast_agent::client::{Client, Incoming};
-use wormcast_agent::local::{AbortReason, Notice};
+use wormcast_agent_core::api::{AbortReason, Notice};
 
 const LIMIT: Option<Duration> = Some(Duration::from_secs(30));
 

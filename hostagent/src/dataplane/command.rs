@@ -1,12 +1,13 @@
 //! What other threads ask of the data plane.
 
-use super::figures::Figures;
-use crate::applications::{ConnectionId, OutboundSender};
+use super::outbound::OutboundSender;
 use crate::link::WakeHandle;
-use crate::local::NumberedRequest;
-use crate::plan::{AgentPlan, RefusedGroup};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
+use wormcast_agent_core::api::NumberedRequest;
+use wormcast_agent_core::clients::ConnectionId;
+use wormcast_agent_core::figures::Figures;
+use wormcast_agent_core::plan::{AgentPlan, RefusedGroup};
 use wormcast_wire::HostId;
 
 /// Commands that wait at most; senders of more wait themselves.

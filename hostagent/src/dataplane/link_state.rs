@@ -42,7 +42,7 @@ impl LinkState {
         if self.up {
             self.up = false;
             self.losses += 1;
-            crate::warning!("interface {} is down; waiting for it", self.interface.name);
+            crate::log::warning!("interface {} is down; waiting for it", self.interface.name);
         }
         self.recheck_at = now.plus_us(RECHECK_US);
     }
@@ -76,7 +76,7 @@ impl LinkState {
             match PacketSocket::open(&found, ETHERTYPE_WORM, WORM_MAC) {
                 Ok(socket) => self.socket = Some(socket),
                 Err(error) => {
-                    crate::warning!("interface {} is back, but: {error}", found.name);
+                    crate::log::warning!("interface {} is back, but: {error}", found.name);
                     self.socket = None;
                     return false;
                 }
@@ -87,7 +87,7 @@ impl LinkState {
             return false;
         }
         self.up = true;
-        crate::info!("interface {} is up", self.interface.name);
+        crate::log::info!("interface {} is up", self.interface.name);
         discovery.restart(self.interface.mac, now);
         true
     }

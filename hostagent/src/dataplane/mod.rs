@@ -1,5 +1,4 @@
-//! The data-plane thread: it alone owns the engine, the packet socket and what local
-//! applications have open.
+//! The data-plane thread: it alone owns the agent and the packet socket.
 //!
 //! A turn: commands, frames in, timers, frames out, events, applications, then sleep until
 //! a frame, a command or the earliest timer. While frames keep coming the thread sleeps
@@ -9,43 +8,37 @@
 mod clock;
 mod command;
 mod discovery;
-mod figures;
 mod link_state;
+mod outbound;
 mod serve;
 mod transmit;
 
 pub use command::{Command, DataPlaneGone, DataPlaneHandle};
-pub use figures::{FailedMember, Figure, Figures};
+pub use outbound::{OutboundReceiver, OutboundSender, outbound_queue};
 
-use crate::applications::{Applications, Patience};
 use crate::link::{Interface, Ready, ReceiveError, SocketError, Waker};
-use crate::plan::AgentPlan;
-use crate::rpc;
-use clock::LivedClock;
+use clock::Clock;
 use discovery::Discovery;
 use link_state::LinkState;
-use std::collections::VecDeque;
-use std::fmt;
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use transmit::{Blocked, TransmitBatch};
-use wormcast_protocol::{Engine, Instant};
+use wormcast_agent_core::agent::{Agent, MemberReport, Settings};
+use wormcast_agent_core::clients::ConnectionId;
+use wormcast_protocol::Instant;
 use wormcast_wire::HostId;
 
 /// Batches received before sending has its turn.
 const RECEIVE_BATCHES_MAX: usize = 4;
 /// Commands taken in one turn.
 const COMMANDS_PER_TURN_MAX: usize = 128;
-/// Engine events taken in one turn.
-const EVENTS_PER_TURN_MAX: usize = 1024;
 /// Shortest sleep while frames cannot be sent, µs: the engine's send timers are due then,
 /// but there is nothing to do about it.
 const BLOCKED_SLEEP_US: u64 = 1_000;
 /// Reports to the controller that wait at most; more are dropped and counted.
 pub const REPORTS_MAX: usize = 256;
-/// Failures kept for status.
-const FAILED_MEMBERS_MAX: usize = 64;
 
 /// What the data plane is told at its start.
 #[derive(Clone, Debug)]
@@ -54,59 +47,43 @@ pub struct DataPlaneSettings {
     pub interface: Interface,
     /// Unique name of this agent.
     pub name: String,
-    /// Bytes after the Ethernet header, at most the interface's.
-    pub mtu_bytes: u32,
-    /// Memory for received packets, bytes.
-    pub buffer_bytes: usize,
+    /// The agent's own.
+    pub agent: Settings,
     /// Shortest time between two turns while frames come, µs.
     pub coalesce_us: u64,
-    /// How long applications may let a group wait.
-    pub patience: Patience,
     /// This host, if asked for.
     pub host: Option<HostId>,
 }
 
 /// Why the data plane does not start.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum DataPlaneError {
     /// The socket.
+    #[error("{0}")]
     Socket(SocketError),
     /// The wake-up event.
+    #[error("cannot make an event descriptor: {0}")]
     Waker(io::Error),
     /// The engine refuses its configuration.
+    #[error("the protocol engine refuses to start: {0}")]
     Engine(String),
 }
-
-impl fmt::Display for DataPlaneError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Socket(error) => error.fmt(f),
-            Self::Waker(error) => write!(f, "cannot make an event descriptor: {error}"),
-            Self::Engine(error) => write!(f, "the protocol engine refuses to start: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for DataPlaneError {}
 
 /// The data plane.
 pub struct DataPlane {
     settings: DataPlaneSettings,
-    clock: LivedClock,
+    clock: Clock,
     waker: Waker,
     commands: mpsc::Receiver<Command>,
-    reports: mpsc::Sender<rpc::MemberReport>,
+    reports: mpsc::Sender<MemberReport>,
     link: LinkState,
     discovery: Discovery,
-    engine: Option<Engine>,
-    host: Option<HostId>,
-    plan: Option<AgentPlan>,
-    applications: Applications,
-    applications_due: Option<Instant>,
+    agent: Agent,
+    /// Queues of the local clients.
+    clients: BTreeMap<ConnectionId, OutboundSender>,
     transmit: TransmitBatch,
-    failed: VecDeque<FailedMember>,
     counters: Counters,
-    /// Commands or events were left for the next turn.
+    /// Commands were left for the next turn.
     more_waits: bool,
     stopping: bool,
 }
@@ -119,7 +96,6 @@ struct Counters {
     receive_batches: u64,
     receive_errors: u64,
     too_long: u64,
-    no_engine: u64,
     reports_dropped: u64,
     turns: u64,
 }
@@ -132,25 +108,21 @@ impl DataPlane {
     /// [`DataPlaneError`].
     pub fn open(
         settings: DataPlaneSettings,
-    ) -> Result<(Self, DataPlaneHandle, mpsc::Receiver<rpc::MemberReport>), DataPlaneError> {
+    ) -> Result<(Self, DataPlaneHandle, mpsc::Receiver<MemberReport>), DataPlaneError> {
         let waker = Waker::new().map_err(DataPlaneError::Waker)?;
         let (handle, commands) = DataPlaneHandle::new(waker.handle());
         let (reports, reports_out) = mpsc::channel(REPORTS_MAX);
         let link = LinkState::open(settings.interface.clone()).map_err(DataPlaneError::Socket)?;
         let mut dataplane = Self {
-            clock: LivedClock::new(),
+            clock: Clock::new(),
             waker,
             commands,
             reports,
             discovery: Discovery::new(&settings.name, settings.interface.mac),
             link,
-            engine: None,
-            host: None,
-            plan: None,
-            applications: Applications::new(settings.patience),
-            applications_due: None,
-            transmit: TransmitBatch::new(settings.mtu_bytes as usize + 64),
-            failed: VecDeque::new(),
+            agent: Agent::new(settings.agent.patience),
+            clients: BTreeMap::new(),
+            transmit: TransmitBatch::new(settings.agent.mtu_bytes as usize + 64),
             counters: Counters::default(),
             more_waits: false,
             stopping: false,
@@ -171,13 +143,10 @@ impl DataPlane {
         while !self.stopping {
             self.counters.turns += 1;
             let now = self.clock.read();
-            // Events first: a message that broke off must not be confused with the next by
-            // a command that is about the old one.
-            if self.take_events(now) {
-                self.applications_due = Some(now);
-            }
+            self.agent.begin_turn(now);
             self.take_commands(now);
             self.advance(now);
+            self.speak();
             let ready = self.sleep(received > 0)?;
             if ready.writable {
                 self.transmit.on_writable();
@@ -204,7 +173,9 @@ impl DataPlane {
                 }
                 Err(ReceiveError::System(error)) => {
                     if self.counters.receive_errors == 0 {
-                        crate::warning!("cannot receive ({error}); more of it is only counted");
+                        crate::log::warning!(
+                            "cannot receive ({error}); more of it is only counted"
+                        );
                     }
                     self.counters.receive_errors += 1;
                     break;
@@ -220,11 +191,7 @@ impl DataPlane {
                     continue;
                 };
                 self.counters.received_bytes += frame.len() as u64;
-                match &mut self.engine {
-                    // The engine counts what it rejects, by reason.
-                    Some(engine) => drop(engine.handle_frame(frame, now)),
-                    None => self.counters.no_engine += 1,
-                }
+                self.agent.handle_frame(frame, now);
             }
             total += count;
             if count < crate::link::BATCH_FRAMES_MAX {
@@ -235,7 +202,7 @@ impl DataPlane {
         total
     }
 
-    /// Timers, frames out, events, applications.
+    /// The link, then the agent.
     fn advance(&mut self, now: Instant) {
         if self.link.recheck(&mut self.discovery, now) {
             self.transmit.on_link_up();
@@ -244,32 +211,18 @@ impl DataPlane {
             self.discovery
                 .handle_timeout(self.link.socket.as_ref(), now);
         }
-        if let Some(engine) = &mut self.engine
-            && engine.poll_timeout().is_some_and(|time| time <= now)
-        {
-            engine.handle_timeout(now);
-        }
-        self.flush(now);
-        if self.take_events(now) || self.applications_due.is_some_and(|due| due <= now) {
-            self.serve_applications(now);
-            self.flush(now);
-            self.take_events(now);
-        }
-    }
-
-    fn flush(&mut self, now: Instant) {
-        let (Some(engine), Some(socket)) = (&mut self.engine, &self.link.socket) else {
-            return;
-        };
-        if !self.link.up {
-            return;
-        }
-        self.transmit.flush(engine, socket, now);
-        if self.transmit.blocked == Blocked::LinkDown {
-            self.link.on_down(now);
-        } else if self.transmit.is_starved() {
-            self.link.suspect(now);
-        }
+        let (link, transmit) = (&mut self.link, &mut self.transmit);
+        self.agent.advance(now, |engine| {
+            let Some(socket) = link.socket.as_ref().filter(|_| link.up) else {
+                return;
+            };
+            transmit.flush(engine, socket, now);
+            if transmit.blocked == Blocked::LinkDown {
+                link.on_down(now);
+            } else if transmit.is_starved() {
+                link.suspect(now);
+            }
+        });
     }
 
     /// Sleeps until there is something to do.
@@ -283,8 +236,7 @@ impl DataPlane {
             }
         };
         at(self.link.poll_timeout());
-        at(self.applications_due);
-        at(self.engine.as_ref().and_then(Engine::poll_timeout));
+        at(self.agent.poll_timeout());
         match self.transmit.blocked {
             Blocked::No => {}
             Blocked::Until(time) => {
@@ -303,7 +255,7 @@ impl DataPlane {
             read = false;
             until = until.min(now.plus_us(self.settings.coalesce_us));
         }
-        let sleep_us = match std::mem::take(&mut self.more_waits) {
+        let sleep_us = match std::mem::take(&mut self.more_waits) || self.agent.has_more() {
             true => 0,
             false => until.since_us(now).max(least_us),
         };

@@ -180,7 +180,7 @@ impl TransmitBatch {
             }
             Err(SendBlocked::System(error)) => {
                 if self.counters.failed == 0 {
-                    crate::warning!(
+                    crate::log::warning!(
                         "a frame could not be sent ({error}); others like it are only counted"
                     );
                 }

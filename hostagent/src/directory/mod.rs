@@ -3,21 +3,17 @@
 
 mod address;
 mod connection;
+pub mod rpc;
 
 pub use address::ControllerAddress;
 
 use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
-use crate::plan::RefusedGroup;
-use crate::plan::{AgentPlan, GROUPS_MAX, MEMBERS_MAX};
-use crate::rpc;
-use crate::rpc::agent_directory_client::AgentDirectoryClient;
-use crate::rpc::agent_message::Body as AgentBody;
-use crate::rpc::controller_message::Body as ControllerBody;
-use crate::rpc::{
-    AgentMessage, ControllerMessage, Counter, MemberReport, PlanApplied, Register, Statistics,
-};
 use connection::Connection;
 use hyper_util::rt::TokioIo;
+use rpc::agent_directory_client::AgentDirectoryClient;
+use rpc::agent_message::Body as AgentBody;
+use rpc::controller_message::Body as ControllerBody;
+use rpc::{AgentMessage, ControllerMessage, Counter, PlanApplied, Register, Statistics};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -25,6 +21,11 @@ use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint, Uri};
+use wormcast_agent_core::agent::MemberReport;
+use wormcast_agent_core::figures::Figure;
+use wormcast_agent_core::plan::{
+    AgentPlan, GROUPS_MAX, GroupMessage, MEMBERS_MAX, PlanMessage, RefusedGroup,
+};
 use wormcast_wire::{HOST_ID_MAX, HostId};
 
 /// First pause before dialling again; doubles up to [`BACKOFF_MAX`].
@@ -177,7 +178,7 @@ impl DirectoryClient {
             }
             // Once for each kind of trouble, not for each attempt.
             if complained != text {
-                crate::warning!(
+                crate::log::warning!(
                     "controller {}: {text}; trying again every {} s at the latest, forwarding goes on",
                     self.address,
                     BACKOFF_MAX.as_secs()
@@ -258,7 +259,7 @@ impl DirectoryClient {
             state.attachments += 1;
             state.last_error = None;
         });
-        crate::info!(
+        crate::log::info!(
             "controller {}: registered \"{}\" as host {host}",
             self.address,
             self.introduction.name
@@ -283,7 +284,7 @@ impl DirectoryClient {
                     };
                     match body {
                         Some(ControllerBody::Plan(plan)) => {
-                            let applied = self.apply(&plan).await?;
+                            let applied = self.apply(plan).await?;
                             send(&outgoing, AgentBody::PlanApplied(applied)).await?;
                         }
                         Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
@@ -296,7 +297,7 @@ impl DirectoryClient {
                 }
                 report = self.reports.recv() => {
                     let report = report.ok_or(Break::Stopping)?;
-                    send(&outgoing, AgentBody::MemberReport(report)).await?;
+                    send(&outgoing, AgentBody::MemberReport(report_message(report))).await?;
                 }
                 _ = tick.tick() => {
                     let statistics = self.statistics().await?;
@@ -306,8 +307,9 @@ impl DirectoryClient {
         }
     }
 
-    async fn apply(&self, message: &rpc::Plan) -> Result<PlanApplied, Break> {
-        let result = match AgentPlan::parse(message) {
+    async fn apply(&self, message: rpc::Plan) -> Result<PlanApplied, Break> {
+        let epoch = message.epoch;
+        let result = match AgentPlan::parse(&plan_message(message)) {
             Ok(plan) => {
                 let (done, applied) = oneshot::channel();
                 self.dataplane
@@ -323,16 +325,15 @@ impl DirectoryClient {
             }
             Err(rejected) => Err(rejected.to_string()),
         };
-        let epoch = message.epoch;
         let (error, refused) = match result {
             Ok(refused) => (describe_refused(&refused), refused),
             Err(error) => {
-                crate::warning!("plan {epoch} is refused: {error}");
+                crate::log::warning!("plan {epoch} is refused: {error}");
                 (error, Vec::new())
             }
         };
         if !refused.is_empty() {
-            crate::warning!("plan {epoch} is applied but for: {error}");
+            crate::log::warning!("plan {epoch} is applied but for: {error}");
         }
         let refused = refused.into_iter().map(|refused| rpc::RefusedGroup {
             group: refused.group,
@@ -367,6 +368,44 @@ impl DirectoryClient {
     }
 }
 
+/// The plan as the agent takes it.
+fn plan_message(plan: rpc::Plan) -> PlanMessage {
+    let routes = |routes: Vec<rpc::Route>| {
+        let pair = |route: rpc::Route| (route.host, route.ports);
+        routes.into_iter().map(pair).collect()
+    };
+    let group = |group: rpc::Group| GroupMessage {
+        id: group.id,
+        name: group.name,
+        scheme: group.scheme,
+        members: group.members,
+        order: group.order,
+        k: group.k,
+        tree_edges: group
+            .tree_edges
+            .into_iter()
+            .map(|edge| (edge.parent, edge.child))
+            .collect(),
+    };
+    PlanMessage {
+        epoch: plan.epoch,
+        host_id: plan.host_id,
+        routes: routes(plan.routes),
+        tree_routes: routes(plan.tree_routes),
+        groups: plan.groups.into_iter().map(group).collect(),
+    }
+}
+
+fn report_message(report: MemberReport) -> rpc::MemberReport {
+    rpc::MemberReport {
+        group: report.group.0.into(),
+        origin: report.origin.0.into(),
+        host: report.host.0.into(),
+        reason: report.reason,
+        host_dead: report.host_dead,
+    }
+}
+
 /// The first group that is refused, and how many more are. Empty: none is.
 fn describe_refused(refused: &[RefusedGroup]) -> String {
     match refused {
@@ -378,7 +417,7 @@ fn describe_refused(refused: &[RefusedGroup]) -> String {
 
 /// The counters of the proto file have a group but no origin: streams of a group are summed.
 /// Those of groups are left out while they are 0, and beyond [`COUNTERS_MAX`].
-fn sum_counters(figures: &[crate::dataplane::Figure]) -> Vec<Counter> {
+fn sum_counters(figures: &[Figure]) -> Vec<Counter> {
     let mut sums = std::collections::BTreeMap::new();
     for figure in figures {
         *sums

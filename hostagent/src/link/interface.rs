@@ -40,9 +40,13 @@ pub struct Interface {
 }
 
 /// Why an interface cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
     /// No interface of that name; the names there are.
+    #[error(
+        "no network interface \"{name}\" here; there are: {}",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    )]
     Unknown {
         /// The name asked for.
         name: String,
@@ -50,6 +54,7 @@ pub enum InterfaceError {
         known: Vec<String>,
     },
     /// The kernel refused to answer.
+    #[error("cannot read the properties of interface \"{name}\": {source}")]
     Query {
         /// The name asked for.
         name: String,
@@ -57,6 +62,9 @@ pub enum InterfaceError {
         source: io::Error,
     },
     /// Not an Ethernet interface (`ARPHRD_…` number of the kind it is).
+    #[error(
+        "interface \"{name}\" is not Ethernet (hardware type {kind}); worms need hardware type 1"
+    )]
     NotEthernet {
         /// The name asked for.
         name: String,
@@ -64,34 +72,6 @@ pub enum InterfaceError {
         kind: u16,
     },
 }
-
-impl fmt::Display for InterfaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { name, known } => write!(
-                f,
-                "no network interface \"{name}\" here; there are: {}",
-                if known.is_empty() {
-                    "none".to_owned()
-                } else {
-                    known.join(", ")
-                }
-            ),
-            Self::Query { name, source } => {
-                write!(
-                    f,
-                    "cannot read the properties of interface \"{name}\": {source}"
-                )
-            }
-            Self::NotEthernet { name, kind } => write!(
-                f,
-                "interface \"{name}\" is not Ethernet (hardware type {kind}); worms need hardware type 1"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for InterfaceError {}
 
 impl Interface {
     /// Looks `name` up in this process's network namespace.

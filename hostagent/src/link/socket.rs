@@ -6,7 +6,6 @@
 //! "writable" instead of losing frames or polling.
 
 use super::{Interface, WORM_MTU_BYTES_MAX};
-use std::fmt;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -22,11 +21,17 @@ const ETHERNET_HEADER_BYTES: usize = 14;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 
 /// Why the packet socket could not be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The process lacks `CAP_NET_RAW`.
+    #[error(
+        "not permitted to open a packet socket: CAP_NET_RAW is missing; run as root, or \
+         `setcap cap_net_raw+ep` the wormcast-agent binary, or set \
+         AmbientCapabilities=CAP_NET_RAW in its unit file"
+    )]
     NotPermitted,
     /// Another step failed.
+    #[error("cannot {step}: {source}")]
     System {
         /// What was tried.
         step: &'static str,
@@ -34,21 +39,6 @@ pub enum SocketError {
         source: io::Error,
     },
 }
-
-impl fmt::Display for SocketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotPermitted => f.write_str(
-                "not permitted to open a packet socket: CAP_NET_RAW is missing; run as root, or \
-                 `setcap cap_net_raw+ep` the wormcast-agent binary, or set \
-                 AmbientCapabilities=CAP_NET_RAW in its unit file",
-            ),
-            Self::System { step, source } => write!(f, "cannot {step}: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for SocketError {}
 
 /// Why frames cannot be received now.
 #[derive(Debug)]

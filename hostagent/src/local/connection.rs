@@ -1,16 +1,9 @@
 //! One client: frames in become commands, what the data plane queues becomes frames out.
 
-use super::frame::Frame;
-use super::message::{API_VERSION, ApiError, ErrorCode, Notice, NumberedRequest, Request};
-use super::{CONTROL_BYTES_MAX, DATA_BYTES_MAX};
-use crate::agent::AgentFacts;
-use crate::applications::limits::{
-    HANDLES_MAX, HELLO_PATIENCE, MESSAGE_WINDOW_BYTES, REQUESTS_MAX, SENDER_WINDOW_BYTES,
+use super::facts::AgentFacts;
+use crate::dataplane::{
+    Command, DataPlaneGone, DataPlaneHandle, OutboundReceiver, OutboundSender, outbound_queue,
 };
-use crate::applications::{
-    ConnectionId, Outbound, OutboundReceiver, OutboundSender, outbound_queue,
-};
-use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
 use bytes::{Bytes, BytesMut};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -20,6 +13,15 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
+use wormcast_agent_core::api::{
+    API_VERSION, ApiError, CONTROL_BYTES_MAX, DATA_BYTES_MAX, ErrorCode, Frame, Notice,
+    NumberedRequest, Request,
+};
+use wormcast_agent_core::clients::limits::{
+    CONNECTIONS_MAX, HANDLES_MAX, HELLO_PATIENCE, MESSAGE_WINDOW_BYTES, REQUESTS_MAX,
+    SENDER_WINDOW_BYTES,
+};
+use wormcast_agent_core::clients::{ConnectionId, Outbound};
 
 /// Bytes gathered for one write to a client.
 const WRITE_BYTES_GATHERED: usize = 256 << 10;
@@ -46,7 +48,7 @@ pub(super) async fn serve_connection(
         Arc::clone(&ended),
     ));
     if admitted {
-        crate::debug!("local client {} connected: {process}", id.0);
+        crate::log::debug!("local client {} connected: {process}", id.0);
         let connect = Command::Connect {
             id,
             outbound: outbound.clone(),
@@ -67,10 +69,10 @@ pub(super) async fn serve_connection(
             }
             let _ = reader.dataplane.send(Command::Disconnect(id)).await;
         }
-        crate::debug!("local client {} is gone", id.0);
+        crate::log::debug!("local client {} is gone", id.0);
     } else {
-        let most = crate::applications::limits::CONNECTIONS_MAX;
-        let reason = format!("{most} local clients are connected, the most this agent serves");
+        let reason =
+            format!("{CONNECTIONS_MAX} local clients are connected, the most this agent serves");
         outbound.send(Outbound::Close { reason });
         drop(outbound);
     }

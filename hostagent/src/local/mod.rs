@@ -1,13 +1,8 @@
-//! The local API: how programs on this host send and receive (API.md).
+//! The local API's socket: how programs on this host send and receive (API.md).
 
 mod connection;
-mod frame;
-mod message;
+mod facts;
 mod server;
 
-pub use frame::{CONTROL_BYTES_MAX, DATA_BYTES_MAX, Frame, FrameError};
-pub use message::{
-    API_VERSION, AbortReason, ApiError, ErrorCode, GroupSelector, MemberOutcome, Notice,
-    NumberedRequest, Request, StreamProgress,
-};
+pub use facts::AgentFacts;
 pub use server::{LocalServer, ServerError, SocketMode};

@@ -1,11 +1,9 @@
 //! The listening socket of the local API.
 
 use super::connection::serve_connection;
-use crate::agent::AgentFacts;
-use crate::applications::{ConnectionId, limits::CONNECTIONS_MAX};
+use super::facts::AgentFacts;
 use crate::dataplane::DataPlaneHandle;
 use socket2::{Domain, SockAddr, Socket, Type};
-use std::fmt;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -14,6 +12,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UnixListener;
+use wormcast_agent_core::clients::{ConnectionId, limits::CONNECTIONS_MAX};
 
 /// Longest path of a Unix socket, bytes (`sun_path`, with its end).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -51,24 +50,28 @@ impl FromStr for SocketMode {
 }
 
 /// Why the local API cannot be offered.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The path does not fit into a socket address.
+    #[error("socket path {} has {} bytes; at most {SOCKET_PATH_BYTES_MAX}", path.display(), path.as_os_str().len())]
     PathTooLong {
         /// The path.
         path: PathBuf,
     },
     /// Another agent answers there.
+    #[error("another agent is serving {}; give this one its own --socket", path.display())]
     InUse {
         /// The path.
         path: PathBuf,
     },
     /// Something that is not a socket is there.
+    #[error("{} exists and is not a socket; remove it or choose another --socket", path.display())]
     NotASocket {
         /// The path.
         path: PathBuf,
     },
     /// Another step failed.
+    #[error("cannot {step} {}: {source}", path.display())]
     System {
         /// What was tried.
         step: &'static str,
@@ -78,34 +81,6 @@ pub enum ServerError {
         source: io::Error,
     },
 }
-
-impl fmt::Display for ServerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PathTooLong { path } => write!(
-                f,
-                "socket path {} has {} bytes; at most {SOCKET_PATH_BYTES_MAX}",
-                path.display(),
-                path.as_os_str().len()
-            ),
-            Self::InUse { path } => write!(
-                f,
-                "another agent is serving {}; give this one its own --socket",
-                path.display()
-            ),
-            Self::NotASocket { path } => write!(
-                f,
-                "{} exists and is not a socket; remove it or choose another --socket",
-                path.display()
-            ),
-            Self::System { step, path, source } => {
-                write!(f, "cannot {step} {}: {source}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for ServerError {}
 
 /// The local API, listening. Dropping it removes the socket file.
 #[derive(Debug)]
@@ -168,7 +143,7 @@ impl LocalServer {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     // Out of descriptors, most likely: it passes when a client goes.
-                    crate::warning!("cannot accept a local client: {error}");
+                    crate::log::warning!("cannot accept a local client: {error}");
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                     continue;
                 }
@@ -218,7 +193,7 @@ fn remove_stale(path: &Path) -> Result<(), ServerError> {
             path: path.to_owned(),
         }),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            crate::info!(
+            crate::log::info!(
                 "{} was left by an agent that is gone; replacing it",
                 path.display()
             );

@@ -7,10 +7,12 @@ use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tonic::{Request, Response, Status, Streaming};
-use wormcast_agent::rpc;
-use wormcast_agent::rpc::agent_directory_server::{AgentDirectory, AgentDirectoryServer};
-use wormcast_agent::rpc::agent_message::Body as AgentBody;
-use wormcast_agent::rpc::controller_message::Body as ControllerBody;
+use wormcast_agent::directory::rpc;
+use wormcast_agent::directory::rpc::agent_directory_server::{
+    AgentDirectory, AgentDirectoryServer,
+};
+use wormcast_agent::directory::rpc::agent_message::Body as AgentBody;
+use wormcast_agent::directory::rpc::controller_message::Body as ControllerBody;
 
 type Outgoing = mpsc::Sender<Result<rpc::ControllerMessage, Status>>;
 

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use switch::TestSwitch;
 use wormcast_agent::client::Client;
-use wormcast_agent::rpc;
+use wormcast_agent::directory::rpc;
 
 /// One switch with an agent at each of its ports 0 to n-1; host h is at port h.
 pub struct Fabric {

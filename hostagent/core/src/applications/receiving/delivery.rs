@@ -1,12 +1,13 @@
 //! Moving bytes from the engine to receivers, and giving up what nobody takes.
 
-use super::{Arriving, Connections, Receiving, StreamKey};
-use crate::applications::connection::{Key, Outbound};
-use crate::applications::limits::{
+use super::{Arriving, Receiving, StreamKey};
+use crate::api::Notice;
+use crate::clients::Connections;
+use crate::clients::limits::{
     MESSAGE_WINDOW_BYTES, READ_BYTES_MAX, READ_INTERVAL_US, UNCLAIMED_FIRST_US,
     UNCLAIMED_INTERVAL_US,
 };
-use crate::local::Notice;
+use crate::clients::{Key, Outbound};
 use bytes::Bytes;
 use wormcast_protocol::{Engine, Instant};
 use wormcast_wire::FailReason;
@@ -14,7 +15,7 @@ use wormcast_wire::FailReason;
 impl Receiving {
     /// Reads what is due from the engine and hands it on; gives up what nobody takes.
     /// Returns when to call again.
-    pub(in crate::applications) fn pump(
+    pub(crate) fn pump(
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
@@ -136,7 +137,9 @@ impl Receiving {
     ) -> Option<Instant> {
         let (group, origin) = key;
         let stream = self.streams.get_mut(&key)?;
-        let connection = connections.get_mut(&receiver.connection)?;
+        let to = receiver.connection;
+        let Connections { open, outbound } = connections;
+        let connection = open.get_mut(&to)?;
         loop {
             let window = stream
                 .message
@@ -178,20 +181,19 @@ impl Receiving {
                     ended: false,
                     progressed_at: now,
                 });
-                connection
-                    .outbound
-                    .send(Outbound::Notice(Notice::MessageBegin {
-                        receiver: receiver.number,
-                        handle: number,
-                        origin: origin.0,
-                        window_bytes: MESSAGE_WINDOW_BYTES,
-                    }));
+                let notice = Notice::MessageBegin {
+                    receiver: receiver.number,
+                    handle: number,
+                    origin: origin.0,
+                    window_bytes: MESSAGE_WINDOW_BYTES,
+                };
+                outbound.push_back((to, Outbound::Notice(notice)));
             }
             let arriving = stream.message.as_mut()?;
             let handle = arriving.key.number;
             if read.length > 0 {
                 let bytes = Bytes::copy_from_slice(&self.scratch[..read.length]);
-                connection.outbound.send(Outbound::Data { handle, bytes });
+                outbound.push_back((to, Outbound::Data { handle, bytes }));
                 arriving.window_bytes -= read.length as u32;
                 arriving.length += read.length as u64;
                 if arriving.window_bytes == 0 {
@@ -205,9 +207,8 @@ impl Receiving {
                 arriving.ended = true;
                 arriving.progressed_at = now;
                 let length = arriving.length;
-                connection
-                    .outbound
-                    .send(Outbound::Notice(Notice::MessageEnd { handle, length }));
+                let notice = Notice::MessageEnd { handle, length };
+                outbound.push_back((to, Outbound::Notice(notice)));
                 return Some(now.plus_us(self.patience.receiver_stall_us));
             }
             stream.read_at = now.plus_us(READ_INTERVAL_US);

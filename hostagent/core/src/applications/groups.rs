@@ -1,8 +1,8 @@
 //! Groups as applications name them, and as they are described to applications.
 
-use super::Serving;
-use super::limits::CHOICES_MAX;
-use crate::local::{ApiError, ErrorCode, GroupSelector};
+use crate::api::{ApiError, ErrorCode, GroupSelector};
+use crate::clients::Serving;
+use crate::clients::limits::CHOICES_MAX;
 use crate::plan::PlannedGroup;
 use serde_json::{Value, json};
 use wormcast_wire::{GroupId, HostId};

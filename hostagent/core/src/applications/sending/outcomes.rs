@@ -1,10 +1,11 @@
 //! What became of messages, and telling it.
 
-use super::{Connections, Sending, StableWait};
-use crate::applications::Serving;
-use crate::applications::connection::{Key, Outbound, reply, send, unknown_handle};
-use crate::applications::limits::OUTCOMES_MAX;
-use crate::local::{ApiError, ErrorCode, MemberOutcome, Notice};
+use super::{Sending, StableWait};
+use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
+use crate::clients::Connections;
+use crate::clients::Serving;
+use crate::clients::limits::OUTCOMES_MAX;
+use crate::clients::{Key, Outbound, reply, send, unknown_handle};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wormcast_protocol::{Instant, MemberState, Unclaimed};
@@ -12,7 +13,7 @@ use wormcast_wire::{FailReason, GroupId, HostId};
 
 impl Sending {
     /// Answers at once if the message is stable already, else when it becomes so.
-    pub(in crate::applications) fn wait_stable(
+    pub(crate) fn wait_stable(
         &mut self,
         key: Key,
         request: u64,
@@ -41,7 +42,7 @@ impl Sending {
 
     /// What is known at this moment of a message at each member: the one named, or the one
     /// that is being written or was ended last.
-    pub(in crate::applications) fn message_state(
+    pub(crate) fn message_state(
         &self,
         key: Key,
         message: Option<u64>,
@@ -119,11 +120,7 @@ impl Sending {
     }
 
     /// A member reports that nobody there takes a message.
-    pub(in crate::applications) fn on_unclaimed(
-        &self,
-        connections: &mut Connections,
-        unclaimed: &Unclaimed,
-    ) {
+    pub(crate) fn on_unclaimed(&self, connections: &mut Connections, unclaimed: &Unclaimed) {
         let message = unclaimed.message;
         if let Some(key) = self.owner_of(unclaimed.group, message) {
             let notice = Notice::MemberUnclaimed {
@@ -146,7 +143,7 @@ impl Sending {
     }
 
     /// The engine reports a message stable.
-    pub(in crate::applications) fn on_stable(
+    pub(crate) fn on_stable(
         &mut self,
         connections: &mut Connections,
         group: GroupId,
@@ -188,7 +185,7 @@ impl Sending {
     }
 
     /// The engine reports that a member will not have a message.
-    pub(in crate::applications) fn on_member_aborted(
+    pub(crate) fn on_member_aborted(
         &self,
         connections: &mut Connections,
         group: GroupId,

@@ -7,11 +7,11 @@
 mod outcomes;
 mod turns;
 
-use super::connection::{
+use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
+use crate::clients::limits::{OUTCOMES_MAX, SENDER_STALL_US, SENDER_WINDOW_BYTES};
+use crate::clients::{
     ConnectionId, Connections, Key, Outbound, gone, grant, refusal, reply, send, unknown_handle,
 };
-use super::limits::{OUTCOMES_MAX, SENDER_STALL_US, SENDER_WINDOW_BYTES};
-use crate::local::{ApiError, ErrorCode, MemberOutcome, Notice};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use turns::Turn;
@@ -20,7 +20,7 @@ use wormcast_wire::GroupId;
 
 /// All senders of this agent.
 #[derive(Default)]
-pub(in crate::applications) struct Sending {
+pub(crate) struct Sending {
     senders: BTreeMap<Key, Sender>,
     turns: BTreeMap<GroupId, Turn>,
 }
@@ -54,7 +54,7 @@ struct StableWait {
 }
 
 impl Sending {
-    pub(in crate::applications) fn open(
+    pub(crate) fn open(
         &mut self,
         connections: &mut Connections,
         connection: ConnectionId,
@@ -62,7 +62,7 @@ impl Sending {
         progress_ms: u32,
         now: Instant,
     ) -> Result<u32, ApiError> {
-        let Some(owner) = connections.get_mut(&connection) else {
+        let Some(owner) = connections.open.get_mut(&connection) else {
             return Err(gone());
         };
         let number = owner.open_handle()?;
@@ -84,11 +84,11 @@ impl Sending {
         Ok(number)
     }
 
-    pub(in crate::applications) fn contains(&self, key: Key) -> bool {
+    pub(crate) fn contains(&self, key: Key) -> bool {
         self.senders.contains_key(&key)
     }
 
-    pub(in crate::applications) fn counts(&self) -> BTreeMap<GroupId, usize> {
+    pub(crate) fn counts(&self) -> BTreeMap<GroupId, usize> {
         let mut counts = BTreeMap::new();
         for sender in self.senders.values() {
             *counts.entry(sender.group).or_default() += 1;
@@ -97,11 +97,7 @@ impl Sending {
     }
 
     /// Queues bytes of the current message.
-    pub(in crate::applications) fn write(
-        &mut self,
-        key: Key,
-        bytes: Bytes,
-    ) -> Result<(), ApiError> {
+    pub(crate) fn write(&mut self, key: Key, bytes: Bytes) -> Result<(), ApiError> {
         let sender = self
             .senders
             .get_mut(&key)
@@ -122,11 +118,7 @@ impl Sending {
     }
 
     /// Queues the end of the current message; the answer comes when it is its turn.
-    pub(in crate::applications) fn end_message(
-        &mut self,
-        key: Key,
-        request: u64,
-    ) -> Result<(), ApiError> {
+    pub(crate) fn end_message(&mut self, key: Key, request: u64) -> Result<(), ApiError> {
         let sender = self
             .senders
             .get_mut(&key)
@@ -148,7 +140,7 @@ impl Sending {
     }
 
     /// Gives up the message that the sender is writing, if any.
-    pub(in crate::applications) fn cancel(
+    pub(crate) fn cancel(
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
@@ -188,7 +180,7 @@ impl Sending {
     /// Closes a sender: at its owner's wish (`reason` none) or against it.
     ///
     /// What it has ended goes on its way; an unfinished message is cancelled.
-    pub(in crate::applications) fn close(
+    pub(crate) fn close(
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
@@ -218,7 +210,7 @@ impl Sending {
     }
 
     /// Closes every sender of a connection.
-    pub(in crate::applications) fn disconnect(
+    pub(crate) fn disconnect(
         &mut self,
         engine: Option<&mut Engine>,
         connections: &mut Connections,
@@ -238,7 +230,7 @@ impl Sending {
     }
 
     /// The group is gone, and all its senders.
-    pub(in crate::applications) fn remove_group(
+    pub(crate) fn remove_group(
         &mut self,
         connections: &mut Connections,
         group: GroupId,
@@ -260,11 +252,11 @@ impl Sending {
 
     /// Answers waits that are over and sends progress that is due. Returns when to call
     /// again.
-    pub(in crate::applications) fn handle_timeout(
+    pub(crate) fn handle_timeout(
         &mut self,
         connections: &mut Connections,
         now: Instant,
-        progress_of: impl Fn(GroupId) -> crate::local::StreamProgress,
+        progress_of: impl Fn(GroupId) -> crate::api::StreamProgress,
     ) -> Option<Instant> {
         let mut next: Option<Instant> = None;
         let mut sooner = |at: Instant| next = Some(next.map_or(at, |other| other.min(at)));
@@ -288,17 +280,11 @@ impl Sending {
             if let Some(progress) = &mut sender.progress {
                 if progress.due <= now {
                     progress.due = now.plus_us(progress.interval_us);
-                    let busy = connections
-                        .get(&key.connection)
-                        .is_none_or(|at| at.outbound.is_busy());
-                    if !busy {
-                        let progress = progress_of(sender.group);
-                        let notice = Notice::Progress {
-                            handle: key.number,
-                            progress,
-                        };
-                        send(connections, key.connection, Outbound::Notice(notice));
-                    }
+                    let notice = Notice::Progress {
+                        handle: key.number,
+                        progress: progress_of(sender.group),
+                    };
+                    send(connections, key.connection, Outbound::Notice(notice));
                 }
                 sooner(progress.due);
             }
@@ -327,14 +313,14 @@ impl Sender {
                 reply(connections, key, *request, error());
             }
         }
-        if let Some(connection) = connections.get_mut(&key.connection) {
+        if let Some(connection) = connections.open.get_mut(&key.connection) {
             connection.handles -= 1;
             if let Some(reason) = reason {
                 let notice = Notice::HandleClosed {
                     handle: key.number,
                     reason,
                 };
-                connection.outbound.send(Outbound::Notice(notice));
+                send(connections, key.connection, Outbound::Notice(notice));
             }
         }
     }

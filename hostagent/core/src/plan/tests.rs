@@ -3,23 +3,18 @@
 use super::*;
 use proptest::prelude::*;
 
-pub(crate) fn plan_message(host: u32) -> rpc::Plan {
-    rpc::Plan {
+pub(crate) fn plan_message(host: u32) -> PlanMessage {
+    PlanMessage {
         epoch: 5,
         host_id: host,
-        routes: vec![],
-        tree_routes: vec![],
-        groups: vec![],
+        ..PlanMessage::default()
     }
 }
 
 /// A group that is right; scheme tree gets a chain.
-pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> rpc::Group {
-    let edges = members.windows(2).map(|pair| rpc::TreeEdge {
-        parent: pair[0],
-        child: pair[1],
-    });
-    rpc::Group {
+pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> GroupMessage {
+    let edges = members.windows(2).map(|pair| (pair[0], pair[1]));
+    GroupMessage {
         id,
         name: format!("g{id}"),
         scheme: scheme.to_owned(),
@@ -34,15 +29,12 @@ pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> rpc::Grou
     }
 }
 
-fn route(host: u32, ports: &[u8]) -> rpc::Route {
-    rpc::Route {
-        host,
-        ports: ports.to_vec(),
-    }
+fn route(host: u32, ports: &[u8]) -> (u32, Vec<u8>) {
+    (host, ports.to_vec())
 }
 
 /// The text of the refusal of a plan, or of its last group, that `change` has spoilt.
-fn refusal(change: impl FnOnce(&mut rpc::Plan)) -> String {
+fn refusal(change: impl FnOnce(&mut PlanMessage)) -> String {
     let mut message = plan_message(1);
     message.routes = vec![route(2, &[1, 2])];
     message.tree_routes = vec![route(2, &[1, 2])];
@@ -93,15 +85,15 @@ fn refusals_name_value_bound_and_choices() {
             "host_id is 65535; it must be 0 to 65534",
         ),
         (
-            refusal(|plan| plan.routes[0].ports.clear()),
+            refusal(|plan| plan.routes[0].1.clear()),
             "the route to host 2 in routes has 0 bytes; it must have 1 to 255",
         ),
         (
-            refusal(|plan| plan.routes[0].ports = vec![3, 255]),
+            refusal(|plan| plan.routes[0].1 = vec![3, 255]),
             "the route to host 2 in routes has byte 255; bytes must be 0 to 254",
         ),
         (
-            refusal(|plan| plan.tree_routes[0].ports = vec![254]),
+            refusal(|plan| plan.tree_routes[0].1 = vec![254]),
             "the route to host 2 in tree_routes has byte 254; bytes must be 0 to 253",
         ),
         (
@@ -153,10 +145,7 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| {
-                plan.groups[1].tree_edges.push(rpc::TreeEdge {
-                    parent: 1,
-                    child: 2,
-                });
+                plan.groups[1].tree_edges.push((1, 2));
             }),
             "the tree of group 3 has 3 edges; with 3 members it must have 2",
         ),
@@ -180,7 +169,7 @@ fn refusals_name_value_bound_and_choices() {
 
 #[test]
 fn fingerprints_tell_plans_apart_and_not_names() {
-    let print = |change: &dyn Fn(&mut rpc::Group)| {
+    let print = |change: &dyn Fn(&mut GroupMessage)| {
         let mut message = plan_message(1);
         let mut group = group_message(3, "k-binomial", &[1, 2, 4]);
         change(&mut group);
@@ -215,11 +204,10 @@ prop_compose! {
     fn any_group()(
         id in small(), scheme in 0_usize..6, members in proptest::collection::vec(small(), 0..6),
         order in proptest::collection::vec(small(), 0..6), k in small(),
-        edges in proptest::collection::vec((small(), small()), 0..5),
-    ) -> rpc::Group {
+        tree_edges in proptest::collection::vec((small(), small()), 0..5),
+    ) -> GroupMessage {
         let scheme = ["repeat", "circuit", "tree", "k-binomial", "switch", "?"][scheme].to_owned();
-        let tree_edges = edges.iter().map(|&(parent, child)| rpc::TreeEdge { parent, child }).collect();
-        rpc::Group { id, name: String::new(), scheme, members, order, k, tree_edges }
+        GroupMessage { id, name: String::new(), scheme, members, order, k, tree_edges }
     }
 }
 
@@ -232,8 +220,7 @@ proptest! {
         routes in proptest::collection::vec((small(), proptest::collection::vec(any::<u8>(), 0..5)), 0..4),
         groups in proptest::collection::vec(any_group(), 0..3),
     ) {
-        let routes = routes.into_iter().map(|(host, ports)| rpc::Route { host, ports }).collect();
-        let message = rpc::Plan { epoch: 1, host_id, routes, tree_routes: vec![], groups };
+        let message = PlanMessage { epoch: 1, host_id, routes, tree_routes: vec![], groups };
         if let Ok(plan) = AgentPlan::parse(&message) {
             for group in plan.groups.values() {
                 let engine_plan = group.engine_plan(plan.host);

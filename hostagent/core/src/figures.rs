@@ -1,4 +1,4 @@
-//! Figures of the data plane, for the controller and for status.
+//! Figures of an agent, for the controller and for status.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct FailedMember {
     pub reason: String,
     /// True: the host is silent; false: its application gave up.
     pub host_dead: bool,
-    /// When, µs of the data plane's clock.
+    /// When, µs of the time lived.
     pub at_us: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct Figures {
 
 impl Figures {
     /// Adds a counter that is no group's.
-    pub(super) fn push(&mut self, name: impl Into<String>, value: u64) {
+    pub fn push(&mut self, name: impl Into<String>, value: u64) {
         self.figures.push(Figure {
             name: name.into(),
             group: None,
@@ -73,7 +73,7 @@ impl Figures {
     }
 
     /// Adds a counter of a stream.
-    pub(super) fn push_stream(&mut self, name: &str, group: u16, origin: u16, value: u64) {
+    pub fn push_stream(&mut self, name: &str, group: u16, origin: u16, value: u64) {
         let name = name.to_owned();
         self.figures.push(Figure {
             name,

@@ -4,9 +4,7 @@ mod structures;
 
 pub use structures::BULK_PACKETS;
 
-use crate::rpc;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 use structures::PlannedStructures;
 use wormcast_protocol::GroupPlan;
@@ -24,6 +22,40 @@ pub const GROUP_NAME_BYTES_MAX: usize = 255;
 const REASON_CHARS_MAX: usize = 500;
 
 const RECIRCULATE_PORT: u8 = 254;
+
+/// A plan as it comes, not checked yet: the fields of `Plan` in agent.proto.
+#[derive(Clone, Debug, Default)]
+pub struct PlanMessage {
+    /// The controller's number for it.
+    pub epoch: u64,
+    /// This host.
+    pub host_id: u32,
+    /// Unicast routes: destination and ports.
+    pub routes: Vec<(u32, Vec<u8>)>,
+    /// Routes along the multicast spanning tree.
+    pub tree_routes: Vec<(u32, Vec<u8>)>,
+    /// Groups this host is a member of.
+    pub groups: Vec<GroupMessage>,
+}
+
+/// A group of it.
+#[derive(Clone, Debug, Default)]
+pub struct GroupMessage {
+    /// Its number.
+    pub id: u32,
+    /// Its name; may be empty.
+    pub name: String,
+    /// Name of its scheme.
+    pub scheme: String,
+    /// Members, ascending.
+    pub members: Vec<u32>,
+    /// Members in the order the scheme works on; empty: as they are.
+    pub order: Vec<u32>,
+    /// Children limit of k-binomial; 0: left open.
+    pub k: u32,
+    /// The tree of scheme tree: parent and child.
+    pub tree_edges: Vec<(u32, u32)>,
+}
 
 /// A plan that can be applied.
 #[derive(Clone, Debug)]
@@ -82,16 +114,9 @@ pub struct PlannedGroup {
 }
 
 /// Why a plan is refused; the text goes back to the controller.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct PlanRejected(String);
-
-impl fmt::Display for PlanRejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PlanRejected {}
 
 fn rejected<T>(text: String) -> Result<T, PlanRejected> {
     Err(PlanRejected(text))
@@ -102,7 +127,7 @@ impl AgentPlan {
     ///
     /// # Errors
     /// The first thing that is wrong apart from groups, with its value, the bound and the choices.
-    pub fn parse(message: &rpc::Plan) -> Result<Self, PlanRejected> {
+    pub fn parse(message: &PlanMessage) -> Result<Self, PlanRejected> {
         let host = parse_host("host_id", message.host_id)?;
         let routes = parse_routes("routes", &message.routes, host, RECIRCULATE_PORT)?;
         let tree_routes = parse_routes("tree_routes", &message.tree_routes, host, PORT_ID_MAX)?;
@@ -139,7 +164,7 @@ impl AgentPlan {
 }
 
 impl PlannedGroup {
-    fn parse(message: &rpc::Group, own: HostId) -> Result<Self, PlanRejected> {
+    fn parse(message: &GroupMessage, own: HostId) -> Result<Self, PlanRejected> {
         let id = match u16::try_from(message.id) {
             Ok(id) if GroupId(id) != GroupId::BROADCAST => GroupId(id),
             _ => {
@@ -297,7 +322,7 @@ fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>
 fn parse_tree(
     id: GroupId,
     members: &[HostId],
-    edges: &[rpc::TreeEdge],
+    edges: &[(u32, u32)],
 ) -> Result<RootedTree, PlanRejected> {
     if edges.len() >= members.len() {
         return rejected(format!(
@@ -310,9 +335,9 @@ fn parse_tree(
     let what = format!("a host in the tree of group {id}");
     let edges = edges
         .iter()
-        .map(|edge| {
-            let parent = parse_host(&what, edge.parent)?;
-            let child = parse_host(&what, edge.child)?;
+        .map(|&(parent, child)| {
+            let parent = parse_host(&what, parent)?;
+            let child = parse_host(&what, child)?;
             Ok((parent, child))
         })
         .collect::<Result<Vec<_>, PlanRejected>>()?;
@@ -322,30 +347,30 @@ fn parse_tree(
 
 fn parse_routes(
     what: &str,
-    routes: &[rpc::Route],
+    routes: &[(u32, Vec<u8>)],
     own: HostId,
     port_most: u8,
 ) -> Result<BTreeMap<HostId, Vec<u8>>, PlanRejected> {
     let mut parsed = BTreeMap::new();
-    for route in routes {
-        let host = parse_host(&format!("a destination in {what}"), route.host)?;
+    for (host, ports) in routes {
+        let host = parse_host(&format!("a destination in {what}"), *host)?;
         if host == own {
             return rejected(format!(
                 "{what} has a route to host {host}, which is this host itself"
             ));
         }
-        let length = route.ports.len();
+        let length = ports.len();
         if !(1..=ROUTE_LENGTH_MAX).contains(&length) {
             return rejected(format!(
                 "the route to host {host} in {what} has {length} bytes; it must have 1 to {ROUTE_LENGTH_MAX}"
             ));
         }
-        if let Some(port) = route.ports.iter().find(|&&port| port > port_most) {
+        if let Some(port) = ports.iter().find(|&&port| port > port_most) {
             return rejected(format!(
                 "the route to host {host} in {what} has byte {port}; bytes must be 0 to {port_most}"
             ));
         }
-        if parsed.insert(host, route.ports.to_vec()).is_some() {
+        if parsed.insert(host, ports.clone()).is_some() {
             return rejected(format!("{what} has two routes to host {host}"));
         }
     }

@@ -7,28 +7,19 @@
 
 mod delivery;
 
-use super::connection::{
-    ConnectionId, Connections, Key, Outbound, gone, refusal, send, unknown_handle,
+use crate::api::{AbortReason, ApiError, ErrorCode, Notice};
+use crate::clients::limits::{MESSAGE_WINDOW_BYTES, READ_BYTES_MAX};
+use crate::clients::{
+    ConnectionId, Connections, Key, Outbound, Patience, gone, refusal, send, unknown_handle,
 };
-use super::limits::{MESSAGE_WINDOW_BYTES, READ_BYTES_MAX};
-use crate::local::{AbortReason, ApiError, ErrorCode, Notice};
 use std::collections::{BTreeMap, BTreeSet};
 use wormcast_protocol::{Engine, Instant, LossReason};
 use wormcast_wire::{FailReason, GroupId, HostId};
 
 type StreamKey = (GroupId, HostId);
 
-/// How long applications may let the group wait.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// For a receiver to be opened when a message has begun to arrive, µs.
-    pub receiver_wait_us: u64,
-    /// For a receiver to take bytes or to confirm, µs.
-    pub receiver_stall_us: u64,
-}
-
 /// All receivers of this agent, and the streams they read.
-pub(in crate::applications) struct Receiving {
+pub(crate) struct Receiving {
     patience: Patience,
     receivers: BTreeMap<Key, Receiver>,
     streams: BTreeMap<StreamKey, Stream>,
@@ -36,9 +27,9 @@ pub(in crate::applications) struct Receiving {
     messages: BTreeMap<Key, StreamKey>,
     scratch: Box<[u8]>,
     /// Messages given up because nobody took them.
-    pub(in crate::applications) unclaimed_messages: u64,
+    pub(crate) unclaimed_messages: u64,
     /// Messages given up because their receiver stalled.
-    pub(in crate::applications) stalled_messages: u64,
+    pub(crate) stalled_messages: u64,
 }
 
 struct Receiver {
@@ -67,7 +58,7 @@ struct Arriving {
 }
 
 impl Receiving {
-    pub(in crate::applications) fn new(patience: Patience) -> Self {
+    pub(crate) fn new(patience: Patience) -> Self {
         Self {
             patience,
             receivers: BTreeMap::new(),
@@ -79,7 +70,7 @@ impl Receiving {
         }
     }
 
-    pub(in crate::applications) fn open(
+    pub(crate) fn open(
         &mut self,
         connections: &mut Connections,
         connection: ConnectionId,
@@ -92,6 +83,7 @@ impl Receiving {
         });
         if let Some((key, other)) = overlapping {
             let whose = connections
+                .open
                 .get(&key.connection)
                 .map_or("?", |owner| owner.process.as_str());
             let text = format!(
@@ -103,7 +95,7 @@ impl Receiving {
             );
             return Err(ApiError::new(ErrorCode::Busy, text));
         }
-        let owner = connections.get_mut(&connection).ok_or_else(gone)?;
+        let owner = connections.open.get_mut(&connection).ok_or_else(gone)?;
         let number = owner.open_handle()?;
         self.receivers
             .insert(Key { connection, number }, Receiver { group, origin });
@@ -116,15 +108,15 @@ impl Receiving {
         Ok(number)
     }
 
-    pub(in crate::applications) fn contains_receiver(&self, key: Key) -> bool {
+    pub(crate) fn contains_receiver(&self, key: Key) -> bool {
         self.receivers.contains_key(&key)
     }
 
-    pub(in crate::applications) fn contains_message(&self, key: Key) -> bool {
+    pub(crate) fn contains_message(&self, key: Key) -> bool {
         self.messages.contains_key(&key)
     }
 
-    pub(in crate::applications) fn counts(&self) -> BTreeMap<GroupId, usize> {
+    pub(crate) fn counts(&self) -> BTreeMap<GroupId, usize> {
         let mut counts = BTreeMap::new();
         for receiver in self.receivers.values() {
             *counts.entry(receiver.group).or_default() += 1;
@@ -133,12 +125,12 @@ impl Receiving {
     }
 
     /// The engine has bytes or an end for this stream.
-    pub(in crate::applications) fn on_readable(&mut self, group: GroupId, origin: HostId) {
+    pub(crate) fn on_readable(&mut self, group: GroupId, origin: HostId) {
         self.streams.entry((group, origin)).or_default().readable = true;
     }
 
     /// The client takes so many bytes more of a message.
-    pub(in crate::applications) fn extend_window(
+    pub(crate) fn extend_window(
         &mut self,
         key: Key,
         bytes: u32,
@@ -169,7 +161,7 @@ impl Receiving {
     }
 
     /// The application has the message.
-    pub(in crate::applications) fn confirm(
+    pub(crate) fn confirm(
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
@@ -197,7 +189,7 @@ impl Receiving {
     }
 
     /// The application does not take the message.
-    pub(in crate::applications) fn abort(
+    pub(crate) fn abort(
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
@@ -235,13 +227,13 @@ impl Receiving {
             // The engine has told once that there is something; there may be more.
             stream.readable = true;
         }
-        if let Some(connection) = connections.get_mut(&key.connection) {
+        if let Some(connection) = connections.open.get_mut(&key.connection) {
             connection.handles -= 1;
         }
     }
 
     /// The engine reports that the message being read breaks off.
-    pub(in crate::applications) fn on_message_lost(
+    pub(crate) fn on_message_lost(
         &mut self,
         connections: &mut Connections,
         group: GroupId,
@@ -275,7 +267,7 @@ impl Receiving {
     }
 
     /// Closes a receiver; a message it has not confirmed is given up.
-    pub(in crate::applications) fn close(
+    pub(crate) fn close(
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
@@ -285,7 +277,7 @@ impl Receiving {
         self.receivers
             .remove(&key)
             .ok_or_else(|| unknown_handle(key))?;
-        if let Some(connection) = connections.get_mut(&key.connection) {
+        if let Some(connection) = connections.open.get_mut(&key.connection) {
             connection.handles -= 1;
         }
         let open: Vec<Key> = self
@@ -305,7 +297,7 @@ impl Receiving {
     }
 
     /// Closes every receiver of a connection.
-    pub(in crate::applications) fn disconnect(
+    pub(crate) fn disconnect(
         &mut self,
         engine: Option<&mut Engine>,
         connections: &mut Connections,
@@ -326,7 +318,7 @@ impl Receiving {
     }
 
     /// The group is gone, its receivers and their messages with it.
-    pub(in crate::applications) fn remove_group(
+    pub(crate) fn remove_group(
         &mut self,
         connections: &mut Connections,
         group: GroupId,
@@ -350,13 +342,13 @@ impl Receiving {
             .collect();
         for key in closed {
             self.receivers.remove(&key);
-            if let Some(connection) = connections.get_mut(&key.connection) {
+            if let Some(connection) = connections.open.get_mut(&key.connection) {
                 connection.handles -= 1;
                 let notice = Notice::HandleClosed {
                     handle: key.number,
                     reason: reason.to_owned(),
                 };
-                connection.outbound.send(Outbound::Notice(notice));
+                send(connections, key.connection, Outbound::Notice(notice));
             }
         }
     }

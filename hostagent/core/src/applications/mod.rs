@@ -1,35 +1,26 @@
 //! Applications on this host and what they have open: the pure half of the local API.
 //!
-//! Requests, bytes and engine events in; answers and bytes out through each connection's
-//! queue. Runs on the data-plane thread, beside the engine.
+//! Requests, bytes and engine events in; answers and bytes out.
 
-mod connection;
 mod groups;
-pub mod limits;
 mod receiving;
 mod sending;
 
-pub use connection::{
-    ConnectionId, Key, Outbound, OutboundReceiver, OutboundSender, outbound_queue,
+use crate::api::{ApiError, ErrorCode, NumberedRequest, Request, StreamProgress};
+use crate::clients::limits::{GROUPS_BYTES_MAX, PROGRESS_MS};
+use crate::clients::{
+    Connection, ConnectionId, Connections, Key, Outbound, Patience, Serving, limits, send,
+    unknown_handle,
 };
-pub use receiving::Patience;
-
-use crate::local::{ApiError, ErrorCode, NumberedRequest, Request, StreamProgress};
 use crate::plan::PlannedGroup;
 use bytes::Bytes;
-use connection::{Connection, Connections, send, unknown_handle};
 use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
-use limits::{GROUPS_BYTES_MAX, PROGRESS_MS};
 use receiving::Receiving;
 use sending::Sending;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_protocol::{Engine, Event, Instant, Unclaimed};
 use wormcast_wire::{GroupId, HostId};
-
-/// Groups as applications know them.
-pub type GroupTable = BTreeMap<GroupId, Arc<PlannedGroup>>;
 
 /// All local applications.
 pub struct Applications {
@@ -38,32 +29,24 @@ pub struct Applications {
     receiving: Receiving,
 }
 
-/// What the data plane has at hand while it serves applications.
-pub struct Serving<'a> {
-    /// The engine; none before this host has an id.
-    pub engine: Option<&'a mut Engine>,
-    /// The host it runs on.
-    pub host: Option<HostId>,
-    /// Groups of the plan in force; none before the first plan.
-    pub groups: Option<&'a GroupTable>,
-    /// Now.
-    pub now: Instant,
-}
-
 impl Applications {
     /// Nobody connected.
     pub fn new(patience: Patience) -> Self {
         Self {
-            connections: BTreeMap::new(),
+            connections: Connections::default(),
             sending: Sending::default(),
             receiving: Receiving::new(patience),
         }
     }
 
     /// A client has connected; `process` names it in error texts.
-    pub fn connect(&mut self, id: ConnectionId, outbound: OutboundSender, process: String) {
-        self.connections
-            .insert(id, Connection::new(outbound, process));
+    pub fn connect(&mut self, id: ConnectionId, process: String) {
+        self.connections.open.insert(id, Connection::new(process));
+    }
+
+    /// What goes to a client next.
+    pub fn poll_outbound(&mut self) -> Option<(ConnectionId, Outbound)> {
+        self.connections.outbound.pop_front()
     }
 
     /// A client is gone; so is what it had open.
@@ -81,7 +64,7 @@ impl Applications {
             id,
             now,
         );
-        self.connections.remove(&id);
+        self.connections.open.remove(&id);
     }
 
     /// Serves a request; its answer comes now or later through the connection's queue.
@@ -98,7 +81,7 @@ impl Applications {
             Err(error) => Err(error),
         };
         send(
-            &self.connections,
+            &mut self.connections,
             connection,
             Outbound::Reply { id, result },
         );
@@ -267,7 +250,7 @@ impl Applications {
     /// Ends a connection whose client broke the rules.
     pub fn expel(&mut self, id: ConnectionId, reason: &ApiError, serving: &mut Serving<'_>) {
         let reason = reason.message.clone();
-        send(&self.connections, id, Outbound::Close { reason });
+        send(&mut self.connections, id, Outbound::Close { reason });
         self.disconnect(id, serving);
     }
 
@@ -357,7 +340,10 @@ impl Applications {
     /// Figures of the applications, as (name, value).
     pub fn counters(&self) -> [(&'static str, u64); 3] {
         [
-            ("applications.connections", self.connections.len() as u64),
+            (
+                "applications.connections",
+                self.connections.open.len() as u64,
+            ),
             (
                 "applications.unclaimed_messages",
                 self.receiving.unclaimed_messages,
@@ -413,6 +399,7 @@ impl Applications {
 
     fn was_open(&self, key: Key) -> bool {
         self.connections
+            .open
             .get(&key.connection)
             .is_some_and(|connection| connection.has_used(key.number))
             && self.kind_of(key).is_none()

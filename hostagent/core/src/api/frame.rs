@@ -2,7 +2,6 @@
 //! the agent and its clients.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use std::fmt;
 
 /// Longest control message, bytes of JSON.
 pub const CONTROL_BYTES_MAX: usize = 1 << 20;
@@ -37,11 +36,13 @@ pub enum Frame {
 }
 
 /// A peer that does not keep to the framing. The connection cannot go on.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FrameError {
     /// The type byte means nothing.
+    #[error("frame type {0}; it must be 1 (control), 2 (data) or 3 (window)")]
     Type(u8),
     /// Length out of bounds for the type.
+    #[error("a {kind} frame with a body of {length} bytes; it must have {least} to {most}")]
     Length {
         /// Name of the type.
         kind: &'static str,
@@ -53,38 +54,12 @@ pub enum FrameError {
         most: usize,
     },
     /// A window update of zero bytes.
+    #[error("a window update of 0 bytes; it must be 1 or more")]
     EmptyWindow,
     /// A frame without even a type.
+    #[error("a frame of length 0; the length counts the type byte")]
     Empty,
 }
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Type(value) => {
-                write!(
-                    f,
-                    "frame type {value}; it must be 1 (control), 2 (data) or 3 (window)"
-                )
-            }
-            Self::Length {
-                kind,
-                length,
-                least,
-                most,
-            } => {
-                write!(
-                    f,
-                    "a {kind} frame with a body of {length} bytes; it must have {least} to {most}"
-                )
-            }
-            Self::EmptyWindow => f.write_str("a window update of 0 bytes; it must be 1 or more"),
-            Self::Empty => f.write_str("a frame of length 0; the length counts the type byte"),
-        }
-    }
-}
-
-impl std::error::Error for FrameError {}
 
 impl Frame {
     /// Appends the frame as the wire has it.

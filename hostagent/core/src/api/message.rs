@@ -20,6 +20,18 @@ pub enum GroupSelector {
     Name(String),
 }
 
+impl From<&str> for GroupSelector {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+impl From<u16> for GroupSelector {
+    fn from(number: u16) -> Self {
+        Self::Number(number.into())
+    }
+}
+
 impl fmt::Display for GroupSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -199,7 +211,8 @@ pub enum ErrorCode {
 }
 
 /// A refusal.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
 pub struct ApiError {
     /// For programs.
     pub code: ErrorCode,
@@ -220,14 +233,6 @@ impl ApiError {
         }
     }
 }
-
-impl fmt::Display for ApiError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ApiError {}
 
 /// Outcome of a message at one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! Whose message a group's stream carries, and moving its bytes into the engine.
 
-use super::{Connections, Item, Sending};
-use crate::applications::connection::{Key, grant, refusal, reply};
-use crate::applications::limits::{GRANT_BYTES_MIN, SENDER_STALL_US};
+use super::{Item, Sending};
+use crate::clients::Connections;
+use crate::clients::limits::{GRANT_BYTES_MIN, SENDER_STALL_US};
+use crate::clients::{Key, grant, refusal, reply};
 use bytes::Buf;
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
@@ -73,7 +74,7 @@ enum Step {
 
 impl Sending {
     /// Moves pending bytes into the engine, turn by turn, as far as it takes them.
-    pub(in crate::applications) fn pump(
+    pub(crate) fn pump(
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,

@@ -47,25 +47,23 @@ pub fn log(level: Level, message: fmt::Arguments<'_>) {
 }
 
 /// Logs at [`Level::Error`].
-#[macro_export]
 macro_rules! error {
     ($($part:tt)*) => { $crate::log::log($crate::log::Level::Error, format_args!($($part)*)) };
 }
 
 /// Logs at [`Level::Warning`].
-#[macro_export]
 macro_rules! warning {
     ($($part:tt)*) => { $crate::log::log($crate::log::Level::Warning, format_args!($($part)*)) };
 }
 
 /// Logs at [`Level::Info`].
-#[macro_export]
 macro_rules! info {
     ($($part:tt)*) => { $crate::log::log($crate::log::Level::Info, format_args!($($part)*)) };
 }
 
 /// Logs at [`Level::Debug`].
-#[macro_export]
 macro_rules! debug {
     ($($part:tt)*) => { $crate::log::log($crate::log::Level::Debug, format_args!($($part)*)) };
 }
+
+pub(crate) use {debug, error, info, warning};

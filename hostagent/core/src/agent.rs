@@ -1,0 +1,499 @@
+//! The agent: the engine, the applications over it, and what is done when.
+//!
+//! Whoever runs it tells it of frames, requests and plans, calls [`advance`](Agent::advance) when
+//! something has come or [`poll_timeout`](Agent::poll_timeout) says so, and then empties what it
+//! has to say: [`poll_outbound`](Agent::poll_outbound), [`poll_report`](Agent::poll_report) and
+//! [`poll_remark`](Agent::poll_remark).
+
+use crate::api::{ApiError, NumberedRequest};
+use crate::applications::Applications;
+use crate::clients::{ConnectionId, Outbound, Patience, Serving};
+use crate::figures::{FailedMember, Figures};
+use crate::plan::{AgentPlan, GROUPS_MAX, RefusedGroup};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use wormcast_protocol::{ConfigError, Engine, EngineConfig, Event, Instant};
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId};
+
+/// Engine events taken in one turn.
+const EVENTS_PER_TURN_MAX: usize = 1024;
+/// Failures kept for status.
+const FAILED_MEMBERS_MAX: usize = 64;
+
+/// What an agent is told at its start.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bytes after the Ethernet header, at most the interface's.
+    pub mtu_bytes: u32,
+    /// Memory for received packets, bytes.
+    pub buffer_bytes: usize,
+    /// How long applications may let a group wait.
+    pub patience: Patience,
+}
+
+impl Settings {
+    /// The engine of `host` with an interface of address `mac`. All its randomness comes from `seed`;
+    /// `incarnation` is greater than those of its lives before.
+    pub fn engine_config(
+        &self,
+        host: HostId,
+        mac: [u8; 6],
+        seed: u64,
+        incarnation: u32,
+    ) -> EngineConfig {
+        let mut config = EngineConfig::new(host, mac, self.mtu_bytes as usize, seed, incarnation);
+        config.limits.groups = GROUPS_MAX;
+        config.limits.pool_class1_bytes = self.buffer_bytes / 2;
+        config.limits.pool_class2_bytes = self.buffer_bytes / 2;
+        config
+    }
+}
+
+/// A member that was seen failing, for the controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemberReport {
+    /// Where.
+    pub group: GroupId,
+    /// In whose stream.
+    pub origin: HostId,
+    /// Which.
+    pub host: HostId,
+    /// Why.
+    pub reason: String,
+    /// True: the host is silent; false: its application gave up.
+    pub host_dead: bool,
+}
+
+/// A line for the operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Remark {
+    /// Something is lost or refused.
+    Warning(String),
+    /// A change of state.
+    Info(String),
+}
+
+/// An agent.
+pub struct Agent {
+    engine: Option<Engine>,
+    host: Option<HostId>,
+    plan: Option<AgentPlan>,
+    applications: Applications,
+    applications_due: Option<Instant>,
+    /// Events were left for the next turn.
+    events_wait: bool,
+    failed: VecDeque<FailedMember>,
+    /// At most one for each event of a turn: they are taken after each.
+    reports: VecDeque<MemberReport>,
+    remarks: VecDeque<Remark>,
+    frames_without_engine: u64,
+}
+
+impl Agent {
+    /// An agent that is no host yet.
+    pub fn new(patience: Patience) -> Self {
+        Self {
+            engine: None,
+            host: None,
+            plan: None,
+            applications: Applications::new(patience),
+            applications_due: None,
+            events_wait: false,
+            failed: VecDeque::new(),
+            reports: VecDeque::new(),
+            remarks: VecDeque::new(),
+            frames_without_engine: 0,
+        }
+    }
+
+    /// The host it is, once known.
+    pub fn host(&self) -> Option<HostId> {
+        self.host
+    }
+
+    /// The engine, once it is a host.
+    pub fn engine(&self) -> Option<&Engine> {
+        self.engine.as_ref()
+    }
+
+    /// Frames that came before it was a host.
+    pub fn frames_without_engine(&self) -> u64 {
+        self.frames_without_engine
+    }
+
+    /// Becomes a host, or another one than before. The plan and what was open are gone.
+    ///
+    /// # Errors
+    /// If the engine refuses its configuration.
+    pub fn start(&mut self, config: EngineConfig) -> Result<(), ConfigError> {
+        let host = config.host;
+        let engine = Engine::new(config)?;
+        if let Some(before) = self.host {
+            let text = format!("this host was host {before} and is host {host} now");
+            self.drop_groups(&text);
+            self.warn(format!("{text}; what was open is closed"));
+        }
+        self.engine = Some(engine);
+        self.host = Some(host);
+        self.plan = None;
+        Ok(())
+    }
+
+    fn drop_groups(&mut self, reason: &str) {
+        let groups: Vec<GroupId> = self
+            .plan
+            .iter()
+            .flat_map(|plan| plan.groups.keys().copied())
+            .collect();
+        for group in groups {
+            self.applications.remove_group(group, reason);
+        }
+    }
+
+    /// Puts a plan in force. It has been checked whole; what fails here is a limit of the engine.
+    ///
+    /// # Errors
+    /// If it is for another host, or has more routes than the engine takes.
+    pub fn apply_plan(
+        &mut self,
+        mut plan: AgentPlan,
+        now: Instant,
+    ) -> Result<Vec<RefusedGroup>, String> {
+        let Some(engine) = self
+            .engine
+            .as_mut()
+            .filter(|_| self.host == Some(plan.host))
+        else {
+            return Err(format!(
+                "the plan is for host {}, which this is not",
+                plan.host
+            ));
+        };
+        engine
+            .set_all_routes(plan.routes.clone(), plan.tree_routes.clone(), now)
+            .map_err(|error| error.to_string())?;
+        let none = BTreeMap::new();
+        let before = self.plan.as_ref().map_or(&none, |plan| &plan.groups);
+        // A group that is refused stays as it was.
+        for refused in &plan.refused {
+            let old = u16::try_from(refused.group).ok().map(GroupId);
+            if let Some((id, group)) = old.and_then(|id| before.get_key_value(&id)) {
+                plan.groups.entry(*id).or_insert_with(|| Arc::clone(group));
+            }
+        }
+        let gone: Vec<GroupId> = before
+            .keys()
+            .copied()
+            .filter(|group| !plan.groups.contains_key(group))
+            .collect();
+        for group in &gone {
+            engine.remove_group(*group, now);
+        }
+        let mut refused = std::mem::take(&mut plan.refused);
+        plan.groups.retain(|id, group| {
+            let old = before.get(id);
+            if old.is_some_and(|old| old.fingerprint == group.fingerprint) {
+                return true;
+            }
+            match engine.set_group(group.engine_plan(plan.host), now) {
+                Ok(()) => true,
+                Err(error) => {
+                    refused.push(RefusedGroup::new(id.0.into(), &error.to_string()));
+                    // The engine keeps what it had of it.
+                    old.is_some_and(|old| {
+                        *group = Arc::clone(old);
+                        true
+                    })
+                }
+            }
+        });
+        for group in gone {
+            let reason = format!("group {group} was removed, or this host left it");
+            self.applications.remove_group(group, &reason);
+        }
+        let count = plan.groups.len();
+        let (epoch, routes) = (plan.epoch, plan.routes.len());
+        if self.plan.as_ref().is_none_or(|old| old.epoch != epoch) {
+            let host = plan.host;
+            self.note(format!(
+                "plan {epoch} as host {host}: {routes} routes, {count} groups"
+            ));
+        }
+        self.plan = Some(plan);
+        self.take_events(now);
+        self.applications_due = Some(now);
+        Ok(refused)
+    }
+
+    /// A local client has connected; `process` names it in error texts.
+    pub fn connect(&mut self, id: ConnectionId, process: String) {
+        self.applications.connect(id, process);
+    }
+
+    /// A local client is gone; so is what it had open.
+    pub fn disconnect(&mut self, id: ConnectionId, now: Instant) {
+        let (applications, mut serving) = self.serving(now);
+        applications.disconnect(id, &mut serving);
+    }
+
+    /// A local client asks.
+    pub fn request(&mut self, from: ConnectionId, request: NumberedRequest, now: Instant) {
+        let (applications, mut serving) = self.serving(now);
+        applications.request(from, request, &mut serving);
+    }
+
+    /// Bytes of a message to be sent. Who breaks the rules is expelled.
+    pub fn data(&mut self, from: ConnectionId, handle: u32, bytes: Bytes, now: Instant) {
+        let result = self.applications.data(from, handle, bytes);
+        self.expel_unless(from, result, now);
+    }
+
+    /// A local client takes so many bytes more of a message.
+    pub fn window(&mut self, from: ConnectionId, handle: u32, bytes: u32, now: Instant) {
+        let result = self.applications.window(from, handle, bytes, now);
+        self.expel_unless(from, result, now);
+    }
+
+    fn expel_unless(&mut self, id: ConnectionId, result: Result<(), ApiError>, now: Instant) {
+        let (applications, mut serving) = self.serving(now);
+        if let Err(error) = result {
+            applications.expel(id, &error, &mut serving);
+        }
+    }
+
+    /// The applications, and what they are served with. They have the next chance to be.
+    fn serving(&mut self, now: Instant) -> (&mut Applications, Serving<'_>) {
+        self.applications_due = Some(now);
+        let serving = Serving {
+            engine: self.engine.as_mut(),
+            host: self.host,
+            groups: self.plan.as_ref().map(|plan| &plan.groups),
+            now,
+        };
+        (&mut self.applications, serving)
+    }
+
+    /// A frame has come. The engine counts what it rejects, by reason.
+    pub fn handle_frame(&mut self, frame: &[u8], now: Instant) {
+        match &mut self.engine {
+            Some(engine) => drop(engine.handle_frame(frame, now)),
+            None => self.frames_without_engine += 1,
+        }
+    }
+
+    /// Before the requests of a turn: a message that broke off must not be confused with the next by
+    /// a request that is about the old one.
+    pub fn begin_turn(&mut self, now: Instant) {
+        if self.take_events(now) {
+            self.applications_due = Some(now);
+        }
+    }
+
+    /// Timers, frames out, events, applications; `send` takes from the engine what can be sent.
+    pub fn advance(&mut self, now: Instant, mut send: impl FnMut(&mut Engine)) {
+        if let Some(engine) = &mut self.engine {
+            if engine.poll_timeout().is_some_and(|time| time <= now) {
+                engine.handle_timeout(now);
+            }
+            send(engine);
+        }
+        if self.take_events(now) || self.applications_due.is_some_and(|due| due <= now) {
+            let (applications, mut serving) = self.serving(now);
+            self.applications_due = applications.pump(&mut serving);
+            if let Some(engine) = &mut self.engine {
+                send(engine);
+            }
+            self.take_events(now);
+        }
+    }
+
+    /// When to call [`advance`](Self::advance) at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let engine = self.engine.as_ref().and_then(Engine::poll_timeout);
+        match (engine, self.applications_due) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// True if events were left for the next turn: it is to come at once.
+    pub fn has_more(&self) -> bool {
+        self.events_wait
+    }
+
+    /// What goes to a local client next.
+    pub fn poll_outbound(&mut self) -> Option<(ConnectionId, Outbound)> {
+        self.applications.poll_outbound()
+    }
+
+    /// What the controller is to be told next.
+    pub fn poll_report(&mut self) -> Option<MemberReport> {
+        self.reports.pop_front()
+    }
+
+    /// What the operator is to be told next.
+    pub fn poll_remark(&mut self) -> Option<Remark> {
+        self.remarks.pop_front()
+    }
+
+    fn note(&mut self, text: String) {
+        self.remarks.push_back(Remark::Info(text));
+    }
+
+    fn warn(&mut self, text: String) {
+        self.remarks.push_back(Remark::Warning(text));
+    }
+
+    /// Passes events on. True if there were any.
+    fn take_events(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        self.events_wait = false;
+        while let Some(unclaimed) = self.engine.as_mut().and_then(Engine::poll_unclaimed) {
+            self.applications.on_unclaimed(&unclaimed);
+            any = true;
+        }
+        for _ in 0..EVENTS_PER_TURN_MAX {
+            let Some(event) = self.engine.as_mut().and_then(Engine::poll_event) else {
+                return any;
+            };
+            any = true;
+            self.report(&event, now);
+            let serving = Serving {
+                engine: None,
+                host: self.host,
+                groups: self.plan.as_ref().map(|plan| &plan.groups),
+                now,
+            };
+            self.applications.on_event(&event, &serving);
+        }
+        self.events_wait = true;
+        any
+    }
+
+    /// Tells the controller, and status, of members that fail.
+    fn report(&mut self, event: &Event, now: Instant) {
+        let (group, origin, host, reason, text) = match event {
+            Event::MemberSilent {
+                group,
+                origin,
+                host,
+                silent_ms,
+            } => {
+                let text = format!("silent for {}", seconds(*silent_ms));
+                self.note(format!(
+                    "group {group}, stream of host {origin}: host {host} is {text}; it stays a member"
+                ));
+                self.reports.push_back(MemberReport {
+                    group: *group,
+                    origin: *origin,
+                    host: *host,
+                    reason: text,
+                    host_dead: true,
+                });
+                return;
+            }
+            Event::MemberFailed {
+                group,
+                origin,
+                host,
+                reason,
+                silent_ms,
+            } => {
+                let text = match reason {
+                    FailReason::Silent => {
+                        format!("{reason} for {}, given up", seconds(*silent_ms))
+                    }
+                    _ => reason.to_string(),
+                };
+                (*group, *origin, *host, *reason, text)
+            }
+            Event::MemberAborted {
+                group,
+                host,
+                reason,
+                ..
+            } => {
+                let Some(origin) = self.host else { return };
+                (*group, origin, *host, *reason, reason.to_string())
+            }
+            Event::StructureRejected {
+                group,
+                origin,
+                children,
+                limit,
+            } => {
+                self.warn(format!(
+                    "the structure of group {group} from host {origin} gives this host {children} children; at most {limit}"
+                ));
+                return;
+            }
+            _ => return,
+        };
+        self.note(format!(
+            "group {group}, stream of host {origin}: host {host} failed: {text}"
+        ));
+        let host_dead = reason.is_host_dead();
+        self.reports.push_back(MemberReport {
+            group,
+            origin,
+            host,
+            reason: text.clone(),
+            host_dead,
+        });
+        if self.failed.len() == FAILED_MEMBERS_MAX {
+            self.failed.pop_front();
+        }
+        self.failed.push_back(FailedMember {
+            group: group.0,
+            origin: origin.0,
+            host: host.0,
+            reason: text,
+            host_dead,
+            at_us: now.as_micros(),
+        });
+    }
+
+    /// Adds what the agent counts, and with `with_groups` its groups.
+    pub fn fill(&self, figures: &mut Figures, with_groups: bool, now: Instant) {
+        figures.host = self.host.map(|host| host.0);
+        figures.plan_epoch = self.plan.as_ref().map_or(0, |plan| plan.epoch);
+        figures.uptime_us = now.as_micros();
+        figures.failed = self.failed.iter().cloned().collect();
+        for (name, value) in self.applications.counters() {
+            figures.push(name, value);
+        }
+        if let Some(engine) = &self.engine {
+            for (name, value) in engine.counters().entries() {
+                figures.push(name, value);
+            }
+            for (name, class) in [
+                ("pool_class1_bytes", BufferClass::One),
+                ("pool_class2_bytes", BufferClass::Two),
+            ] {
+                figures.push(name, engine.pool_bytes(class) as u64);
+            }
+            for (group, origin, statistics) in engine.statistics() {
+                for (name, value) in statistics.entries() {
+                    figures.push_stream(name, group.0, origin.0, value);
+                }
+            }
+        }
+        if with_groups {
+            let serving = Serving {
+                engine: None,
+                host: self.host,
+                groups: self.plan.as_ref().map(|plan| &plan.groups),
+                now,
+            };
+            (figures.groups, figures.groups_left_out) = self
+                .applications
+                .describe_groups(&serving, None)
+                .unwrap_or_default();
+        }
+    }
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}

@@ -1,0 +1,17 @@
+//! The agent without its machine: frames, requests and the time in; frames, answers and reports
+//! out. No sockets, no threads, no clock, so that it runs on virtual time as it runs on a host.
+//!
+//! - [`agent`]: the engine and the applications over it, and in which order they are served
+//! - [`applications`]: what local programs have open; [`clients`]: their connections
+//! - [`plan`]: the controller's plan, checked
+//! - [`api`]: messages and frames of the local API (API.md)
+//! - [`figures`]: counters and failures, for the controller and for status
+//! - [`clock`]: time without the pauses of the process
+
+pub mod agent;
+pub mod api;
+pub mod applications;
+pub mod clients;
+pub mod clock;
+pub mod figures;
+pub mod plan;
