@@ -68,7 +68,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rate", help="of every link, Mb/s, or none")
     parser.add_argument("--mtu", help="of the hosts, bytes (1500)")
     parser.add_argument("--fabric-mtu", help="of the links between switches, bytes (the hosts' and 100)")
-    parser.add_argument("--schemes", default="repeat,circuit,tree,k-binomial,switch")
+    parser.add_argument("--schemes", help="with commas between them (all)")
     parser.add_argument("--source", type=int, default=0, help="sending host")
     parser.add_argument(
         "--impair", help="impairments of every switch port, e.g. loss=0.01,corrupt=0.001,reorder=0.01"
@@ -163,7 +163,9 @@ def make_job(options: argparse.Namespace, topology: dict[str, Any], size: str) -
     """Check what was asked for against what there is."""
     from transfer import SCHEMES
 
-    schemes = [scheme.strip() for scheme in options.schemes.split(",") if scheme.strip()]
+    schemes = list(SCHEMES)
+    if options.schemes is not None:
+        schemes = [scheme.strip() for scheme in options.schemes.split(",") if scheme.strip()]
     unknown = [scheme for scheme in schemes if scheme not in SCHEMES]
     if unknown or not schemes:
         raise ValueError(f"scheme {', '.join(unknown) or '(none)'} is not one of: {', '.join(SCHEMES)}")

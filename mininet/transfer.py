@@ -15,8 +15,10 @@ from typing import Any
 
 from fabric import Fabric, FabricError
 from links import LinkCounters
+from wormcast.network.groups import Scheme
 
-SCHEMES = ("repeat", "circuit", "tree", "k-binomial", "switch")
+SCHEMES = tuple(scheme.value for scheme in Scheme)
+
 RECEIVER_START_SECONDS_MAX = 120.0
 
 

@@ -75,7 +75,7 @@ PURE_LIBRARIES = {
 }  # fmt: skip
 PACKAGES = {"wormcast": "controller/wormcast"}
 # Pure Python packages and what they must not import.
-PURE_PACKAGES = ["controller/wormcast/fabric"]
+PURE_PACKAGES = ["controller/wormcast/network"]
 SHELL_MODULES = {"asyncio", "socket", "grpc", "finsy", "fastapi", "sqlite3", "time", "random", "threading"}
 
 Graph = Mapping[Path, frozenset[Path]]

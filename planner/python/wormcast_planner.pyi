@@ -1,11 +1,18 @@
-"""Native part of Wormcast: topologies, deadlock-free routes, multicast structures.
+"""Native part of Wormcast: topologies, routes, multicast structures; what switches and agents must have.
 
 Files (topology, routes, group, verify) are JSON text. `wormcast.routing` is the same with
 dictionaries. Whatever is refused raises RoutingError. The interpreter lock is released
 while planning.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from ipaddress import IPv4Address
+from typing import Protocol, final
+
+from wormcast.network.groups import Group
+from wormcast.network.ids import GroupId, HostId, Mgid, PortId, SwitchId
+from wormcast.network.topology import Topology
 
 class RoutingError(ValueError):
     """Input that is refused; the text names the value, the bound and the choices.
@@ -153,3 +160,278 @@ def find_buffer_cycle(
     topology: str, requests: Sequence[str], root: int | None = None
 ) -> list[tuple[int, int]] | None:
     """A cycle of buffers (host, class) that these groups can make if they share them."""
+
+# What switches and agents must have
+
+CUT_OFF: str
+NOT_LIVE: str
+NOT_LOCATED: str
+NOT_PLANNED: str
+PLAIN: str
+"""Why members do not take part."""
+TABLE_GROUPS: str
+TABLES_WITH_DEFAULT: list[str]
+MGID_GROUPS_MAX: int
+HASHED_FIRST: GroupId
+"""First of the numbers of hashed addresses in wide mode; no group made in that mode has such an id."""
+
+@final
+class ClassDNumbers:
+    """The number of every address that a group carries; `mode` is "narrow" or "wide"."""
+
+    def __init__(self, mode: str = "narrow", assigned: Sequence[tuple[IPv4Address, int]] = ()) -> None: ...
+    @property
+    def mode(self) -> str: ...
+    @property
+    def assigned(self) -> list[tuple[IPv4Address, GroupId]]:
+        """Wide mode: addresses in ascending order, hashed ones too."""
+
+    def number(self, address: IPv4Address) -> GroupId:
+        """The number of an address; one that no group carries has that of its low 8 bits."""
+
+def low_bits(address: IPv4Address) -> GroupId:
+    """The low 8 bits of an address, its number in narrow mode (WORM §8.1)."""
+
+def hashed(address: IPv4Address) -> GroupId:
+    """The number in wide mode of an address without one of its own."""
+
+def assign_class_d(mode: str, groups: Sequence[Group], before: ClassDNumbers) -> ClassDNumbers:
+    """Numbers for the addresses of these groups; addresses keep the number they had `before`.
+
+    A new address gets the id of the first of its groups if that is free, else the highest
+    number that nobody has, else a hash. The same groups and numbers give the same answer.
+    """
+
+def new_class_d_number(
+    id: int, address: IPv4Address, ids: Collection[GroupId], own: Collection[GroupId]
+) -> GroupId:
+    """Wide mode: the number of the address of group `id`, which has none yet; `ids` are those of all groups, `own`
+    the numbers that addresses have."""
+
+@final
+class Place:
+    """Where a switch holds something: a table entry, a replication group or a default action. Can be a key."""
+
+    @staticmethod
+    def group(mgid: int) -> Place:
+        """The place of a replication group."""
+
+@final
+class TableEntry:
+    """One entry of a match-action table, named as in the P4Info."""
+
+    def __init__(
+        self,
+        table: str,
+        match: Sequence[tuple[str, int | tuple[int, int]]],
+        action: str,
+        parameters: Sequence[tuple[str, int]] = (),
+        priority: int = 0,
+    ) -> None: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def match(self) -> list[tuple[str, int | tuple[int, int]]]:
+        """By field an exact value, or value and mask."""
+
+    @property
+    def action(self) -> str: ...
+    @property
+    def parameters(self) -> list[tuple[str, int]]: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def mgid(self) -> Mgid | None:
+        """The replication group it leads to."""
+
+    @property
+    def group(self) -> GroupId | None:
+        """The group number it is about."""
+
+@final
+class TableDefault:
+    """What a table does on a miss."""
+
+    def __init__(self, table: str, action: str, parameters: Sequence[tuple[str, int]] = ()) -> None: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def parameters(self) -> list[tuple[str, int]]: ...
+
+@final
+class MulticastGroup:
+    """A replication group and the ports it copies to."""
+
+    def __init__(self, mgid: int, ports: Sequence[int]) -> None: ...
+    @property
+    def mgid(self) -> Mgid: ...
+    @property
+    def ports(self) -> frozenset[PortId]: ...
+
+@final
+class Update:
+    """One write to one switch; `stage` is 0 (shrink), 1 (grow) or 2 (retire), `operation` insert, modify or delete."""
+
+    @property
+    def stage(self) -> int: ...
+    @property
+    def operation(self) -> str: ...
+    @property
+    def entity(self) -> TableEntry | TableDefault | MulticastGroup: ...
+    @property
+    def place(self) -> Place: ...
+    @property
+    def is_default(self) -> bool:
+        """Whether it writes a default action."""
+
+@final
+class SwitchState:
+    """Tables and replication groups of one switch."""
+
+    def copy(self) -> SwitchState:
+        """A copy that can change on its own."""
+
+    def put_entry(self, entry: TableEntry) -> None:
+        """Puts an entry in the place of its key."""
+
+    def put_default(self, default: TableDefault) -> None:
+        """Puts a default action in the place of its table."""
+
+    def put_group(self, mgid: int, ports: Sequence[int]) -> None:
+        """Puts a replication group in the place of its number."""
+
+    def execute(self, update: Update) -> None:
+        """What a switch does with an update it accepted."""
+
+    def entries(self) -> list[TableEntry]: ...
+    def multicast(self) -> list[tuple[Mgid, frozenset[PortId]]]: ...
+    def has_group(self, mgid: int) -> bool:
+        """Whether there is such a replication group."""
+
+    def counts(self) -> tuple[int, int]:
+        """How many entries and replication groups there are."""
+
+    def number_of(self, mgid: int) -> GroupId | None:
+        """The group number that leads to a replication group."""
+
+def difference(
+    desired: SwitchState, actual: SwitchState, within: Sequence[Place] | None = None
+) -> list[Update]:
+    """Updates that turn `actual` into `desired`, by stage; empty when nothing differs.
+
+    Within a stage replication groups come before the entries that name them, and go after
+    them. Updates of a stage assume those of the stages before it. `within` is where the two
+    may differ; None: anywhere.
+    """
+
+@final
+class AgentGroup:
+    """A group as one agent has to know it (`Group` of agent.proto)."""
+
+    @property
+    def id(self) -> GroupId: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def members(self) -> list[HostId]: ...
+    @property
+    def order(self) -> list[HostId]: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def tree_edges(self) -> list[tuple[HostId, HostId]]: ...
+
+@final
+class AgentPlan:
+    """Everything one agent has to know, without the epoch (`Plan` of agent.proto)."""
+
+    @property
+    def host(self) -> HostId: ...
+    @property
+    def routes(self) -> list[tuple[HostId, bytes]]: ...
+    @property
+    def tree_routes(self) -> list[tuple[HostId, bytes]]: ...
+    @property
+    def groups(self) -> tuple[AgentGroup, ...]: ...
+    def group(self, id: int) -> AgentGroup | None:
+        """The group with this number."""
+
+    def has_routes_of(self, other: AgentPlan) -> bool:
+        """Whether another plan has the same routes."""
+
+@final
+class FabricState:
+    """What every switch and every agent must have; as it is made here, nothing."""
+
+    @property
+    def switches(self) -> dict[SwitchId, SwitchState]: ...
+    @property
+    def agents(self) -> dict[HostId, AgentPlan]: ...
+    @property
+    def parts(self) -> list[frozenset[SwitchId]]:
+        """Switches that are joined, by their lowest."""
+
+    @property
+    def failures(self) -> list[str]:
+        """What could not be planned and is left out or as it was."""
+
+    @property
+    def touched(self) -> dict[SwitchId, list[Place]] | None:
+        """Where this state differs from the one the same planner gave before; None: anywhere."""
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of all agent plans: equal plans, equal digest, in every run."""
+
+    @property
+    def shortfall_count(self) -> int:
+        """Members that a group has and its plan cannot serve."""
+
+    def shortfalls(self, most: int = ...) -> list[tuple[GroupId, HostId, str]]:
+        """Group, host and reason of members that are not served, `most` of them."""
+
+    def shortfalls_of(self, group: int) -> dict[HostId, str]:
+        """Why members of a group do not take part, by host."""
+
+class CapacityLike(Protocol):
+    """What one agent takes: groups, members of one, and which groups it refuses and why."""
+
+    @property
+    def groups(self) -> int: ...
+    @property
+    def members(self) -> int: ...
+    @property
+    def refused(self) -> dict[GroupId, str]: ...
+
+@final
+class Planner:
+    """Plans one network again and again.
+
+    It keeps what does not depend on a change: for the change of a group the routes, trees and
+    all other groups stay as they are. What it gives is what a new planner would give, and plans
+    and groups of agents that come out the same are the same objects.
+    """
+
+    def __init__(self, algorithm: str) -> None:
+        """The algorithm of unicast routes."""
+
+    def plan(
+        self,
+        topology: Topology,
+        known: Topology,
+        groups: Sequence[Group],
+        agents: AbstractSet[HostId],
+        live: AbstractSet[HostId],
+        capacities: Mapping[HostId, CapacityLike],
+        class_d: ClassDNumbers,
+    ) -> FabricState:
+        """What every switch and every agent must have.
+
+        `topology` is what is up, `known` that and what is suspected to be away for a moment.
+        `agents` are hosts that have an agent, `live` those that take part in their groups; of
+        `capacities` an agent that is not named takes anything.
+        """

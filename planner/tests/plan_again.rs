@@ -13,8 +13,7 @@ use lab::{
 use proptest::prelude::*;
 use wormcast_planner::class_d::OWN_MAX;
 use wormcast_planner::{
-    Capacity, ClassDMode, ClassDNumbers, FabricState, Parameters, Planner, Stage, Subject, Update,
-    difference,
+    Capacity, ClassDMode, ClassDNumbers, FabricState, Planner, Stage, Subject, Update, difference,
 };
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::routes::Algorithm;
@@ -415,43 +414,4 @@ fn an_agent_that_takes_few_groups_or_refuses_one_is_left_out_of_the_others() {
     );
     groups.insert(0, refused);
     assert_eq!(numbers(&plan(&groups), one), [0, 1, 2]);
-}
-
-#[test]
-fn parameters_outside_their_bounds_and_groups_without_order_are_refused() {
-    let text = |parameters: Parameters| parameters.check().unwrap_err().to_string();
-    assert_eq!(
-        text(Parameters {
-            k: 17,
-            ..Parameters::default()
-        }),
-        "parameter k is 17"
-    );
-    assert_eq!(
-        text(Parameters {
-            fan_out: 0,
-            ..Parameters::default()
-        }),
-        "parameter fan_out is 0"
-    );
-    let check = |number, members: &[u16]| {
-        let members: Vec<HostId> = members.iter().copied().map(HostId).collect();
-        group(number, Scheme::Tree, &members)
-            .check()
-            .unwrap_err()
-            .to_string()
-    };
-    assert_eq!(
-        check(255, &[1]),
-        "group 255 is broadcast and cannot be configured"
-    );
-    assert_eq!(check(1, &[]), "a group without members");
-    assert_eq!(
-        check(1, &[2, 1]),
-        "members [2, 1] are not ascending and distinct"
-    );
-    assert_eq!(
-        check(1, &[1, 1]),
-        "members [1, 1] are not ascending and distinct"
-    );
 }

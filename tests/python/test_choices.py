@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from wormcast.control.errors import CHOICES_MAX, NEAREST_MAX, unknown
+from wormcast.reconcile.errors import CHOICES_MAX, NEAREST_MAX, unknown
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from wormcast.control.errors import RequestError
-from wormcast.control.port_sources import check_port_sources, read_interfaces
 from wormcast.counters.kernel import parse_interfaces, parse_queues, read_mtus
 from wormcast.counters.switch_page import parse_page
-from wormcast.fabric.ids import HostId, PortId, SwitchId
-from wormcast.fabric.mtu import NAMED_MAX, check_mtus
-from wormcast.fabric.topology import Host, Link, Switch, Topology
+from wormcast.network.ids import HostId, PortId, SwitchId
+from wormcast.network.topology import Host, Link, Switch, Topology
+from wormcast.reconcile.errors import RequestError
+from wormcast.reconcile.mtu_watch import NAMED_MAX, check_mtus
+from wormcast.reconcile.port_sources import check_port_sources, read_interfaces
 from wormcast.store.database import Database, SwitchSpec
 
 NET_DEV = """Inter-|   Receive                                                |  Transmit

@@ -15,15 +15,15 @@ import pytest
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import running, until
 from wormcast.agentrpc import agent_pb2
-from wormcast.control import controller as controller_module
-from wormcast.control.controller import Controller
-from wormcast.control.group_book import GroupRequest
 from wormcast.directory import server
 from wormcast.directory.server import AgentDirectory, DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.discovery.lldp import Announcement, encode_announcement
-from wormcast.fabric.ids import PortId, SwitchId
-from wormcast.fabric.topology import Link
+from wormcast.network.ids import PortId, SwitchId
+from wormcast.network.topology import Link
+from wormcast.reconcile import controller as controller_module
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.group_book import GroupRequest
 from wormcast.sockets import SocketInUse, claim_path
 from wormcast.store.database import Database, StoreError, SwitchSpec
 

@@ -21,8 +21,8 @@ from wormcast.discovery.links import (
     echo_port,
 )
 from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode, encode_announcement, encode_probe
-from wormcast.fabric.ids import PortId, SwitchId
-from wormcast.fabric.topology import Link, PortRef
+from wormcast.network.ids import PortId, SwitchId
+from wormcast.network.topology import Link, PortRef
 
 A, B, C = (SwitchId(n) for n in range(3))
 MAC = bytes.fromhex("020000000001")

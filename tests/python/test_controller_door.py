@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -15,16 +16,15 @@ import pytest
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import running, until
 from wormcast.agentrpc import agent_pb2
-from wormcast.control import supervise as supervise_module
-from wormcast.control.controller import Controller
-from wormcast.control.group_book import GroupRequest
-from wormcast.control.supervise import supervise
 from wormcast.decimal import read_decimal
 from wormcast.directory.messages import TEXT_MAX
 from wormcast.discovery.lldp import Announcement, encode_announcement
-from wormcast.fabric.ids import PortId, SwitchId
-from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.network.ids import PortId, SwitchId
 from wormcast.p4rt.artifacts import find_artifacts
+from wormcast.reconcile import supervise as supervise_module
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.group_book import GroupRequest
+from wormcast.reconcile.supervise import supervise
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
 GOOD = agent_pb2.Statistics(counters=[agent_pb2.Counter(name="heard", value=1)])
@@ -197,7 +197,7 @@ def test_a_state_file_that_says_what_cannot_be_is_refused_by_row(
         sql.execute(statement)
     sql.close()
     with pytest.raises(StoreError) as refused:
-        Controller(Database(path), find_artifacts(), RoutingPathfinder())
+        Controller(Database(path), find_artifacts())
     assert str(path) in str(refused.value)
     assert names in str(refused.value)
 
@@ -234,14 +234,13 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
     tries: list[float] = []
 
     async def test(controller: Controller, good: TestAgent, _: str) -> None:
-        planner = controller.reconciler._planner
-        real = planner.plan
+        real = controller.reconciler._planner
 
         def fail(*_: Any, **__: Any) -> Any:
             tries.append(time.monotonic())
             raise ValueError("switch 0 has no place for group 7")
 
-        monkeypatch.setattr(planner, "plan", fail)
+        monkeypatch.setattr(controller.reconciler, "_planner", SimpleNamespace(plan=fail))
         group = controller.groups.create(GroupRequest("circuit", ("good",), id=7))
         await controller.tell_group("group_created", group)
         await asyncio.sleep(2.5)  # ticks come four times a second
@@ -251,7 +250,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
             "no plan, the one before stays in force: ValueError: switch 0 has no place for group 7"
         ]
         assert "group 7" in controller.reconciler.figures.last_error
-        monkeypatch.setattr(planner, "plan", real)
+        monkeypatch.setattr(controller.reconciler, "_planner", real)
         await until(lambda: [g.id for g in good.plans[-1].groups] == [7], 10.0)
         assert controller.reconciler.figures.last_error == ""
         await controller.tell_group("group_deleted", controller.groups.delete(7))

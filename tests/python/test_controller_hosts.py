@@ -12,8 +12,8 @@ from wormcast.discovery.hosts import (
     HostRefused,
     HostRegistry,
 )
-from wormcast.fabric.ids import HostId, PortId, SwitchId
-from wormcast.fabric.topology import PortRef
+from wormcast.network.ids import HostId, PortId, SwitchId
+from wormcast.network.topology import PortRef
 
 MAC = bytes.fromhex("020000000001")
 

@@ -12,10 +12,10 @@ import httpx
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import rest, running, until
 from wormcast.agentrpc import agent_pb2
-from wormcast.control.agent_status import GROUPS_UNTOLD
-from wormcast.control.controller import Controller
 from wormcast.discovery.lldp import Announcement, encode_announcement
-from wormcast.fabric.ids import HostId, PortId, SwitchId
+from wormcast.network.ids import HostId, PortId, SwitchId
+from wormcast.reconcile.agent_status import GROUPS_UNTOLD
+from wormcast.reconcile.controller import Controller
 from wormcast.store.database import SwitchSpec
 
 Test = Callable[[httpx.AsyncClient, Controller, list[TestAgent]], Awaitable[None]]

@@ -14,14 +14,14 @@ import pytest
 from controller_lab.running import rest, running
 from wormcast.api.body_limit import BODY_BYTES_MAX
 from wormcast.api.views import show_group
-from wormcast.control.controller import Controller
-from wormcast.control.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
-from wormcast.control.group_book import GroupRequest
-from wormcast.fabric.ids import Epoch, PortId, SwitchId
-from wormcast.fabric.planner import NOT_PLANNED, PLAIN
-from wormcast.fabric.topology import Link
+from wormcast.network.ids import Epoch, PortId, SwitchId
+from wormcast.network.topology import Link
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
+from wormcast.reconcile.group_book import GroupRequest
 from wormcast.routing import schemas
 from wormcast.store.database import SwitchSpec
+from wormcast_planner import NOT_PLANNED, PLAIN
 
 SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
 

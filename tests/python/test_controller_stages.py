@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 from controller_lab.model import FakeSwitch
 from controller_lab.running import until
-from wormcast.control import bring_out
-from wormcast.control.bring_out import BringOut, Part, Waits
-from wormcast.fabric.difference import MulticastGroup, Operation, Stage, Update
-from wormcast.fabric.ids import HostId, Mgid, PortId, SwitchId
-from wormcast.fabric.state import SwitchState, TableEntry
+from wormcast.network.ids import HostId, Mgid, SwitchId
 from wormcast.p4rt import session as session_module
 from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.p4rt.session import SwitchSession
-from wormcast.p4rt.tables import SwitchTables, split_batches
+from wormcast.p4rt.tables import Stage, SwitchTables, split_batches
+from wormcast.reconcile import bring_out
+from wormcast.reconcile.bring_out import BringOut, Part, Waits
 from wormcast.store.database import SwitchSpec
+from wormcast_planner import MulticastGroup, Place, SwitchState, TableEntry, Update
 
 
 class Spec:
@@ -63,13 +62,14 @@ class Session:
 
 def tree(port: int) -> SwitchState:
     """Group 1 leaves by two ports, one of which is the tree's."""
-    state = SwitchState(multicast={Mgid(0x4001): frozenset({PortId(0), PortId(port)})})
-    state.add(TableEntry("ingress.groups", (("group", 1),), "ingress.replicate", (("mgid", 0x4001),)))
+    state = SwitchState()
+    state.put_group(0x4001, [0, port])
+    state.put_entry(TableEntry("ingress.groups", [("group", 1)], "ingress.replicate", [("mgid", 0x4001)]))
     return state
 
 
 def ports(session: Session) -> set[int]:
-    return set(session.fake.state.multicast[Mgid(0x4001)])
+    return set(dict(session.fake.state.multicast())[Mgid(0x4001)])
 
 
 def with_parts(
@@ -152,7 +152,7 @@ def test_a_refused_update_is_held_back_and_named_with_its_group() -> None:
     tables.settle()
     assert tables.in_step, "until it is time to try again"
     tables.found(SwitchState())
-    assert [u.operation for u in tables.due(Stage.RETIRE)] == [Operation.INSERT] * 2
+    assert [u.operation for u in tables.due(Stage.RETIRE)] == ["insert"] * 2
 
 
 def test_what_was_refused_may_be_written_again_when_it_changes() -> None:
@@ -161,8 +161,8 @@ def test_what_was_refused_may_be_written_again_when_it_changes() -> None:
     tables.desire(tree(1), None)
     update: Update = tables.due(Stage.GROW)[0]
     tables.refuse(update, "no memory")
-    tables.desire(tree(2), [Mgid(0x4001)])
-    assert tables.due(Stage.GROW)[0].place == Mgid(0x4001)
+    tables.desire(tree(2), [Place.group(0x4001)])
+    assert tables.due(Stage.GROW)[0].place == Place.group(0x4001)
 
 
 class Picky:
@@ -204,8 +204,7 @@ class Watcher:
 def test_what_a_switch_refuses_is_told_once_and_tried_again_with_growing_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(session_module, "encode_update", lambda update: update.entity_for_test())
-    monkeypatch.setattr(Update, "entity_for_test", _named, raising=False)
+    monkeypatch.setattr(session_module, "encode_update", _named)
 
     async def main() -> None:
         watcher, switch = Watcher(), Picky()
@@ -214,13 +213,13 @@ def test_what_a_switch_refuses_is_told_once_and_tried_again_with_growing_pauses(
         session._switch, session.connected = switch, True
         session._refused_pause_s = 0.02
         wanted = tree(1)
-        wanted.multicast[Mgid(0x4002)] = frozenset({PortId(0)})
+        wanted.put_group(0x4002, [0])
         session.desire(wanted)
         for _ in range(4):
             watcher.again.clear()
             for stage in Stage:
                 await session.advance(stage)
-            assert session.tables.actual.multicast.keys() == {Mgid(0x4002)}, "the others are written"
+            assert dict(session.tables.actual.multicast()).keys() == {0x4002}, "the others are written"
             await asyncio.wait_for(watcher.again.wait(), 5.0)
             assert not session.in_step, "it is time to write again"
         assert watcher.refused == [

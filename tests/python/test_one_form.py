@@ -18,9 +18,9 @@ from controller_lab.running import rest, running, until
 from controller_lab.serving import serving
 from wormcast import routing
 from wormcast.cli.main import main
-from wormcast.control.controller import Controller
-from wormcast.fabric.ids import Epoch
-from wormcast.fabric.topology import Topology
+from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
+from wormcast.network.topology import Host, Switch, Topology
+from wormcast.reconcile.controller import Controller
 from wormcast.store.database import SwitchSpec
 
 SEEDS = range(12)
@@ -245,12 +245,8 @@ def test_groups_in_force_are_planned_as_their_members_on_a_file(seed: int, tmp_p
     ],
 )
 def test_refusals_name_the_choices(words: list[object], told: list[str], tmp_path: Path) -> None:
-    network = Topology.from_json(
-        {
-            "switches": [{"id": 0, "ports": 3}],
-            "hosts": [{"id": n, "switch": 0, "port": n} for n in range(3)],
-            "links": [],
-        }
+    network = Topology(
+        (Switch(SwitchId(0), 3),), tuple(Host(HostId(n), SwitchId(0), PortId(n)) for n in range(3))
     )
 
     def test(api: str, _: Path) -> None:

@@ -10,20 +10,21 @@ from typing import Any
 import httpx
 import pytest
 from controller_lab.running import rest, running
-from wormcast.control.change_rate import (
+from wormcast.discovery.hosts import HostRegistry
+from wormcast.network.groups import ClassDMode
+from wormcast.network.ids import GROUP_BROADCAST, GROUP_ID_MAX, PortId, SwitchId
+from wormcast.reconcile.change_rate import (
     CHANGES_CALM,
     WAITING_S_MAX,
     WAITING_WINDOW_S,
     WINDOW_S,
     ChangeRate,
 )
-from wormcast.control.controller import Controller
-from wormcast.control.errors import RequestError
-from wormcast.control.group_book import NUMBERS_MAX, GroupBook, GroupRequest
-from wormcast.discovery.hosts import HostRegistry
-from wormcast.fabric.class_d import HASHED_FIRST, ClassDMode, assign, fabric_members
-from wormcast.fabric.ids import GROUP_BROADCAST, GROUP_ID_MAX, PortId, SwitchId
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.errors import RequestError
+from wormcast.reconcile.group_book import NUMBERS_MAX, GroupBook, GroupRequest
 from wormcast.store.database import Database, StoreError, SwitchSpec
+from wormcast_planner import HASHED_FIRST, assign_class_d
 
 HOSTS = 4
 MANY = 2000
@@ -202,14 +203,21 @@ def test_the_book_knows_what_looking_at_every_group_tells(mode: ClassDMode, seed
                 assert free is None or made.id == free
         except RequestError:
             assert (groups.groups(), groups.class_d) == (before, numbers)
-        assert groups.class_d == assign(mode, groups.groups(), numbers)
-        assert groups._index.number_count() == len(fabric_members(groups.groups(), groups.class_d))
+        assert groups.class_d == assign_class_d(mode, groups.groups(), numbers)
+        assert groups._index.number_count() == len(numbers_of(groups))
         assert GroupBook(groups._database, HostRegistry()).groups() == groups.groups()
 
 
+def numbers_of(groups: GroupBook) -> set[int]:
+    """Those by which switches know groups: of ids and of addresses."""
+    addresses = {group.class_d for group in groups.groups()} - {None}
+    numbers = {int(groups.class_d.number(address)) for address in addresses if address is not None}
+    return ({int(group.id) for group in groups.groups()} | numbers) - {GROUP_BROADCAST}
+
+
 def free_id(groups: GroupBook) -> int:
-    used = set(fabric_members(groups.groups(), groups.class_d)) | {GROUP_BROADCAST}
-    last = GROUP_ID_MAX if groups.class_d.mode is ClassDMode.NARROW else HASHED_FIRST - 1
+    used = numbers_of(groups) | {GROUP_BROADCAST}
+    last = GROUP_ID_MAX if groups.class_d.mode == ClassDMode.NARROW else HASHED_FIRST - 1
     return next(n for n in range(last + 1) if n not in used)
 
 

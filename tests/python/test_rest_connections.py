@@ -12,7 +12,7 @@ import pytest
 from controller_lab.running import running
 from controller_lab.serving import RawClient, ask, serving
 from wormcast.api import connections
-from wormcast.control.controller import Controller
+from wormcast.reconcile.controller import Controller
 from wormcast.routing import schemas
 
 HALF = b"GET /v1/status HTTP/1.1\r\nhost: x\r\n"

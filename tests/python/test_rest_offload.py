@@ -16,11 +16,11 @@ from controller_lab.running import running, until
 from controller_lab.serving import RawClient, serving
 from wormcast import routing
 from wormcast.api.app import create_app
-from wormcast.control.controller import Controller
-from wormcast.control.errors import RequestError
-from wormcast.fabric.ids import HostId
+from wormcast.network.ids import HostId
 from wormcast.offload import jobs, pool
 from wormcast.offload.pool import WAITING_MAX, WORKERS_MAX, WorkerPool
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.errors import RequestError
 
 LARGE = {"topology": routing.make("torus:64")}
 SMALL = {"topology": routing.make("torus:3")}

@@ -14,8 +14,8 @@ import jsonschema
 import pytest
 from controller_lab.running import rest, running
 from wormcast.api.app import create_app
-from wormcast.control.controller import Controller
-from wormcast.fabric.ids import SwitchId
+from wormcast.network.ids import SwitchId
+from wormcast.reconcile.controller import Controller
 from wormcast.routing import schemas
 from wormcast.store.database import SwitchSpec
 from wormcast.strict_json import DEPTH_MAX, DIGITS_MAX, JsonError, read_json

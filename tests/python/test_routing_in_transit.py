@@ -18,8 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wormcast import routing
 from wormcast.cli.main import main
-from wormcast.fabric.pathfinder import RoutingPathfinder
-from wormcast.fabric.topology import Topology as FabricTopology
 
 Json = dict[str, Any]
 IN_TRANSIT = ["omit", "rmit", "rrmit", "pit", "rrmit-min"]
@@ -206,12 +204,3 @@ def test_route_command_refuses(arguments: list[object], message: str) -> None:
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""
-
-
-def test_an_agent_is_given_the_first_of_several_routes() -> None:
-    topology = routing.make("irregular:16:3")
-    routes = RoutingPathfinder("rrmit").unicast_routes(FabricTopology.from_json(topology))
-    file = routing.routes(topology, "rrmit")
-    assert len(file["routes"]) > len(routes) == 64 * 63
-    for (src, dst), ports in list(routes.items())[::97]:
-        assert list(ports) == routing.route(topology, src, dst, "rrmit")["ports"]

@@ -30,15 +30,16 @@ from wormcast.api.models import (
     SwitchesBody,
     VerifyBody,
 )
-from wormcast.control.controller import Controller
-from wormcast.control.errors import RequestError, unknown
-from wormcast.control.events import WATCHERS_MAX, WatcherLimit
-from wormcast.control.group_book import GroupRequest
-from wormcast.control.port_sources import read_interfaces
-from wormcast.control.switch_address import refuse_paths
-from wormcast.fabric.groups import Group
-from wormcast.fabric.ids import SwitchId
+from wormcast.api.plan_requests import ask_group_file, ask_routes, ask_verify
+from wormcast.network.groups import Group
+from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.errors import RequestError, unknown
+from wormcast.reconcile.events import WATCHERS_MAX, WatcherLimit
+from wormcast.reconcile.group_book import GroupRequest
+from wormcast.reconcile.port_sources import read_interfaces
+from wormcast.reconcile.switch_address import refuse_paths
 from wormcast.store.database import SwitchSpec
 
 DESCRIPTION = """Topology, hosts and groups of one Wormcast fabric.
@@ -158,7 +159,7 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
     async def get_hosts() -> dict[str, Any]:
         return {"hosts": [views.show_host(controller, record) for record in controller.hosts.records()]}
 
-    @app.post("/v1/hosts", tags=["network"], status_code=201, summary="Declare where a host hangs")
+    @app.post("/v1/hosts", tags=["network"], status_code=201, summary="Declare the switch port of a host")
     async def post_host(body: HostBody) -> dict[str, Any]:
         record = controller.declare_host(body.name, body.switch, body.port, body.id)
         return views.show_host(controller, record)
@@ -276,7 +277,7 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
     ) -> Response:
         found = controller.groups.get(group)
         sender = None if source is None else controller.find_host(source).id
-        return await offload(request, "group_file", controller.ask_group_file(found, sender))
+        return await offload(request, "group_file", ask_group_file(controller, found, sender))
 
     @app.get("/v1/routes", tags=["plans"], summary="Unicast routes, in the form of the routes file")
     async def get_routes(
@@ -289,11 +290,11 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
             end: None if key is None else controller.find_host(key).id
             for end, key in (("src", src), ("dst", dst))
         }
-        return await offload(request, "routes", {**controller.ask_routes(algorithm), **ends})
+        return await offload(request, "routes", {**ask_routes(controller, algorithm), **ends})
 
     @app.get(VERIFY_PATH, tags=["plans"], summary="Are the routes in force free of deadlock?")
     async def get_verify(request: Request) -> Response:
-        return await offload(request, "verify_fabric", controller.ask_verify())
+        return await offload(request, "verify_fabric", ask_verify(controller))
 
     @app.post(
         VERIFY_PATH,
@@ -307,7 +308,7 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
         },
     )
     async def post_verify(request: Request) -> Response:
-        return await offload(request, "verify_body", controller.ask_routes(None))
+        return await offload(request, "verify_body", ask_routes(controller, None))
 
 
 async def _while_wanted(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from wormcast.control.errors import RequestError
+from wormcast.reconcile.errors import RequestError
 from wormcast.routing import RoutingError
 from wormcast.store.database import StoreError
 from wormcast.strict_json import JsonError

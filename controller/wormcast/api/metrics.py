@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from wormcast.api.connections import Connection
 from wormcast.api.counters import DROP_NAMES, KIND_NAMES, ProgramCounters, read_program
-from wormcast.control.controller import Controller
 from wormcast.counters.ports import read_ports
 from wormcast.discovery.hosts import HOST_STATES
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.session import SwitchSession
+from wormcast.reconcile.controller import Controller
 
 COUNTER_READ_TIMEOUT_S = 10.0
 """A switch that takes longer to read its counters is left out of this scrape."""
@@ -147,7 +147,7 @@ def _add_plans(page: _Page, controller: Controller) -> None:
     )
     page.add("groups", "gauge", "configured groups", [({}, len(controller.groups.groups()))])
     page.add(
-        "group_shortfalls", "gauge", "members that cannot take part", [({}, len(reconciler.state.shortfalls))]
+        "group_shortfalls", "gauge", "members that cannot take part", [({}, reconciler.state.shortfall_count)]
     )
     page.add(
         "watchers_cut_off_total",

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StrictStr, Tag
 
-from wormcast.fabric.groups import FAN_OUT_MAX, K_MAX, PACKETS_MAX, Scheme
+from wormcast.network.groups import FAN_OUT_MAX, K_MAX, PACKETS_MAX, Scheme
 
 GROUPS_MAX = 4096
 """Groups of one request."""

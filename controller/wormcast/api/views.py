@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wormcast.control.controller import Controller
-from wormcast.control.group_book import group_json
+from wormcast_planner import NOT_PLANNED
+
 from wormcast.discovery.hosts import HostRecord
-from wormcast.fabric.groups import Group
-from wormcast.fabric.ids import HostId, SwitchId
-from wormcast.fabric.planner import NOT_PLANNED
+from wormcast.network.groups import Group
+from wormcast.network.ids import HostId, SwitchId
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.group_book import group_json
 
 REFUSED_SHOWN = 32
 """Refused groups and entries shown of one host or switch; of more it says how many there are."""
@@ -143,10 +144,10 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
     """Number of a group's address, and the groups that get its packets too."""
     numbers = controller.groups.class_d
     if group.class_d is None:
-        return {"class_d_mode": numbers.mode.value, "class_d_number": None, "class_d_shared_with": []}
+        return {"class_d_mode": numbers.mode, "class_d_number": None, "class_d_shared_with": []}
     number = numbers.number(group.class_d)
     shared = [other.id for other in controller.groups.sharing(group)]
-    return {"class_d_mode": numbers.mode.value, "class_d_number": number, "class_d_shared_with": shared}
+    return {"class_d_mode": numbers.mode, "class_d_number": number, "class_d_shared_with": shared}
 
 
 def show_status(controller: Controller, version: str) -> dict[str, Any]:
@@ -156,14 +157,14 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
     return {
         "version": version,
         "epoch": controller.reconciler.epoch,
-        "algorithm": controller.pathfinder.algorithm,
+        "algorithm": controller.algorithm,
         "switches": len(controller.sessions),
         "switches_up": len(controller.monitor.switches()),
         "links": len(controller.monitor.links()),
         "hosts": len(hosts),
         "hosts_up": sum(controller.hosts.state(h, now) in ("up", "plain") for h in hosts),
         "groups": len(controller.groups.groups()),
-        "class_d_mode": controller.groups.class_d.mode.value,
+        "class_d_mode": controller.groups.class_d.mode,
         "plan_error": controller.reconciler.figures.last_error or None,
         "mtu_problems": controller.mtus.look(controller),
         "waiting_for": list(controller.reconciler.waiting_for()),

@@ -68,7 +68,7 @@ def controller() -> None:
     type=click.IntRange(50, 5000),
     default=250,
     show_default=True,
-    help="Between LLDP probes on a link; four lost in a row take it down.",
+    help="Time between LLDP probes on a link; after four lost in a row the link is down.",
 )
 @click.option(
     "--gone-after",
@@ -92,7 +92,7 @@ def controller() -> None:
     "[default: 0600; with --socket-group 0660]",
 )
 @click.option("--socket-group", metavar="NAME", help="Group of users that the Unix sockets belong to.")
-@click.option("-v", "--verbose", count=True, help="Say more; twice: everything.")
+@click.option("-v", "--verbose", count=True, help="Log more; given twice, log everything.")
 def run(
     switches: Path | None,
     agents: tuple[str, ...],

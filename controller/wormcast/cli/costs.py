@@ -45,7 +45,7 @@ def costs_option(command: F) -> F:
         metavar="FILE|SET",
         shell_complete=_complete_costs,
         callback=read_costs,
-        help=f"What hosts, links and switches take: a file, or {', '.join(routing.cost_sets())}. "
+        help=f"Times of hosts, links and switches: a costs file, or {', '.join(routing.cost_sets())}. "
         "[default: agents]",
     )(command)
 
@@ -53,13 +53,16 @@ def costs_option(command: F) -> F:
 def auto_options(command: F) -> F:
     """Adds what only scheme `auto` understands."""
     command = click.option(
-        "--tables", is_flag=True, default=None, help="auto: switches may have entries for the group."
+        "--tables",
+        is_flag=True,
+        default=None,
+        help="auto: also consider tables of switches with entries for the group.",
     )(command)
     command = click.option(
         "--total-order",
         is_flag=True,
         default=None,
-        help="auto: all members get the messages of all sources in one order.",
+        help="auto: all members get the messages of all sources in the same order.",
     )(command)
     command = click.option("--among", help="auto: schemes to choose from, as in repeat,tree.")(command)
     return costs_option(command)
@@ -68,7 +71,7 @@ def auto_options(command: F) -> F:
 @click.command()
 @costs_option
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; that is so anyway.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, which is the default.")
 def costs(costs: Any, output: Path | None, as_json: bool) -> None:  # noqa: ARG001
-    """Print what scheme `auto` takes hosts, links and switches to cost, every value."""
+    """Print the costs of hosts, links and switches that scheme `auto` uses."""
     write_text(routing.to_text(planned(lambda: routing.costs(costs or "agents"))), output)

@@ -11,9 +11,9 @@ from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.decimal import read_decimal
+from wormcast.network.groups import Scheme
 
-SCHEMES = ["repeat", "circuit", "tree", "k-binomial", "switch"]
-SCHEME_DEFAULT = "k-binomial"
+SCHEMES = [scheme.value for scheme in Scheme]
 
 
 @click.group(cls=Commands)
@@ -31,7 +31,7 @@ def _host(value: str) -> int | str:
 
 @group.command()
 @click.argument("members", nargs=-1, required=True, metavar="HOST...", shell_complete=complete_hosts)
-@click.option("--scheme", type=click.Choice(SCHEMES), default=SCHEME_DEFAULT, show_default=True)
+@click.option("--scheme", type=click.Choice(SCHEMES), default=Scheme.K_BINOMIAL.value, show_default=True)
 @click.option("--name", help="Name of the group. [default: group-<id>]")
 @click.option("--id", "group_id", type=int, help="Group id, 0 to 65535 but 255. [default: a free one]")
 @click.option(

@@ -103,8 +103,8 @@ def plan_group(
     draw: Path | None,
     **parameters: int | str | Json | None,
 ) -> None:
-    """Plan a group: who sends to whom, and in how many steps; in the running
-    controller's network, or with --topology in a file's.
+    """Plan a group: who sends to whom, and in how many steps. The network is that of the
+    running controller, or with --topology that of a file.
 
     With a controller one argument is a GROUP, by id or name: its members that take part
     now, its scheme and its parameters, unless options say otherwise. More arguments, all

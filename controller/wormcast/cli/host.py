@@ -11,7 +11,7 @@ from wormcast.cli.rest import Client, api_options, print_json, print_table, segm
 
 @click.group(cls=Commands)
 def host() -> None:
-    """List hosts, or declare where one hangs."""
+    """List hosts, or declare the port of one."""
 
 
 @host.command("list")
@@ -41,12 +41,12 @@ def list_hosts(api: str, as_json: bool) -> None:
 
 @host.command()
 @click.argument("name")
-@click.option("--switch", type=int, required=True, help="Switch it hangs on.")
+@click.option("--switch", type=int, required=True, help="Switch that it is connected to.")
 @click.option("--port", type=int, required=True, help="Port of that switch.")
 @click.option("--id", "host_id", type=int, help="Host id. [default: the lowest free one]")
 @api_options
 def declare(name: str, switch: int, port: int, host_id: int | None, api: str, as_json: bool) -> None:
-    """Say where the host NAME hangs; for hosts without an agent."""
+    """Say which switch port the host NAME is connected to; for hosts without an agent."""
     body = {"name": name, "switch": switch, "port": port, "id": host_id}
     value = Client(api).send("POST", "/hosts", body)
     if as_json:

@@ -25,7 +25,7 @@ _COMMANDS = {
     "controller": _Command("wormcast.cli.controller", "controller", "Run the controller."),
     "topo": _Command("wormcast.cli.topo", "topo", "Show the network, or make, convert and draw topologies."),
     "group": _Command("wormcast.cli.group", "group", "Create, list, change and plan groups."),
-    "host": _Command("wormcast.cli.host", "host", "List hosts, or declare where one hangs."),
+    "host": _Command("wormcast.cli.host", "host", "List hosts, or declare the port of one."),
     "route": _Command("wormcast.cli.route", "route", "Show source routes."),
     "balance": _Command("wormcast.cli.balance", "balance", "Report and balance channel loads."),
     "verify": _Command("wormcast.cli.verify", "verify", "Check routes for deadlock."),

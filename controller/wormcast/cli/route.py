@@ -58,7 +58,7 @@ BASELINE = "osud"
 @click.option(
     "--seed",
     type=SEED_RANGE,
-    help="rmit, rrmit, pit, rrmit-min: decides which ten of more paths are kept. [default: 1]",
+    help="rmit, rrmit, pit, rrmit-min: decides which ten paths are kept where there are more. [default: 1]",
 )
 @click.option("--summary", is_flag=True, help=f"Figures over all pairs, beside those of {BASELINE}.")
 @source_options
@@ -75,8 +75,8 @@ def route(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Show source routes, from host SRC, to host DST, or all: those of the running
-    controller's network, or with --topology of a file's. Hosts are ids or names.
+    """Show source routes: from host SRC, to host DST, or all. The network is that of the
+    running controller, or with --topology that of a file. Hosts are ids or names.
 
     With no --algorithm and no --root these are the routes in force. Prints JSON; at a
     terminal a table, unless --json says otherwise.

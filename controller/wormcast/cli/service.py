@@ -18,17 +18,16 @@ import uvicorn
 from wormcast import routing
 from wormcast.api.app import create_app
 from wormcast.api.connections import IDLE_SECONDS_MAX, Connection
-from wormcast.control.controller import Controller
-from wormcast.control.errors import RequestError
-from wormcast.control.port_sources import read_interfaces
 from wormcast.decimal import read_decimal
 from wormcast.directory.server import DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
-from wormcast.fabric.class_d import ClassDMode
-from wormcast.fabric.ids import SwitchId
-from wormcast.fabric.pathfinder import RoutingPathfinder
+from wormcast.network.groups import ClassDMode
+from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.errors import RequestError
+from wormcast.reconcile.port_sources import read_interfaces
 from wormcast.sockets import SocketAccess, listen_at
 from wormcast.store.database import Database, StoreError, SwitchSpec
 
@@ -79,7 +78,7 @@ async def _serve(options: Options) -> None:
         controller = Controller(
             Database(options.state),
             find_artifacts(options.pipeline),
-            RoutingPathfinder(options.algorithm),
+            options.algorithm,
             probe_interval_s=options.probe_interval_s,
             class_d=None if options.class_d is None else ClassDMode(options.class_d),
             gone_after_s=options.gone_after_s,

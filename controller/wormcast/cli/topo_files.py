@@ -69,11 +69,16 @@ def _complete_kind(context: click.Context, parameter: click.Parameter, incomplet
 @click.option(
     "--seed",
     type=int,
-    help="Seed of an irregular network [default: 1]; the other kinds have no chance in them, it changes nothing.",
+    help="Seed of an irregular network. The other kinds are not random; for them it changes nothing. [default: 1]",
 )
 @click.option("--format", "to", type=FORMATS, default="json", show_default=True, help="Format of the file.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, unless --format says other; refusals too.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON, unless --format names another format; refusals are JSON too.",
+)
 def topo_make(
     kind: str,
     to: str,
@@ -148,7 +153,7 @@ def _as_text(topology: Json, to: str) -> str:
     "--hosts-per-switch",
     type=click.IntRange(0, 254),
     default=0,
-    help="Add so many hosts on every switch, for files that know no hosts.",
+    help="Add this many hosts to every switch, for files without hosts.",
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
 @click.option("--json", "as_json", is_flag=True, help="Print refusals as JSON.")
@@ -243,10 +248,16 @@ def _pairs(
 @click.option(
     "--route", "pairs", multiple=True, callback=_pairs, metavar="SRC,DST", help="Draw a route; repeatable."
 )
-@click.option("--algorithm", help="How --route goes. [default: osud]", shell_complete=complete_algorithm)
+@click.option(
+    "--algorithm",
+    help="Algorithm of the routes of --route. [default: osud]",
+    shell_complete=complete_algorithm,
+)
 @click.option("--group", "group_path", type=Path, help="Draw a group file over it.")
 @click.option(
-    "--png", is_flag=True, help="PNG instead of SVG; needs --output. So does a name that ends in .png."
+    "--png",
+    is_flag=True,
+    help="Write PNG instead of SVG; needs --output. A name that ends in .png does the same.",
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
 @click.option("--json", "as_json", is_flag=True, help="Print refusals as JSON.")

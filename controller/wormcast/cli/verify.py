@@ -85,9 +85,9 @@ def verify(
     buffers: str | None,
     forwarding: str | None,
 ) -> None:
-    """Check routes and groups for deadlock: those of the running controller's network, or
-    with --topology of a file's. Exit code 1: they can deadlock, or with --check: the order
-    does not hold.
+    """Check routes and groups for deadlock, in the network of the running controller, or
+    with --topology in that of a file. Exit code 1: they can deadlock, or with --check: the
+    order does not hold.
 
     With none of --routes, --algorithm, --group and --groups, what is in force is checked:
     a controller's routes with its groups; a file has no groups.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from wormcast.counters.kernel import InterfaceCounts, read_interfaces
 from wormcast.counters.switch_page import PortDrops, read_page
-from wormcast.fabric.ids import SwitchId
+from wormcast.network.ids import SwitchId
 from wormcast.store.database import SwitchSpec
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from wormcast_planner import AgentGroup, AgentPlan
+
 from wormcast.agentrpc import agent_pb2
-from wormcast.fabric.ids import Epoch, HostId
-from wormcast.fabric.state import AgentGroup, AgentPlan
+from wormcast.network.ids import Epoch, HostId
 
 KEPT_SPARE = 1024
 """Encoded groups that are kept beyond those in use, until all unused ones are forgotten."""
@@ -42,7 +43,7 @@ class PlanEncoder:
 
     def _encode_routes(self, plan: AgentPlan) -> bytes:
         kept = self._routes.get(plan.host)
-        if kept is None or (kept[0].routes, kept[0].tree_routes) != (plan.routes, plan.tree_routes):
+        if kept is None or not kept[0].has_routes_of(plan):
             kept = (plan, _routes_message(plan).SerializeToString())
             self._routes[plan.host] = kept
         return kept[1]

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from wormcast.discovery.hosts import HostRefused
-from wormcast.fabric.ids import GROUP_ID_MAX, HOST_ID_MAX
+from wormcast.network.ids import GROUP_ID_MAX, HOST_ID_MAX
 
 MESSAGE_BYTES_MAX = 1 << 20
 """Longest message of an agent: Statistics of 4,096 counters, or an answer that refuses 1,024 groups."""

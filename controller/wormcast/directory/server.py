@@ -23,7 +23,7 @@ from wormcast.directory.messages import (
     read_refused,
 )
 from wormcast.discovery.hosts import HostRefused
-from wormcast.fabric.ids import Epoch, GroupId, HostId
+from wormcast.network.ids import Epoch, GroupId, HostId
 from wormcast.sockets import SocketAccess, claim_path, owner_alone
 
 LOG = logging.getLogger("wormcast.directory")

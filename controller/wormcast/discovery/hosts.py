@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from wormcast.discovery.lldp import NAME_BYTES_MAX
-from wormcast.fabric.ids import HOST_ID_MAX, HostId
-from wormcast.fabric.topology import PortRef
+from wormcast.network.ids import HOST_ID_MAX, HostId
+from wormcast.network.topology import PortRef
 
 SUSPECT_AFTER_S = 2.5
 """A host not heard for so long may be cut off itself: its reports of others are not believed. Agents announce

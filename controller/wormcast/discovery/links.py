@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from wormcast.fabric.ids import CPU_PORT, PortId, SwitchId
-from wormcast.fabric.topology import Link, PortRef
+from wormcast.network.ids import CPU_PORT, PortId, SwitchId
+from wormcast.network.topology import Link, PortRef
 
 PROBE_INTERVAL_S = 0.25
 """Between probes on a port that leads to a switch."""

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass
 
-from wormcast.fabric.ids import LLDP_ETHERTYPE, PortId, SwitchId
+from wormcast.network.ids import LLDP_ETHERTYPE, PortId, SwitchId
 
 LLDP_DESTINATION = bytes.fromhex("0180c200000e")
 """Nearest bridge: no switch forwards it (IEEE 802.1AB §7.1)."""

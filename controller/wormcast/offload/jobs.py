@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wormcast import routing
-from wormcast.fabric.pathfinder import RoutingPathfinder
-from wormcast.fabric.topology import Topology, TopologyError
 from wormcast.strict_json import JsonError, read_json
 
 SWITCHES_MAX = 4096
@@ -71,7 +69,12 @@ def routes(context: Json, _: bytes) -> bytes:
         one_end = {end: host}
     else:
         _check_pairs(topology)
-    file = RoutingPathfinder(context["algorithm"]).routes_file(Topology.from_json(topology), None, **one_end)
+    algorithm = context["algorithm"]
+    if algorithm not in (known := routing.algorithms()):
+        raise routing.RoutingError(f"unknown algorithm {algorithm!r}; there are {', '.join(known)}")
+    if not topology["switches"]:
+        return _encode({"algorithm": algorithm, "root": None, "routes": []})
+    file = routing.routes(topology, algorithm, **one_end)
     file["routes"] = [r for r in file["routes"] if all(r[end] == host for end, host in wanted.items())]
     return _encode(file)
 
@@ -95,7 +98,7 @@ def run(name: str, context: bytes, body: bytes) -> bytes:
         raise JobRefused(
             400, message, code=error.code, value=error.value, line=error.line, column=error.column
         ) from None
-    except (TopologyError, routing.RoutingError) as error:
+    except routing.RoutingError as error:
         raise JobRefused(422, str(error), code=getattr(error, "code", "refused")) from None
 
 

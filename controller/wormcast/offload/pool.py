@@ -9,8 +9,8 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from wormcast.control.errors import RequestError
 from wormcast.offload.worker import ANSWER, DONE, MEMORY_BYTES_MAX, REQUEST
+from wormcast.reconcile.errors import RequestError
 
 WORKERS_MAX = 2
 """Jobs at a time."""

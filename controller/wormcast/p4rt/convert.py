@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import finsy
-
-from wormcast.fabric.difference import MulticastGroup, Operation, Update
-from wormcast.fabric.ids import Mgid, PortId
-from wormcast.fabric.state import MatchValue, SwitchState, TableDefault, TableEntry
+from wormcast_planner import MulticastGroup, SwitchState, TableDefault, TableEntry, Update
 
 REPLICA_INSTANCE = 1
 """Of every replica: the program tells copies apart by egress port (p4src/CONTRACT.md)."""
@@ -21,13 +18,9 @@ class ForeignEntry(ValueError):
 def encode_update(update: Update) -> Any:
     """The P4Runtime update."""
     entity = encode_entity(update.entity)
-    match update.operation:
-        case Operation.INSERT:
-            return +entity
-        case Operation.MODIFY:
-            return ~entity
-        case Operation.DELETE:
-            return -entity
+    if update.operation == "insert":
+        return +entity
+    return ~entity if update.operation == "modify" else -entity
 
 
 def encode_entity(entity: TableEntry | TableDefault | MulticastGroup) -> Any:
@@ -50,9 +43,8 @@ def encode_entity(entity: TableEntry | TableDefault | MulticastGroup) -> Any:
 def decode_into(state: SwitchState, entity: Any, schema: Any) -> None:
     """Adds an entity that was read, under the names of the P4Info; raises `ForeignEntry`."""
     if isinstance(entity, finsy.P4MulticastGroupEntry):
-        state.multicast[Mgid(entity.multicast_group_id)] = frozenset(
-            PortId(replica if isinstance(replica, int) else replica.port) for replica in entity.replicas
-        )
+        ports = [replica if isinstance(replica, int) else replica.port for replica in entity.replicas]
+        state.put_group(entity.multicast_group_id, ports)
         return
     if not isinstance(entity, finsy.P4TableEntry) or not isinstance(entity.action, finsy.P4TableAction):
         raise ForeignEntry(f"{type(entity).__name__} is not ours")
@@ -60,14 +52,10 @@ def decode_into(state: SwitchState, entity: Any, schema: Any) -> None:
         return
     table = schema.tables[entity.table_id]
     fields = {field.alias: field.name for field in table.match_fields}
-    found = TableEntry(
-        table.name,
-        tuple((fields[alias], _decode_value(value)) for alias, value in sorted((entity.match or {}).items())),
-        schema.actions[entity.action.name].name,
-        tuple(sorted(entity.action.args.items())),
-        entity.priority,
-    )
-    state.entries[found.key] = found
+    match = [(fields[alias], _decode_value(value)) for alias, value in sorted((entity.match or {}).items())]
+    action = schema.actions[entity.action.name].name
+    parameters = sorted(entity.action.args.items())
+    state.put_entry(TableEntry(table.name, match, action, parameters, entity.priority))
 
 
 def decode_default_into(state: SwitchState, entity: Any, schema: Any) -> None:
@@ -75,10 +63,10 @@ def decode_default_into(state: SwitchState, entity: Any, schema: Any) -> None:
     if isinstance(entity.action, finsy.P4TableAction):
         table = schema.tables[entity.table_id].name
         action = schema.actions[entity.action.name].name
-        state.defaults[table] = TableDefault(table, action, tuple(sorted(entity.action.args.items())))
+        state.put_default(TableDefault(table, action, sorted(entity.action.args.items())))
 
 
-def _decode_value(value: Any) -> MatchValue:
+def _decode_value(value: Any) -> int | tuple[int, int]:
     if isinstance(value, int):
         return value
     if isinstance(value, tuple) and len(value) == 2:

@@ -15,16 +15,14 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 import finsy
+from wormcast_planner import TABLES_WITH_DEFAULT, Place, SwitchState, Update
 
-from wormcast.fabric.difference import Stage, Update
-from wormcast.fabric.ids import LLDP_ETHERTYPE, PortId, SwitchId
-from wormcast.fabric.state import Place, SwitchState
-from wormcast.fabric.switch_entries import TABLES_WITH_DEFAULT
+from wormcast.network.ids import LLDP_ETHERTYPE, PortId, SwitchId
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.p4rt.convert import ForeignEntry, decode_default_into, decode_into, encode_update
 from wormcast.p4rt.eviction import evict_foreign_groups
-from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, SwitchTables, split_batches
+from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, Stage, SwitchTables, split_batches
 from wormcast.store.database import SwitchSpec
 
 __all__ = ["BATCH_UPDATES_MAX", "SwitchSession", "SwitchWatcher", "split_batches"]

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 
-from wormcast.fabric.difference import MulticastGroup, Operation, Stage, Update, diff, execute, mgid_of
-from wormcast.fabric.ids import Mgid
-from wormcast.fabric.state import Place, SwitchState, TableDefault, TableEntry
-from wormcast.fabric.switch_entries import TABLE_GROUPS
+from wormcast_planner import (
+    MulticastGroup,
+    Place,
+    SwitchState,
+    TableDefault,
+    TableEntry,
+    Update,
+    difference,
+)
 
 BATCH_UPDATES_MAX = 200
 """Updates in one Write request."""
+
+
+class Stage(IntEnum):
+    """When an update is due (`Stage` of the planner). A switch that may copy worms to another finishes a stage
+    together with it."""
+
+    SHRINK = 0
+    GROW = 1
+    RETIRE = 2
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,7 @@ class SwitchTables:
     def __init__(self) -> None:
         self.desired: SwitchState | None = None
         self.actual = SwitchState()
-        self.refusals: dict[Place | str, Refusal] = {}
+        self.refusals: dict[Place, Refusal] = {}
         """By place; not written again before `forgive`."""
         self._open: dict[Place, None] | None = None
         """Where the two states may differ; None: anywhere."""
@@ -68,24 +83,23 @@ class SwitchTables:
         """Updates up to and including a stage, without those that were refused."""
         if self.desired is None:
             return []
-        updates = diff(self.desired, self.actual, self._open)
+        updates = difference(self.desired, self.actual, self._places())
         return [u for u in updates if u.stage <= stage and u.place not in self.refusals]
 
     def is_possible(self, update: Update) -> bool:
         """False for an entry whose replication group is not there; it counts as refused then."""
         entity = update.entity
-        if not isinstance(entity, TableEntry) or update.operation is Operation.DELETE:
+        if not isinstance(entity, TableEntry) or update.operation == "delete":
             return True
-        mgid = mgid_of(entity)
-        if mgid is None or mgid in self.actual.multicast:
+        if entity.mgid is None or self.actual.has_group(entity.mgid):
             return True
-        self.refuse(update, f"replication group {mgid} is not there")
+        self.refuse(update, f"replication group {entity.mgid} is not there")
         return False
 
     def executed(self, updates: Iterable[Update]) -> None:
         """The switch took these."""
         for update in updates:
-            execute(update, self.actual)
+            self.actual.execute(update)
 
     def refuse(self, update: Update, reason: str) -> Refusal:
         """The switch did not take this one."""
@@ -96,16 +110,14 @@ class SwitchTables:
     def settle(self) -> None:
         """All stages have been written: notes where the states still differ."""
         if self.desired is not None:
-            left = diff(self.desired, self.actual, self._open)
-            self._open = {u.place: None for u in left if not isinstance(u.entity, TableDefault)}  # type: ignore[misc]
+            left = difference(self.desired, self.actual, self._places())
+            self._open = {u.place: None for u in left if not u.is_default}
 
     def counts(self) -> dict[str, dict[str, int]]:
         """How much is planned and how much is there."""
         planned = self.desired if self.desired is not None else SwitchState()
-        return {
-            "planned": {"entries": len(planned.entries), "groups": len(planned.multicast)},
-            "installed": {"entries": len(self.actual.entries), "groups": len(self.actual.multicast)},
-        }
+        states = {"planned": planned, "installed": self.actual}
+        return {name: dict(zip(("entries", "groups"), s.counts(), strict=True)) for name, s in states.items()}
 
     def _refusal(self, update: Update, reason: str) -> Refusal:
         entity = update.entity
@@ -114,21 +126,14 @@ class SwitchTables:
             return Refusal(what, reason, self._number_of(entity.mgid))
         if isinstance(entity, TableDefault):
             return Refusal(f"default action of {entity.table}", reason, None)
-        match: Mapping[str, object] = dict(entity.match)
-        number = match.get("group") if entity.table == TABLE_GROUPS else dict(entity.parameters).get("group")
-        return Refusal(
-            f"{update.operation} of an entry of {entity.table}",
-            reason,
-            number if isinstance(number, int) else None,
-        )
+        return Refusal(f"{update.operation} of an entry of {entity.table}", reason, entity.group)
 
-    def _number_of(self, mgid: Mgid) -> int | None:
-        states = [self.actual] if self.desired is None else [self.desired, self.actual]
-        for entry in itertools.chain.from_iterable(state.entries.values() for state in states):
-            if entry.table == TABLE_GROUPS and mgid_of(entry) == mgid:
-                number = dict(entry.match)["group"]
-                return number if isinstance(number, int) else None
-        return None
+    def _places(self) -> list[Place] | None:
+        return None if self._open is None else list(self._open)
+
+    def _number_of(self, mgid: int) -> int | None:
+        number = None if self.desired is None else self.desired.number_of(mgid)
+        return self.actual.number_of(mgid) if number is None else number
 
 
 def split_batches(updates: list[Update]) -> list[list[Update]]:

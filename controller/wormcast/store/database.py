@@ -17,10 +17,11 @@ from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from wormcast_planner import ClassDNumbers
+
 from wormcast.discovery.hosts import HostRecord, check_name
-from wormcast.fabric.class_d import ClassDMode, ClassDNumbers
-from wormcast.fabric.groups import Group, Parameters, Scheme
-from wormcast.fabric.ids import (
+from wormcast.network.groups import ClassDMode, Group, Parameters, Scheme
+from wormcast.network.ids import (
     GROUP_ID_MAX,
     HOST_ID_MAX,
     PORT_MAX,
@@ -30,7 +31,7 @@ from wormcast.fabric.ids import (
     PortId,
     SwitchId,
 )
-from wormcast.fabric.topology import Link
+from wormcast.network.topology import Link
 
 SCHEMA_VERSION = 2
 _SCHEMA_1 = """
@@ -260,7 +261,7 @@ class Database:
         """Mode and numbers of class D addresses; narrow if none was ever set."""
         mode = self._read("settings", "value FROM {table} WHERE name='class_d'", ClassDMode)
         assigned = self._read("class_d", "address, number FROM {table}", _class_d_number)
-        return ClassDNumbers(mode[0] if mode else ClassDMode.NARROW, tuple(sorted(assigned)))
+        return ClassDNumbers(mode[0] if mode else ClassDMode.NARROW, assigned)
 
     def put_class_d(self, class_d: ClassDNumbers) -> None:
         """Replaces mode and numbers of class D addresses."""
@@ -385,7 +386,7 @@ def _signed(device: int) -> int:
 
 
 def _put_class_d(sql: sqlite3.Connection, class_d: ClassDNumbers) -> None:
-    sql.execute("INSERT OR REPLACE INTO settings VALUES ('class_d', ?)", (class_d.mode.value,))
+    sql.execute("INSERT OR REPLACE INTO settings VALUES ('class_d', ?)", (class_d.mode,))
     kept: dict[str, int] = dict(sql.execute("SELECT address, number FROM class_d").fetchall())
     wanted = {str(address): int(number) for address, number in class_d.assigned}
     sql.executemany("DELETE FROM class_d WHERE address=?", [(a,) for a in kept.keys() - wanted.keys()])

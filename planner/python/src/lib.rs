@@ -6,10 +6,13 @@
 
 mod balance;
 mod change;
+mod class_d;
 mod cost;
 mod forwarding;
 mod groups;
+mod planning;
 mod routes;
+mod switches;
 mod topologies;
 mod trees;
 mod verdicts;
@@ -99,5 +102,8 @@ fn wormcast_planner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cost::register(module)?;
     trees::register(module)?;
     verdicts::register(module)?;
-    change::register(module)
+    change::register(module)?;
+    class_d::register(module)?;
+    switches::register(module)?;
+    planning::register(module)
 }

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import httpx
 from wormcast.api.app import create_app
-from wormcast.control.controller import Controller
 from wormcast.discovery.hosts import GONE_AFTER_S
-from wormcast.fabric.pathfinder import RoutingPathfinder
 from wormcast.p4rt.artifacts import find_artifacts
+from wormcast.reconcile.controller import Controller
 from wormcast.store.database import Database
 
 
@@ -25,7 +24,6 @@ async def running(
     controller = Controller(
         Database(state),
         find_artifacts(),
-        RoutingPathfinder(),
         probe_interval_s=3600.0,
         gone_after_s=gone_after_s,
     )

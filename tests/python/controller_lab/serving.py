@@ -12,8 +12,8 @@ from typing import Any
 import uvicorn
 from wormcast.api.app import create_app
 from wormcast.cli.service import rest_settings
-from wormcast.control.controller import Controller
 from wormcast.offload.pool import WorkerPool
+from wormcast.reconcile.controller import Controller
 from wormcast.sockets import SocketAccess, listen_at
 
 

@@ -9,18 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from wormcast.control.errors import RequestError, as_number, unknown
-from wormcast.control.group_index import GroupIndex
+from wormcast_planner import HASHED_FIRST, MGID_GROUPS_MAX, ClassDNumbers, assign_class_d
+
 from wormcast.discovery.hosts import HostRecord, HostRegistry
-from wormcast.fabric.agent_plan import Capacity
-from wormcast.fabric.class_d import (
-    HASHED_FIRST,
-    ClassDMode,
-    ClassDNumbers,
-    assign,
-)
-from wormcast.fabric.groups import (
+from wormcast.network.groups import (
     GROUP_BOUND,
+    ClassDMode,
     Group,
     GroupError,
     Parameters,
@@ -28,8 +22,10 @@ from wormcast.fabric.groups import (
     parse_class_d,
     parse_scheme,
 )
-from wormcast.fabric.ids import GROUP_BROADCAST, GroupId, HostId
-from wormcast.fabric.replication import MGID_GROUPS_MAX
+from wormcast.network.ids import GROUP_BROADCAST, GroupId, HostId
+from wormcast.reconcile.agent_status import Capacity
+from wormcast.reconcile.errors import RequestError, as_number, unknown
+from wormcast.reconcile.group_index import GroupIndex
 from wormcast.store.database import Database
 
 NUMBERS_MAX = MGID_GROUPS_MAX - 1
@@ -67,7 +63,7 @@ class GroupBook:
         """What the agent of a host takes; None: anything."""
         groups = database.groups()
         kept = database.class_d()
-        class_d = assign(class_d_mode or kept.mode, groups, kept)
+        class_d = assign_class_d(class_d_mode or kept.mode, groups, kept)
         self._index = GroupIndex(groups, class_d)
         if class_d != kept:
             database.put_class_d(class_d)
@@ -239,7 +235,7 @@ class GroupBook:
             raise RequestError(
                 409, f"a group is named {group.name!r} already", value=group.name, bound="a new name"
             )
-        if self.class_d.mode is ClassDMode.WIDE:
+        if self.class_d.mode == ClassDMode.WIDE:
             self._check_wide(group)
 
     def _check_room(self, group: Group, added: Iterable[HostId]) -> None:

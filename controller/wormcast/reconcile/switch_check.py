@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wormcast.control.errors import RequestError
-from wormcast.control.switch_address import check_address
-from wormcast.fabric.ids import PORT_MAX, SwitchId
+from wormcast.network.ids import PORT_MAX, SwitchId
+from wormcast.reconcile.errors import RequestError
+from wormcast.reconcile.switch_address import check_address
 from wormcast.store.database import SwitchSpec
 
 SWITCHES_MAX = 1024

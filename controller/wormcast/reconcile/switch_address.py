@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from wormcast.control.errors import RequestError
+from wormcast.reconcile.errors import RequestError
 from wormcast.store.database import SwitchSpec
 
 ADDRESS_BOUND = "host:port or unix:/path"

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-LOG = logging.getLogger("wormcast.control")
+LOG = logging.getLogger("wormcast.reconcile")
 
 PAUSE_FIRST_S = 0.1
 PAUSE_MAX_S = 5.0

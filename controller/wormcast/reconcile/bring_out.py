@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from wormcast.fabric.difference import Stage
-from wormcast.fabric.ids import HostId, SwitchId
+from wormcast.network.ids import HostId, SwitchId
 from wormcast.p4rt.session import SwitchSession
+from wormcast.p4rt.tables import Stage
 
 OTHERS_WAIT_S = 0.5
 """Parts that are ready wait so long for switches of other parts, which no link that is up joins to them."""

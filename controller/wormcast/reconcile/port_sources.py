@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from wormcast.control.errors import RequestError
-from wormcast.fabric.ids import PORT_MAX
+from wormcast.network.ids import PORT_MAX
+from wormcast.reconcile.errors import RequestError
 from wormcast.store.database import SwitchSpec
 
 INTERFACE_NAME_BYTES_MAX = 15

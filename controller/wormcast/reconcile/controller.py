@@ -8,41 +8,40 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Container, Iterable, Mapping, Sequence
 
-from wormcast.control.agent_status import COUNTERS_MAX, AgentStatus
-from wormcast.control.change_rate import ChangeRate
-from wormcast.control.errors import RequestError, as_number, unknown
-from wormcast.control.events import EventLog
-from wormcast.control.group_book import GroupBook
-from wormcast.control.mtu_watch import MtuWatch
-from wormcast.control.pacing import Paced
-from wormcast.control.port_sources import check_port_sources
-from wormcast.control.reconciler import Reconciler, View
-from wormcast.control.supervise import supervise
-from wormcast.control.switch_check import check_new_switch, check_switch
 from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.clock import LivedClock
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
-from wormcast.fabric.agent_plan import Capacity
-from wormcast.fabric.class_d import ClassDMode
-from wormcast.fabric.groups import Group, Scheme
-from wormcast.fabric.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
-from wormcast.fabric.pathfinder import RoutingPathfinder, group_request
-from wormcast.fabric.topology import Host, Link, PortRef, Switch, Topology
+from wormcast.network.groups import ClassDMode, Group
+from wormcast.network.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.network.topology import PortRef, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Refusal
+from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus, Capacity
+from wormcast.reconcile.change_rate import ChangeRate
+from wormcast.reconcile.discovered import NOTHING as NOTHING_FOUND
+from wormcast.reconcile.discovered import Discovered, changes
+from wormcast.reconcile.errors import RequestError, as_number, unknown
+from wormcast.reconcile.events import EventLog
+from wormcast.reconcile.group_book import GroupBook
+from wormcast.reconcile.mtu_watch import MtuWatch
+from wormcast.reconcile.pacing import Paced
+from wormcast.reconcile.port_sources import check_port_sources
+from wormcast.reconcile.reconciler import Reconciler, View
+from wormcast.reconcile.supervise import supervise
+from wormcast.reconcile.switch_check import check_new_switch, check_switch
 from wormcast.sockets import SocketAccess
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
-LOG = logging.getLogger("wormcast.control")
+LOG = logging.getLogger("wormcast.reconcile")
 
+ALGORITHM_DEFAULT = "osud"
+"""Unicast: one shortest up*/down* path a pair, without in-transit hosts."""
 TICK_MIN_S = 0.01
 TICK_MAX_S = 0.25
 EVENTS_AT_ONCE = 256
@@ -56,7 +55,7 @@ class Controller:
         self,
         database: Database,
         artifacts: Artifacts,
-        pathfinder: RoutingPathfinder,
+        algorithm: str = ALGORITHM_DEFAULT,
         *,
         probe_interval_s: float = PROBE_INTERVAL_S,
         class_d: ClassDMode | None = None,
@@ -71,11 +70,13 @@ class Controller:
         self._probe_key = secrets.token_bytes(32)
         self._probes: dict[PortRef, bytes] = {}
         self._background: list[asyncio.Task[None]] = []
-        self._network = _Network(frozenset(), frozenset(), frozenset(), {})
-        self.pathfinder = pathfinder
+        self._network = NOTHING_FOUND
+        self.algorithm = algorithm
+        """Of unicast routes."""
         self.events = EventLog()
         self.monitor = LinkMonitor(probe_interval_s)
         self.hosts = HostRegistry(gone_after_s)
+        self.discovered = Discovered(self.monitor, self.hosts)
         self.groups = GroupBook(database, self.hosts, class_d, self._capacity)
         self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
@@ -89,7 +90,7 @@ class Controller:
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
         self.reconciler = Reconciler(
-            self.look, pathfinder, database, self.sessions, self.directory, self.events
+            self.look, algorithm, database, self.sessions, self.directory, self.events
         )
         self._restore(now)
 
@@ -101,7 +102,7 @@ class Controller:
             self.monitor.restore_link(link)
         self.monitor.restore_suspected(*self._database.suspected())
         self.hosts.restore(self._database.hosts(), self._database.hosts_present(), now)
-        self._network = self._describe_network(now)
+        self._network = self.discovered.describe(now)
 
     # -- life ---------------------------------------------------------------
 
@@ -231,46 +232,6 @@ class Controller:
         else:
             self.reconciler.notice()
 
-    # -- what workers plan and verify (wormcast.offload) ----------------------
-
-    def ask_routes(self, algorithm: str | None) -> dict[str, Any]:
-        """What routes are planned from: the topology, and the algorithm in force unless one is named."""
-        return {"topology": self.topology().to_json(), "algorithm": algorithm or self.pathfinder.algorithm}
-
-    def ask_group_file(self, group: Group, source: HostId | None) -> dict[str, Any]:
-        """What the structure of a group as it is now is planned from, seen from one sender; raises `RequestError`."""
-        members = self._members_now(group)
-        if not members:
-            raise RequestError(
-                409, f"no member of group {group.id} has an agent that takes part now", value=group.id
-            )
-        sender = members[0] if source is None else source
-        if sender not in members:
-            raise RequestError(
-                422, f"host {sender} does not take part in group {group.id}", value=sender, choices=members
-            )
-        return {
-            "topology": self.topology().to_json(),
-            "about": {"id": group.id, "name": group.name, "epoch": self.reconciler.epoch},
-            "request": group_request(group, sender, members),
-        }
-
-    def ask_verify(self) -> dict[str, Any]:
-        """What may be sent now: unicast routes, and TREE routes of every sender."""
-        requests = [
-            group_request(group, sender, members)
-            for group in self.groups.groups()
-            if group.scheme is Scheme.SWITCH and len(members := self._members_now(group)) > 1
-            for sender in members
-        ]
-        return {**self.ask_routes(None), "requests": requests}
-
-    def _members_now(self, group: Group) -> tuple[HostId, ...]:
-        """Members whose agents take part."""
-        short = self.reconciler.shortfalls(group.id)
-        agents = self.reconciler.view.agents if self.reconciler.view is not None else frozenset()
-        return tuple(m for m in group.members if m not in short and m in agents)
-
     # -- what the plan is made from -----------------------------------------
 
     def look(self) -> View:
@@ -280,7 +241,7 @@ class Controller:
         topology = self.topology()
         return View(
             topology,
-            self._known_topology(topology),
+            self.discovered.known_topology(topology),
             tuple(self.groups.groups()),
             frozenset(r.id for r in records if r.agent),
             self.hosts.live(now),
@@ -313,26 +274,8 @@ class Controller:
         return None if status is None or not status.is_bounded() else status.capacity(lambda _: None)
 
     def topology(self) -> Topology:
-        """Switches that are up and answer, links between them that are up, and the hosts on them."""
-        silent = self.monitor.silent()
-        ports = {s: n for s, n in self.monitor.switches().items() if s not in silent}
-        links = [link for link in self.monitor.links() if link.a in ports and link.b in ports]
-        return self._build_topology(ports, links)
-
-    def _known_topology(self, up: Topology) -> Topology:
-        """What is up, and switches and links that are suspected to be away for a moment."""
-        used = {end for link in up.links for end in link.ends()} | {(h.switch, h.port) for h in up.hosts}
-        away = [link for link in self.monitor.known_links() if used.isdisjoint(link.ends())]
-        return self._build_topology(self.monitor.known_switches(), [*up.links, *away])
-
-    def _build_topology(self, ports: dict[SwitchId, int], links: Collection[Link]) -> Topology:
-        used = {end for link in links for end in link.ends()}
-        hosts = [
-            Host(r.id, r.place[0], r.place[1])
-            for r in self.hosts.records()
-            if r.place is not None and r.place not in used and r.place[1] < ports.get(r.place[0], 0)
-        ]
-        return Topology(tuple(Switch(s, n) for s, n in ports.items()), tuple(hosts), tuple(links))
+        """What is up."""
+        return self.discovered.topology()
 
     def notice(self) -> None:
         """Looks for changes of the network: records them, tells watchers, has a plan made."""
@@ -340,9 +283,11 @@ class Controller:
 
     def _look_around(self) -> None:
         now = self.clock.now()
-        network = self._describe_network(now)
+        network = self.discovered.describe(now)
         if network != self._network:
-            self._tell_changes(self._network, network)
+            for kind, data in changes(self._network, network):
+                LOG.info("%s %s", kind, " ".join(f"{k}={v}" for k, v in data.items()))
+                self.events.add(kind, time.time(), **data)
             self._network = network
             self._keep_network(now)
             self.mtus.look(self)
@@ -361,44 +306,6 @@ class Controller:
             # The fabric comes first: a restart would have to discover anew.
             self.store_failures += 1
             LOG.error("the network is not kept: %s", error)
-
-    def _describe_network(self, now: float) -> _Network:
-        return _Network(
-            frozenset(self.monitor.switches()),
-            self.monitor.silent(),
-            self.monitor.links(),
-            {
-                r.id: (
-                    r.name,
-                    self.hosts.state(r, now),
-                    r.agent and self.hosts.is_gone(r, now),
-                    r.place,
-                )
-                for r in self.hosts.records()
-            },
-        )
-
-    def _tell_changes(self, old: _Network, new: _Network) -> None:
-        def tell(kind: str, **data: object) -> None:
-            LOG.info("%s %s", kind, " ".join(f"{k}={v}" for k, v in data.items()))
-            self.events.add(kind, time.time(), **data)
-
-        for kind, switches in (
-            ("switch_up", new.switches - old.switches),
-            ("switch_down", old.switches - new.switches),
-            ("switch_silent", new.silent - old.silent),
-            ("switch_answers", old.silent & new.switches - new.silent),
-        ):
-            for switch in sorted(switches):
-                tell(kind, switch=switch)
-        for kind, links in (("link_up", new.links - old.links), ("link_down", old.links - new.links)):
-            for link in sorted(links):
-                tell(kind, a=link.a, a_port=link.a_port, b=link.b, b_port=link.b_port)
-        for host in sorted(new.hosts.keys() | old.hosts.keys()):
-            if (now := new.hosts.get(host)) != old.hosts.get(host):
-                name, state, gone, place = now or (old.hosts[host][0], "forgotten", True, None)
-                at = {} if place is None else {"switch": place[0], "port": place[1]}
-                tell("host", host=host, name=name, state=state, gone=gone, **at)
 
     # -- work of its own ----------------------------------------------------
 
@@ -556,14 +463,3 @@ class Controller:
     def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
         """See `AgentWatcher`."""
         self.agents.setdefault(host, AgentStatus(Epoch(0))).take_counters(counters, COUNTERS_MAX)
-
-
-@dataclass(frozen=True)
-class _Network:
-    """What watchers are told about and the state file keeps."""
-
-    switches: frozenset[SwitchId]
-    silent: frozenset[SwitchId]
-    links: frozenset[Link]
-    hosts: dict[HostId, tuple[str, str, bool, PortRef | None]]
-    """Name, state, whether it is gone, place."""

@@ -6,24 +6,17 @@ import ipaddress
 from collections import Counter
 from collections.abc import Iterable
 
-from wormcast.fabric.class_d import (
-    HASHED_FIRST,
-    NARROW,
-    ClassDMode,
-    ClassDNumbers,
-    assign_new,
-    hashed,
-    low_bits,
-)
-from wormcast.fabric.groups import Group
-from wormcast.fabric.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId, HostId
+from wormcast_planner import HASHED_FIRST, ClassDNumbers, hashed, low_bits, new_class_d_number
+
+from wormcast.network.groups import ClassDMode, Group
+from wormcast.network.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId, HostId
 
 
 class GroupIndex:
     """Groups with the numbers that switches know them by; adding and removing takes the same time for any count."""
 
     def __init__(self, groups: Iterable[Group], class_d: ClassDNumbers) -> None:
-        self.mode = class_d.mode
+        self.mode = ClassDMode(class_d.mode)
         self.by_id: dict[GroupId, Group] = {}
         self._by_name: dict[str, Group] = {}
         self._in_order: list[Group] | None = None
@@ -43,7 +36,7 @@ class GroupIndex:
     def class_d(self) -> ClassDNumbers:
         """Numbers of the class D addresses of all groups."""
         if self._class_d is None:
-            self._class_d = ClassDNumbers(self.mode, tuple(sorted(self._addresses.items())))
+            self._class_d = ClassDNumbers(self.mode, list(self._addresses.items()))
         return self._class_d
 
     def in_order(self) -> list[Group]:
@@ -71,7 +64,8 @@ class GroupIndex:
         self._in_order = None
         address = group.class_d
         if address is not None and self.mode is ClassDMode.WIDE and address not in self._addresses:
-            number = self._addresses[address] = assign_new(group, self.by_id.keys(), self._own.keys())
+            number = new_class_d_number(group.id, address, self.by_id.keys(), self._own.keys())
+            self._addresses[address] = number
             if number != hashed(address):
                 self._own[number] = address
             self._class_d = None
@@ -122,7 +116,7 @@ class GroupIndex:
         numbers = {group.id}
         if group.class_d is not None:
             if self.mode is ClassDMode.NARROW:
-                numbers.add(NARROW.number(group.class_d))
+                numbers.add(low_bits(group.class_d))
             else:
                 numbers.add(self._addresses.get(group.class_d, hashed(group.class_d)))
         return numbers - {GROUP_BROADCAST}

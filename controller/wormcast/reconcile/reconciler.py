@@ -11,22 +11,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from wormcast.control.bring_out import BringOut, Part, Waits
-from wormcast.control.events import EventLog
+from wormcast_planner import AgentGroup, AgentPlan, ClassDNumbers, FabricState, Planner
+
 from wormcast.directory.convert import PlanEncoder
 from wormcast.directory.server import AgentDirectory
-from wormcast.fabric.agent_plan import Capacity, Hosts
-from wormcast.fabric.class_d import NARROW, ClassDNumbers
-from wormcast.fabric.difference import Stage
-from wormcast.fabric.groups import Group
-from wormcast.fabric.ids import Epoch, GroupId, HostId, SwitchId
-from wormcast.fabric.planner import Pathfinder, Planner
-from wormcast.fabric.state import AgentGroup, AgentPlan, FabricState, digest_agents
-from wormcast.fabric.topology import Topology
+from wormcast.network.groups import Group
+from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
+from wormcast.network.topology import Topology
 from wormcast.p4rt.session import SwitchSession
+from wormcast.p4rt.tables import Stage
+from wormcast.reconcile.agent_status import Capacity
+from wormcast.reconcile.bring_out import BringOut, Part, Waits
+from wormcast.reconcile.events import EventLog
 from wormcast.store.database import Database, StoreError
 
-LOG = logging.getLogger("wormcast.control")
+LOG = logging.getLogger("wormcast.reconcile")
 
 DEBOUNCE_S = 0.03
 """From the first change of the network until a plan is made, so that changes that come together share one."""
@@ -51,8 +50,8 @@ class View:
     groups: tuple[Group, ...]
     agents: frozenset[HostId]
     live: frozenset[HostId]
-    class_d: ClassDNumbers = NARROW
-    capacities: Mapping[HostId, Capacity] = field(default_factory=dict)
+    class_d: ClassDNumbers = field(default_factory=ClassDNumbers)
+    capacities: dict[HostId, Capacity] = field(default_factory=dict)
 
     @cached_property
     def by_id(self) -> dict[GroupId, Group]:
@@ -93,14 +92,14 @@ class Reconciler:
     def __init__(
         self,
         look: Callable[[], View],
-        pathfinder: Pathfinder,
+        algorithm: str,
         database: Database,
         sessions: Mapping[SwitchId, SwitchSession],
         directory: AgentDirectory,
         events: EventLog,
     ) -> None:
         self._look = look
-        self._planner = Planner(pathfinder)
+        self._planner = Planner(algorithm)
         self._database = database
         self._sessions = sessions
         self._directory = directory
@@ -149,12 +148,12 @@ class Reconciler:
 
     def shortfalls(self, group: GroupId) -> Mapping[HostId, str]:
         """Why members of a group do not take part, in the plan in force."""
-        return self.state.shortfalls_by_group.get(group, {})
+        return self.state.shortfalls_of(group)
 
     def planned(self, host: HostId, group: GroupId) -> AgentGroup | None:
         """A group as a host is to have it."""
         plan = self.state.agents.get(host)
-        return None if plan is None else plan.groups_by_id.get(group)
+        return None if plan is None else plan.group(group)
 
     def groups_planned(self, host: HostId) -> int:
         """How many groups a host is to have."""
@@ -222,33 +221,39 @@ class Reconciler:
         began = time.perf_counter()
         try:
             # Beside the event loop: on large fabrics it takes longer than a probe may wait.
-            state, digest = await asyncio.to_thread(self._make, view)
+            state = await asyncio.to_thread(self._make, view)
         except Exception as error:
             self._note_failed(view, error)
             return
         self._failed, self._retry_pause_s = None, RETRY_FIRST_S
         self.figures.plans += 1
         self.figures.seconds += time.perf_counter() - began
-        self._report([str(failure) for failure in state.failures])
+        self._report(state.failures)
         self._view, self.state = view, state
         for switch, wanted in state.switches.items():
             if switch in self._sessions:
                 touched = None if state.touched is None else state.touched.get(switch, ())
                 self._sessions[switch].desire(wanted, touched)
-        if digest != self._digest:
-            self.epoch, self._digest = self._database.next_epoch(self.epoch), digest
-            self._keep_epoch(digest)
+        if state.digest != self._digest:
+            self.epoch, self._digest = self._database.next_epoch(self.epoch), state.digest
+            self._keep_epoch(state.digest)
             self._tell_plan(state)
         await self._encode(state)
 
-    def _make(self, view: View) -> tuple[FabricState, str]:
-        hosts = Hosts(view.agents, view.live, view.capacities)
+    def _make(self, view: View) -> FabricState:
         try:
-            state = self._planner.plan(view.topology, view.groups, hosts, view.class_d, view.known)
-            return state, digest_agents(state.agents)
+            return self._planner.plan(
+                view.topology,
+                view.known,
+                view.groups,
+                view.agents,
+                view.live,
+                view.capacities,
+                view.class_d,
+            )
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a panic of the routing library is no Exception
+        except BaseException as error:  # a panic of the planner is no Exception
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
     def _note_failed(self, view: View | None, error: Exception) -> None:
@@ -269,15 +274,17 @@ class Reconciler:
         self.figures.last_error = "; ".join(dict.fromkeys(failures))
 
     def _tell_plan(self, state: FabricState) -> None:
-        shown = state.shortfalls[:SHORTFALLS_SHOWN]
         self._events.add(
             "plan",
             time.time(),
             epoch=self.epoch,
             switches=len(state.switches),
             agents=len(state.agents),
-            shortfalls=[{"group": s.group, "host": s.host, "reason": s.reason} for s in shown],
-            shortfalls_total=len(state.shortfalls),
+            shortfalls=[
+                {"group": group, "host": host, "reason": reason}
+                for group, host, reason in state.shortfalls(SHORTFALLS_SHOWN)
+            ],
+            shortfalls_total=state.shortfall_count,
         )
 
     async def _encode(self, state: FabricState) -> None:

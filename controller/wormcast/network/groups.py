@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from wormcast.fabric.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId, HostId
+from wormcast.network.ids import GROUP_BROADCAST, GROUP_ID_MAX, GroupId, HostId
 
 
 class Scheme(StrEnum):
@@ -18,6 +18,13 @@ class Scheme(StrEnum):
     TREE = "tree"
     K_BINOMIAL = "k-binomial"
     SWITCH = "switch"
+
+
+class ClassDMode(StrEnum):
+    """How class D addresses get their numbers (`wormcast_planner`)."""
+
+    NARROW = "narrow"
+    WIDE = "wide"
 
 
 class GroupError(ValueError):

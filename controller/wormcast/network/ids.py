@@ -29,17 +29,6 @@ HOST_ID_MAX = wire.CLASS_D_SOURCE - 1
 GROUP_ID_MAX = 0xFFFF
 GROUP_BROADCAST = GroupId(wire.GROUP_BROADCAST)
 
-MGID_BROADCAST = Mgid(wire.MGID_BROADCAST)
-MGID_TREE_ALL = Mgid(wire.MGID_TREE_ALL)
-MGID_TREE_SET = wire.MGID_TREE_SET
-MGID_GROUP_FIRST = wire.MGID_GROUP_FIRST
-MGID_GROUP_LAST = wire.MGID_GROUP_LAST
-TREE_SET_PORTS = 8
-"""Switches with at most this many ports get one replication group for each set of ports."""
-
-ROLE_LINK = int(wire.Role.SWITCH)
-ROLE_HOST = int(wire.Role.HOST)
-
 CPU_PORT = PortId(wire.CPU_PORT)
 """A packet-out to it comes back as a packet-in."""
 

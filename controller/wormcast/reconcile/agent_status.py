@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from wormcast.fabric.agent_plan import Capacity
-from wormcast.fabric.groups import Group
-from wormcast.fabric.ids import Epoch, GroupId
-from wormcast.fabric.state import AgentGroup, AgentPlan
+from wormcast_planner import AgentGroup, AgentPlan
+
+from wormcast.network.groups import Group
+from wormcast.network.ids import Epoch, GroupId
 
 COUNTERS_MAX = 4096
 """Counters kept of one agent; further names are dropped and counted."""
@@ -17,6 +17,17 @@ COUNTER_NAME_MAX = 128
 GROUPS_UNTOLD = 256
 """Groups that an agent takes which does not say how many, and has refused more as a whole."""
 NO_BOUND = 1 << 32
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What one agent takes."""
+
+    groups: int
+    members: int
+    """Of one group."""
+    refused: dict[GroupId, str] = field(default_factory=dict)
+    """Groups it has refused as they are, and why."""
 
 
 @dataclass
@@ -53,7 +64,7 @@ class AgentStatus:
         """Whether it follows a group as it is planned now."""
         if self._installed is None or planned.id in self.refused:
             return False
-        return self._installed.groups_by_id.get(planned.id) == planned
+        return self._installed.group(planned.id) == planned
 
     def refusal(self, group: Group) -> str | None:
         """Why it refuses a group as it is configured now; None: it does not."""

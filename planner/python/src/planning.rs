@@ -1,0 +1,484 @@
+//! The planner, and what it plans for agents.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ::wormcast_planner as planner;
+use ::wormcast_routing::routes::Algorithm;
+use ::wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
+use planner::{Capacity, Group, Hosts, Parameters, RouteTable, Shortfall};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyTuple};
+use wormcast_wire::{GroupId, HostId, Scheme, SwitchId};
+
+use crate::class_d::{ClassDNumbers, ipv4};
+use crate::switches::{Place, SwitchState};
+use crate::{RoutingError, port_id, text};
+
+/// Adds these classes to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("CUT_OFF", planner::CUT_OFF)?;
+    module.add("NOT_LIVE", planner::NOT_LIVE)?;
+    module.add("NOT_LOCATED", planner::NOT_LOCATED)?;
+    module.add("NOT_PLANNED", planner::NOT_PLANNED)?;
+    module.add("PLAIN", planner::PLAIN)?;
+    module.add_class::<AgentGroup>()?;
+    module.add_class::<AgentPlan>()?;
+    module.add_class::<FabricState>()?;
+    module.add_class::<Planner>()
+}
+
+/// A topology as the controller has it.
+#[derive(FromPyObject)]
+struct GivenTopology {
+    switches: Vec<GivenSwitch>,
+    hosts: Vec<GivenHost>,
+    links: Vec<GivenLink>,
+}
+
+#[derive(FromPyObject)]
+struct GivenSwitch {
+    id: u16,
+    ports: u16,
+}
+
+#[derive(FromPyObject)]
+struct GivenHost {
+    id: u16,
+    switch: u16,
+    port: i64,
+}
+
+#[derive(FromPyObject)]
+struct GivenLink {
+    a: u16,
+    a_port: i64,
+    b: u16,
+    b_port: i64,
+}
+
+impl GivenTopology {
+    fn read(self) -> Result<Topology, String> {
+        let mut parts = Parts::default();
+        for GivenSwitch { id, ports } in self.switches {
+            parts.switches.push(Switch {
+                id: SwitchId(id),
+                ports,
+            });
+        }
+        for GivenHost { id, switch, port } in self.hosts {
+            let (id, switch) = (HostId(id), SwitchId(switch));
+            parts.hosts.push(Host {
+                id,
+                switch,
+                port: port_id(port)?,
+            });
+        }
+        for GivenLink {
+            a,
+            a_port,
+            b,
+            b_port,
+        } in self.links
+        {
+            let (a_port, b_port) = (port_id(a_port)?, port_id(b_port)?);
+            parts.links.push(Link {
+                a: SwitchId(a),
+                a_port,
+                b: SwitchId(b),
+                b_port,
+            });
+        }
+        match parts == Parts::default() {
+            true => Ok(Topology::empty()),
+            false => Topology::new_split(parts).map_err(text),
+        }
+    }
+}
+
+/// A group as the controller has it.
+#[derive(FromPyObject)]
+struct GivenGroup {
+    id: u16,
+    name: String,
+    scheme: String,
+    members: Vec<u16>,
+    parameters: GivenParameters,
+    class_d: Option<IpAddr>,
+}
+
+#[derive(FromPyObject)]
+struct GivenParameters {
+    k: u64,
+    fan_out: u64,
+    packets: u64,
+}
+
+pub(crate) fn read_group(group: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
+    let given: GivenGroup = group.extract()?;
+    let scheme = Scheme::from_name(&given.scheme);
+    let scheme =
+        scheme.ok_or_else(|| RoutingError::new_err(format!("no scheme {}", given.scheme)))?;
+    let GivenParameters {
+        k,
+        fan_out,
+        packets,
+    } = given.parameters;
+    Ok(Arc::new(Group {
+        id: GroupId(given.id),
+        name: given.name,
+        scheme,
+        members: given.members.into_iter().map(HostId).collect(),
+        parameters: Parameters {
+            k,
+            fan_out,
+            packets,
+        },
+        class_d: given.class_d.map(ipv4).transpose()?,
+    }))
+}
+
+#[derive(FromPyObject)]
+struct GivenCapacity {
+    groups: u64,
+    members: u64,
+    refused: BTreeMap<u16, String>,
+}
+
+impl GivenCapacity {
+    fn read(self) -> Capacity {
+        let refused = self
+            .refused
+            .into_iter()
+            .map(|(group, reason)| (GroupId(group), reason));
+        Capacity {
+            groups: self.groups,
+            members: self.members,
+            refused: refused.collect(),
+        }
+    }
+}
+
+/// A group as one agent has to know it.
+#[pyclass(frozen, eq)]
+#[derive(PartialEq, Eq)]
+pub(crate) struct AgentGroup(Arc<planner::AgentGroup>);
+
+#[pymethods]
+impl AgentGroup {
+    #[getter]
+    fn id(&self) -> u16 {
+        self.0.id.0
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    #[getter]
+    fn scheme(&self) -> &'static str {
+        self.0.scheme.name()
+    }
+
+    #[getter]
+    fn members(&self) -> Vec<u16> {
+        self.0.members.iter().map(|host| host.0).collect()
+    }
+
+    #[getter]
+    fn order(&self) -> Vec<u16> {
+        self.0.order.iter().map(|host| host.0).collect()
+    }
+
+    #[getter]
+    fn k(&self) -> u32 {
+        self.0.k
+    }
+
+    #[getter]
+    fn tree_edges(&self) -> Vec<(u16, u16)> {
+        self.0
+            .tree_edges
+            .iter()
+            .map(|(parent, child)| (parent.0, child.0))
+            .collect()
+    }
+}
+
+/// Everything one agent has to know, without the epoch.
+#[pyclass(frozen)]
+pub(crate) struct AgentPlan {
+    plan: Arc<planner::AgentPlan>,
+    #[pyo3(get)]
+    groups: Py<PyTuple>,
+}
+
+#[pymethods]
+impl AgentPlan {
+    #[getter]
+    fn host(&self) -> u16 {
+        self.plan.host.0
+    }
+
+    #[getter]
+    fn routes<'py>(&self, py: Python<'py>) -> Vec<(u16, Bound<'py, PyBytes>)> {
+        route_list(py, &self.plan.routes)
+    }
+
+    #[getter]
+    fn tree_routes<'py>(&self, py: Python<'py>) -> Vec<(u16, Bound<'py, PyBytes>)> {
+        route_list(py, &self.plan.tree_routes)
+    }
+
+    /// The group with this number.
+    fn group<'py>(&self, py: Python<'py>, id: u16) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self
+            .plan
+            .groups
+            .binary_search_by_key(&GroupId(id), |group| group.id);
+        found
+            .ok()
+            .map(|at| self.groups.bind(py).get_item(at))
+            .transpose()
+    }
+
+    /// Whether another plan has the same routes.
+    fn has_routes_of(&self, other: &AgentPlan) -> bool {
+        self.plan.routes == other.plan.routes && self.plan.tree_routes == other.plan.tree_routes
+    }
+
+    fn __eq__(&self, other: &AgentPlan) -> bool {
+        self.plan == other.plan
+    }
+}
+
+fn route_list<'py>(py: Python<'py>, routes: &RouteTable) -> Vec<(u16, Bound<'py, PyBytes>)> {
+    routes
+        .0
+        .iter()
+        .map(|(host, ports)| (host.0, PyBytes::new(py, ports)))
+        .collect()
+}
+
+/// What every switch and every agent must have.
+#[pyclass(frozen)]
+pub(crate) struct FabricState {
+    #[pyo3(get)]
+    switches: Py<PyDict>,
+    #[pyo3(get)]
+    agents: Py<PyDict>,
+    #[pyo3(get)]
+    parts: Vec<Py<PyFrozenSet>>,
+    #[pyo3(get)]
+    failures: Vec<String>,
+    #[pyo3(get)]
+    touched: Option<Py<PyDict>>,
+    #[pyo3(get)]
+    digest: String,
+    shortfalls: Vec<Shortfall>,
+}
+
+#[pymethods]
+impl FabricState {
+    /// That of nothing.
+    #[new]
+    fn new(py: Python<'_>) -> FabricState {
+        FabricState {
+            switches: PyDict::new(py).unbind(),
+            agents: PyDict::new(py).unbind(),
+            parts: Vec::new(),
+            failures: Vec::new(),
+            touched: None,
+            digest: String::new(),
+            shortfalls: Vec::new(),
+        }
+    }
+
+    /// Group, host and reason of members that are not served, `most` of them.
+    #[pyo3(signature = (most = usize::MAX))]
+    fn shortfalls(&self, most: usize) -> Vec<(u16, u16, &str)> {
+        let shown = self.shortfalls.iter().take(most);
+        shown
+            .map(|short| (short.group.0, short.host.0, &*short.reason))
+            .collect()
+    }
+
+    /// How many members are not served.
+    #[getter]
+    fn shortfall_count(&self) -> usize {
+        self.shortfalls.len()
+    }
+
+    /// Why members of a group do not take part, by host.
+    fn shortfalls_of(&self, group: u16) -> BTreeMap<u16, &str> {
+        let first = self
+            .shortfalls
+            .partition_point(|short| short.group.0 < group);
+        let own = self.shortfalls[first..]
+            .iter()
+            .take_while(|short| short.group.0 == group);
+        own.map(|short| (short.host.0, &*short.reason)).collect()
+    }
+}
+
+/// Plans one network again and again. What comes out the same is the same object.
+#[pyclass]
+pub(crate) struct Planner {
+    planner: planner::Planner,
+    /// Groups as they were given, by identity; they are kept, so it is not used again.
+    given: BTreeMap<usize, (Py<PyAny>, Arc<Group>)>,
+    plans: BTreeMap<HostId, Py<AgentPlan>>,
+    /// By the address of what they hold.
+    groups: BTreeMap<usize, Py<AgentGroup>>,
+}
+
+/// Groups of agents that are kept beyond those in use, until all unused ones are forgotten.
+const KEPT_SPARE: usize = 1024;
+
+#[pymethods]
+impl Planner {
+    /// A planner whose unicast routes are those of this algorithm.
+    #[new]
+    fn new(algorithm: &str) -> PyResult<Planner> {
+        let unicast: Algorithm = algorithm
+            .parse()
+            .map_err(|error| RoutingError::new_err(text(error)))?;
+        Ok(Planner {
+            planner: planner::Planner::new(unicast),
+            given: BTreeMap::new(),
+            plans: BTreeMap::new(),
+            groups: BTreeMap::new(),
+        })
+    }
+
+    /// What every switch and every agent must have; see the crate's `Planner::plan`.
+    #[allow(clippy::too_many_arguments)] // what a plan is made from
+    fn plan(
+        &mut self,
+        py: Python<'_>,
+        topology: GivenTopology,
+        known: GivenTopology,
+        groups: Vec<Bound<'_, PyAny>>,
+        agents: BTreeSet<u16>,
+        live: BTreeSet<u16>,
+        capacities: BTreeMap<u16, GivenCapacity>,
+        class_d: &ClassDNumbers,
+    ) -> PyResult<FabricState> {
+        let groups = self.read_groups(groups)?;
+        let capacities = capacities
+            .into_iter()
+            .map(|(host, given)| (HostId(host), given.read()));
+        let hosts = Hosts {
+            agents: agents.into_iter().map(HostId).collect(),
+            live: live.into_iter().map(HostId).collect(),
+            capacities: capacities.collect(),
+        };
+        let planner = &mut self.planner;
+        let planned = py.detach(|| {
+            let (up, known) = (topology.read()?, known.read()?);
+            let state = planner
+                .plan(&up, &known, &groups, &hosts, &class_d.0)
+                .map_err(text)?;
+            let digest = planner::digest_agents(&state.agents);
+            Ok((state, digest))
+        });
+        let (state, digest) = planned.map_err(RoutingError::new_err::<String>)?;
+        self.wrap(py, state, digest)
+    }
+}
+
+impl Planner {
+    fn read_groups(&mut self, groups: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Arc<Group>>> {
+        let mut before = std::mem::take(&mut self.given);
+        let mut read = Vec::with_capacity(groups.len());
+        for group in groups {
+            let identity = group.as_ptr() as usize;
+            let kept = match before.remove(&identity) {
+                Some(kept) => kept,
+                None => {
+                    let known = read_group(&group)?;
+                    (group.unbind(), known)
+                }
+            };
+            read.push(kept.1.clone());
+            self.given.insert(identity, kept);
+        }
+        Ok(read)
+    }
+
+    fn wrap(
+        &mut self,
+        py: Python<'_>,
+        state: planner::FabricState,
+        digest: String,
+    ) -> PyResult<FabricState> {
+        let switches = PyDict::new(py);
+        for (switch, state) in state.switches {
+            switches.set_item(switch.0, Bound::new(py, SwitchState(state))?)?;
+        }
+        let agents = PyDict::new(py);
+        let mut before = std::mem::take(&mut self.plans);
+        let mut groups = 0;
+        for (host, plan) in state.agents {
+            groups += plan.groups.len();
+            let same = before
+                .remove(&host)
+                .filter(|old| Arc::ptr_eq(&old.get().plan, &plan));
+            let wrapped = match same {
+                Some(same) => same,
+                None => self.wrap_plan(py, plan)?,
+            };
+            agents.set_item(host.0, &wrapped)?;
+            self.plans.insert(host, wrapped);
+        }
+        if self.groups.len() > 2 * groups + KEPT_SPARE {
+            let plans = self.plans.values().flat_map(|plan| &plan.get().plan.groups);
+            let used: BTreeSet<usize> = plans.map(|group| Arc::as_ptr(group) as usize).collect();
+            self.groups.retain(|identity, _| used.contains(identity));
+        }
+        let set = |part: BTreeSet<SwitchId>| {
+            PyFrozenSet::new(py, part.iter().map(|switch| switch.0)).map(Bound::unbind)
+        };
+        let touched = state.touched.map(|touched| {
+            let places = PyDict::new(py);
+            for (switch, found) in touched {
+                let found: Vec<Place> = found.into_iter().map(Place).collect();
+                places.set_item(switch.0, found)?;
+            }
+            PyResult::Ok(places.unbind())
+        });
+        Ok(FabricState {
+            switches: switches.unbind(),
+            agents: agents.unbind(),
+            parts: state.parts.into_iter().map(set).collect::<PyResult<_>>()?,
+            failures: state.failures.iter().map(ToString::to_string).collect(),
+            touched: touched.transpose()?,
+            digest,
+            shortfalls: state.shortfalls,
+        })
+    }
+
+    fn wrap_plan(
+        &mut self,
+        py: Python<'_>,
+        plan: Arc<planner::AgentPlan>,
+    ) -> PyResult<Py<AgentPlan>> {
+        let mut wrapped = Vec::with_capacity(plan.groups.len());
+        for group in &plan.groups {
+            let identity = Arc::as_ptr(group) as usize;
+            let known = match self.groups.get(&identity) {
+                Some(known) => known.clone_ref(py),
+                None => {
+                    let new = Py::new(py, AgentGroup(group.clone()))?;
+                    self.groups.insert(identity, new.clone_ref(py));
+                    new
+                }
+            };
+            wrapped.push(known);
+        }
+        let groups = PyTuple::new(py, wrapped)?.unbind();
+        Py::new(py, AgentPlan { plan, groups })
+    }
+}

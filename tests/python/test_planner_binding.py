@@ -1,0 +1,166 @@
+"""The planner as the controller has it: what crosses the binding, and what stays the same object."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from controller_lab.model import FakeSwitch
+from wormcast import routing
+from wormcast.network.groups import Group, Scheme
+from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
+from wormcast.network.topology import Host, Link, Switch, Topology
+from wormcast.p4rt.session import BATCH_UPDATES_MAX, split_batches
+from wormcast.reconcile.agent_status import Capacity
+from wormcast_planner import (
+    NOT_LIVE,
+    ClassDNumbers,
+    FabricState,
+    MulticastGroup,
+    Planner,
+    RoutingError,
+    SwitchState,
+    TableEntry,
+    difference,
+)
+
+
+def topology(kind: str) -> Topology:
+    made = routing.make(kind)
+    return Topology(
+        tuple(Switch(s["id"], s["ports"]) for s in made["switches"]),
+        tuple(Host(h["id"], h["switch"], h["port"]) for h in made["hosts"]),
+        tuple(Link.between((x["a"], x["a_port"]), (x["b"], x["b_port"])) for x in made["links"]),
+    )
+
+
+NETWORK = topology("torus:3x3:2")
+EVERYONE = frozenset(host.id for host in NETWORK.hosts)
+
+
+def group(number: int, scheme: Scheme, *members: int) -> Group:
+    return Group(GroupId(number), f"g{number}", scheme, tuple(map(HostId, members)))
+
+
+def plan(planner: Planner, groups: list[Group], network: Topology = NETWORK) -> FabricState:
+    return planner.plan(network, network, groups, EVERYONE, EVERYONE, {}, ClassDNumbers())
+
+
+GROUPS = [group(n, scheme, 0, 3, n, 17) for n, scheme in enumerate(Scheme, 5)]
+
+
+def test_plans_say_what_agents_and_switches_must_have() -> None:
+    state = plan(Planner("osud"), GROUPS)
+    assert state.switches.keys() == {switch.id for switch in NETWORK.switches}
+    assert state.agents.keys() == EVERYONE
+    assert state.parts == [frozenset(range(9))]
+    assert state.touched is None
+    assert (state.failures, state.shortfall_count) == ([], 0)
+    told = state.agents[HostId(17)]
+    assert [found.id for found in told.groups] == [5, 6, 7, 8, 9]
+    assert [found.scheme for found in told.groups] == [scheme.value for scheme in Scheme]
+    assert all(found.members == [0, 3, found.id, 17] for found in told.groups)
+    assert sorted(child for _, child in told.groups[2].tree_edges) == [3, 7, 17]
+    routes = {(r["src"], r["dst"]): bytes(r["ports"]) for r in routing.routes(NETWORK.to_json())["routes"]}
+    assert dict(told.routes) == {dst: ports for (src, dst), ports in routes.items() if src == 17}
+    entries = [entry for entry in state.switches[SwitchId(0)].entries() if entry.table == "ingress.groups"]
+    assert [entry.match for entry in entries] == [[("group", n)] for n in (5, 6, 7, 8, 9, 255)]
+    assert {entry.action for entry in entries} == {"ingress.replicate"}
+    assert [entry.mgid for entry in entries] == [0x4000 + n for n in (5, 6, 7, 8, 9, 255)]
+
+
+def test_what_a_change_does_not_concern_stays_the_same_object() -> None:
+    planner = Planner("osud")
+    before = plan(planner, GROUPS)
+    new = group(700, Scheme.CIRCUIT, 2, 4)
+    after = plan(planner, [*GROUPS, new])
+    assert {h for h in EVERYONE if after.agents[h] is not before.agents[h]} == {2, 4}
+    assert after.agents[HostId(17)].groups[0] is before.agents[HostId(0)].groups[0]
+    assert after.agents[HostId(4)].has_routes_of(before.agents[HostId(4)])
+    assert after.digest != before.digest
+    assert plan(planner, [*GROUPS, new]).touched == {}
+    assert plan(Planner("osud"), [*GROUPS, new]).digest == after.digest, (
+        "it does not depend on what was before"
+    )
+    less = replace(NETWORK, links=NETWORK.links[1:])
+    assert plan(planner, [*GROUPS, new], less).agents[HostId(4)].groups == after.agents[HostId(4)].groups
+
+
+def test_members_that_cannot_take_part_are_told_by_group() -> None:
+    live = EVERYONE - {HostId(3)}
+    capacities = {HostId(17): Capacity(9, 9, {GroupId(6): "too dear"})}
+    state = Planner("osud").plan(NETWORK, NETWORK, GROUPS, EVERYONE, live, capacities, ClassDNumbers())
+    assert state.shortfall_count == len(state.shortfalls()) == 6
+    assert state.shortfalls(1) == [(5, 3, NOT_LIVE)]
+    assert state.shortfalls_of(6) == {3: NOT_LIVE, 17: "its agent refuses the group: too dear"}
+    assert state.shortfalls_of(99) == {}
+
+
+def test_an_agent_is_given_the_first_of_several_routes() -> None:
+    file = routing.routes(NETWORK.to_json(), "rrmit")
+    first: dict[int, bytes] = {}
+    for route in file["routes"]:
+        if route["src"] == 5:
+            first.setdefault(route["dst"], bytes(route["ports"]))
+    state = plan(Planner("rrmit"), [])
+    assert len(file["routes"]) > 18 * 17
+    assert dict(state.agents[HostId(5)].routes) == first
+
+
+def test_what_is_no_network_or_algorithm_is_refused() -> None:
+    with pytest.raises(RoutingError, match="nonsense"):
+        Planner("nonsense")
+    twice = replace(NETWORK, hosts=(*NETWORK.hosts, NETWORK.hosts[0]))
+    planner = Planner("osud")
+    with pytest.raises(RoutingError, match="host id 0 is given twice"):
+        plan(planner, GROUPS, twice)
+    assert plan(planner, GROUPS).agents.keys() == EVERYONE
+    far = Host(HostId(99), SwitchId(0), PortId(254))
+    with pytest.raises(RoutingError, match="port 254 is outside 0 to 253"):
+        plan(planner, GROUPS, replace(NETWORK, hosts=(*NETWORK.hosts, far)))
+
+
+def test_updates_lead_to_the_state_that_is_planned() -> None:
+    planner = Planner("osud")
+    fakes = {switch: FakeSwitch() for switch in plan(planner, []).switches}
+    for groups in ([], GROUPS, GROUPS[2:]):
+        state = plan(planner, groups)
+        for switch, wanted in state.switches.items():
+            for update in difference(wanted, fakes[switch].state):
+                fakes[switch].write(update)
+            assert fakes[switch].state == wanted
+            assert difference(wanted, fakes[switch].state) == []
+    assert state.touched is not None
+    places = {update.place for update in difference(state.switches[SwitchId(0)], SwitchState())}
+    assert set(state.touched[SwitchId(0)]) - places, "places of groups that are gone are named too"
+
+
+def test_a_write_request_never_mixes_groups_and_entries() -> None:
+    planner = Planner("osud")
+    old, new = plan(planner, GROUPS), plan(planner, GROUPS[2:])
+    for switch, wanted in new.switches.items():
+        for before in (old.switches[switch], SwitchState()):
+            updates = difference(wanted, before)
+            batches = split_batches(updates)
+            assert [u for batch in batches for u in batch] == updates
+            for batch in batches:
+                assert len(batch) <= BATCH_UPDATES_MAX
+                assert len({(type(u.entity), u.operation) for u in batch}) == 1
+
+
+def test_entries_read_from_a_switch_equal_those_that_were_planned() -> None:
+    planned = plan(Planner("osud"), GROUPS).switches[SwitchId(0)]
+    read = SwitchState()
+    for entry in planned.entries():
+        copy = TableEntry(entry.table, entry.match, entry.action, entry.parameters, entry.priority)
+        assert copy == entry
+        assert hash(copy) == hash(entry)
+        read.put_entry(copy)
+    for mgid, ports in planned.multicast():
+        read.put_group(mgid, sorted(ports))
+        assert MulticastGroup(mgid, sorted(ports)).ports == ports
+    assert [update.is_default for update in difference(planned, read)] == [True]
+    assert read.copy() == read != planned
+    assert read.counts() == planned.counts()
+    assert read.number_of(0x4005) == 5
+    assert read.number_of(2) is None
