@@ -65,7 +65,12 @@ CRATES = {
         *switch("program", "pipeline", "flow", "jit", "ports", "listen", "dataplane", "p4runtime", "bmv2")
     ),
     "tests/fabric": shell(
-        "wormcast-wire", "wormcast-routing", "wormcast-protocol", *switch("program", "pipeline")
+        "wormcast-wire",
+        "wormcast-routing",
+        "wormcast-planner",
+        "wormcast-protocol",
+        "wormcast-agent-core",
+        *switch("program", "pipeline"),
     ),
 }
 # What a pure crate may have of others: none of these can do IO by itself.

@@ -1,5 +1,5 @@
 // Every number that has a name outside the data plane. This file is their only home:
-// the copies in Python (controller/wormcast/wire/ids.py) and Rust are tested equal to it.
+// the copies in Python (controller/wormcast/wire.py) and Rust are tested equal to it.
 // Write one constant a line, as `const bit<N> NAME = value;`, because those tests read it.
 
 #ifndef WORMCAST_IDS_P4

@@ -33,6 +33,9 @@ def algorithms() -> list[str]:
 def schemes() -> list[str]:
     """Names of the schemes."""
 
+def carried_schemes() -> list[str]:
+    """Names of those by which agents carry groups."""
+
 def generate_topology(spec: str) -> str:
     """A topology file of this kind, as in "torus:4"."""
 

@@ -383,7 +383,8 @@ impl AgentPlanner {
             scheme: group.scheme,
             members: members.to_vec(),
             order: shape.order.clone(),
-            k: shape.k,
+            // An agent takes no more children than there are members.
+            k: shape.k.min(members.len() as u32),
             tree_edges: shape.tree_edges.clone(),
             digest: OnceLock::new(),
         };

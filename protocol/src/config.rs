@@ -1,6 +1,6 @@
 //! What an engine is told once, at its start, and every limit it keeps.
 
-use core::fmt;
+use thiserror::Error;
 use wormcast_wire::{HostId, Seq};
 
 /// Most packets an origin may have in its window beyond what is stable, and most
@@ -223,7 +223,8 @@ impl Default for Timing {
 }
 
 /// A field of [`EngineConfig`] out of its bounds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{name} is {value}; it must be {least} to {most}")]
 pub struct ConfigError {
     /// The field.
     pub name: &'static str,
@@ -234,17 +235,3 @@ pub struct ConfigError {
     /// The greatest value allowed.
     pub most: u64,
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ConfigError {
-            name,
-            value,
-            least,
-            most,
-        } = self;
-        write!(f, "{name} is {value}; it must be {least} to {most}")
-    }
-}
-
-impl std::error::Error for ConfigError {}

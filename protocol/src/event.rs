@@ -1,6 +1,5 @@
 //! What the engine tells the shell, and what the application side returns.
 
-use core::fmt;
 use wormcast_wire::{BufferClass, FailReason, GroupId, HostId};
 
 /// A frame in the caller's buffer, ready to be sent.
@@ -154,14 +153,16 @@ pub struct Read {
 }
 
 /// Why the application's call is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UseError {
     /// This host is not a member of the group.
+    #[error("this host is not a member of group {group}")]
     UnknownGroup {
         /// The group asked for.
         group: GroupId,
     },
     /// Nothing has come from that origin.
+    #[error("nothing has come from host {origin} in group {group}")]
     UnknownOrigin {
         /// The group asked for.
         group: GroupId,
@@ -169,65 +170,28 @@ pub enum UseError {
         origin: HostId,
     },
     /// As many streams as [`crate::Limits::sessions`] are in use.
+    #[error("{limit} streams are in use, the most this host takes")]
     SessionsFull {
         /// The limit.
         limit: usize,
     },
     /// The end of the message before waits for room in the window, so that no other can
     /// be ended; [`Event::Writable`] tells when.
+    #[error("the end of the message before waits for room in the window of group {group}")]
     EndWaits {
         /// The group asked for.
         group: GroupId,
     },
     /// The end of a message has been read and not confirmed.
+    #[error("the end of a message has been read; confirm or abort it first")]
     NotConfirmed,
     /// There is no message end to confirm.
+    #[error("no end of a message has been read since the last confirmation")]
     NothingToConfirm,
     /// The plan gives this host no structure to send with.
+    #[error("the plan of group {group} has no structure with this host as origin")]
     NoStructure {
         /// The group asked for.
         group: GroupId,
     },
 }
-
-impl fmt::Display for UseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UseError::UnknownGroup { group } => {
-                write!(f, "this host is not a member of group {group}")
-            }
-            UseError::UnknownOrigin { group, origin } => {
-                write!(f, "nothing has come from host {origin} in group {group}")
-            }
-            UseError::SessionsFull { limit } => {
-                write!(f, "{limit} streams are in use, the most this host takes")
-            }
-            UseError::EndWaits { group } => {
-                write!(
-                    f,
-                    "the end of the message before waits for room in the window of group {group}"
-                )
-            }
-            UseError::NotConfirmed => {
-                write!(
-                    f,
-                    "the end of a message has been read; confirm or abort it first"
-                )
-            }
-            UseError::NothingToConfirm => {
-                write!(
-                    f,
-                    "no end of a message has been read since the last confirmation"
-                )
-            }
-            UseError::NoStructure { group } => {
-                write!(
-                    f,
-                    "the plan of group {group} has no structure with this host as origin"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for UseError {}

@@ -122,16 +122,19 @@ impl fmt::Debug for GroupPlan {
 }
 
 /// A plan or a route table the engine refuses; it keeps what it had.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The group number is 255.
+    #[error("group 255 is broadcast; groups are 0 to 65535 without 255")]
     GroupReserved,
     /// As many groups as [`crate::Limits::groups`] exist.
+    #[error("this host is in {limit} groups already, the most it takes")]
     GroupsFull {
         /// The limit.
         limit: usize,
     },
     /// This host is not among the members.
+    #[error("host {host} is not among the members of group {group}")]
     NotMember {
         /// The group.
         group: GroupId,
@@ -139,6 +142,7 @@ pub enum PlanError {
         host: HostId,
     },
     /// A route is empty or too long.
+    #[error("the route to host {host} has {length} bytes; it must have 1 to {most}")]
     RouteLength {
         /// Where it leads.
         host: HostId,
@@ -148,6 +152,7 @@ pub enum PlanError {
         most: usize,
     },
     /// A byte of a route is not a port (0–253; 254 also in a unicast route).
+    #[error("the route to host {host} has byte {port}; ports are 0 to 253")]
     RoutePort {
         /// Where it leads.
         host: HostId,
@@ -155,42 +160,6 @@ pub enum PlanError {
         port: u8,
     },
 }
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PlanError::GroupReserved => {
-                write!(
-                    f,
-                    "group 255 is broadcast; groups are 0 to 65535 without 255"
-                )
-            }
-            PlanError::GroupsFull { limit } => {
-                write!(
-                    f,
-                    "this host is in {limit} groups already, the most it takes"
-                )
-            }
-            PlanError::NotMember { group, host } => {
-                write!(f, "host {host} is not among the members of group {group}")
-            }
-            PlanError::RouteLength { host, length, most } => {
-                write!(
-                    f,
-                    "the route to host {host} has {length} bytes; it must have 1 to {most}"
-                )
-            }
-            PlanError::RoutePort { host, port } => {
-                write!(
-                    f,
-                    "the route to host {host} has byte {port}; ports are 0 to 253"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 #[cfg(test)]
 mod tests {

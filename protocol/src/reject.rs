@@ -1,15 +1,15 @@
 //! Why a received frame was not taken.
 
-use core::fmt;
+use thiserror::Error;
 use wormcast_wire::DecodeError;
 
 macro_rules! rejects {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
         /// Why a received frame was not taken. Every reason has a counter
         /// ([`crate::Counters::rejects`]).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
         pub enum Reject {
-            $($(#[$doc])* $variant,)*
+            $($(#[$doc])* #[error($name)] $variant,)*
         }
 
         impl Reject {
@@ -92,14 +92,6 @@ rejects! {
     /// The structure of the stream cannot be used ([`crate::Event::StructureRejected`]).
     Structure = "structure",
 }
-
-impl fmt::Display for Reject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::error::Error for Reject {}
 
 impl From<DecodeError> for Reject {
     fn from(error: DecodeError) -> Reject {

@@ -2,6 +2,13 @@
 //! to the CSV file named by `--csv`, progress to standard error and a summary in Markdown
 //! to standard output.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 #[path = "../tests/study/mod.rs"]
 mod study;
 

@@ -4,6 +4,13 @@
 //!
 //! `cargo run --release -p wormcast-routing --example contention [GROUPS]`
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{GroupRequest, Metrics, Order, Routing, Scheme, plan_group_on};
 use wormcast_routing::routes::Algorithm;

@@ -8,6 +8,13 @@
 //! it); `updown`, root, levels, directions; `next_hops`, one way on for each pair of
 //! switches; `expand`, the first port from every switch to every host, written out.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 use std::process::ExitCode;
 use std::time::Instant;
 

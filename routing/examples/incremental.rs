@@ -2,6 +2,13 @@
 //!
 //! `cargo run --release -p wormcast-routing --example incremental [SWITCHES LINKS [CHANGES]]`
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 use std::time::Instant;
 
 use rand_chacha::ChaCha8Rng;

@@ -8,6 +8,13 @@
 //! it); `updown`, root, levels, directions; `plan`, all pairs of switches ready: next hops
 //! and with them the cuts, or what is left to go from every switch to every other.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 use std::process::ExitCode;
 use std::time::Instant;
 

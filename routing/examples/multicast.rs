@@ -5,6 +5,13 @@
 //! links crossed in excess of the bound, worms of a message, and the links that the
 //! multicast root saves under guard B.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use wormcast_routing::generate::from_spec;

@@ -11,8 +11,7 @@
 //! - [`intransit`]: minimal paths that hosts on the way re-inject
 //! - [`deadlock`]: whether worms can wait for each other
 //! - [`change`]: from routes to routes while worms of both are in the network
-//! - [`group`]: a scheme with its parameters on a topology, and what it costs there
-//! - [`dimension_order`]: paths along one dimension after the other, on tori and meshes
+//! - [`group`]: a scheme with its parameters on a topology, what it costs there; dimension-order paths of tori and meshes
 //! - [`structure`]: circuits, trees and chains over the hosts of a group
 
 pub mod change;
@@ -20,13 +19,11 @@ pub mod clos;
 pub mod cost;
 pub mod deadlock;
 mod digraph;
-pub mod dimension_order;
 pub mod formats;
 pub mod generate;
 pub mod group;
 pub mod intransit;
 pub mod nested_json;
-mod remoteness;
 pub mod routes;
 pub mod structure;
 pub mod topology;

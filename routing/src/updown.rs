@@ -4,9 +4,12 @@
 //! else *down*. A legal path is zero or more up links, then zero or more down links.
 //! A split fabric has a root and a tree in each part.
 
+mod next_hops;
 mod ranked;
 
-use crate::remoteness::Remoteness;
+pub(crate) use next_hops::{NO_SLOT, NextHops, Phase};
+
+use crate::topology::remoteness::Remoteness;
 use crate::topology::{Link, Topology, TopologyError};
 use wormcast_wire::SwitchId;
 

@@ -1,5 +1,11 @@
 //! The choice of `auto` against every scheme, and what a request for it may say.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the study times itself"
+)]
+
 mod study;
 
 use serde_json::{Value, json};

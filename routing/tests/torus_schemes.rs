@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use wormcast_routing::dimension_order::DimensionOrder;
 use wormcast_routing::generate::from_spec;
+use wormcast_routing::group::DimensionOrder;
 use wormcast_routing::group::{
     GroupRequest, Order, Routing, Scheme, Unicast, measure_group, plan_group, plan_group_on,
 };

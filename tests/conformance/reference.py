@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from typing import Any
 
-from wormcast.wire.class_d import class_d_mac, is_link_local
-from wormcast.wire.codec import Worm, WormError, decode_worm
-from wormcast.wire.ids import (
+from oracle.class_d import class_d_mac, is_link_local
+from oracle.codec import Worm, WormError, decode_worm
+from oracle.tree import RouteError, split_tree
+from wormcast.wire import (
     CE_QUEUE_DEPTH,
     CLASS_D_SOURCE,
     CPU_PORT,
@@ -29,7 +30,6 @@ from wormcast.wire.ids import (
     Kind,
     Role,
 )
-from wormcast.wire.tree import RouteError, split_tree
 
 Json = dict[str, Any]
 ETHERNET_LEN = 14

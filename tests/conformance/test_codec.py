@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle.checksum import internet_checksum
+from oracle.class_d import class_d_mac, group_of_class_d, is_link_local
+from oracle.codec import Worm, WormError, decode_frame
+from oracle.layers import Worm as WormLayer
+from oracle.tree import Branch, RouteError, decode_tree, encode_tree, split_tree
 from rig.vector_files import load_vectors
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 from vectors.files import render
-from wormcast.wire.checksum import internet_checksum
-from wormcast.wire.class_d import class_d_mac, group_of_class_d, is_link_local
-from wormcast.wire.codec import Worm, WormError, decode_frame
-from wormcast.wire.ids import MAX_BRANCHES, PORT_MAX, DropReason
-from wormcast.wire.layers import Worm as WormLayer
-from wormcast.wire.tree import Branch, RouteError, decode_tree, encode_tree, split_tree
+from wormcast.wire import MAX_BRANCHES, PORT_MAX, DropReason
 
 Json = dict[str, Any]
 DOCUMENT = load_vectors("worm.json")

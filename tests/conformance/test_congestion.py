@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from oracle.codec import Worm, decode_frame
 from rig.host import SwitchRig
 from rig.targets import Target
 from rig.vector_files import load_vectors
-from wormcast.wire.codec import Worm, decode_frame
-from wormcast.wire.ids import CE_QUEUE_DEPTH, Flag, Kind
+from wormcast.wire import CE_QUEUE_DEPTH, Flag, Kind
 
 SMALL = load_vectors("worm_switch.json")["states"]["small"]
 FRAMES = 200

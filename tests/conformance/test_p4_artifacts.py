@@ -14,7 +14,7 @@ import pytest
 from finsy.proto.p4.config.v1.p4info_pb2 import P4Info
 from google.protobuf import text_format
 from rig.targets import COMPILED, REPOSITORY
-from wormcast.wire import ids
+from wormcast import wire as ids
 
 P4SRC = REPOSITORY / "p4src"
 # Names in P4 that the Python enums spell without their prefix.

@@ -5,11 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rig.vector_files import load_vectors
-from scapy.layers.l2 import Ether
-from scapy.packet import Packet, Raw
-from wormcast.wire.layers import Worm
-from wormcast.wire.pdu import (
+from oracle.layers import Worm
+from oracle.pdu import (
     PDU_LENGTH_MIN,
     FailedMember,
     Pdu,
@@ -22,6 +19,9 @@ from wormcast.wire.pdu import (
     pdu_crc,
     pdu_fault,
 )
+from rig.vector_files import load_vectors
+from scapy.layers.l2 import Ether
+from scapy.packet import Packet, Raw
 
 Json = dict[str, Any]
 REASONS = ("truncated", "pdu_checksum", "pdu_version", "pdu_type", "pdu_malformed")

@@ -6,12 +6,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from oracle.codec import Worm
 from reference import Outcome, ReferenceSwitch
 from rig.host import SwitchRig
 from rig.vector_files import load_vectors
 from test_switch_vectors import by_number, without_padding
-from wormcast.wire.codec import Worm
-from wormcast.wire.ids import CPU_PORT, RECIRCULATE_PORT, DropReason, Kind
+from wormcast.wire import CPU_PORT, RECIRCULATE_PORT, DropReason, Kind
 
 Json = dict[str, Any]
 DOCUMENT = load_vectors("worm_switch.json")

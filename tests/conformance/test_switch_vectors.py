@@ -7,7 +7,7 @@ import pytest
 from rig.host import SwitchRig
 from rig.targets import COMPILED
 from rig.vector_files import load_vectors
-from wormcast.wire.ids import RECIRCULATE_PORT, DropReason, Kind
+from wormcast.wire import RECIRCULATE_PORT, DropReason, Kind
 
 Json = dict[str, Any]
 DOCUMENT = load_vectors("worm_switch.json")

@@ -31,7 +31,7 @@ from wormcast.store.database import Database, StoreError, SwitchSpec
 def add_switches(controller: Controller, count: int = 2) -> None:
     """Switches in a row, taken for up; no server answers for them."""
     for n in range(count):
-        controller.put_switch(SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 8))
+        controller.put_switches([SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 8)])
         controller.monitor.connect(SwitchId(n), 0.0)
         if n:
             controller.monitor.restore_link(Link(SwitchId(n - 1), PortId(7), SwitchId(n), PortId(6)))

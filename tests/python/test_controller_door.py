@@ -36,7 +36,7 @@ def with_agent(tmp_path: Path, test: Callable[[Controller, TestAgent, str], Awai
     async def main() -> None:
         address = f"unix:{tmp_path}/agents.sock"
         async with running(tmp_path / "state.db", (address,)) as controller:
-            controller.put_switch(SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8))
+            controller.put_switches([SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8)])
             controller.monitor.connect(SwitchId(0), 0.0)
             for port, name in enumerate(("good", "bad")):
                 frame = encode_announcement(Announcement(name, b"\2\0\0\0\0\1", 100))

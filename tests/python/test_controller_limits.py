@@ -27,7 +27,7 @@ def with_agents(tmp_path: Path, registers: list[dict[str, int]], test: Test) -> 
     async def main() -> None:
         address = f"unix:{tmp_path}/agents.sock"
         async with running(None, (address,)) as controller, contextlib.AsyncExitStack() as stack:
-            controller.put_switch(SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8))
+            controller.put_switches([SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8)])
             controller.monitor.connect(SwitchId(0), 0.0)
             agents = []
             for n, register in enumerate(registers):

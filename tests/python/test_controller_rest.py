@@ -30,7 +30,7 @@ def add_fabric(controller: Controller) -> None:
     """Two switches that will never answer, taken for up, and three hosts."""
     for n in range(2):
         spec = SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 4)
-        controller.put_switch(spec)
+        controller.put_switches([spec])
         controller.monitor.connect(spec.id, 0.0)
     controller.monitor.restore_link(Link(SwitchId(0), PortId(3), SwitchId(1), PortId(3)))
     for host, (switch, port) in enumerate([(0, 0), (0, 1), (1, 0)]):

@@ -52,7 +52,7 @@ def with_controller(
     async def prepare(controller: Controller) -> None:
         for switch in network.switches:
             spec = SwitchSpec(switch.id, f"127.0.0.1:{40000 + switch.id}", 0, switch.ports)
-            controller.put_switch(spec)
+            controller.put_switches([spec])
             controller.monitor.connect(switch.id, 0.0)
         for link in network.links:
             controller.monitor.restore_link(link)

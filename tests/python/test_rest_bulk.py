@@ -33,7 +33,7 @@ MANY = 2000
 def with_hosts(test: Callable[[httpx.AsyncClient, Controller], Awaitable[None]]) -> None:
     async def main() -> None:
         async with running() as controller:
-            controller.put_switch(SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8))
+            controller.put_switches([SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8)])
             for host in range(HOSTS):
                 controller.declare_host(f"h{host}", 0, host, None)
             async with rest(controller) as client:

@@ -131,7 +131,7 @@ def mutate(random_: random.Random, value: Any) -> str:
 
 
 async def add_network(controller: Controller) -> None:
-    controller.put_switch(SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8))
+    controller.put_switches([SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8)])
     controller.monitor.connect(SwitchId(0), 0.0)
     for host in range(3):
         controller.declare_host(f"h{host}", 0, host, None)

@@ -8,10 +8,12 @@ import time
 from typing import Any
 
 import pytest
+import wormcast_planner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from routing_lab import tree_ends
 from wormcast import routing
+from wormcast.network.groups import Scheme
 
 Topology = dict[str, Any]
 
@@ -225,3 +227,7 @@ def test_files_are_text_with_an_entry_a_line(fabric: Topology) -> None:
     assert json.loads(text) == fabric
     assert '\n  {"id": 3, "ports": 8}]' in text
     assert len(text.splitlines()) == 4 + 4 + 8 + 4
+
+
+def test_groups_have_the_schemes_that_agents_carry() -> None:
+    assert [scheme.value for scheme in Scheme] == wormcast_planner.carried_schemes()

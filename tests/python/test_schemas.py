@@ -1,4 +1,4 @@
-"""What the offline commands print is as its JSON Schema says."""
+"""What the commands that plan print is as its JSON Schema says."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ pub use ids::{
     BufferClass, GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, ROUTE_LENGTH_MAX,
     SWITCH_ID_MAX, SWITCH_PORTS_MAX, SWITCHES_CROSSED_MAX, Seq, SwitchId,
 };
-pub use scheme::Scheme;
+pub use scheme::{Replication, Scheme, SchemeName};
 
 /// Bytes of an Ethernet header.
 pub const ETHERNET_LENGTH: usize = 14;

@@ -10,7 +10,7 @@ import finsy
 from wormcast.counters.kernel import read_mtus
 from wormcast.counters.ports import read_ports
 from wormcast.p4rt.session import SwitchSession
-from wormcast.wire.ids import DropReason, Kind
+from wormcast.wire import DropReason, Kind
 
 READ_TIMEOUT_S = 30.0
 DROP_NAMES = {int(reason): reason.name.lower() for reason in DropReason}

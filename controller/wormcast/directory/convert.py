@@ -49,11 +49,6 @@ class PlanEncoder:
         return kept[1]
 
 
-def encode_plan(plan: AgentPlan, epoch: Epoch) -> Any:
-    """The `Plan` message."""
-    return PlanEncoder().encode(plan, epoch)
-
-
 def _routes_message(plan: AgentPlan) -> Any:
     return agent_pb2.Plan(
         routes=[agent_pb2.Route(host=host, ports=ports) for host, ports in plan.routes],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NewType
 
-from wormcast.wire import ids as wire
+from wormcast import wire
 
 SwitchId = NewType("SwitchId", int)
 """Identifies a switch; non-negative."""

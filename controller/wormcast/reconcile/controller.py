@@ -138,10 +138,6 @@ class Controller:
 
     # -- requests -----------------------------------------------------------
 
-    def put_switch(self, spec: SwitchSpec) -> None:
-        """Adds a switch; raises `RequestError`."""
-        self.put_switches([spec])
-
     def put_switches(self, specs: Sequence[SwitchSpec]) -> None:
         """Adds switches, all or none; one that is there as given stays. Raises `RequestError`."""
         known = {switch: session.spec for switch, session in self.sessions.items()}
@@ -170,7 +166,7 @@ class Controller:
         self.notice()
 
     def declare_host(self, name: str | None, switch: int, port: int, host: int | None) -> HostRecord:
-        """Says where a host hangs; raises `RequestError`."""
+        """Says which port a host is connected to; raises `RequestError`."""
         session = self.sessions.get(SwitchId(switch))
         if session is None:
             raise unknown("switch", switch, sorted(self.sessions))

@@ -4,13 +4,14 @@ use ::wormcast_routing::group::{self, GroupRequest, Order};
 use ::wormcast_routing::routes::Algorithm;
 use ::wormcast_routing::structure::{buffers, k_binomial};
 use pyo3::prelude::*;
-use wormcast_wire::HOST_ID_MAX;
+use wormcast_wire::{HOST_ID_MAX, Scheme};
 
 use crate::{bounded, host_ids, plan_routes, plan_updown, read_topology, run, switch_id, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
+    module.add_function(wrap_pyfunction!(carried_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(plan_group, module)?)?;
     module.add_function(wrap_pyfunction!(order_members, module)?)?;
     module.add_function(wrap_pyfunction!(tree_edges, module)?)?;
@@ -23,6 +24,12 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn schemes() -> Vec<&'static str> {
     group::Scheme::NAMES.to_vec()
+}
+
+/// Names of those by which agents carry groups.
+#[pyfunction]
+fn carried_schemes() -> Vec<&'static str> {
+    Scheme::ALL.map(Scheme::name).to_vec()
 }
 
 /// A group file from a request {"scheme", "source", "members", "parameters"}, the scheme

@@ -149,7 +149,7 @@ impl Session {
 
     /// Where the packets end that a peer may have, as far as this host can know.
     pub(super) fn known_end(&self) -> u64 {
-        match self.outlet {
+        match self.sending {
             // What nobody needed was never sent.
             Some(_) => self.sent_end.max(self.stable),
             // A host that moved here may be ahead of this one, but not of the origin.
@@ -167,7 +167,7 @@ impl Session {
         let near = self.cumulative;
         let cumulative = ack.cumulative.expand(near);
         let stable = ack.stable.expand(near);
-        let end_most = match self.outlet {
+        let end_most = match self.sending {
             Some(_) => self.known_end(),
             None => self.cumulative.max(cumulative) + u64::from(WINDOW_PACKETS_MAX),
         };

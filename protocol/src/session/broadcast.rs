@@ -4,7 +4,7 @@
 use super::Session;
 use super::child::Child;
 use super::congestion::Congestion;
-use super::shared::{Shared, Way};
+use super::shared::{Shared, WormRoute};
 use crate::config::Timing;
 use crate::event::Transmit;
 use crate::time::Instant;
@@ -324,11 +324,17 @@ impl Session {
     ) -> Option<Transmit> {
         let common = self.common();
         let data = self.data_of(position, BufferClass::One, false, now)?;
-        let way = Way {
+        let worm_route = WormRoute {
             kind: Kind::Tree,
             route: &worm.bytes,
         };
-        let sent = shared.encode(buf, way, BufferClass::One, &common, &Body::Data(data));
+        let sent = shared.encode(
+            buf,
+            worm_route,
+            BufferClass::One,
+            &common,
+            &Body::Data(data),
+        );
         for index in &worm.hosts {
             let child = &mut self.children[*index];
             child.status_due = false;

@@ -1,9 +1,9 @@
 //! What comes from the parent, and requests to the origin.
 
 use super::Session;
-use super::claim::{self, Claim};
 use super::shared::Shared;
 use super::store::Packet;
+use super::unproven::{self, Unproven};
 use crate::config::{Timing, WINDOW_PACKETS_MAX};
 use crate::event::{Event, LossReason};
 use crate::reject::Reject;
@@ -63,7 +63,7 @@ impl Session {
             return Err(Reject::NotMember);
         }
         let told = self.is_told_by(sender);
-        let (forward_us, back_us) = (claim::forward_us(timing), claim::back_us(timing));
+        let (forward_us, back_us) = (unproven::forward_us(timing), unproven::back_us(timing));
         if stream != self.stream {
             let is_newer = Seq(stream).is_after(Seq(self.stream));
             let (least_us, reject) = match is_newer {
@@ -75,7 +75,7 @@ impl Session {
             if !told {
                 return Err(if is_newer { Reject::NotParent } else { reject });
             }
-            return match Claim::note(&mut self.claim, Said::Stream(stream), least_us, now) {
+            return match Unproven::note(&mut self.unproven, Said::Stream(stream), least_us, now) {
                 true => Ok(Judgement::OpenAnew),
                 false => Err(reject),
             };
@@ -91,15 +91,15 @@ impl Session {
         } else if stable < self.stable && !self.proven {
             Said::Behind
         } else {
-            self.claim = None;
+            self.unproven = None;
             return Ok(Judgement::Taken {
                 stable_counts: true,
             });
         };
-        if !Claim::note(&mut self.claim, said, forward_us, now) {
+        if !Unproven::note(&mut self.unproven, said, forward_us, now) {
             return Err(Reject::StableUnproven);
         }
-        self.claim = None;
+        self.unproven = None;
         match said {
             Said::Behind => Ok(Judgement::OpenAnew),
             _ => Ok(Judgement::Taken {
@@ -294,10 +294,10 @@ impl Session {
         now: Instant,
     ) -> Result<(), Reject> {
         let (stable, end) = (self.stable, self.known_end());
-        let Some(outlet) = &mut self.outlet else {
+        let Some(sending) = &mut self.sending else {
             return Err(Reject::NotMember);
         };
-        if !outlet.members.contains(&repair.child) {
+        if !sending.members.contains(&repair.child) {
             return Err(Reject::NotMember);
         }
         let (from, to) = (repair.from.expand(stable), repair.to.expand(stable));
@@ -306,7 +306,7 @@ impl Session {
         }
         self.touched = now;
         for position in from.max(stable)..to {
-            if !outlet.repairs.add(repair.child, position, repair.class) {
+            if !sending.repairs.add(repair.child, position, repair.class) {
                 self.statistics.repairs_dropped += 1;
                 break;
             }

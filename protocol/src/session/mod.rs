@@ -4,18 +4,18 @@
 mod acknowledge;
 mod broadcast;
 mod child;
-mod claim;
 mod congestion;
 mod delivery;
 mod incoming;
 mod outgoing;
-mod outlet;
 mod path;
 mod reception;
 mod replan;
 mod runs;
+mod sending;
 pub(crate) mod shared;
 mod store;
+mod unproven;
 
 use crate::config::Timing;
 use crate::event::{Event, LossReason};
@@ -24,17 +24,17 @@ use crate::statistics::SessionStatistics;
 use crate::time::Instant;
 use broadcast::Broadcast;
 use child::{Acked, Child};
-use claim::Claim;
 pub(crate) use incoming::Judgement;
 use incoming::Said;
-use outlet::Outlet;
-pub use outlet::Progress;
 use reception::Reception;
+pub use sending::Progress;
+use sending::Sending;
 use shared::Shared;
 use store::Store;
-use wormcast_wire::Scheme;
+use unproven::Unproven;
 use wormcast_wire::pdu::Common;
 use wormcast_wire::{GroupId, HostId, Seq};
+use wormcast_wire::{Replication, Scheme};
 
 /// Which stream a session is about, and where it starts.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ pub(crate) struct Session {
     /// At a member: packets have come in order since the start.
     proven: bool,
     /// At a member: what the parent or the origin says and is not believed yet.
-    claim: Option<Claim<Said>>,
+    unproven: Option<Unproven<Said>>,
     /// Where the packets end that this host has sent.
     sent_end: u64,
     children: Vec<Child>,
@@ -71,7 +71,7 @@ pub(crate) struct Session {
     /// At a member.
     reception: Option<Reception>,
     /// At the origin.
-    outlet: Option<Outlet>,
+    sending: Option<Sending>,
     /// At the origin, scheme switch.
     broadcast: Option<Broadcast>,
     pub statistics: SessionStatistics,
@@ -91,8 +91,8 @@ impl Session {
         now: Instant,
     ) -> Session {
         let mut session = Session::new(plan, stream, role, timing, now);
-        session.outlet = Some(Outlet::new(plan.members.clone()));
-        if plan.scheme == Scheme::Switch {
+        session.sending = Some(Sending::new(plan.members.clone()));
+        if plan.scheme.in_list().replication() == Replication::Switches {
             session.broadcast = Some(Broadcast::new(session.cumulative, timing));
         }
         session
@@ -126,7 +126,7 @@ impl Session {
             stable: start,
             cumulative: start,
             proven: false,
-            claim: None,
+            unproven: None,
             sent_end: start,
             children: role
                 .children
@@ -135,7 +135,7 @@ impl Session {
                 .collect(),
             rotation: 0,
             reception: None,
-            outlet: None,
+            sending: None,
             broadcast: None,
             statistics: SessionStatistics::default(),
             touched: now,
@@ -185,7 +185,7 @@ impl Session {
     /// origin, move the window.
     fn note_stability(&mut self, shared: &mut Shared, now: Instant) {
         let stable = self.subtree_stable();
-        if self.outlet.is_some() {
+        if self.sending.is_some() {
             if stable > self.stable {
                 self.advance_stable(stable, shared, now);
             }
@@ -219,10 +219,10 @@ impl Session {
     }
 
     fn release_before(&mut self, position: u64, shared: &mut Shared) {
-        let Session { store, outlet, .. } = self;
+        let Session { store, sending, .. } = self;
         store.advance(position, |packet| {
-            if let Some(outlet) = outlet {
-                outlet.stable_bytes += packet.payload.len() as u64;
+            if let Some(sending) = sending {
+                sending.stable_bytes += packet.payload.len() as u64;
             }
             shared.pools.release(packet);
         });

@@ -85,7 +85,7 @@ impl Session {
             child.repair_at = child.remote_run().map(|_| now.plus_us(REPAIR_INTERVAL_US));
             let class = child.class;
             if let Some((from, to)) = child.remote_run()
-                && self.outlet.is_none()
+                && self.sending.is_none()
             {
                 self.statistics.repairs_requested += 1;
                 let (from, to) = (Seq::of(from), Seq::of(to));
@@ -263,15 +263,15 @@ impl Session {
         buf: &mut [u8],
     ) -> Option<Transmit> {
         loop {
-            let outlet = self.outlet.as_mut()?;
-            if outlet.repair_next > now {
+            let sending = self.sending.as_mut()?;
+            if sending.repair_next > now {
                 return None;
             }
-            let (host, position, class) = outlet.repairs.take_next()?;
+            let (host, position, class) = sending.repairs.take_next()?;
             if !self.store.has(position) {
                 continue;
             }
-            outlet.repair_next = now.plus_us(REPAIR_PACE_US);
+            sending.repair_next = now.plus_us(REPAIR_PACE_US);
             let common = self.common();
             let data = self.data_of(position, class, false, now)?;
             if let Some(sent) = shared.encode_to(buf, host, class, &common, &Body::Data(data)) {
@@ -351,10 +351,10 @@ impl Session {
             add(reception.ack_deadline());
             add(reception.is_ack_due().then_some(now));
         }
-        if let Some(outlet) = &self.outlet
-            && !outlet.repairs.is_empty()
+        if let Some(sending) = &self.sending
+            && !sending.repairs.is_empty()
         {
-            add(Some(outlet.repair_next));
+            add(Some(sending.repair_next));
         }
         let drained = shared.drain_until;
         if let Some(broadcast) = &self.broadcast {

@@ -7,7 +7,7 @@ use super::shared::Shared;
 use crate::event::LossReason;
 use crate::plan::{GroupPlan, Role};
 use crate::time::Instant;
-use wormcast_wire::Scheme;
+use wormcast_wire::Replication;
 
 impl Session {
     /// Takes the place the new plan gives this host.
@@ -50,9 +50,9 @@ impl Session {
             .iter()
             .map(|child| u64::from(child.below_retransmissions))
             .sum();
-        if let Some(outlet) = &mut self.outlet {
-            outlet.change_members(&plan.members);
-            if plan.scheme == Scheme::Switch {
+        if let Some(sending) = &mut self.sending {
+            sending.change_members(&plan.members);
+            if plan.scheme.in_list().replication() == Replication::Switches {
                 self.join_broadcast(&timing, now);
             } else if self.broadcast.take().is_some() {
                 for child in &mut self.children {

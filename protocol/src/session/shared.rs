@@ -17,7 +17,7 @@ const DRAIN_US_MAX: u64 = 25_000;
 
 /// A route that a worm takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way<'a> {
+pub(crate) struct WormRoute<'a> {
     pub kind: Kind,
     pub route: &'a [u8],
 }
@@ -91,13 +91,14 @@ impl Shared {
     pub fn encode(
         &mut self,
         buf: &mut [u8],
-        way: Way<'_>,
+        worm_route: WormRoute<'_>,
         class: BufferClass,
         common: &Common,
         body: &Body<'_>,
     ) -> Option<Transmit> {
         let host = self.config.host;
-        let length = worm::HEADER_LENGTH + way.route.len() + pdu::length_of(common, host, body);
+        let length =
+            worm::HEADER_LENGTH + worm_route.route.len() + pdu::length_of(common, host, body);
         if length > self.config.mtu {
             self.counters.route_too_long += 1;
             return None;
@@ -108,7 +109,7 @@ impl Shared {
             0
         };
         let header = Header {
-            kind: way.kind,
+            kind: worm_route.kind,
             flags: flags::HEAD | flags::TAIL | class_flag,
             hops: 0,
             source: host,
@@ -116,7 +117,7 @@ impl Shared {
             next: ETHERTYPE_HOST_PDU,
         };
         self.worm_sequence = self.worm_sequence.wrapping_add(1);
-        let at = worm::encode(buf, self.config.mac, &header, way.route);
+        let at = worm::encode(buf, self.config.mac, &header, worm_route.route);
         let written = pdu::encode(&mut buf[at..], host, common, body);
         let length = at + written;
         debug_assert!(length <= ETHERNET_LENGTH + self.config.mtu);
@@ -139,11 +140,11 @@ impl Shared {
             self.counters.no_route += 1;
             return None;
         };
-        let way = Way {
+        let worm_route = WormRoute {
             kind: Kind::Unicast,
             route: &route,
         };
-        let transmit = self.encode(buf, way, class, common, body);
+        let transmit = self.encode(buf, worm_route, class, common, body);
         if let Some(place) = self.unicast.get_mut(&to) {
             *place = route;
         }

@@ -7,6 +7,13 @@
 //!
 //! Progress goes to standard error, one line of JSON to standard output.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures and prints"
+)]
+
 mod workload;
 
 use std::process::ExitCode;

@@ -13,8 +13,6 @@ pub mod layered;
 pub mod plan;
 pub mod tree;
 
-use std::fmt;
-
 /// Most pods, leaves of a pod and hosts of a leaf: six bits in a layered header.
 pub const PORTS_MAX: u16 = 64;
 
@@ -36,9 +34,10 @@ pub struct ClosGroup {
 }
 
 /// Why a network or group is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClosError {
     /// A number of switches or hosts outside its bounds.
+    #[error("{found} {what} are outside 1 to {PORTS_MAX}")]
     Size {
         /// Which, as in "pods".
         what: &'static str,
@@ -46,6 +45,7 @@ pub enum ClosError {
         found: u16,
     },
     /// A host the network does not have.
+    #[error("there is no host {host}; hosts are 0 to {}", .hosts - 1)]
     UnknownHost {
         /// The host.
         host: u32,
@@ -53,30 +53,12 @@ pub enum ClosError {
         hosts: u32,
     },
     /// Members that do not ascend, or hold the source.
+    #[error("member {host} is out of place: members ascend, none twice, without the source")]
     Members {
         /// The first that is out of place.
         host: u32,
     },
 }
-
-impl fmt::Display for ClosError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClosError::Size { what, found } => {
-                write!(f, "{found} {what} are outside 1 to {PORTS_MAX}")
-            }
-            ClosError::UnknownHost { host, hosts } => {
-                write!(f, "there is no host {host}; hosts are 0 to {}", hosts - 1)
-            }
-            ClosError::Members { host } => write!(
-                f,
-                "member {host} is out of place: members ascend, none twice, without the source"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ClosError {}
 
 impl Clos {
     /// Pods of `leaves` leaf switches with `hosts` hosts each; spines and cores are as many as

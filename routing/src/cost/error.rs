@@ -1,7 +1,5 @@
 //! Why there are no costs, or nothing to lay them on.
 
-use std::fmt;
-
 use super::Costs;
 use crate::group::GroupError;
 use crate::topology::TopologyError;
@@ -9,14 +7,16 @@ use wormcast_wire::HostId;
 use wormcast_wire::tree_route::TreeDecodeError;
 
 /// Why there are no costs, or nothing to lay them on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
     /// There is no set of costs of that name.
+    #[error("there is no set of costs \"{name}\"; choices are {}", Costs::NAMES.join(", "))]
     UnknownSet {
         /// What was asked for.
         name: String,
     },
     /// There is no cost of that name.
+    #[error("there is no cost \"{name}\"; choices are {}", .choices.join(", "))]
     UnknownField {
         /// What was given.
         name: String,
@@ -24,6 +24,7 @@ pub enum CostError {
         choices: Vec<&'static str>,
     },
     /// A value that is none.
+    #[error("{at}: {reason}")]
     Value {
         /// Where, as in `costs.packet_send_ns`.
         at: String,
@@ -31,22 +32,23 @@ pub enum CostError {
         reason: String,
     },
     /// A switch or host that is not there.
-    Topology(TopologyError),
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
     /// No path where one is needed, or no plan.
+    #[error("{0}")]
     Group(Box<GroupError>),
     /// A TREE route that cannot be read.
-    Tree(TreeDecodeError),
+    #[error(transparent)]
+    Tree(#[from] TreeDecodeError),
     /// Edges that are no schedule: a host sends what it never gets.
+    #[error(
+        "host {host} sends on a message that it does not get; edges lead from the source to \
+                 every member, each after the one that brings the message"
+    )]
     NoSchedule {
         /// The host.
         host: HostId,
     },
-}
-
-impl From<TopologyError> for CostError {
-    fn from(error: TopologyError) -> CostError {
-        CostError::Topology(error)
-    }
 }
 
 impl From<GroupError> for CostError {
@@ -54,37 +56,3 @@ impl From<GroupError> for CostError {
         CostError::Group(Box::new(error))
     }
 }
-
-impl From<TreeDecodeError> for CostError {
-    fn from(error: TreeDecodeError) -> CostError {
-        CostError::Tree(error)
-    }
-}
-
-impl fmt::Display for CostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CostError::UnknownSet { name } => write!(
-                f,
-                "there is no set of costs \"{name}\"; choices are {}",
-                Costs::NAMES.join(", ")
-            ),
-            CostError::UnknownField { name, choices } => write!(
-                f,
-                "there is no cost \"{name}\"; choices are {}",
-                choices.join(", ")
-            ),
-            CostError::Value { at, reason } => write!(f, "{at}: {reason}"),
-            CostError::Topology(error) => error.fmt(f),
-            CostError::Group(error) => error.fmt(f),
-            CostError::Tree(error) => error.fmt(f),
-            CostError::NoSchedule { host } => write!(
-                f,
-                "host {host} sends on a message that it does not get; edges lead from the source to \
-                 every member, each after the one that brings the message"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for CostError {}

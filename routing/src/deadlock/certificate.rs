@@ -4,7 +4,6 @@
 //! the lists of the topology, and sees that every channel comes later than the one before.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::{Channel, Resource};
 use crate::routes::Route;
@@ -12,7 +11,8 @@ use crate::topology::Topology;
 use wormcast_wire::{HostId, SwitchId};
 
 /// Why an order shows nothing about a route.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("route from host {} to host {}: {flaw:?}", route.0, route.1)]
 pub struct Violation {
     /// The route, by its ends.
     pub route: (HostId, HostId),
@@ -30,15 +30,6 @@ pub enum Flaw {
     /// After so many ports the topology has no way on, or not the destination.
     NoWay(usize),
 }
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (src, dst) = self.route;
-        write!(f, "route from host {src} to host {dst}: {:?}", self.flaw)
-    }
-}
-
-impl std::error::Error for Violation {}
 
 /// Checks that every route takes its channels in this order. At in-transit hosts, which
 /// keep whole worms, a route starts anew.

@@ -1,17 +1,17 @@
 //! Why routes cannot be checked.
 
-use std::fmt;
-
 use crate::topology::TopologyError;
 use wormcast_wire::tree_route::TreeDecodeError;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// Why routes cannot be checked: they are not routes of this topology.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeadlockError {
     /// A switch or host that is not in the topology.
-    Topology(TopologyError),
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
     /// There is no model of that name.
+    #[error("{what} cannot be \"{name}\"; choices are {choices}")]
     UnknownName {
         /// What it would be: branches, buffers, forwarding.
         what: &'static str,
@@ -21,6 +21,7 @@ pub enum DeadlockError {
         choices: &'static str,
     },
     /// A unicast route that contradicts itself or the topology.
+    #[error("route from host {src} to host {dst}: {reason}")]
     Route {
         /// Host that sends.
         src: HostId,
@@ -30,6 +31,7 @@ pub enum DeadlockError {
         reason: String,
     },
     /// A TREE route that a switch would drop.
+    #[error("at switch {switch}: {error}")]
     Tree {
         /// The switch.
         switch: SwitchId,
@@ -37,6 +39,7 @@ pub enum DeadlockError {
         error: TreeDecodeError,
     },
     /// Two branches of one worm need the same channel.
+    #[error("two branches of a tree route leave switch {switch} by port {port}")]
     TreeMeetsItself {
         /// Switch the channel leaves.
         switch: SwitchId,
@@ -44,6 +47,7 @@ pub enum DeadlockError {
         port: PortId,
     },
     /// A port with nothing on it.
+    #[error("nothing hangs on port {port} of switch {switch}")]
     NothingThere {
         /// The switch.
         switch: SwitchId,
@@ -51,6 +55,7 @@ pub enum DeadlockError {
         port: PortId,
     },
     /// A byte that is no port, on the way of a broadcast to the root.
+    #[error("broadcast at switch {switch}: byte {byte} is no port; ports are 0 to 253")]
     NoPort {
         /// Switch it would leave.
         switch: SwitchId,
@@ -58,16 +63,22 @@ pub enum DeadlockError {
         byte: u8,
     },
     /// A broadcast that would go down from below the root.
+    #[error("broadcast goes down from switch {switch}, which is not the root")]
     BroadcastBelowRoot {
         /// Where it would start.
         switch: SwitchId,
     },
     /// A worm of a group at a switch that has no entry for it.
+    #[error("a worm of the group reaches switch {switch}, which has no entry for it")]
     NoEntry {
         /// The switch.
         switch: SwitchId,
     },
     /// A multicast that does not start at the root, though all must (WORM §3, scheme B).
+    #[error(
+        "multicast of host {src} branches or ends at switch {switch} before it has \
+                 passed root {root}; with interrupted branches every multicast starts there"
+    )]
     NotFromRoot {
         /// Host that sends.
         src: HostId,
@@ -77,6 +88,7 @@ pub enum DeadlockError {
         root: SwitchId,
     },
     /// A plan of a group that cannot be read, or is of another topology.
+    #[error("{at}: {reason}")]
     Group {
         /// Where, as in `groups[2].edges[0].class`.
         at: String,
@@ -84,6 +96,7 @@ pub enum DeadlockError {
         reason: String,
     },
     /// A host that forwards what it has not received.
+    #[error("host {from} sends a message of host {src} to host {to} before it has received it")]
     ForwardsBefore {
         /// Host the message starts at.
         src: HostId,
@@ -93,59 +106,3 @@ pub enum DeadlockError {
         to: HostId,
     },
 }
-
-impl From<TopologyError> for DeadlockError {
-    fn from(error: TopologyError) -> DeadlockError {
-        DeadlockError::Topology(error)
-    }
-}
-
-impl fmt::Display for DeadlockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DeadlockError::Topology(error) => error.fmt(f),
-            DeadlockError::UnknownName {
-                what,
-                name,
-                choices,
-            } => write!(f, "{what} cannot be \"{name}\"; choices are {choices}"),
-            DeadlockError::Route { src, dst, reason } => {
-                write!(f, "route from host {src} to host {dst}: {reason}")
-            }
-            DeadlockError::Tree { switch, error } => write!(f, "at switch {switch}: {error}"),
-            DeadlockError::TreeMeetsItself { switch, port } => {
-                write!(
-                    f,
-                    "two branches of a tree route leave switch {switch} by port {port}"
-                )
-            }
-            DeadlockError::NothingThere { switch, port } => {
-                write!(f, "nothing hangs on port {port} of switch {switch}")
-            }
-            DeadlockError::NoPort { switch, byte } => write!(
-                f,
-                "broadcast at switch {switch}: byte {byte} is no port; ports are 0 to 253"
-            ),
-            DeadlockError::BroadcastBelowRoot { switch } => write!(
-                f,
-                "broadcast goes down from switch {switch}, which is not the root"
-            ),
-            DeadlockError::NoEntry { switch } => write!(
-                f,
-                "a worm of the group reaches switch {switch}, which has no entry for it"
-            ),
-            DeadlockError::NotFromRoot { src, switch, root } => write!(
-                f,
-                "multicast of host {src} branches or ends at switch {switch} before it has \
-                 passed root {root}; with interrupted branches every multicast starts there"
-            ),
-            DeadlockError::Group { at, reason } => write!(f, "{at}: {reason}"),
-            DeadlockError::ForwardsBefore { src, from, to } => write!(
-                f,
-                "host {from} sends a message of host {src} to host {to} before it has received it"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for DeadlockError {}

@@ -1,7 +1,7 @@
 //! Which format a text is in.
 
 use super::Format;
-use super::infiniband::is_net_list_line;
+use super::infiniband_lines::is_net_list_line;
 use super::place::lines;
 
 /// By the first character for JSON and GraphML, by its lines for a net list; an edge list

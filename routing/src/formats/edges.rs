@@ -307,19 +307,21 @@ fn split_name(tokens: &[Token]) -> (&[Token], Option<String>) {
 
 fn tokenize(text: &str, line: Line<'_>) -> Result<Vec<Token>, FormatError> {
     let mut tokens: Vec<Token> = Vec::new();
-    let mut letters = line.text.char_indices().peekable();
-    while let Some((at, letter)) = letters.next() {
+    let mut characters = line.text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
         let offset = line.offset + at;
-        match letter {
+        match character {
             '#' => break,
             ',' => {}
             '"' => {
                 let mut name = String::new();
                 loop {
-                    match letters.next() {
+                    match characters.next() {
                         Some((_, '"')) => break,
-                        Some((_, '\\')) => name.extend(letters.next().map(|(_, letter)| letter)),
-                        Some((_, letter)) => name.push(letter),
+                        Some((_, '\\')) => {
+                            name.extend(characters.next().map(|(_, character)| character))
+                        }
+                        Some((_, character)) => name.push(character),
                         None => {
                             let reason = "the name in quotes has no end".to_owned();
                             return Err(FormatError::at(text, offset, "syntax", reason));
@@ -334,10 +336,13 @@ fn tokenize(text: &str, line: Line<'_>) -> Result<Vec<Token>, FormatError> {
             }
             space if space.is_whitespace() => {}
             _ => {
-                let mut word = String::from(letter);
-                let ends = |letter: char| letter.is_whitespace() || "#,\"".contains(letter);
-                while let Some((_, letter)) = letters.next_if(|(_, letter)| !ends(*letter)) {
-                    word.push(letter);
+                let mut word = String::from(character);
+                let ends =
+                    |character: char| character.is_whitespace() || "#,\"".contains(character);
+                while let Some((_, character)) =
+                    characters.next_if(|(_, character)| !ends(*character))
+                {
+                    word.push(character);
                 }
                 tokens.push(Token {
                     offset,

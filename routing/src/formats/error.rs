@@ -1,12 +1,11 @@
 //! What can be wrong with a file.
 
-use std::fmt;
-
 use super::place::Place;
 use crate::topology::TopologyError;
 
 /// Why a file is refused. The text says where, what is there and what may be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{reason}", place.map_or_else(String::new, |at| format!("line {}, column {}: ", at.line, at.column)))]
 pub struct FormatError {
     /// Where, if it is at one place.
     pub place: Option<Place>,
@@ -42,14 +41,3 @@ impl From<TopologyError> for FormatError {
         FormatError::new(error.code(), error.to_string())
     }
 }
-
-impl fmt::Display for FormatError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(Place { line, column }) = self.place {
-            write!(f, "line {line}, column {column}: ")?;
-        }
-        f.write_str(&self.reason)
-    }
-}
-
-impl std::error::Error for FormatError {}

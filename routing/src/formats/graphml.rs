@@ -18,12 +18,10 @@ use wormcast_wire::{
     HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId,
 };
 
-mod parse;
-
-use parse::{Edge, Graph, Node};
+use super::graphml_parse::{Edge, Graph, Node, parse};
 
 pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
-    let graph = parse::parse(text)?;
+    let graph = parse(text)?;
     let mut draft = Draft {
         kind: graph.data.get("kind").map(|(kind, _)| kind.clone()),
         ..Draft::default()
@@ -307,7 +305,9 @@ pub(super) fn write(document: &Document) -> Result<String, FormatError> {
 
 /// Text between tags; XML has no place for control characters.
 fn escape(name: &str) -> Result<String, FormatError> {
-    if name.contains(|letter: char| letter.is_control() || "\u{fffe}\u{ffff}".contains(letter)) {
+    if name.contains(|character: char| {
+        character.is_control() || "\u{fffe}\u{ffff}".contains(character)
+    }) {
         let reason = format!("the name {name:?} has characters that XML cannot hold");
         return Err(FormatError::new("unsupported", reason));
     }

@@ -9,20 +9,15 @@
 
 use std::collections::BTreeMap;
 
+use super::FormatError;
 use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
 use super::numbering::number;
-use super::{Document, FormatError};
 use wormcast_wire::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
 
-mod lines;
-mod write;
+use super::infiniband_lines::{Entry, Kind, PortLine, entries};
 
-pub(super) use lines::is_net_list_line;
-use lines::{Entry, Kind, PortLine};
-pub(super) use write::{Header, write};
-
-const SWITCH_GUIDS: u64 = 0x5743_0001_0000_0000;
-const HOST_GUIDS: u64 = 0x5743_0002_0000_0000;
+pub(super) const SWITCH_GUIDS: u64 = 0x5743_0001_0000_0000;
+pub(super) const HOST_GUIDS: u64 = 0x5743_0002_0000_0000;
 
 struct Node<'a> {
     kind: Kind,
@@ -50,7 +45,7 @@ pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
     };
     let mut at = None;
     let mut port_lines = Vec::new();
-    for entry in lines::entries(text) {
+    for entry in entries(text) {
         match entry? {
             Entry::Node {
                 name,

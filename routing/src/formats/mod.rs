@@ -13,7 +13,10 @@ mod draft;
 mod edges;
 mod error;
 mod graphml;
+mod graphml_parse;
 mod infiniband;
+mod infiniband_lines;
+mod infiniband_write;
 mod json;
 mod numbering;
 mod place;
@@ -160,8 +163,8 @@ pub fn read(text: &str, reading: &Reading) -> Result<Document, FormatError> {
 pub fn write(document: &Document, format: Format) -> Result<String, FormatError> {
     match format {
         Format::Json => Ok(json::write(document)),
-        Format::Ibsim => infiniband::write(document, infiniband::Header::Short),
-        Format::Ibnetdiscover => infiniband::write(document, infiniband::Header::Full),
+        Format::Ibsim => infiniband_write::write(document, infiniband_write::Header::Short),
+        Format::Ibnetdiscover => infiniband_write::write(document, infiniband_write::Header::Full),
         Format::Edges => edges::write(document),
         Format::Graphml => graphml::write(document),
     }

@@ -35,7 +35,7 @@ fn by_their_numbers<'w>(words: &[&'w str], largest: u16) -> Option<BTreeMap<&'w 
 }
 
 fn split_number(word: &str) -> (&str, &str) {
-    let front = word.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let front = word.trim_end_matches(|character: char| character.is_ascii_digit());
     (front, &word[front.len()..])
 }
 
@@ -84,7 +84,7 @@ impl<'a> Iterator for Runs<'a> {
         let digit = self.0.chars().next()?.is_ascii_digit();
         let end = self
             .0
-            .find(|letter: char| letter.is_ascii_digit() != digit)
+            .find(|character: char| character.is_ascii_digit() != digit)
             .unwrap_or(self.0.len());
         let (run, rest) = self.0.split_at(end);
         self.0 = rest;
@@ -92,9 +92,9 @@ impl<'a> Iterator for Runs<'a> {
     }
 }
 
-/// Numbers by value (by length without leading zeros, as they may be long), else letters.
+/// Numbers by value (by length without leading zeros, as they may be long), else characters.
 fn compare_runs(a: &str, b: &str) -> Ordering {
-    let digits = |run: &str| run.starts_with(|letter: char| letter.is_ascii_digit());
+    let digits = |run: &str| run.starts_with(|character: char| character.is_ascii_digit());
     if !(digits(a) && digits(b)) {
         return a.cmp(b);
     }

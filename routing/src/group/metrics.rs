@@ -25,7 +25,7 @@ pub struct Metrics {
     pub busy_steps: u64,
     /// Those in which two packets meet on a link, in the same direction.
     pub contended_steps: u64,
-    /// Those in which they would still meet if every link of a ring had two lanes, one
+    /// Those in which they would still meet if every link of a ring had two virtual channels, one
     /// for packets that are yet to pass the end of the ring and one for all others, as
     /// the proof of U-torus supposes. As many as `contended_steps` for other paths than
     /// dimension order on a torus.
@@ -151,8 +151,8 @@ struct Links<'t> {
     topology: &'t Topology,
     /// Index of the arc, send after send.
     arcs: Vec<u32>,
-    /// For each of them, whether the packet takes the second lane there.
-    second_lane: Vec<bool>,
+    /// For each of them, whether the packet takes the second virtual channel there.
+    second_channel: Vec<bool>,
     /// For each send where its arcs start; then where the last end.
     first: Vec<usize>,
 }
@@ -167,7 +167,7 @@ impl<'t> Links<'t> {
         let mut links = Links {
             topology,
             arcs: Vec::new(),
-            second_lane: Vec::new(),
+            second_channel: Vec::new(),
             first: vec![0],
         };
         let rings = match (paths, topology.grid()) {
@@ -184,8 +184,8 @@ impl<'t> Links<'t> {
                     let at = topology.switch_index(switch)?;
                     let slot = topology.arcs_of(at).partition_point(|arc| arc.port < port);
                     links.arcs.push(topology.arc_first(at) + slot as u32);
-                    let lane = rings.is_some_and(|grid| is_yet_to_wrap(grid, switch, next, end));
-                    links.second_lane.push(lane);
+                    let channel = rings.is_some_and(|grid| is_yet_to_wrap(grid, switch, next, end));
+                    links.second_channel.push(channel);
                 }
             }
             links.first.push(links.arcs.len());
@@ -217,15 +217,15 @@ impl<'t> Links<'t> {
         events.sort_unstable();
         let mut busy = Busy::default();
         let flight = u64::from(structure.lambda());
-        let mut landed = 0;
+        let mut arrived = 0;
         for (sent, event) in events.iter().enumerate() {
             // Packets sent before this one that have arrived before this step.
-            while events[landed].0 + flight <= event.0 {
-                landed += 1;
+            while events[arrived].0 + flight <= event.0 {
+                arrived += 1;
             }
-            busy.concurrency = busy.concurrency.max((sent + 1 - landed) as u64);
+            busy.concurrency = busy.concurrency.max((sent + 1 - arrived) as u64);
         }
-        // The step in which each lane of each link was last visited, and by which send of
+        // The step in which each virtual channel of each link was last visited, and by which send of
         // that step first; steps count from 1.
         let mut visited = vec![[(0u64, 0usize); 2]; self.topology.arcs().len()];
         let mut meets = Vec::new();
@@ -235,15 +235,15 @@ impl<'t> Links<'t> {
             meets.resize(step.len(), false);
             for (number, &(step, send)) in step.iter().enumerate() {
                 for at in self.range_of(send as usize) {
-                    let lanes = &mut visited[self.arcs[at] as usize];
-                    for (_, first) in lanes.iter().filter(|lane| lane.0 == step) {
+                    let channels = &mut visited[self.arcs[at] as usize];
+                    for (_, first) in channels.iter().filter(|channel| channel.0 == step) {
                         meets[*first] = true;
                         meets[number] = true;
                     }
-                    let lane = &mut lanes[usize::from(self.second_lane[at])];
-                    match lane.0 == step {
+                    let channel = &mut channels[usize::from(self.second_channel[at])];
+                    match channel.0 == step {
                         true => meet_in_lane = true,
-                        false => *lane = (step, number),
+                        false => *channel = (step, number),
                     }
                 }
             }

@@ -3,6 +3,7 @@
 mod auto;
 mod auto_json;
 mod candidates;
+mod dimension_order;
 mod error;
 mod json;
 mod legal_tree;
@@ -23,6 +24,7 @@ mod unicast;
 pub use auto::{AutoPlan, AutoRequest, Estimated, plan_auto};
 pub use auto_json::{AUTO, plan_file};
 pub use candidates::{Breadth, Candidate, Needs, candidates};
+pub use dimension_order::DimensionOrder;
 pub use error::GroupError;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};
 pub use order::Order;

@@ -1,8 +1,9 @@
-//! Names of schemes, and the parameters each has.
+//! Schemes with the parameters each has.
 
 use super::SwitchParameters;
 use crate::structure::postal::LAMBDA_DEFAULT;
 use crate::structure::{CircuitVariant, FAN_OUT_DEFAULT, StructureError, TreeVariant};
+use wormcast_wire::SchemeName;
 
 /// Length of an M_u-torus chain unless said otherwise. TORUS §6 finds chains as long as a
 /// ring of the torus the best; that is what is taken on a grid, and this nowhere else.
@@ -50,62 +51,66 @@ pub enum Scheme {
 
 impl Scheme {
     /// Names of all of them.
-    pub const NAMES: &'static [&'static str] = &[
-        "repeat",
-        "circuit",
-        "tree",
-        "k-binomial",
-        "postal",
-        "u-torus",
-        "s-torus",
-        "md-torus",
-        "mu-torus",
-        "switch",
-    ];
+    pub const NAMES: &'static [&'static str] = &{
+        let mut names = [""; SchemeName::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = SchemeName::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
 
     /// The scheme of that name, with default parameters; `separate` is `repeat`.
     ///
     /// # Errors
     /// [`StructureError::UnknownName`].
     pub fn from_name(name: &str) -> Result<Scheme, StructureError> {
-        match name {
-            "repeat" | "separate" => Ok(Scheme::Repeat),
-            "circuit" => Ok(Scheme::Circuit(CircuitVariant::OmitLast)),
-            "tree" => Ok(Scheme::Tree {
-                variant: TreeVariant::Unordered,
-                fan_out: FAN_OUT_DEFAULT,
-            }),
-            "k-binomial" => Ok(Scheme::KBinomial { k: None }),
-            "postal" => Ok(Scheme::Postal {
-                lambda: LAMBDA_DEFAULT,
-            }),
-            "u-torus" => Ok(Scheme::UTorus),
-            "s-torus" => Ok(Scheme::STorus),
-            "md-torus" => Ok(Scheme::MdTorus),
-            "mu-torus" => Ok(Scheme::MuTorus { r: None }),
-            "switch" => Ok(Scheme::Switch(SwitchParameters::default())),
-            _ => Err(StructureError::UnknownName {
+        let in_list = match name {
+            "separate" => Some(SchemeName::Repeat),
+            _ => SchemeName::from_name(name),
+        };
+        let Some(in_list) = in_list else {
+            return Err(StructureError::UnknownName {
                 what: "scheme",
                 name: name.to_owned(),
                 choices: Scheme::NAMES,
-            }),
-        }
+            });
+        };
+        Ok(match in_list {
+            SchemeName::Repeat => Scheme::Repeat,
+            SchemeName::Circuit => Scheme::Circuit(CircuitVariant::OmitLast),
+            SchemeName::Tree => Scheme::Tree {
+                variant: TreeVariant::Unordered,
+                fan_out: FAN_OUT_DEFAULT,
+            },
+            SchemeName::KBinomial => Scheme::KBinomial { k: None },
+            SchemeName::Postal => Scheme::Postal {
+                lambda: LAMBDA_DEFAULT,
+            },
+            SchemeName::UTorus => Scheme::UTorus,
+            SchemeName::STorus => Scheme::STorus,
+            SchemeName::MdTorus => Scheme::MdTorus,
+            SchemeName::MuTorus => Scheme::MuTorus { r: None },
+            SchemeName::Switch => Scheme::Switch(SwitchParameters::default()),
+        })
     }
 
     /// Its name.
     pub const fn name(self) -> &'static str {
-        match self {
-            Scheme::Repeat => "repeat",
-            Scheme::Circuit(_) => "circuit",
-            Scheme::Tree { .. } => "tree",
-            Scheme::KBinomial { .. } => "k-binomial",
-            Scheme::Postal { .. } => "postal",
-            Scheme::UTorus => "u-torus",
-            Scheme::STorus => "s-torus",
-            Scheme::MdTorus => "md-torus",
-            Scheme::MuTorus { .. } => "mu-torus",
-            Scheme::Switch(_) => "switch",
-        }
+        let in_list = match self {
+            Scheme::Repeat => SchemeName::Repeat,
+            Scheme::Circuit(_) => SchemeName::Circuit,
+            Scheme::Tree { .. } => SchemeName::Tree,
+            Scheme::KBinomial { .. } => SchemeName::KBinomial,
+            Scheme::Postal { .. } => SchemeName::Postal,
+            Scheme::UTorus => SchemeName::UTorus,
+            Scheme::STorus => SchemeName::STorus,
+            Scheme::MdTorus => SchemeName::MdTorus,
+            Scheme::MuTorus { .. } => SchemeName::MuTorus,
+            Scheme::Switch(_) => SchemeName::Switch,
+        };
+        in_list.name()
     }
 
     /// Whether the order it works on is by coordinates, unless another is asked for.

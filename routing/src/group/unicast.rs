@@ -1,7 +1,7 @@
 //! Unicast paths that the hosts of a group send along.
 
 use super::GroupError;
-use crate::dimension_order::DimensionOrder;
+use super::dimension_order::DimensionOrder;
 use crate::routes::{Algorithm, Route, RouteError, Routes};
 use crate::structure::StructureError;
 use crate::topology::Topology;

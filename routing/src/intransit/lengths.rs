@@ -1,8 +1,8 @@
 //! What is left to go from every state to every switch: two bytes for a pair of switches.
 
 use super::search::{FAR, Measure, STEP, Search, Wiring};
-use crate::routes::Phase;
 use crate::topology::Topology;
+use crate::updown::Phase;
 use crate::updown::UpDown;
 
 /// Lengths of the shortest paths from all states to all switches.

@@ -11,17 +11,15 @@
 //! - [`one_path`]: OMIT, one path for each pair, load spread, as next-hop tables
 //! - [`lengths`]: what is left to go between all switches, two bytes a pair
 //! - [`path_graph`]: all shortest paths of a pair, counted, drawn without bias
-//! - [`choice`]: RMIT, RRMIT, PIT and RRMIT-MIN: which ones, in which order and shares
 
-mod choice;
 mod lengths;
 mod one_path;
 mod path_graph;
 mod search;
 
-pub(crate) use choice::{Choice, SHARES_WHOLE};
 pub(crate) use lengths::Lengths;
 pub(crate) use one_path::plan as plan_one;
+pub(crate) use path_graph::PathGraph;
 pub(crate) use search::{Measure, fewest_crossings};
 
 use crate::topology::Topology;
@@ -65,7 +63,7 @@ pub(crate) fn host_in_turn(topology: &Topology, at: u32, turn: usize, key: [u32;
 
 /// Spreads close numbers far apart (the finalizer of SplitMix64: Steele, Lea, Flood,
 /// OOPSLA 2014).
-fn mix(value: u64) -> u64 {
+pub(crate) fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -10,9 +10,9 @@
 //! the tables, and some words a switch and link for the search.
 
 use super::search::{FAR, Measure, STEP, Search, Wiring};
-use crate::routes::{NextHops, Phase};
 use crate::topology::Topology;
 use crate::updown::UpDown;
+use crate::updown::{NextHops, Phase};
 
 struct Spread {
     /// Pairs of hosts routed over each arc so far.

@@ -13,12 +13,12 @@ use rand_core::RngCore;
 
 use super::Lengths;
 use super::search::Measure;
-use crate::routes::Phase;
 use crate::topology::Topology;
+use crate::updown::Phase;
 use crate::updown::UpDown;
 
 /// All paths between two switches of the shortest length plus some.
-pub(super) struct PathGraph {
+pub(crate) struct PathGraph {
     nodes: Vec<Node>,
     /// Arc, and the node it leads to.
     steps: Vec<(u32, u32)>,
@@ -38,7 +38,7 @@ type State = (u32, bool, u32);
 
 impl PathGraph {
     /// The paths that are `longer` than the shortest; none if there is no way at all.
-    pub(super) fn new(
+    pub(crate) fn new(
         topology: &Topology,
         updown: &UpDown,
         lengths: &Lengths,
@@ -96,12 +96,12 @@ impl PathGraph {
     }
 
     /// How many paths there are.
-    pub(super) fn count(&self) -> u128 {
+    pub(crate) fn count(&self) -> u128 {
         self.nodes.first().map_or(0, |node| node.paths)
     }
 
     /// The path with this number, below [`PathGraph::count`]: its arcs.
-    pub(super) fn path(&self, mut number: u128) -> Vec<u32> {
+    pub(crate) fn path(&self, mut number: u128) -> Vec<u32> {
         let mut arcs = Vec::new();
         let mut node = self.nodes[0];
         while node.first_step != node.last_step {
@@ -121,7 +121,7 @@ impl PathGraph {
 
     /// At most so many different paths that will do: all of them where there are no more,
     /// else drawn evenly.
-    pub(super) fn draw(
+    pub(crate) fn draw(
         &self,
         most: usize,
         rng: &mut ChaCha8Rng,

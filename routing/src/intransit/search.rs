@@ -6,8 +6,8 @@
 //! counts cuts and is settled on the way, since a state is expanded only after all
 //! states nearer to the destination.
 
-use crate::routes::Phase;
 use crate::topology::{SWITCHES_MAX, Topology};
+use crate::updown::Phase;
 use crate::updown::UpDown;
 
 /// What makes a path short.
@@ -170,7 +170,7 @@ impl<'a> Search<'a> {
     }
 
     /// Arcs from a state that lead on by a shortest way: (slot, neighbour, up).
-    pub(super) fn ways_on(
+    pub(super) fn next_arcs(
         &self,
         at: u32,
         phase: Phase,
@@ -205,7 +205,7 @@ pub(crate) fn fewest_crossings(
     search.run(to);
     let (mut at, mut phase, mut arcs) = (from, Phase::Up, Vec::new());
     while at != to {
-        let (slot, next, up) = search.ways_on(at, phase).next()?;
+        let (slot, next, up) = search.next_arcs(at, phase).next()?;
         arcs.push(wiring.first(at) + u32::from(slot));
         at = next;
         phase = if up { Phase::Up } else { Phase::Down };

@@ -1,8 +1,8 @@
 //! All routes of a pair of hosts, and of all pairs one after another.
 
+use super::choice::SHARES_WHOLE;
 use super::path::{NoPath, Path};
 use super::{Route, RouteError, Routes, Unreachable};
-use crate::intransit::SHARES_WHOLE;
 use crate::topology::Topology;
 use wormcast_wire::HostId;
 

@@ -16,8 +16,8 @@ use super::loads::{ChannelLoads, is_legal};
 use super::ranks::Ranks;
 use super::refine::refine;
 use super::{Algorithm, Kept, RouteError, Routes};
-use crate::remoteness::Remoteness;
 use crate::topology::Topology;
+use crate::topology::remoteness::Remoteness;
 use wormcast_wire::SwitchId;
 
 /// Most sweeps that refine one finalist; most of what can be gained comes with the first.

@@ -7,27 +7,27 @@
 
 mod alternatives;
 mod balance;
+mod choice;
 mod error;
 mod flows;
 mod forwarding;
 mod json;
 mod loads;
-mod next_hops;
 mod osud;
 mod path;
 mod ranks;
 mod refine;
+mod shortest_arcs;
 mod summary;
 mod tree_only;
-mod ways_on;
 
+pub(crate) use crate::updown::{NO_SLOT, NextHops, Phase};
 pub use alternatives::{Alternative, Share};
 pub use balance::Balance;
 pub use error::RouteError;
 pub use forwarding::{ForwardingTables, NO_PORT};
 pub use json::read_routes;
 pub use loads::{ChannelLoads, LinkLoad};
-pub(crate) use next_hops::{NO_SLOT, NextHops, Phase};
 pub(crate) use path::NoPath;
 pub use summary::Summary;
 

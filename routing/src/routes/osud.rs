@@ -1,7 +1,8 @@
 //! OSUD: one shortest legal path for each pair of switches, load spread over equals.
 //!
 //! For each destination, every switch hands the traffic that meets there to one of its
-//! equally short ways on ([`WaysOn`]): the one with the least load on its link, plus the
+//! arcs that lead on along shortest paths ([`ShortestArcs`]): the one with the least load on its
+//! link, plus the
 //! least on a link after that, plus what has met at the next switch already; ties to the
 //! lowest port. Load is counted in pairs of hosts and carries over from one destination
 //! to the next. Looking one link ahead lowers the load of the busiest link by 2 to 10 % in
@@ -15,7 +16,7 @@ use std::ops::Range;
 
 use super::ranks::{Ranks, state};
 use super::refine::refine;
-use super::ways_on::{BLOCK, Length, TooLong, WORD, WaysOn};
+use super::shortest_arcs::{BLOCK, Length, ShortestArcs, TooLong, WORD};
 use super::{NO_SLOT, NextHops, Phase};
 use crate::topology::Topology;
 use crate::updown::UpDown;
@@ -64,7 +65,7 @@ pub(super) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
 fn plan_with<L: Length>(ranks: &Ranks) -> Result<NextHops, TooLong> {
     let switches = ranks.len();
     let mut tables = NextHops::new(switches);
-    let mut ways = WaysOn::<L>::new(ranks);
+    let mut arcs = ShortestArcs::<L>::new(ranks);
     let mut planner = Planner {
         ranks,
         channels: ranks
@@ -77,9 +78,9 @@ fn plan_with<L: Length>(ranks: &Ranks) -> Result<NextHops, TooLong> {
     };
     for first in (0..switches).step_by(BLOCK) {
         let block = first..(first + BLOCK).min(switches);
-        ways.find(ranks, block.clone())?;
+        arcs.find(ranks, block.clone())?;
         for dst in block {
-            planner.look_ahead(&ways, dst, dst - first);
+            planner.look_ahead(&arcs, dst, dst - first);
             planner.choose(dst, &mut tables);
         }
     }
@@ -87,14 +88,14 @@ fn plan_with<L: Length>(ranks: &Ranks) -> Result<NextHops, TooLong> {
 }
 
 impl Planner<'_> {
-    /// Notes what each switch sends, its ways on, and the least load on them.
-    fn look_ahead<L: Length>(&mut self, ways: &WaysOn<L>, dst: usize, lane: usize) {
+    /// Notes what each switch sends, its next arcs, and the least load on them.
+    fn look_ahead<L: Length>(&mut self, arcs: &ShortestArcs<L>, dst: usize, column: usize) {
         let into = self.ranks.hosts[self.ranks.rank[dst] as usize];
         self.words.clear();
         for (rank, meetings) in self.meetings.chunks_exact_mut(2).enumerate() {
             let channels = &self.channels[self.ranks.arcs_of(rank)];
             let mut ahead = [u32::MAX; 2];
-            for (words, channels) in ways.words(rank, lane).zip(channels.chunks(WORD)) {
+            for (words, channels) in arcs.words(rank, column).zip(channels.chunks(WORD)) {
                 self.words.push(words);
                 for (ahead, word) in ahead.iter_mut().zip(words) {
                     each(word, |slot| *ahead = (*ahead).min(channels[slot].load));

@@ -1,7 +1,8 @@
 //! Paths between switches, and routes between hosts along them.
 
+use super::choice::{Choice, SHARES_WHOLE};
 use super::{Kept, NO_SLOT, Phase, Route, RouteError, Routes};
-use crate::intransit::{Choice, SHARES_WHOLE, crossed, fewest_crossings, host_in_turn, is_cut};
+use crate::intransit::{crossed, fewest_crossings, host_in_turn, is_cut};
 use wormcast_wire::{HostId, ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
 
 /// A path between two switches.

@@ -2,13 +2,13 @@
 //!
 //! For every destination, and every state with more than one way on, the traffic that
 //! meets there moves to another way if that lowers the load of the busiest link of those
-//! it touches: those it leaves and those it joins, up to where the two ways meet again.
+//! it touches: those it leaves and those it joins, up to where the two paths meet again.
 //! Each move makes the list of loads, sorted from the busiest, smaller in dictionary
 //! order; so the busiest link never gets busier, and the moves come to an end.
 
 use super::flows::{Flows, channel_loads};
 use super::ranks::{Ranks, rank_of};
-use super::ways_on::{BLOCK, Length, TooLong, WORD, WaysOn};
+use super::shortest_arcs::{BLOCK, Length, ShortestArcs, TooLong, WORD};
 use super::{NO_SLOT, NextHops, Phase};
 
 /// Refines next hops that follow shortest legal paths, in so many sweeps over all
@@ -33,15 +33,15 @@ struct Refiner<'a> {
 
 impl Refiner<'_> {
     fn sweep<L: Length>(&mut self, tables: &mut NextHops, sweeps: usize) -> Result<u64, TooLong> {
-        let mut ways = WaysOn::<L>::new(self.ranks);
+        let mut arcs = ShortestArcs::<L>::new(self.ranks);
         let mut moves = 0;
         for _ in 0..sweeps {
             let before = moves;
             for first in (0..self.ranks.len()).step_by(BLOCK) {
                 let block = first..(first + BLOCK).min(self.ranks.len());
-                ways.find(self.ranks, block.clone())?;
+                arcs.find(self.ranks, block.clone())?;
                 for dst in block {
-                    moves += self.reroute(&ways, dst as u32, dst - first, tables);
+                    moves += self.reroute(&arcs, dst as u32, dst - first, tables);
                 }
             }
             if moves == before {
@@ -53,9 +53,9 @@ impl Refiner<'_> {
 
     fn reroute<L: Length>(
         &mut self,
-        ways: &WaysOn<L>,
+        arcs: &ShortestArcs<L>,
         dst: u32,
-        lane: usize,
+        column: usize,
         tables: &mut NextHops,
     ) -> u64 {
         self.flows.hand_on(self.ranks, tables, dst, |_, _| {});
@@ -66,7 +66,7 @@ impl Refiner<'_> {
                 continue;
             }
             let rank = rank_of(state);
-            for (place, words) in ways.words(rank, lane).enumerate() {
+            for (place, words) in arcs.words(rank, column).enumerate() {
                 let mut word = words[(state % 2) as usize];
                 // Of a single way on there is no other.
                 if word & word.wrapping_sub(1) == 0 && self.ranks.arcs_of(rank).len() <= WORD {
@@ -130,7 +130,7 @@ impl Refiner<'_> {
         true
     }
 
-    /// Visits the arcs of two equally long ways to the destination, until they meet.
+    /// Visits the arcs of two equally long paths to the destination, until they meet.
     fn side_by_side(
         &mut self,
         start: (usize, usize),

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::alternatives::Hops;
+use super::choice::SHARES_WHOLE;
 use super::{Algorithm, NoPath, Routes};
-use crate::intransit::{SHARES_WHOLE, crossed, cuts, host_in_turn, is_cut};
+use crate::intransit::{crossed, cuts, host_in_turn, is_cut};
 use wormcast_wire::HostId;
 
 /// Figures over all ordered pairs of hosts; alternatives count by their share.

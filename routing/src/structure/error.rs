@@ -1,21 +1,22 @@
 //! Why there is no structure.
 
-use std::fmt;
-
 use crate::topology::list;
 use wormcast_wire::HostId;
 
 /// Why there is no structure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StructureError {
     /// A group needs one member at least.
+    #[error("group has no members; it needs at least one")]
     NoMembers,
     /// A member given twice.
+    #[error("host {host} is given twice as a member")]
     MemberTwice {
         /// The member.
         host: HostId,
     },
     /// A host that is not a member.
+    #[error("host {host} is not a member; members are {}", list(.members))]
     NotMember {
         /// The host.
         host: HostId,
@@ -23,11 +24,13 @@ pub enum StructureError {
         members: Vec<HostId>,
     },
     /// A limit of 0 on the children of a host, or on the length of a chain.
+    #[error("{parameter} is 0; it is 1 at least")]
     NoChildren {
         /// Which parameter.
         parameter: &'static str,
     },
     /// A parameter outside its bounds.
+    #[error("{parameter} {value} is outside {least} to {most}")]
     Outside {
         /// Which parameter.
         parameter: &'static str,
@@ -39,6 +42,7 @@ pub enum StructureError {
         most: u32,
     },
     /// Rings that do not hold the members.
+    #[error("rings of {rings:?} members do not hold the {members} there are")]
     Rings {
         /// How many members each ring is said to have.
         rings: Vec<usize>,
@@ -46,6 +50,7 @@ pub enum StructureError {
         members: usize,
     },
     /// Two members without a way between them.
+    #[error("members {a} and {b} cannot reach each other")]
     Apart {
         /// One member.
         a: HostId,
@@ -53,20 +58,35 @@ pub enum StructureError {
         b: HostId,
     },
     /// Edges that make no rooted tree.
+    #[error("edges make no rooted tree: {reason}")]
     NotATree {
         /// What is wrong.
         reason: String,
     },
     /// An order that needs coordinates, on a topology that has none.
+    #[error(
+        "dimension or hamiltonian order needs a torus or mesh; orders for any topology \
+                 are id, cco, random"
+    )]
     NoGrid,
     /// A scheme that needs coordinates, on a topology that has none.
+    #[error(
+        "scheme {scheme} goes by coordinates, and this topology has none; it needs a \
+                 torus or mesh. Schemes for any topology are repeat, circuit, tree, k-binomial, \
+                 postal, switch"
+    )]
     SchemeNeedsGrid {
         /// The scheme.
         scheme: &'static str,
     },
     /// Dimension-order paths, on a topology without coordinates.
+    #[error(
+        "dimension-order paths need a torus or mesh; on any topology there are osud, \
+                 tree-only"
+    )]
     RoutingNeedsGrid,
     /// There is no scheme, variant or order of that name.
+    #[error("there is no {what} \"{name}\"; choices are {}", .choices.join(", "))]
     UnknownName {
         /// What was to be named.
         what: &'static str,
@@ -76,62 +96,3 @@ pub enum StructureError {
         choices: &'static [&'static str],
     },
 }
-
-impl fmt::Display for StructureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use StructureError::*;
-        match self {
-            NoMembers => write!(f, "group has no members; it needs at least one"),
-            MemberTwice { host } => write!(f, "host {host} is given twice as a member"),
-            NotMember { host, members } => {
-                write!(
-                    f,
-                    "host {host} is not a member; members are {}",
-                    list(members)
-                )
-            }
-            NoChildren { parameter } => {
-                write!(f, "{parameter} is 0; it is 1 at least")
-            }
-            Outside {
-                parameter,
-                value,
-                least,
-                most,
-            } => write!(f, "{parameter} {value} is outside {least} to {most}"),
-            Rings { rings, members } => write!(
-                f,
-                "rings of {rings:?} members do not hold the {members} there are"
-            ),
-            Apart { a, b } => write!(f, "members {a} and {b} cannot reach each other"),
-            NotATree { reason } => write!(f, "edges make no rooted tree: {reason}"),
-            NoGrid => f.write_str(
-                "dimension or hamiltonian order needs a torus or mesh; orders for any topology \
-                 are id, cco, random",
-            ),
-            SchemeNeedsGrid { scheme } => write!(
-                f,
-                "scheme {scheme} goes by coordinates, and this topology has none; it needs a \
-                 torus or mesh. Schemes for any topology are repeat, circuit, tree, k-binomial, \
-                 postal, switch"
-            ),
-            RoutingNeedsGrid => f.write_str(
-                "dimension-order paths need a torus or mesh; on any topology there are osud, \
-                 tree-only",
-            ),
-            UnknownName {
-                what,
-                name,
-                choices,
-            } => {
-                write!(
-                    f,
-                    "there is no {what} \"{name}\"; choices are {}",
-                    choices.join(", ")
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for StructureError {}

@@ -35,8 +35,8 @@ impl Structure {
 
     /// U-torus (TORUS §3): recursive halving of the order turned so that the source comes
     /// first; ⌈log2 n⌉ steps. In the order of [`super::ordering::by_dimension`], on dimension-order
-    /// paths of a torus whose links have two lanes, no two messages of a step meet; with
-    /// one lane they seldom do.
+    /// paths of a torus whose links have two virtual channels, no two messages of a step meet; with
+    /// one virtual channel they seldom do.
     ///
     /// # Errors
     /// No members, one twice, or a source that is not among them.

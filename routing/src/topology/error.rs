@@ -24,9 +24,10 @@ impl fmt::Display for End {
 }
 
 /// Why a topology is refused. Messages name the value, the bound and the choices.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
     /// Not JSON at all.
+    #[error("topology is not JSON: line {line}, column {column}: {reason}")]
     Malformed {
         /// Where, counted from 1.
         line: usize,
@@ -36,6 +37,7 @@ pub enum TopologyError {
         reason: String,
     },
     /// A field that has to be there is not.
+    #[error("{at}: field \"{field}\" is missing")]
     MissingField {
         /// Where, as in `links[3]`.
         at: String,
@@ -43,6 +45,7 @@ pub enum TopologyError {
         field: &'static str,
     },
     /// A field of another type than it should be.
+    #[error("{at}: {found} is not {expected}")]
     WrongType {
         /// Where, as in `links[3].a_port`.
         at: String,
@@ -52,6 +55,7 @@ pub enum TopologyError {
         expected: &'static str,
     },
     /// A number outside its bounds.
+    #[error("{what}: {value} is outside {least} to {most}")]
     OutsideBounds {
         /// What the number is.
         what: String,
@@ -63,23 +67,28 @@ pub enum TopologyError {
         most: i128,
     },
     /// There has to be one at least.
+    #[error("topology has no switches; it needs at least one")]
     NoSwitches,
     /// More than [`SWITCHES_MAX`].
+    #[error("topology has {count} switches; at most {SWITCHES_MAX} are supported")]
     TooManySwitches {
         /// How many there are.
         count: usize,
     },
     /// Two switches with one id.
+    #[error("switch id {switch} is given twice")]
     DuplicateSwitch {
         /// The id.
         switch: SwitchId,
     },
     /// Two hosts with one id.
+    #[error("host id {host} is given twice")]
     DuplicateHost {
         /// The id.
         host: HostId,
     },
     /// A switch that is not in the topology.
+    #[error("{at}: there is no switch {switch}; switches are {}", list(.choices))]
     UnknownSwitch {
         /// Its id.
         switch: u64,
@@ -89,6 +98,7 @@ pub enum TopologyError {
         choices: Vec<SwitchId>,
     },
     /// A host that is not in the topology.
+    #[error("there is no host {host}; hosts are {}", list(.choices))]
     UnknownHost {
         /// Its id.
         host: u64,
@@ -96,6 +106,7 @@ pub enum TopologyError {
         choices: Vec<HostId>,
     },
     /// A port that the switch does not have.
+    #[error("{at}: port {port} is outside switch {switch}, which has {ports} ports, 0 to {}", .ports - 1)]
     PortOutsideSwitch {
         /// The switch.
         switch: SwitchId,
@@ -107,6 +118,7 @@ pub enum TopologyError {
         at: End,
     },
     /// Two ends on one port.
+    #[error("port {port} of switch {switch} is used twice, by {first} and by {second}")]
     PortUsedTwice {
         /// The switch.
         switch: SwitchId,
@@ -118,6 +130,7 @@ pub enum TopologyError {
         second: End,
     },
     /// Both ends of a link on one switch.
+    #[error("links[{link}] joins switch {switch} to itself")]
     LinkToItself {
         /// Place in the list of links.
         link: usize,
@@ -125,6 +138,7 @@ pub enum TopologyError {
         switch: SwitchId,
     },
     /// A link between two switches that are not linked that way.
+    #[error("there is no link at {link}; links are {}", list(.choices))]
     UnknownLink {
         /// What was asked for, `switch:port`.
         link: String,
@@ -132,6 +146,7 @@ pub enum TopologyError {
         choices: Vec<String>,
     },
     /// Some switches cannot be reached.
+    #[error("topology is not connected: switch {from} cannot reach switches {}", list(.unreachable))]
     NotConnected {
         /// From this one.
         from: SwitchId,
@@ -139,6 +154,11 @@ pub enum TopologyError {
         unreachable: Vec<SwitchId>,
     },
     /// The grid has fewer cells than there are switches.
+    #[error("grid {} has no place for switch {largest}", .radix
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("x"))]
     GridMismatch {
         /// Switches along each dimension.
         radix: Vec<u16>,
@@ -146,6 +166,7 @@ pub enum TopologyError {
         largest: usize,
     },
     /// A parameter of a generator that makes no topology.
+    #[error("{kind}: {reason}")]
     Parameter {
         /// Kind of topology.
         kind: String,
@@ -212,102 +233,3 @@ pub(crate) fn list<T: fmt::Display>(choices: &[T]) -> String {
         text.join(", ")
     }
 }
-
-impl fmt::Display for TopologyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use TopologyError::*;
-        match self {
-            Malformed {
-                line,
-                column,
-                reason,
-            } => {
-                write!(
-                    f,
-                    "topology is not JSON: line {line}, column {column}: {reason}"
-                )
-            }
-            MissingField { at, field } => write!(f, "{at}: field \"{field}\" is missing"),
-            WrongType {
-                at,
-                found,
-                expected,
-            } => write!(f, "{at}: {found} is not {expected}"),
-            OutsideBounds {
-                what,
-                value,
-                least,
-                most,
-            } => {
-                write!(f, "{what}: {value} is outside {least} to {most}")
-            }
-            NoSwitches => write!(f, "topology has no switches; it needs at least one"),
-            TooManySwitches { count } => {
-                write!(
-                    f,
-                    "topology has {count} switches; at most {SWITCHES_MAX} are supported"
-                )
-            }
-            DuplicateSwitch { switch } => write!(f, "switch id {switch} is given twice"),
-            DuplicateHost { host } => write!(f, "host id {host} is given twice"),
-            UnknownSwitch {
-                switch,
-                at,
-                choices,
-            } => {
-                write!(
-                    f,
-                    "{at}: there is no switch {switch}; switches are {}",
-                    list(choices)
-                )
-            }
-            UnknownHost { host, choices } => {
-                write!(f, "there is no host {host}; hosts are {}", list(choices))
-            }
-            PortOutsideSwitch {
-                switch,
-                port,
-                ports,
-                at,
-            } => write!(
-                f,
-                "{at}: port {port} is outside switch {switch}, which has {ports} ports, 0 to {}",
-                ports - 1
-            ),
-            PortUsedTwice {
-                switch,
-                port,
-                first,
-                second,
-            } => {
-                write!(
-                    f,
-                    "port {port} of switch {switch} is used twice, by {first} and by {second}"
-                )
-            }
-            LinkToItself { link, switch } => {
-                write!(f, "links[{link}] joins switch {switch} to itself")
-            }
-            UnknownLink { link, choices } => {
-                write!(f, "there is no link at {link}; links are {}", list(choices))
-            }
-            NotConnected { from, unreachable } => write!(
-                f,
-                "topology is not connected: switch {from} cannot reach switches {}",
-                list(unreachable)
-            ),
-            GridMismatch { radix, largest } => write!(
-                f,
-                "grid {} has no place for switch {largest}",
-                radix
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join("x")
-            ),
-            Parameter { kind, reason } => write!(f, "{kind}: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for TopologyError {}

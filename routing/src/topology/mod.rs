@@ -8,6 +8,7 @@
 mod damage;
 mod error;
 pub(crate) mod json;
+pub(crate) mod remoteness;
 
 pub use damage::Damage;
 pub(crate) use error::list;

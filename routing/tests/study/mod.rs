@@ -7,8 +7,8 @@ use std::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use wormcast_routing::cost::{Channel, ChannelLoad, Costs, Fabric, Message, Traffic, replay};
-use wormcast_routing::dimension_order::DimensionOrder;
 use wormcast_routing::generate::from_spec;
+use wormcast_routing::group::DimensionOrder;
 use wormcast_routing::group::{
     AutoPlan, AutoRequest, Breadth, GroupRequest, Needs, Order, Scheme, Unicast, candidates,
     plan_auto, plan_group,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wormcast.wire.codec import Worm
-from wormcast.wire.ids import Kind
-from wormcast.wire.tree import Branch, encode_tree
+from oracle.codec import Worm
+from oracle.tree import Branch, encode_tree
+from wormcast.wire import Kind
 
 from vectors.codec_vectors import SRC
 

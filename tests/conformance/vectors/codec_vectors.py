@@ -3,10 +3,10 @@
 from ipaddress import IPv4Address
 from typing import Any
 
-from wormcast.wire.class_d import class_d_mac, group_of_class_d
-from wormcast.wire.codec import Worm
-from wormcast.wire.ids import ETHERTYPE_IPV4, Flag, Kind
-from wormcast.wire.tree import Branch, encode_tree
+from oracle.class_d import class_d_mac, group_of_class_d
+from oracle.codec import Worm
+from oracle.tree import Branch, encode_tree
+from wormcast.wire import ETHERTYPE_IPV4, Flag, Kind
 
 SRC = bytes.fromhex("020000000001")
 HEAD_TAIL = int(Flag.HEAD | Flag.TAIL)

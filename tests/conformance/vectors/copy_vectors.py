@@ -1,7 +1,7 @@
 """Worms that leave by several ports."""
 
-from wormcast.wire.ids import ETHERTYPE_IPV4, Flag, Kind
-from wormcast.wire.tree import Branch
+from oracle.tree import Branch
+from wormcast.wire import ETHERTYPE_IPV4, Flag, Kind
 
 from vectors.cases import Json, copied, dropped, make_tree_worm, make_worm, one_step
 from vectors.codec_vectors import BAD_TREES, HEAD_TAIL

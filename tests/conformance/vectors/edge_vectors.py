@@ -4,10 +4,10 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any
 
-from wormcast.wire.checksum import internet_checksum
-from wormcast.wire.class_d import class_d_mac
-from wormcast.wire.ids import CPU_PORT, ETHERTYPE_IPV4, Flag, Kind
-from wormcast.wire.tree import Branch
+from oracle.checksum import internet_checksum
+from oracle.class_d import class_d_mac
+from oracle.tree import Branch
+from wormcast.wire import CPU_PORT, ETHERTYPE_IPV4, Flag, Kind
 
 from vectors.cases import Json, dropped, make_tree_worm, make_worm, one_step, vector
 from vectors.codec_vectors import SRC

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from wormcast.wire.ids import ETHERTYPE_IPV4, Flag, Kind
+from wormcast.wire import ETHERTYPE_IPV4, Flag, Kind
 
 from vectors.cases import PAYLOAD, Json, dropped, make_worm, one_step, vector
 from vectors.codec_vectors import HEAD_TAIL, SRC

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
-from wormcast.wire.ids import MGID_BROADCAST, MGID_GROUP_FIRST, MGID_TREE_ALL, MGID_TREE_SET, Role
+from wormcast.wire import MGID_BROADCAST, MGID_GROUP_FIRST, MGID_TREE_ALL, MGID_TREE_SET, Role
 
 Json = dict[str, Any]
 

@@ -2,15 +2,15 @@
 
 use crate::host::Host;
 use crate::link::{Link, LinkConfig};
-use crate::planner::HostPlan;
-use crate::program_switch::ProgramSwitch;
 use crate::random::Random;
+use crate::switch::{Copy, Switch};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use wormcast_protocol::{EngineConfig, Instant};
+use wormcast_agent_core::plan::PlanMessage;
+use wormcast_planner::Update;
+use wormcast_protocol::EngineConfig;
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_wire::HostId;
-use wormcast_wire::forward;
 use wormcast_wire::pdu::{self, Body};
 use wormcast_wire::{PortId, SwitchId, worm};
 
@@ -30,6 +30,9 @@ pub enum Place {
 enum Happening {
     Arrives(Place, Vec<u8>),
     Wakes(u16),
+    Writes(u16, Vec<Update>),
+    Planned(u16, Box<PlanMessage>),
+    Thaws(u16),
 }
 
 struct Scheduled {
@@ -69,8 +72,8 @@ pub struct Fabric {
     pub now_ns: u64,
     /// How often each link carried each DATA packet, by sequence number.
     copies: Option<BTreeMap<Place, BTreeMap<u32, u64>>>,
-    /// Switches that run the P4 program; the others follow the model.
-    programs: BTreeMap<u16, ProgramSwitch>,
+    /// By number.
+    pub switches: BTreeMap<u16, Switch>,
     /// Times a host woke by its own timer: a loop that finds nothing to do shows here.
     pub wakes: u64,
     random: Random,
@@ -100,6 +103,11 @@ impl Fabric {
             links.insert(Place::Switch(wire.a.0, wire.a_port.get()), Link::new(link));
             links.insert(Place::Switch(wire.b.0, wire.b_port.get()), Link::new(link));
         }
+        let switches = topology
+            .switches()
+            .iter()
+            .map(|switch| (switch.id.0, Switch::new(switch.id.0.into())))
+            .collect();
         let mut fabric = Fabric {
             topology,
             hosts,
@@ -107,7 +115,7 @@ impl Fabric {
             engine_config,
             now_ns: 1_000_000,
             copies: None,
-            programs: BTreeMap::new(),
+            switches,
             wakes: 0,
             random: Random::new(seed),
             heap: BinaryHeap::new(),
@@ -133,30 +141,14 @@ impl Fabric {
             .map(|(place, copies)| (*place, copies.values().max().copied().unwrap_or(0)))
     }
 
-    /// All switches run the P4 program from now on.
-    pub fn use_program(&mut self) {
-        for switch in self.topology.switches() {
-            let ports: Vec<u8> = self
-                .links
-                .keys()
-                .filter_map(|place| match place {
-                    Place::Switch(id, port) if *id == switch.id.0 => Some(*port),
-                    _ => None,
-                })
-                .collect();
-            self.programs
-                .insert(switch.id.0, ProgramSwitch::new(&ports, switch.id.0.into()));
-        }
-    }
-
-    /// The time, as engines see it.
-    pub fn now(&self) -> Instant {
-        Instant::from_micros(self.now_ns / 1_000)
+    /// The time, µs.
+    pub fn now_us(&self) -> u64 {
+        self.now_ns / 1_000
     }
 
     /// Starts, or starts anew, the agent of a host.
     pub fn start_agent(&mut self, id: u16) {
-        let now = self.now();
+        let now = self.now_us();
         let mut config = self.engine_config.clone();
         config.seed ^= u64::from(id) << 32;
         config.host = HostId(id);
@@ -173,7 +165,7 @@ impl Fabric {
 
     /// The agent of a host is gone.
     pub fn stop_agent(&mut self, id: u16) {
-        self.host(id).engine = None;
+        self.host(id).agent = None;
     }
 
     /// The host of that number.
@@ -181,15 +173,28 @@ impl Fabric {
         self.hosts.get_mut(&id).expect("a host of the topology")
     }
 
-    /// Hands every agent its plan.
-    pub fn apply(&mut self, plans: &BTreeMap<u16, HostPlan>) {
-        let now = self.now();
-        for (id, plan) in plans {
-            self.host(*id).apply(plan.clone(), now);
-        }
-        for id in plans.keys() {
-            self.run_host(*id);
-        }
+    /// An agent gets its plan.
+    pub fn apply(&mut self, id: u16, plan: PlanMessage) {
+        let now = self.now_us();
+        self.host(id).apply(plan, now);
+        self.run_host(id);
+    }
+
+    /// A switch gets updates in so many µs.
+    pub fn write_later(&mut self, switch: u16, updates: Vec<Update>, us: u64) {
+        self.schedule(self.now_ns + us * 1_000, Happening::Writes(switch, updates));
+    }
+
+    /// An agent gets its plan in so many µs.
+    pub fn apply_later(&mut self, id: u16, plan: PlanMessage, us: u64) {
+        let plan = Box::new(plan);
+        self.schedule(self.now_ns + us * 1_000, Happening::Planned(id, plan));
+    }
+
+    /// A host stops for so many µs.
+    pub fn freeze(&mut self, id: u16, us: u64) {
+        self.host(id).freeze();
+        self.schedule(self.now_ns + us * 1_000, Happening::Thaws(id));
     }
 
     /// Cuts or mends a link, both directions.
@@ -228,20 +233,12 @@ impl Fabric {
         }));
     }
 
-    fn send(&mut self, from: Place, mut frame: Vec<u8>) {
+    fn send(&mut self, from: Place, frame: Vec<u8>) {
         let Some(to) = self.far_end(from) else { return };
         let now_ns = self.now_ns;
         let Some(link) = self.links.get_mut(&from) else {
             return;
         };
-        // The program marks by itself.
-        let by_model = match from {
-            Place::Switch(switch, _) => !self.programs.contains_key(&switch),
-            Place::Host(_) => false,
-        };
-        if by_model && link.marks(now_ns) {
-            forward::mark(&mut frame);
-        }
         if let Some(copies) = &mut self.copies
             && let Some(seq) = data_seq(&frame)
         {
@@ -252,22 +249,21 @@ impl Fabric {
         }
     }
 
-    fn forward(&mut self, switch: u16, port: u8, frame: &[u8]) -> Vec<forward::Copy> {
-        let now_ns = self.now_ns;
-        let Some(program) = self.programs.get_mut(&switch) else {
-            return forward::forward(frame);
-        };
-        let links = &self.links;
-        program.forward(frame, port, now_ns / 1_000, |port| {
-            let link = links.get(&Place::Switch(switch, port));
-            let marks = link.filter(|link| link.config.mark_bytes.is_some());
-            marks.map_or(0, |link| (link.backlog_bytes(now_ns) / FRAME_BYTES) as u32)
+    fn forward(&mut self, id: u16, port: u8, frame: &[u8]) -> Vec<Copy> {
+        let (now_ns, links) = (self.now_ns, &self.links);
+        let switch = self
+            .switches
+            .get_mut(&id)
+            .expect("a switch of the topology");
+        switch.forward(frame, port, now_ns / 1_000, |port| {
+            let link = links.get(&Place::Switch(id, port));
+            link.map_or(0, |link| (link.backlog_bytes(now_ns) / FRAME_BYTES) as u32)
         })
     }
 
     /// Lets a host act now.
     pub fn run_host(&mut self, id: u16) {
-        let now = self.now();
+        let now = self.now_us();
         let mut frames = Vec::new();
         let host = self.host(id);
         let wake_before = host.wake_us;
@@ -307,14 +303,24 @@ impl Fabric {
             self.now_ns = self.now_ns.max(next.at_ns);
             match next.happening {
                 Happening::Arrives(Place::Host(id), frame) => {
-                    let now = self.now();
-                    self.host(id).receive(&frame, now);
+                    let now = self.now_us();
+                    self.host(id).receive(frame, now);
                     self.run_host(id);
                 }
                 Happening::Arrives(Place::Switch(switch, port), frame) => {
                     for copy in self.forward(switch, port, &frame) {
                         self.send(Place::Switch(switch, copy.port), copy.frame);
                     }
+                }
+                Happening::Writes(id, updates) => {
+                    let switch = self.switches.get_mut(&id).expect("of the topology");
+                    updates.iter().for_each(|update| switch.write(update));
+                }
+                Happening::Planned(id, plan) => self.apply(id, *plan),
+                Happening::Thaws(id) => {
+                    let now = self.now_us();
+                    self.host(id).thaw(now);
+                    self.run_host(id);
                 }
                 Happening::Wakes(id) => {
                     let due = self

@@ -1,25 +1,42 @@
-//! A host: the engine, and what an agent does with it.
+//! A host: the agent that ships, on virtual time, and the program that uses it.
 
-use crate::application::Applications;
-use crate::planner::HostPlan;
-use wormcast_protocol::{Engine, EngineConfig, Event, Instant};
+use crate::program::Program;
+use std::collections::VecDeque;
+use wormcast_agent_core::agent::{Agent, MemberReport};
+use wormcast_agent_core::clients::Patience;
+use wormcast_agent_core::clock::LivedClock;
+use wormcast_agent_core::plan::{AgentPlan, PlanMessage};
+use wormcast_protocol::{EngineConfig, Instant};
 use wormcast_wire::HostId;
+
+/// Frames that the kernel keeps for an agent that does not run.
+const RECEIVE_FRAMES_MAX: usize = 2_048;
+/// As the agent's options are by default.
+const PATIENCE: Patience = Patience {
+    receiver_wait_us: 10_000_000,
+    receiver_stall_us: 60_000_000,
+};
 
 /// A host of the fabric.
 pub struct Host {
     /// Its number.
     pub id: u16,
-    /// The engine of its agent; none while the agent is not running.
-    pub engine: Option<Engine>,
+    /// Its agent; none while it is not running.
+    pub agent: Option<Agent>,
     /// What runs on it.
-    pub applications: Applications,
-    /// Events the engine gave, with their times, except those a reader or writer acts on.
-    pub events: Vec<(u64, Event)>,
+    pub program: Program,
+    /// What the agent reported to the controller, with the time, µs.
+    pub reports: Vec<(u64, MemberReport)>,
     /// Next time to act, µs.
     pub wake_us: Option<u64>,
-    /// Incarnation of the next agent.
-    pub incarnation: u32,
-    plan: Option<HostPlan>,
+    incarnation: u32,
+    clock: LivedClock,
+    /// When the clock was read, and until when it was meant to sleep, µs.
+    read_us: u64,
+    sleep_until_us: u64,
+    /// What has come while it was frozen.
+    frozen: Option<VecDeque<Vec<u8>>>,
+    plan: Option<PlanMessage>,
     buf: Vec<u8>,
 }
 
@@ -28,56 +45,55 @@ impl Host {
     pub fn new(id: u16, mtu: usize) -> Host {
         Host {
             id,
-            engine: None,
-            applications: Applications::default(),
-            events: Vec::new(),
+            agent: None,
+            program: Program::default(),
+            reports: Vec::new(),
             wake_us: None,
             incarnation: 1_000,
+            clock: LivedClock::default(),
+            read_us: 0,
+            sleep_until_us: 0,
+            frozen: None,
             plan: None,
-            buf: vec![0; mtu + 14],
+            buf: vec![0; mtu + 64],
         }
     }
 
     /// Starts the agent, which gets its plan anew.
-    pub fn start(&mut self, mut config: EngineConfig, now: Instant) {
+    pub fn start(&mut self, mut config: EngineConfig, now_us: u64) {
         config.host = HostId(self.id);
         config.incarnation = self.incarnation;
         self.incarnation += 10;
-        self.engine = Some(Engine::new(config).expect("a valid configuration"));
-        for writer in self.applications.writers.values_mut() {
-            writer.restart();
-        }
-        for reader in self.applications.readers.values_mut() {
-            reader.restart();
-        }
-        if let Some(plan) = self.plan.clone() {
-            self.apply(plan, now);
+        let mut agent = Agent::new(PATIENCE);
+        agent.start(config).expect("a valid configuration");
+        self.agent = Some(agent);
+        self.clock = LivedClock::default();
+        self.read_us = now_us;
+        self.sleep_until_us = now_us;
+        self.frozen = None;
+        self.program.restart(now_us);
+        if let Some(plan) = self.plan.take() {
+            self.apply(plan, now_us);
         }
     }
 
     /// The agent gets a plan.
-    pub fn apply(&mut self, plan: HostPlan, now: Instant) {
-        if let Some(engine) = &mut self.engine {
-            engine.set_routes(plan.routes.clone(), now).expect("routes");
-            engine
-                .set_tree_routes(plan.tree_routes.clone(), now)
-                .expect("tree routes");
-            let gone: Vec<_> = engine
-                .groups()
-                .map(|group| group.id)
-                .filter(|id| !plan.groups.iter().any(|group| group.id == *id))
-                .collect();
-            for group in gone {
-                engine.remove_group(group, now);
-                // Its applications are told, and what they have open is closed.
-                let readers = &mut self.applications.readers;
-                readers.retain(|(of, _), _| *of != group.0);
-            }
-            for group in plan.groups.clone() {
-                engine.set_group(group, now).expect("a group plan");
-            }
+    pub fn apply(&mut self, message: PlanMessage, now_us: u64) {
+        if self.frozen.is_none()
+            && let Some(now) = self.read_clock(now_us)
+            && let Some(agent) = &mut self.agent
+        {
+            let plan = AgentPlan::parse(&message).expect("what the planner plans can be applied");
+            let refused = agent.apply_plan(plan, now).expect("its own plan");
+            assert!(refused.is_empty(), "host {} refuses {refused:?}", self.id);
+            self.program.on_plan();
         }
-        self.plan = Some(plan);
+        self.plan = Some(message);
+    }
+
+    /// The plan it was given last.
+    pub fn plan(&self) -> Option<&PlanMessage> {
+        self.plan.as_ref()
     }
 
     /// Forgets the plan, as an agent does that the controller has not reached.
@@ -85,71 +101,88 @@ impl Host {
         self.plan = None;
     }
 
-    /// How often this host, as an origin, has finished.
-    pub fn finished_count(&self) -> usize {
-        self.events
-            .iter()
-            .filter(|(_, event)| matches!(event, Event::Finished { .. }))
-            .count()
+    /// The machine stops for a while; frames wait in the kernel.
+    pub fn freeze(&mut self) {
+        self.frozen = Some(VecDeque::new());
     }
 
-    /// Takes a frame; rejects are counted by the engine.
-    pub fn receive(&mut self, frame: &[u8], now: Instant) {
-        if let Some(engine) = &mut self.engine {
-            let _ = engine.handle_frame(frame, now);
+    /// It goes on, with the plan that came meanwhile.
+    pub fn thaw(&mut self, now_us: u64) {
+        let waiting = self.frozen.take().unwrap_or_default();
+        for frame in waiting {
+            self.receive(frame, now_us);
+        }
+        if let Some(plan) = self.plan.take() {
+            self.apply(plan, now_us);
         }
     }
 
-    /// One turn of the agent's loop: timers, applications, frames to send.
-    pub fn run(&mut self, now: Instant, mut transmit: impl FnMut(&[u8])) {
-        let Some(engine) = &mut self.engine else {
-            self.wake_us = None;
+    /// The time lived by the agent; none if it is not running.
+    fn read_clock(&mut self, now_us: u64) -> Option<Instant> {
+        self.agent.as_ref()?;
+        let planned_us = self.sleep_until_us.saturating_sub(self.read_us);
+        let now = self.clock.pass(now_us - self.read_us, planned_us);
+        self.read_us = now_us;
+        self.sleep_until_us = now_us;
+        Some(now)
+    }
+
+    /// Takes a frame.
+    pub fn receive(&mut self, frame: Vec<u8>, now_us: u64) {
+        if let Some(waiting) = &mut self.frozen {
+            if waiting.len() < RECEIVE_FRAMES_MAX {
+                waiting.push_back(frame);
+            }
+        } else if let Some(now) = self.read_clock(now_us)
+            && let Some(agent) = &mut self.agent
+        {
+            agent.handle_frame(&frame, now);
+        }
+    }
+
+    /// One turn of the agent's loop.
+    pub fn run(&mut self, now_us: u64, mut transmit: impl FnMut(&[u8])) {
+        self.wake_us = None;
+        if self.frozen.is_some() {
+            return;
+        }
+        let Some(now) = self.read_clock(now_us) else {
             return;
         };
-        if engine.poll_timeout().is_some_and(|at| at <= now) {
-            engine.handle_timeout(now);
-        }
-        let mut read_again_us: Option<u64>;
+        let Host {
+            agent: Some(agent),
+            program,
+            buf,
+            ..
+        } = self
+        else {
+            return;
+        };
+        agent.begin_turn(now);
+        let mut program_us;
         loop {
-            for (group, writer) in &mut self.applications.writers {
-                writer.run(engine, *group, self.id, now);
-            }
-            while let Some(event) = engine.poll_event() {
-                match event {
-                    Event::Readable { group, origin } => {
-                        self.applications
-                            .readers
-                            .entry((group.0, origin.0))
-                            .or_default();
-                    }
-                    Event::MessageLost { group, origin, .. } => {
-                        let readers = &mut self.applications.readers;
-                        readers.entry((group.0, origin.0)).or_default().lose();
-                        self.events.push((now.as_micros(), event));
-                    }
-                    Event::Writable { .. } => {}
-                    other => self.events.push((now.as_micros(), other)),
+            program_us = program.act(agent, self.id, now, now_us);
+            agent.advance(now, |engine| {
+                while let Some(frame) = engine.poll_transmit(now, buf) {
+                    transmit(&buf[..frame.length]);
                 }
+            });
+            let mut heard = agent.has_more();
+            while let Some((_, outbound)) = agent.poll_outbound() {
+                program.take(agent, outbound, now, now_us);
+                heard = true;
             }
-            read_again_us = None;
-            for ((group, origin), reader) in &mut self.applications.readers {
-                let again = reader.run(engine, *group, *origin, &self.applications.policy, now);
-                read_again_us = [read_again_us, again].into_iter().flatten().min();
+            while let Some(report) = agent.poll_report() {
+                self.reports.push((now_us, report));
             }
-            let mut sent = false;
-            while let Some(frame) = engine.poll_transmit(now, &mut self.buf) {
-                transmit(&self.buf[..frame.length]);
-                sent = true;
-            }
-            if !sent {
+            while agent.poll_remark().is_some() {}
+            if !heard {
                 break;
             }
         }
-        let wake = engine.poll_timeout().map(Instant::as_micros);
-        self.wake_us = [wake, read_again_us]
-            .into_iter()
-            .flatten()
-            .min()
-            .map(|at| at.max(now.as_micros() + 1));
+        let agent_us = agent.poll_timeout().map(|at| now_us + at.since_us(now));
+        let wake = [agent_us, program_us].into_iter().flatten().min();
+        self.wake_us = wake.map(|at| at.max(now_us + 1));
+        self.sleep_until_us = self.wake_us.unwrap_or(u64::MAX);
     }
 }

@@ -1,12 +1,13 @@
-//! The whole fabric in one process on virtual time: every host runs the engine the
-//! agent ships, links have rate, delay, finite queues and every kind of damage,
-//! switches forward as SPEC §3 says. Same seed, same run.
+//! The whole fabric in one process on virtual time: the planner, the agent with its applications and
+//! engine, and the P4 program in the switch's pipeline, all as they ship. Here are only links,
+//! programs that send and receive, and what must hold.
 
-pub mod application;
+pub mod controller;
+pub mod drawn;
 pub mod fabric;
 pub mod host;
 pub mod link;
-pub mod planner;
-pub mod program_switch;
+pub mod program;
 pub mod random;
 pub mod scenario;
+pub mod switch;

@@ -11,8 +11,6 @@ pub struct LinkConfig {
     pub delay_ns: u64,
     /// Bytes that wait; a frame that would exceed them is dropped.
     pub queue_bytes: u64,
-    /// Bytes waiting from which worms are marked with CE, if at all.
-    pub mark_bytes: Option<u64>,
     /// Damage.
     pub damage: Damage,
 }
@@ -96,13 +94,6 @@ impl Link {
     pub fn backlog_bytes(&self, now_ns: u64) -> u64 {
         let left_ns = self.free_at_ns.saturating_sub(now_ns);
         (u128::from(left_ns) * u128::from(self.config.rate_bps) / 8_000_000_000) as u64
-    }
-
-    /// Whether a frame sent now is marked.
-    pub fn marks(&self, now_ns: u64) -> bool {
-        self.config
-            .mark_bytes
-            .is_some_and(|bytes| self.backlog_bytes(now_ns) > bytes)
     }
 
     /// Puts a frame onto the link; gives what arrives at the other end.

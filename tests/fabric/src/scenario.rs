@@ -1,14 +1,15 @@
 //! Whole transfers, and what must hold after each.
 
-use crate::application::Writer;
+use crate::controller::{self, Controller};
 use crate::fabric::Fabric;
 use crate::link::{Damage, LinkConfig};
-use crate::planner::{self, GroupWish};
-use wormcast_protocol::{EngineConfig, Event};
+use crate::random::Random;
+use wormcast_planner::{FabricState, Group, Stage};
+use wormcast_protocol::EngineConfig;
 use wormcast_routing::generate;
 use wormcast_routing::routes::Algorithm;
-use wormcast_routing::topology::{Damage as TopologyDamage, Topology};
-use wormcast_wire::{FailReason, HostId, Scheme};
+use wormcast_routing::topology::Topology;
+use wormcast_wire::{BufferClass, HostId, Scheme};
 
 /// Rate of every link unless said otherwise.
 pub const RATE_BPS: u64 = 100_000_000;
@@ -21,7 +22,6 @@ pub fn link(damage: Damage) -> LinkConfig {
         rate_bps: RATE_BPS,
         delay_ns: 20_000,
         queue_bytes: RATE_BPS / 8 / 20,
-        mark_bytes: None,
         damage,
     }
 }
@@ -31,18 +31,12 @@ pub fn engine_config(seed: u64) -> EngineConfig {
     EngineConfig::new(HostId(0), [0; 6], 1_500, seed, 0)
 }
 
-/// A fabric with one group, plans applied.
+/// A fabric with its controller, plans applied.
 pub struct Scenario {
     /// The fabric.
     pub fabric: Fabric,
-    /// What the users want.
-    pub groups: Vec<GroupWish>,
-    /// How unicast worms travel.
-    pub unicast: Algorithm,
-    /// The last epoch planned.
-    pub epoch: u32,
-    /// What has failed.
-    pub damage: TopologyDamage,
+    /// What plans it.
+    pub controller: Controller,
     /// For the message of a failure.
     pub seed: u64,
 }
@@ -50,155 +44,194 @@ pub struct Scenario {
 impl Scenario {
     /// A fabric of that shape whose hosts are all in group [`GROUP`].
     pub fn new(shape: &str, scheme: Scheme, damage: Damage, seed: u64) -> Scenario {
+        Scenario::routed(shape, Algorithm::Osud, scheme, damage, seed)
+    }
+
+    /// The same with unicast routes by another algorithm.
+    pub fn routed(
+        shape: &str,
+        unicast: Algorithm,
+        scheme: Scheme,
+        damage: Damage,
+        seed: u64,
+    ) -> Scenario {
         let topology = generate::from_spec(shape).expect("a known shape");
         let members: Vec<u16> = topology.hosts().iter().map(|host| host.id.0).collect();
-        let wish = GroupWish::new(GROUP, scheme, members);
-        Scenario::with(
-            topology,
-            vec![wish],
-            link(damage),
-            engine_config(seed),
-            seed,
-        )
+        let groups = vec![controller::group(GROUP, scheme, members)];
+        let controller = Controller::new(groups, unicast);
+        let config = engine_config(seed);
+        Scenario::with(topology, controller, link(damage), config, seed)
+    }
+
+    /// The testbed with these groups.
+    pub fn testbed(
+        groups: Vec<Group>,
+        link: LinkConfig,
+        config: EngineConfig,
+        seed: u64,
+    ) -> Scenario {
+        let topology = generate::testbed();
+        let controller = Controller::new(groups, Algorithm::Osud);
+        Scenario::with(topology, controller, link, config, seed)
     }
 
     /// A fabric as given.
     pub fn with(
         topology: Topology,
-        groups: Vec<GroupWish>,
+        controller: Controller,
         link: LinkConfig,
         config: EngineConfig,
         seed: u64,
     ) -> Scenario {
-        let fabric = Fabric::new(topology, link, config, seed);
         let mut scenario = Scenario {
-            fabric,
-            groups,
-            unicast: Algorithm::Osud,
-            epoch: 0,
-            damage: TopologyDamage::default(),
+            fabric: Fabric::new(topology, link, config, seed),
+            controller,
             seed,
         };
         scenario.replan();
         scenario
     }
 
-    /// The controller plans anew, from what is left, and tells every agent.
+    /// The members of the first group are others now, for the next plan.
+    pub fn set_members(&mut self, members: &[u16]) {
+        self.controller.groups[0].members = members.iter().copied().map(HostId).collect();
+    }
+
+    /// Hosts that are members of a group by the users' wish read it.
+    fn plan(&mut self) -> FabricState {
+        for group in &self.controller.groups {
+            for member in &group.members {
+                let program = &mut self.fabric.host(member.0).program;
+                program.groups.insert(group.id.0);
+            }
+        }
+        self.controller.plan(&self.fabric.topology)
+    }
+
+    /// The controller plans anew, from what is left, and tells every switch and agent.
     pub fn replan(&mut self) {
         self.replan_without(&[]);
     }
 
     /// The controller plans anew; the plan does not reach these agents.
     pub fn replan_without(&mut self, unreached: &[u16]) {
-        self.epoch += 1;
-        let topology = self
-            .fabric
-            .topology
-            .without(&self.damage)
-            .expect("something is left");
-        let mut groups = self.groups.clone();
-        for group in &mut groups {
-            group
-                .members
-                .retain(|member| topology.hosts().iter().any(|host| host.id.0 == *member));
+        let state = self.plan();
+        for stage in Stage::ALL {
+            if stage == Stage::Retire {
+                self.tell_agents(&state, unreached);
+            }
+            for (id, desired) in &state.switches {
+                let switch = self.fabric.switches.get_mut(&id.0).expect("a switch");
+                for update in switch.difference(desired) {
+                    if update.stage == stage {
+                        switch.write(&update);
+                    }
+                }
+            }
         }
-        let mut plans = planner::plan(&topology, self.unicast, &groups, self.epoch);
-        plans.retain(|host, _| !unreached.contains(host));
-        self.fabric.apply(&plans);
     }
 
-    /// `origin` writes messages of these sizes to [`GROUP`].
+    fn tell_agents(&mut self, state: &FabricState, unreached: &[u16]) {
+        let epoch = self.controller.epoch;
+        for (host, plan) in &state.agents {
+            if !unreached.contains(&host.0) {
+                self.fabric.apply(host.0, controller::message(plan, epoch));
+            }
+        }
+    }
+
+    /// The controller plans anew. Switches and agents learn of it one after another, in an order
+    /// that is drawn, each stage within `stage_us`; gives the time that takes, µs.
+    pub fn replan_in_stages(&mut self, random: &mut Random, stage_us: u64) -> u64 {
+        let state = self.plan();
+        let epoch = self.controller.epoch;
+        for (id, desired) in &state.switches {
+            let updates = self.fabric.switches[&id.0].difference(desired);
+            for (stage, turn) in [(Stage::Shrink, 0), (Stage::Grow, 1), (Stage::Retire, 3)] {
+                let due = updates.iter().filter(|update| update.stage == stage);
+                let us = turn * stage_us + random.below(stage_us);
+                self.fabric.write_later(id.0, due.cloned().collect(), us);
+            }
+        }
+        for (host, plan) in &state.agents {
+            let us = 2 * stage_us + random.below(stage_us);
+            let message = controller::message(plan, epoch);
+            self.fabric.apply_later(host.0, message, us);
+        }
+        4 * stage_us
+    }
+
+    /// `origin` writes further messages of these sizes to [`GROUP`].
     pub fn write(&mut self, origin: u16, sizes: &[u64]) {
-        let writer = Writer::new(sizes.iter().copied());
-        self.fabric
-            .host(origin)
-            .applications
-            .writers
-            .insert(GROUP, writer);
+        self.write_to(origin, GROUP, sizes);
+    }
+
+    /// `origin` writes further messages of these sizes to a group.
+    pub fn write_to(&mut self, origin: u16, group: u16, sizes: &[u64]) {
+        self.fabric.host(origin).program.write(group, sizes);
         self.fabric.run_host(origin);
     }
 
-    /// `origin` writes further messages to [`GROUP`].
-    pub fn write_more(&mut self, origin: u16, sizes: &[u64]) {
-        let writers = &mut self.fabric.host(origin).applications.writers;
-        let writer = writers.get_mut(&GROUP).expect("it has written");
-        writer.go_on(sizes);
-        self.fabric.run_host(origin);
+    /// Everything that `origin` writes has an outcome.
+    pub fn is_finished(&self, origin: u16) -> bool {
+        let writers = &self.fabric.hosts[&origin].program.writers;
+        writers.values().all(|writer| writer.is_finished())
     }
 
-    /// Runs until `origin` has finished; gives the time taken, µs.
+    /// Runs until all that `origin` writes has an outcome; gives the time taken, µs.
     pub fn finish(&mut self, origin: u16, within_us: u64) -> u64 {
-        let start_us = self.fabric.now_ns / 1_000;
-        let seen = self.finish_events(origin);
+        let start_us = self.fabric.now_us();
         let wakes_before = self.fabric.wakes;
         let done = self.fabric.run_until(start_us + within_us, |fabric| {
-            fabric.host(origin).finished_count() > seen
+            let writers = &fabric.hosts[&origin].program.writers;
+            writers.values().all(|writer| writer.is_finished())
         });
-        if !done {
-            panic!(
-                "seed {}: origin {origin} has not finished after {within_us} µs\n{}",
-                self.seed,
-                self.report()
-            );
-        }
+        assert!(
+            done,
+            "seed {}: origin {origin} has not finished after {within_us} µs\n{}",
+            self.seed,
+            self.report()
+        );
         // A timer that finds nothing to do, again and again, would show here.
         let wakes = self.fabric.wakes - wakes_before;
-        let hosts_ms = (self.fabric.now_ns / 1_000_000 - start_us / 1_000 + 1)
-            * self.fabric.hosts.len() as u64;
+        let hosts_ms =
+            ((self.fabric.now_us() - start_us) / 1_000 + 1) * self.fabric.hosts.len() as u64;
         assert!(
             wakes < 30 * hosts_ms,
             "seed {}: {wakes} wakes in {hosts_ms} host ms",
             self.seed
         );
-        self.finish_time_us(origin) - start_us
+        self.settled_us(origin).saturating_sub(start_us)
     }
 
-    /// When the origin finished last, µs.
-    pub fn finish_time_us(&mut self, origin: u16) -> u64 {
-        let events = &self.fabric.host(origin).events;
-        let last = events
-            .iter()
-            .rev()
-            .find(|(_, event)| matches!(event, Event::Finished { .. }));
-        last.expect("it has finished").0
-    }
-
-    /// How often the origin has finished.
-    pub fn finish_events(&mut self, origin: u16) -> usize {
-        self.fabric.host(origin).finished_count()
+    /// When the last outcome of a message of `origin` came, µs.
+    pub fn settled_us(&self, origin: u16) -> u64 {
+        let writers = self.fabric.hosts[&origin].program.writers.values();
+        writers.map(|writer| writer.settled_us).max().unwrap_or(0)
     }
 
     /// Runs for so long.
     pub fn run_for(&mut self, us: u64) {
-        let until_us = self.fabric.now_ns / 1_000 + us;
+        let until_us = self.fabric.now_us() + us;
         self.fabric.run_until(until_us, |_| false);
     }
 
-    /// Messages of `origin` that `member` has read: their numbers.
-    pub fn delivered(&mut self, member: u16, origin: u16) -> Vec<u32> {
-        let readers = &self.fabric.host(member).applications.readers;
-        let messages = readers
-            .get(&(GROUP, origin))
-            .map(|reader| &reader.messages[..]);
-        messages
-            .unwrap_or_default()
-            .iter()
-            .map(|message| message.number)
-            .collect()
+    /// Messages of `origin` in [`GROUP`] that `member` has read: their numbers.
+    pub fn delivered(&self, member: u16, origin: u16) -> Vec<u32> {
+        let readers = &self.fabric.hosts[&member].program.readers;
+        let reader = readers.get(&(GROUP, origin));
+        reader.map_or_else(Vec::new, |reader| reader.messages.clone())
     }
 
     /// Every member but `except` has read exactly messages 0 to `count`.
-    pub fn check_delivered(&mut self, origin: u16, count: u32, except: &[u16]) {
-        let members = self.groups[0].members.clone();
-        for member in members {
-            if member == origin || except.contains(&member) {
+    pub fn check_delivered(&self, origin: u16, count: u32, except: &[u16]) {
+        for member in &self.controller.groups[0].members {
+            if member.0 == origin || except.contains(&member.0) {
                 continue;
             }
-            let numbers = self.delivered(member, origin);
-            let expected: Vec<u32> = (0..count).collect();
             assert_eq!(
-                numbers,
-                expected,
+                self.delivered(member.0, origin),
+                (0..count).collect::<Vec<u32>>(),
                 "seed {}: member {member}\n{}",
                 self.seed,
                 self.report()
@@ -206,44 +239,74 @@ impl Scenario {
         }
     }
 
-    /// Failed members in the events [`Event::Stable`] of `origin`, by message.
-    pub fn outcomes(&mut self, origin: u16) -> Vec<(u64, Vec<(u16, FailReason)>)> {
-        let events = &self.fabric.host(origin).events;
-        events
+    /// Who does not have a message of `origin` in [`GROUP`], and why, by message.
+    pub fn outcomes(&self, origin: u16) -> Vec<(u32, Vec<(u16, String)>)> {
+        let outcomes = &self.fabric.hosts[&origin].program.writers[&GROUP].outcomes;
+        outcomes
             .iter()
-            .filter_map(|(_, event)| match event {
-                Event::Stable {
-                    message, failed, ..
-                } => {
-                    let failed = failed
-                        .iter()
-                        .map(|(host, reason)| (host.0, *reason))
-                        .collect();
-                    Some((*message, failed))
-                }
-                _ => None,
-            })
+            .filter_map(|(number, outcome)| Some((*number, outcome.clone()?)))
             .collect()
     }
 
-    /// Pools stay within their limits, and everything is given back in the end.
-    pub fn check_pools(&mut self) {
-        let seed = self.seed;
+    /// Members that anybody reported to the controller: silent ones, or those that failed.
+    pub fn reported(&self, silent: bool) -> Vec<u16> {
+        let reports = self.fabric.hosts.values().flat_map(|host| &host.reports);
+        let wanted = reports.filter(|(_, report)| report.reason.starts_with("silent") == silent);
+        wanted.map(|(_, report)| report.host.0).collect()
+    }
+
+    /// Pools stay within their limits.
+    pub fn check_pools(&self) {
         for host in self.fabric.hosts.values() {
-            let Some(engine) = &host.engine else { continue };
+            let Some(engine) = host.agent.as_ref().and_then(|agent| agent.engine()) else {
+                continue;
+            };
             let limits = &engine.config().limits;
             for (class, limit) in [
-                (wormcast_wire::BufferClass::One, limits.pool_class1_bytes),
-                (wormcast_wire::BufferClass::Two, limits.pool_class2_bytes),
+                (BufferClass::One, limits.pool_class1_bytes),
+                (BufferClass::Two, limits.pool_class2_bytes),
             ] {
                 // Each stream may hold a few packets beyond, so that none starves another.
-                let beyond = limits.sessions * 4 * (engine.config().mtu + 64);
+                let streams = engine.statistics().count();
+                let beyond = streams * 4 * (engine.config().mtu + 64);
                 let peak = engine.pool_peak_bytes(class);
                 assert!(
                     peak <= limit + beyond,
-                    "seed {seed}: host {} used {peak}",
+                    "seed {}: host {} used {peak} of {limit} bytes",
+                    self.seed,
                     host.id
                 );
+            }
+        }
+    }
+
+    /// Nothing is on its way any more.
+    pub fn check_quiet(&mut self) {
+        let frames = |fabric: &Fabric| -> u64 {
+            let links = fabric.links.values();
+            links.map(|link| link.statistics.frames).sum()
+        };
+        let before = frames(&self.fabric);
+        self.run_for(10_000_000);
+        let after = frames(&self.fabric);
+        assert_eq!(
+            before,
+            after,
+            "seed {}: not quiet\n{}",
+            self.seed,
+            self.report()
+        );
+    }
+
+    /// Nobody holds what is stable.
+    pub fn check_empty(&self) {
+        for host in self.fabric.hosts.values() {
+            let Some(engine) = host.agent.as_ref().and_then(|agent| agent.engine()) else {
+                continue;
+            };
+            for class in [BufferClass::One, BufferClass::Two] {
+                let held = engine.pool_bytes(class);
+                assert_eq!(held, 0, "seed {}: host {} holds it", self.seed, host.id);
             }
         }
     }
@@ -252,7 +315,9 @@ impl Scenario {
     pub fn report(&self) -> String {
         let mut text = String::new();
         for host in self.fabric.hosts.values() {
-            let Some(engine) = &host.engine else { continue };
+            let Some(engine) = host.agent.as_ref().and_then(|agent| agent.engine()) else {
+                continue;
+            };
             for (group, origin, statistics) in engine.statistics() {
                 let counts: Vec<String> = statistics
                     .entries()
@@ -275,9 +340,10 @@ impl Scenario {
                 .collect();
             text += &format!("host {}: {}\n", host.id, drops.join(" "));
             text += &format!(
-                "host {} events: {:?}\n",
+                "host {} reports: {:?}
+",
                 host.id,
-                host.events.iter().rev().take(8).collect::<Vec<_>>()
+                host.reports.iter().rev().take(8).collect::<Vec<_>>()
             );
         }
         for (place, link) in &self.fabric.links {

@@ -1,11 +1,10 @@
 //! Transfers on a clean fabric: what each scheme costs. Virtual time, so exact.
 
 use std::collections::BTreeMap;
+use wormcast_fabric_tests::controller;
 use wormcast_fabric_tests::fabric::Place;
 use wormcast_fabric_tests::link::Damage;
-use wormcast_fabric_tests::planner::GroupWish;
 use wormcast_fabric_tests::scenario::{GROUP, RATE_BPS, Scenario, engine_config, link};
-use wormcast_routing::generate;
 use wormcast_wire::Scheme;
 
 const SIZE: u64 = 10_000_000;
@@ -17,15 +16,8 @@ fn ideal_us(bytes: u64) -> u64 {
 }
 
 fn transfer(scheme: Scheme, members: u16) -> (Scenario, u64) {
-    let topology = generate::from_spec("testbed").expect("known");
-    let groups = vec![GroupWish::new(GROUP, scheme, 0..members)];
-    let mut scenario = Scenario::with(
-        topology,
-        groups,
-        link(Damage::default()),
-        engine_config(1),
-        1,
-    );
+    let groups = vec![controller::group(GROUP, scheme, 0..members)];
+    let mut scenario = Scenario::testbed(groups, link(Damage::default()), engine_config(1), 1);
     scenario.fabric.count_copies();
     scenario.write(0, &[SIZE]);
     let took_us = scenario.finish(0, 60 * SECOND_US);
@@ -40,7 +32,7 @@ fn retransmissions(scenario: &Scenario) -> u64 {
         .fabric
         .hosts
         .values()
-        .filter_map(|host| host.engine.as_ref());
+        .filter_map(|host| host.agent.as_ref()?.engine());
     engines
         .flat_map(|engine| engine.statistics().map(|(_, _, s)| s.retransmissions))
         .sum()
@@ -134,12 +126,11 @@ fn each_scheme_costs_what_its_structure_says() {
 
 #[test]
 fn queues_stay_short_however_long_the_transfer() {
-    let topology = generate::from_spec("testbed").expect("known");
-    let groups = vec![GroupWish::new(GROUP, Scheme::Circuit, 0..3)];
+    let groups = vec![controller::group(GROUP, Scheme::Circuit, 0..3)];
     let mut config = link(Damage::default());
     config.rate_bps = 10_000_000;
     config.queue_bytes = 10_000_000 / 8 / 10;
-    let mut scenario = Scenario::with(topology, groups, config, engine_config(1), 1);
+    let mut scenario = Scenario::testbed(groups, config, engine_config(1), 1);
     scenario.write(0, &[60_000_000]);
     // Long enough for the least delay seen to be forgotten several times.
     scenario.run_for(40 * SECOND_US);
@@ -157,32 +148,6 @@ fn queues_stay_short_however_long_the_transfer() {
 fn an_idle_fabric_is_silent() {
     let (mut scenario, _) = transfer(Scheme::Tree, 8);
     scenario.run_for(SECOND_US);
-    let before: u64 = scenario
-        .fabric
-        .links
-        .values()
-        .map(|link| link.statistics.frames)
-        .sum();
-    scenario.run_for(60 * SECOND_US);
-    let after: u64 = scenario
-        .fabric
-        .links
-        .values()
-        .map(|link| link.statistics.frames)
-        .sum();
-    assert_eq!(before, after);
-    for host in scenario.fabric.hosts.values() {
-        let engine = host.engine.as_ref().expect("runs");
-        for class in [
-            wormcast_wire::BufferClass::One,
-            wormcast_wire::BufferClass::Two,
-        ] {
-            assert_eq!(
-                engine.pool_bytes(class),
-                0,
-                "host {} holds what is stable",
-                host.id
-            );
-        }
-    }
+    scenario.check_quiet();
+    scenario.check_empty();
 }

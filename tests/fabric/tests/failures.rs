@@ -1,11 +1,9 @@
 //! Links, hosts, agents and disks fail in the middle of a transfer; the surviving
 //! members get every message once and in order.
 
-use std::collections::BTreeSet;
-use wormcast_fabric_tests::application::ReaderPolicy;
 use wormcast_fabric_tests::link::Damage;
+use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario};
-use wormcast_protocol::Event;
 use wormcast_wire::{FailReason, HostId, PortId, Scheme, SwitchId};
 
 const SIZE: u64 = 3_000_000;
@@ -26,6 +24,7 @@ fn a_cut_link_and_a_new_plan_lose_and_repeat_nothing() {
         scenario.fabric.set_link_down(0, 4, true);
         scenario.run_for(400_000);
         scenario
+            .controller
             .damage
             .links
             .insert((SwitchId(0), PortId::new(4).expect("a port")));
@@ -33,7 +32,7 @@ fn a_cut_link_and_a_new_plan_lose_and_repeat_nothing() {
         let took_us = scenario.finish(1, 60 * SECOND_US);
         println!(
             "{:?} seed {}: {} ms",
-            scenario.groups[0].scheme,
+            scenario.controller.groups[0].scheme,
             scenario.seed,
             took_us / 1000
         );
@@ -56,11 +55,15 @@ fn a_link_that_heals_lets_the_transfer_go_on_without_any_controller() {
         scenario.fabric.set_link_down(0, 4, true);
         scenario.run_for(3 * SECOND_US);
         scenario.fabric.set_link_down(0, 4, false);
-        let before = scenario.fabric.now_ns / 1_000;
+        let before = scenario.fabric.now_us();
         let took_us = scenario.finish(1, 60 * SECOND_US);
-        println!("{:?}: {} ms", scenario.groups[0].scheme, took_us / 1000);
+        println!(
+            "{:?}: {} ms",
+            scenario.controller.groups[0].scheme,
+            took_us / 1000
+        );
         scenario.check_delivered(1, 1, &[]);
-        let progress_us = scenario.fabric.now_ns / 1_000 - before;
+        let progress_us = scenario.fabric.now_us() - before;
         assert!(
             progress_us < 5 * SECOND_US,
             "resumed too slowly: {progress_us} µs"
@@ -71,7 +74,7 @@ fn a_link_that_heals_lets_the_transfer_go_on_without_any_controller() {
 #[test]
 fn a_member_silent_for_most_of_a_minute_is_reported_and_lost_by_nobody() {
     for mut scenario in scenarios(Damage::default()) {
-        let scheme = scenario.groups[0].scheme;
+        let scheme = scenario.controller.groups[0].scheme;
         scenario.write(1, &[SIZE]);
         scenario.run_for(100_000);
         scenario.fabric.set_link_down(0, 4, true);
@@ -82,64 +85,38 @@ fn a_member_silent_for_most_of_a_minute_is_reported_and_lost_by_nobody() {
         scenario.finish(1, 60 * SECOND_US);
         scenario.check_delivered(1, 1, &[]);
         assert_eq!(scenario.outcomes(1), vec![(0, vec![])], "{scheme:?}");
-        let events: Vec<&Event> = scenario
-            .fabric
-            .hosts
-            .values()
-            .flat_map(|host| host.events.iter().map(|(_, event)| event))
-            .collect();
-        let is_silent = |event: &&Event| matches!(event, Event::MemberSilent { .. });
-        let is_failed = |event: &&Event| matches!(event, Event::MemberFailed { .. });
-        assert!(
-            events.iter().copied().any(|event| is_silent(&event)),
-            "{scheme:?}"
-        );
-        assert!(
-            !events.iter().copied().any(|event| is_failed(&event)),
-            "{scheme:?}"
-        );
+        assert!(!scenario.reported(true).is_empty(), "{scheme:?}");
+        assert!(scenario.reported(false).is_empty(), "{scheme:?}");
     }
 }
 
 #[test]
 fn a_dead_member_is_reported_and_the_others_finish_by_the_new_plan() {
     for mut scenario in scenarios(Damage::default()).chain(scenarios(Damage::rough())) {
-        let scheme = scenario.groups[0].scheme;
+        let scheme = scenario.controller.groups[0].scheme;
         scenario.write(0, &[SIZE, 50_000]);
         scenario.run_for(100_000);
         let victim = 4;
         scenario.fabric.stop_agent(victim);
-        let start_us = scenario.fabric.now_ns / 1_000;
+        let start_us = scenario.fabric.now_us();
         let reported = scenario
             .fabric
             .run_until(start_us + 10 * SECOND_US, |fabric| {
-                fabric.hosts.values().any(|host| {
-                    host.events.iter().any(|(_, event)| {
-                    matches!(event, Event::MemberSilent { host, .. } if host.0 == victim)
-                })
-                })
+                let mut reports = fabric.hosts.values().flat_map(|host| &host.reports);
+                reports.any(|(_, report)| report.host.0 == victim)
             });
         assert!(
             reported,
             "{scheme:?} seed {}: nobody noticed",
             scenario.seed
         );
-        let wrong: BTreeSet<u16> = scenario
-            .fabric
-            .hosts
-            .values()
-            .flat_map(|host| &host.events)
-            .filter_map(|(_, event)| match event {
-                Event::MemberSilent { host, .. } if host.0 != victim => Some(host.0),
-                _ => None,
-            })
-            .collect();
+        let silent = scenario.reported(true);
         assert!(
-            wrong.is_empty(),
-            "{scheme:?}: {wrong:?} taken for dead\n{}",
+            silent.iter().all(|host| *host == victim),
+            "{scheme:?}: {silent:?} taken for dead\n{}",
             scenario.report()
         );
-        scenario.damage.hosts.insert(HostId(victim));
+        scenario.controller.damage.hosts.insert(HostId(victim));
         scenario.replan();
         let took_us = scenario.finish(0, 60 * SECOND_US);
         println!(
@@ -171,7 +148,7 @@ fn without_a_controller_a_dead_member_is_given_up_and_the_others_finish() {
         scenario.fabric.stop_agent(victim);
         scenario.finish(0, 120 * SECOND_US);
         scenario.check_delivered(0, 1, &[victim]);
-        let expected = vec![(0, vec![(victim, FailReason::Silent)])];
+        let expected = vec![(0, vec![(victim, FailReason::Silent.to_string())])];
         assert_eq!(scenario.outcomes(0), expected, "{scheme:?}");
     }
 }
@@ -185,9 +162,9 @@ fn a_dead_inner_member_takes_only_those_below_it_along_when_no_plan_comes() {
     scenario.finish(0, 120 * SECOND_US);
     scenario.check_delivered(0, 1, &[5, 6, 7]);
     let failed = vec![
-        (5, FailReason::Silent),
-        (6, FailReason::Orphaned),
-        (7, FailReason::Orphaned),
+        (5, FailReason::Silent.to_string()),
+        (6, FailReason::Orphaned.to_string()),
+        (7, FailReason::Orphaned.to_string()),
     ];
     assert_eq!(scenario.outcomes(0), vec![(0, failed)]);
 }
@@ -199,26 +176,23 @@ fn a_full_disk_fails_one_member_and_no_other() {
             disk_bytes: Some(1_000_000),
             ..ReaderPolicy::default()
         };
-        scenario.fabric.host(2).applications.policy = policy;
+        scenario.fabric.host(2).program.policy = policy;
         scenario.write(0, &[SIZE, 200_000, SIZE]);
         scenario.finish(0, 60 * SECOND_US);
         scenario.check_delivered(0, 3, &[2]);
         assert_eq!(scenario.delivered(2, 0), vec![1], "the message that fits");
-        let no_space = vec![(2, FailReason::NoSpace)];
+        let no_space = vec![(2, FailReason::NoSpace.to_string())];
         let expected = vec![(0, no_space.clone()), (1, vec![]), (2, no_space)];
         assert_eq!(scenario.outcomes(0), expected, "{}", scenario.report());
-        let told =
-            scenario.fabric.host(0).events.iter().filter(
-                |(_, event)| matches!(event, Event::MemberAborted { host, .. } if host.0 == 2),
-            );
-        assert_eq!(told.count(), 2);
+        let told = &scenario.fabric.host(0).program.writers[&GROUP].told;
+        assert_eq!(told.iter().filter(|(_, host)| *host == 2).count(), 2);
     }
 }
 
 #[test]
 fn a_member_whose_agent_starts_anew_gets_the_next_message() {
     for mut scenario in scenarios(Damage::default()).chain(scenarios(Damage::rough())) {
-        let scheme = scenario.groups[0].scheme;
+        let scheme = scenario.controller.groups[0].scheme;
         scenario.write(0, &[SIZE, 60_000, 70_000]);
         scenario.run_for(100_000);
         scenario.fabric.stop_agent(2);
@@ -232,7 +206,7 @@ fn a_member_whose_agent_starts_anew_gets_the_next_message() {
             "{scheme:?}\n{}",
             scenario.report()
         );
-        let late = vec![(2, FailReason::Late)];
+        let late = vec![(2, FailReason::Late.to_string())];
         assert_eq!(
             scenario.outcomes(0),
             vec![(0, late), (1, vec![]), (2, vec![])],
@@ -255,11 +229,11 @@ fn an_origin_whose_agent_starts_anew_begins_its_message_again() {
         scenario.finish(0, 60 * SECOND_US);
         scenario.check_delivered(0, 2, &[]);
         for member in 1..8 {
-            let lost = scenario.fabric.host(member).applications.readers[&(GROUP, 0)].lost;
+            let lost = scenario.fabric.host(member).program.readers[&(GROUP, 0)].lost;
             assert_eq!(
                 lost, 1,
                 "{:?}: the first try broke off",
-                scenario.groups[0].scheme
+                scenario.controller.groups[0].scheme
             );
         }
     }

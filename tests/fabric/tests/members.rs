@@ -1,10 +1,9 @@
 //! Members that are slow, come late, or have no buffer; several origins and groups.
 
-use wormcast_fabric_tests::application::{ReaderPolicy, Writer};
+use wormcast_fabric_tests::controller;
 use wormcast_fabric_tests::link::Damage;
-use wormcast_fabric_tests::planner::GroupWish;
+use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
-use wormcast_routing::generate;
 use wormcast_wire::{FailReason, Scheme};
 
 const SECOND_US: u64 = 1_000_000;
@@ -13,17 +12,16 @@ const SECOND_US: u64 = 1_000_000;
 fn a_member_without_buffer_refuses_and_is_served_later() {
     for scheme in Scheme::ALL {
         for damage in [Damage::default(), Damage::rough()] {
-            let topology = generate::from_spec("testbed").expect("known");
-            let groups = vec![GroupWish::new(GROUP, scheme, 0..8)];
+            let groups = vec![controller::group(GROUP, scheme, 0..8)];
             let mut config = engine_config(3);
             config.limits.pool_class1_bytes = 150_000;
             config.limits.pool_class2_bytes = 150_000;
-            let mut scenario = Scenario::with(topology, groups, link(damage), config, 3);
+            let mut scenario = Scenario::testbed(groups, link(damage), config, 3);
             let sleeps = ReaderPolicy {
                 asleep_until_us: 700_000,
                 ..ReaderPolicy::default()
             };
-            scenario.fabric.host(3).applications.policy = sleeps;
+            scenario.fabric.host(3).program.policy = sleeps;
             scenario.write(0, &[2_000_000, 100_000]);
             scenario.finish(0, 60 * SECOND_US);
             scenario.check_delivered(0, 2, &[]);
@@ -41,7 +39,14 @@ fn a_member_without_buffer_refuses_and_is_served_later() {
 }
 
 fn nacks_sent(scenario: &mut Scenario, host: u16) -> u64 {
-    let engine = scenario.fabric.host(host).engine.as_ref().expect("runs");
+    let engine = scenario
+        .fabric
+        .host(host)
+        .agent
+        .as_ref()
+        .expect("runs")
+        .engine()
+        .expect("runs");
     engine
         .statistics()
         .map(|(_, _, statistics)| statistics.nacks_sent)
@@ -56,7 +61,7 @@ fn a_slow_member_slows_the_group_and_loses_nothing() {
             bytes_per_ms: Some(1_000),
             ..ReaderPolicy::default()
         };
-        scenario.fabric.host(6).applications.policy = slow;
+        scenario.fabric.host(6).program.policy = slow;
         scenario.write(0, &[2_000_000]);
         let took_us = scenario.finish(0, 60 * SECOND_US);
         assert!(
@@ -77,9 +82,7 @@ fn all_members_may_send_at_once() {
                 scenario.write(origin, &[200_000, 16, 300_000]);
             }
             for origin in 0..8 {
-                if scenario.finish_events(origin) == 0 {
-                    scenario.finish(origin, 60 * SECOND_US);
-                }
+                scenario.finish(origin, 60 * SECOND_US);
             }
             for origin in 0..8 {
                 scenario.check_delivered(origin, 3, &[]);
@@ -96,10 +99,8 @@ fn two_origins_share_the_fabric_fairly() {
         scenario.write(0, &[3_000_000]);
         scenario.write(5, &[3_000_000]);
         let first = scenario.finish(0, 60 * SECOND_US);
-        if scenario.finish_events(5) == 0 {
-            scenario.finish(5, 60 * SECOND_US);
-        }
-        let second = scenario.finish_time_us(5);
+        scenario.finish(5, 60 * SECOND_US);
+        let second = scenario.settled_us(5);
         let ratio = first.max(second) as f64 / first.min(second) as f64;
         println!("{scheme:?}: {first} and {second} µs");
         assert!(ratio < 1.6, "{scheme:?}: {first} and {second} µs");
@@ -110,39 +111,29 @@ fn two_origins_share_the_fabric_fairly() {
 
 #[test]
 fn groups_whose_structures_cross_do_not_lock_each_other_up() {
-    let topology = generate::from_spec("testbed").expect("known");
     let schemes = [
         Scheme::Tree,
         Scheme::Circuit,
         Scheme::KBinomial,
         Scheme::Circuit,
     ];
-    let groups: Vec<GroupWish> = (0..4)
-        .map(|index| GroupWish::new(GROUP + index, schemes[usize::from(index)], 0..8))
+    let groups: Vec<_> = (0..4)
+        .map(|index| controller::group(GROUP + index, schemes[usize::from(index)], 0..8))
         .collect();
     let mut config = engine_config(8);
     config.limits.pool_class1_bytes = 16 * 1_600;
     config.limits.pool_class2_bytes = 16 * 1_600;
-    let mut scenario = Scenario::with(topology, groups, link(Damage::default()), config, 8);
+    let mut scenario = Scenario::testbed(groups, link(Damage::default()), config, 8);
     for index in 0..4 {
         for origin in [0, 7, 3] {
-            let writer = Writer::new([300_000]);
-            let writers = &mut scenario.fabric.host(origin).applications.writers;
-            writers.insert(GROUP + index, writer);
+            scenario.write_to(origin, GROUP + index, &[300_000]);
         }
     }
     for origin in [0, 7, 3] {
-        scenario.fabric.run_host(origin);
-    }
-    for origin in [0, 7, 3] {
-        let until_us = scenario.fabric.now_ns / 1_000 + 120 * SECOND_US;
-        let done = scenario.fabric.run_until(until_us, |fabric| {
-            fabric.hosts[&origin].finished_count() == 4
-        });
-        assert!(done, "origin {origin} is stuck\n{}", scenario.report());
+        scenario.finish(origin, 120 * SECOND_US);
     }
     for host in scenario.fabric.hosts.values() {
-        for ((group, origin), reader) in &host.applications.readers {
+        for ((group, origin), reader) in &host.program.readers {
             assert_eq!(
                 reader.messages.len(),
                 1,
@@ -158,17 +149,16 @@ fn groups_whose_structures_cross_do_not_lock_each_other_up() {
 fn a_member_that_joins_late_starts_at_the_next_message() {
     for scheme in Scheme::ALL {
         for damage in [Damage::default(), Damage::rough()] {
-            let topology = generate::from_spec("testbed").expect("known");
-            let groups = vec![GroupWish::new(GROUP, scheme, [0, 1, 2, 4, 5, 6, 7])];
-            let mut scenario = Scenario::with(topology, groups, link(damage), engine_config(9), 9);
+            let groups = vec![controller::group(GROUP, scheme, [0, 1, 2, 4, 5, 6, 7])];
+            let mut scenario = Scenario::testbed(groups, link(damage), engine_config(9), 9);
             scenario.write(0, &[2_000_000, 300_000, 16]);
             scenario.run_for(100_000);
-            scenario.groups[0].members = (0..8).collect();
+            scenario.set_members(&[0, 1, 2, 3, 4, 5, 6, 7]);
             scenario.replan();
             scenario.finish(0, 60 * SECOND_US);
             scenario.check_delivered(0, 3, &[3]);
             assert_eq!(scenario.delivered(3, 0), vec![1, 2], "{scheme:?}");
-            let late = vec![(3, FailReason::Late)];
+            let late = vec![(3, FailReason::Late.to_string())];
             assert_eq!(
                 scenario.outcomes(0),
                 vec![(0, late), (1, vec![]), (2, vec![])]
@@ -182,9 +172,8 @@ fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
     for scheme in Scheme::ALL {
         let mut config = engine_config(10);
         config.first_seq = Some(wormcast_wire::Seq(u32::MAX - 500));
-        let topology = generate::from_spec("testbed").expect("known");
-        let groups = vec![GroupWish::new(GROUP, scheme, 0..8)];
-        let mut scenario = Scenario::with(topology, groups, link(Damage::rough()), config, 10);
+        let groups = vec![controller::group(GROUP, scheme, 0..8)];
+        let mut scenario = Scenario::testbed(groups, link(Damage::rough()), config, 10);
         scenario.write(0, &[1_500_000, 200_000]);
         scenario.finish(0, 60 * SECOND_US);
         scenario.check_delivered(0, 2, &[]);

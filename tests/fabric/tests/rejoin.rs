@@ -1,12 +1,11 @@
 //! Members that leave and come back, at any time and of every kind. Who stays gets every
 //! message once and in order, and the stream goes on.
 
-use wormcast_fabric_tests::application::ReaderPolicy;
+use wormcast_fabric_tests::controller;
 use wormcast_fabric_tests::link::Damage;
-use wormcast_fabric_tests::planner::GroupWish;
+use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
-use wormcast_routing::generate;
 use wormcast_wire::Scheme;
 
 const SECOND_US: u64 = 1_000_000;
@@ -17,17 +16,16 @@ const ASLEEP: ReaderPolicy = ReaderPolicy {
 };
 
 fn scenario(scheme: Scheme, members: &[u16], damage: Damage, seed: u64, window: u32) -> Scenario {
-    let topology = generate::from_spec("testbed").expect("known");
-    let groups = vec![GroupWish::new(GROUP, scheme, members.to_vec())];
+    let groups = vec![controller::group(GROUP, scheme, members.to_vec())];
     let mut config = engine_config(seed);
     config.limits.origin_window_packets = window;
     config.timing.member_exclude_us = 6 * SECOND_US;
-    Scenario::with(topology, groups, link(damage), config, seed)
+    Scenario::testbed(groups, link(damage), config, seed)
 }
 
 fn wake(scenario: &mut Scenario, hosts: impl IntoIterator<Item = u16>) {
     for host in hosts {
-        scenario.fabric.host(host).applications.policy = ReaderPolicy::default();
+        scenario.fabric.host(host).program.policy = ReaderPolicy::default();
         scenario.fabric.run_host(host);
     }
 }
@@ -43,21 +41,21 @@ fn a_member_comes_back_while_the_window_is_full() {
             8_192,
         );
         for late in [3, 6, 7] {
-            scenario.fabric.host(late).applications.policy = ASLEEP;
+            scenario.fabric.host(late).program.policy = ASLEEP;
         }
         scenario.write(0, &[20_000_000]);
         scenario.run_for(4 * SECOND_US);
-        scenario.groups[0].members = vec![0, 1, 2, 4, 5, 6, 7];
+        scenario.set_members(&[0, 1, 2, 4, 5, 6, 7]);
         scenario.replan();
         scenario.run_for(200_000);
-        scenario.groups[0].members = vec![0, 1, 2, 3, 4, 5, 6, 7];
+        scenario.set_members(&[0, 1, 2, 3, 4, 5, 6, 7]);
         scenario.replan();
         scenario.run_for(SECOND_US);
         wake(&mut scenario, [3, 6, 7]);
         let took_us = scenario.finish(0, 60 * SECOND_US);
         println!("{scheme:?}: {} ms", took_us / 1_000);
         scenario.check_delivered(0, 1, &[3]);
-        scenario.write_more(0, &[16, 70_000]);
+        scenario.write(0, &[16, 70_000]);
         scenario.finish(0, 60 * SECOND_US);
         scenario.check_delivered(0, 3, &[3]);
         assert!(scenario.delivered(3, 0).ends_with(&[1, 2]), "{scheme:?}");
@@ -69,12 +67,12 @@ fn an_agent_starts_anew_while_the_window_is_full() {
     for scheme in Scheme::ALL {
         let mut scenario = scenario(scheme, &[0, 1, 2, 3], Damage::default(), 2, 256);
         for host in [1, 2, 3] {
-            scenario.fabric.host(host).applications.policy = ASLEEP;
+            scenario.fabric.host(host).program.policy = ASLEEP;
         }
         scenario.write(0, &[2_000_000, 30_000]);
         scenario.run_for(SECOND_US);
         scenario.fabric.stop_agent(2);
-        scenario.fabric.host(2).applications.readers.clear();
+        scenario.fabric.host(2).program.readers.clear();
         scenario.run_for(50_000);
         scenario.fabric.start_agent(2);
         scenario.run_for(SECOND_US);
@@ -91,17 +89,13 @@ fn an_origin_left_alone_goes_on_and_serves_who_comes_later() {
         let mut scenario = scenario(scheme, &[0, 1, 2], Damage::default(), 3, 64);
         scenario.write(0, &[3_000_000]);
         scenario.run_for(20_000);
-        scenario.groups[0].members = vec![0];
+        scenario.set_members(&[0]);
         scenario.replan();
         scenario.run_for(SECOND_US);
-        assert_eq!(
-            scenario.finish_events(0),
-            1,
-            "{scheme:?}: nobody is waited for"
-        );
-        scenario.groups[0].members = vec![0, 2, 5];
+        assert!(scenario.is_finished(0), "{scheme:?}: nobody is waited for");
+        scenario.set_members(&[0, 2, 5]);
         scenario.replan();
-        scenario.write_more(0, &[500_000, 16]);
+        scenario.write(0, &[500_000, 16]);
         scenario.finish(0, 60 * SECOND_US);
         for member in [2, 5] {
             assert_eq!(scenario.delivered(member, 0), vec![1, 2], "{scheme:?}");
@@ -123,9 +117,14 @@ fn an_only_member_that_was_given_up_is_served_when_it_answers_again() {
             // Without a new plan the member is given up, and the origin goes on alone.
             scenario.finish(0, 60 * SECOND_US);
             scenario.fabric.start_agent(1);
-            let start_us = scenario.fabric.now_ns / 1_000;
+            let start_us = scenario.fabric.now_us();
             let acks = |fabric: &wormcast_fabric_tests::fabric::Fabric| {
-                let engine = fabric.hosts[&0].engine.as_ref().expect("runs");
+                let engine = fabric.hosts[&0]
+                    .agent
+                    .as_ref()
+                    .expect("runs")
+                    .engine()
+                    .expect("runs");
                 engine
                     .statistics()
                     .map(|(_, _, s)| s.acks_received)
@@ -136,7 +135,7 @@ fn an_only_member_that_was_given_up_is_served_when_it_answers_again() {
                 .fabric
                 .run_until(start_us + 10 * SECOND_US, |fabric| acks(fabric) > before);
             assert!(answers || before == 0, "{scheme:?}: it is not asked");
-            scenario.write_more(0, &[600_000, 16]);
+            scenario.write(0, &[600_000, 16]);
             scenario.finish(0, 60 * SECOND_US);
             assert_eq!(
                 scenario.delivered(1, 0),
@@ -153,11 +152,9 @@ fn a_child_without_a_tree_route_is_served_all_the_same() {
     for alone in [true, false] {
         let members: &[u16] = if alone { &[0, 5] } else { &[0, 1, 5] };
         let mut scenario = scenario(Scheme::Switch, members, Damage::default(), 5, 256);
-        let now = scenario.fabric.now();
-        let engine = scenario.fabric.host(0).engine.as_mut().expect("runs");
-        let routes = [(wormcast_wire::HostId(1), vec![9, 0])];
-        let others = routes.into_iter().filter(|_| alone).collect();
-        engine.set_tree_routes(others, now).expect("routes");
+        let mut plan = scenario.fabric.host(0).plan().expect("it has one").clone();
+        plan.tree_routes = if alone { vec![(1, vec![9, 0])] } else { vec![] };
+        scenario.fabric.apply(0, plan);
         scenario.write(0, &[1_000_000, 16]);
         scenario.finish(0, 60 * SECOND_US);
         scenario.check_delivered(0, 2, &[]);
@@ -179,7 +176,7 @@ fn random_run(scheme: Scheme, seed: u64) {
     let movable = [2, 3, 5, 6, 7];
     for host in [1, 2, 3, 5, 6, 7] {
         if random.chance(0.4) {
-            scenario.fabric.host(host).applications.policy = ASLEEP;
+            scenario.fabric.host(host).program.policy = ASLEEP;
         }
     }
     for origin in origins {
@@ -205,7 +202,7 @@ fn random_run(scheme: Scheme, seed: u64) {
             5 => {
                 for host in &some {
                     scenario.fabric.stop_agent(*host);
-                    scenario.fabric.host(*host).applications.readers.clear();
+                    scenario.fabric.host(*host).program.readers.clear();
                     stayed[usize::from(*host)] = false;
                     down.push(*host);
                 }
@@ -214,11 +211,11 @@ fn random_run(scheme: Scheme, seed: u64) {
                 .drain(..)
                 .for_each(|host| scenario.fabric.start_agent(host)),
             _ if random.chance(0.3) => {
-                scenario.groups[0].scheme = Scheme::ALL[random.below(5) as usize];
+                scenario.controller.groups[0].scheme = Scheme::ALL[random.below(5) as usize];
             }
             _ => wake(&mut scenario, some.iter().copied()),
         }
-        scenario.groups[0].members = members.clone();
+        scenario.set_members(&members);
         // Some plans reach an agent late, so that it misses those in between.
         let unreached: Vec<u16> = everybody
             .iter()
@@ -228,33 +225,29 @@ fn random_run(scheme: Scheme, seed: u64) {
         scenario.replan_without(&unreached);
     }
     if random.chance(0.3) {
-        scenario.groups[0].members = vec![0, 1, 4];
+        scenario.set_members(&[0, 1, 4]);
         movable
             .iter()
             .for_each(|host| stayed[usize::from(*host)] = false);
         scenario.replan();
         scenario.run_for(random.below(300_000));
     }
-    scenario.groups[0].members = everybody.clone();
+    scenario.set_members(&everybody);
     scenario.replan();
     down.drain(..)
         .for_each(|host| scenario.fabric.start_agent(host));
     scenario.run_for(random.below(300_000));
     wake(&mut scenario, everybody.iter().copied());
     for origin in origins {
-        if scenario.finish_events(origin) == 0 {
-            scenario.finish(origin, 120 * SECOND_US);
-        }
+        scenario.finish(origin, 120 * SECOND_US);
     }
     // Everybody is back: the next messages are for all.
     scenario.run_for(2 * SECOND_US);
     for origin in origins {
-        scenario.write_more(origin, &[300_000, 16]);
+        scenario.write(origin, &[300_000, 16]);
     }
     for origin in origins {
-        if scenario.finish_events(origin) == 1 {
-            scenario.finish(origin, 120 * SECOND_US);
-        }
+        scenario.finish(origin, 120 * SECOND_US);
         for host in everybody.iter().copied().filter(|host| *host != origin) {
             let numbers = scenario.delivered(host, origin);
             let whole: Vec<u32> = (0..6).collect();

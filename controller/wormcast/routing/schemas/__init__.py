@@ -1,4 +1,4 @@
-"""JSON Schemas (draft 2020-12) of the files and answers of the offline commands, one
+"""JSON Schemas (draft 2020-12) of the files and answers of the commands that plan, one
 `<kind>.schema.json` each. Fields may be added to files; what a schema names stays.
 """
 

@@ -5,10 +5,10 @@ mod loss;
 mod scoreboard;
 mod silence;
 
-use super::claim::{self, Claim};
 use super::congestion::Congestion;
 use super::path::Path;
 use super::store::Store;
+use super::unproven::{self, Unproven};
 use crate::config::Timing;
 use crate::plan::ChildRole;
 use crate::reject::Reject;
@@ -53,7 +53,7 @@ pub(crate) struct Child {
     /// Which life of the child answers; none before its first answer.
     pub receiver: Option<u32>,
     /// Another memory that seems to answer.
-    claim: Option<Claim<u32>>,
+    unproven: Option<Unproven<u32>>,
     board: Scoreboard,
     /// The child and all below it have confirmed everything before.
     pub stable: u64,
@@ -99,7 +99,7 @@ impl Child {
             class: role.class,
             below: role.below.clone(),
             receiver: None,
-            claim: None,
+            unproven: None,
             board: Scoreboard::new(stable),
             stable,
             stable_current: false,
@@ -142,14 +142,14 @@ impl Child {
             return Ok(Memory::First);
         };
         if known == receiver {
-            self.claim = None;
+            self.unproven = None;
             return Ok(Memory::Known);
         }
         let (least_us, reject) = match Seq(receiver).is_after(Seq(known)) {
-            true => (claim::forward_us(timing), Reject::ReceiverUnproven),
-            false => (claim::back_us(timing), Reject::StaleIncarnation),
+            true => (unproven::forward_us(timing), Reject::ReceiverUnproven),
+            false => (unproven::back_us(timing), Reject::StaleIncarnation),
         };
-        match Claim::note(&mut self.claim, receiver, least_us, now) {
+        match Unproven::note(&mut self.unproven, receiver, least_us, now) {
             true => Ok(Memory::Lost),
             false => Err(reject),
         }
@@ -158,7 +158,7 @@ impl Child {
     /// The child lost its memory: forget what it had.
     pub fn reset(&mut self, receiver: u32, cumulative: u64, stable: u64) {
         self.receiver = Some(receiver);
-        self.claim = None;
+        self.unproven = None;
         self.board.restart(cumulative);
         self.stable = stable;
         self.stable_current = false;

@@ -21,9 +21,9 @@ from scapy.fields import (
     XIntField,
 )
 from scapy.packet import Packet, bind_layers
+from wormcast.wire import ETHERTYPE_HOST
 
-from wormcast.wire.ids import ETHERTYPE_HOST
-from wormcast.wire.layers import Worm
+from oracle.layers import Worm
 
 PDU_VERSION = 1
 PDU_LENGTH_MIN = 34  # with Ethernet and worm header 60 bytes, so that no link pads

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use crate::formats::FormatError;
+use super::FormatError;
 
 /// Values of attributes by `attr.name`, and where they stand.
 pub(super) type Data = BTreeMap<String, (String, usize)>;
@@ -86,16 +86,16 @@ pub(super) fn parse(text: &str) -> Result<Graph, FormatError> {
             Event::Text(part) => parser.add_text(&part),
             Event::CData(part) => parser.add_text(&part),
             Event::GeneralRef(entity) => {
-                let letter = match entity.resolve_char_ref() {
-                    Ok(Some(letter)) => Some(letter.to_string()),
+                let character = match entity.resolve_char_ref() {
+                    Ok(Some(character)) => Some(character.to_string()),
                     Ok(None) => quick_xml::escape::resolve_xml_entity(&entity).map(str::to_owned),
                     Err(_) => None,
                 };
-                let Some(letter) = letter else {
+                let Some(character) = character else {
                     let reason = format!("there is no entity &{};", &*entity);
                     return Err(FormatError::at(text, offset, "syntax", reason));
                 };
-                parser.add_text(&letter);
+                parser.add_text(&character);
             }
             Event::Eof => break,
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}

@@ -2,7 +2,7 @@
 
 from ipaddress import IPv4Address
 
-from wormcast.wire.ids import CLASS_D_MAC_PREFIX
+from wormcast.wire import CLASS_D_MAC_PREFIX
 
 
 def class_d_mac(address: IPv4Address) -> bytes:

@@ -57,7 +57,7 @@ pub(super) struct TooLong;
 
 /// Slots that lead on, for one block of destinations after another.
 #[derive(Debug)]
-pub(super) struct WaysOn<L> {
+pub(super) struct ShortestArcs<L> {
     /// Length of the shortest path from each state.
     lengths: Vec<LengthRow<L>>,
     /// For each group of slots of a rank: those that lead on from either phase.
@@ -66,28 +66,28 @@ pub(super) struct WaysOn<L> {
     group_first: Vec<u32>,
 }
 
-impl<L: Length> WaysOn<L> {
-    pub(super) fn new(ranks: &Ranks) -> WaysOn<L> {
+impl<L: Length> ShortestArcs<L> {
+    pub(super) fn new(ranks: &Ranks) -> ShortestArcs<L> {
         let mut group_first = vec![0];
         for rank in 0..ranks.len() {
             let groups = ranks.arcs_of(rank).len().div_ceil(GROUP) as u32;
             group_first.push(group_first[rank] + groups);
         }
-        WaysOn {
+        ShortestArcs {
             lengths: vec![[L::FAR; BLOCK]; 2 * ranks.len()],
             slots: vec![[[0; BLOCK]; 2]; group_first[ranks.len()] as usize],
             group_first,
         }
     }
 
-    /// Finds the ways on to these destinations, switches by index, at most [`BLOCK`].
+    /// Finds the arcs that lead to these destinations, switches by index, at most [`BLOCK`].
     ///
     /// # Errors
     /// [`TooLong`] if a path may be longer than `L` can say.
     pub(super) fn find(&mut self, ranks: &Ranks, dsts: Range<usize>) -> Result<(), TooLong> {
         self.lengths.fill([L::FAR; BLOCK]);
-        for (lane, dst) in dsts.enumerate() {
-            self.lengths[state(ranks.rank[dst], Phase::Down) as usize][lane] = L::ZERO;
+        for (column, dst) in dsts.enumerate() {
+            self.lengths[state(ranks.rank[dst], Phase::Down) as usize][column] = L::ZERO;
         }
         for rank in (0..ranks.len()).rev() {
             let mut shortest = self.lengths[2 * rank + 1];
@@ -137,16 +137,16 @@ impl<L: Length> WaysOn<L> {
         }
     }
 
-    /// Slots that lead on from a switch to the destination of this lane, [`WORD`] a word,
+    /// Slots that lead on from a switch to the destination of this column, [`WORD`] a word,
     /// from either phase.
     #[inline]
-    pub(super) fn words(&self, rank: usize, lane: usize) -> impl Iterator<Item = [u64; 2]> + '_ {
+    pub(super) fn words(&self, rank: usize, column: usize) -> impl Iterator<Item = [u64; 2]> + '_ {
         let groups = self.group_first[rank] as usize..self.group_first[rank + 1] as usize;
         self.slots[groups].chunks(WORD / GROUP).map(move |groups| {
             let mut words = [0; 2];
             for (place, rows) in groups.iter().enumerate() {
                 for (word, row) in words.iter_mut().zip(rows) {
-                    *word |= u64::from(row[lane]) << (GROUP * place);
+                    *word |= u64::from(row[column]) << (GROUP * place);
                 }
             }
             words

@@ -21,10 +21,7 @@ from scapy.fields import (
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, bind_bottom_up, bind_layers, bind_top_down
-
-from wormcast.wire.checksum import internet_checksum
-from wormcast.wire.codec import HEADER_LEN
-from wormcast.wire.ids import (
+from wormcast.wire import (
     ETHERTYPE_HOST,
     ETHERTYPE_IPV4,
     ETHERTYPE_WORM,
@@ -33,7 +30,10 @@ from wormcast.wire.ids import (
     Flag,
     Kind,
 )
-from wormcast.wire.tree import Branch, decode_tree
+
+from oracle.checksum import internet_checksum
+from oracle.codec import HEADER_LEN
+from oracle.tree import Branch, decode_tree
 
 WORM_DST = ":".join(f"{byte:02x}" for byte in WORM_MAC.to_bytes(6, "big"))
 

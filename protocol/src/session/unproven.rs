@@ -16,18 +16,18 @@ const BACK_US: u64 = 2_000_000;
 
 /// Something said that is not believed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Claim<T> {
+pub(crate) struct Unproven<T> {
     said: T,
     since: Instant,
 }
 
-impl<T: PartialEq> Claim<T> {
+impl<T: PartialEq> Unproven<T> {
     /// Notes that it was said; true if it has been said before, for so long at least.
-    pub fn note(claim: &mut Option<Claim<T>>, said: T, least_us: u64, now: Instant) -> bool {
-        match claim {
+    pub fn note(unproven: &mut Option<Unproven<T>>, said: T, least_us: u64, now: Instant) -> bool {
+        match unproven {
             Some(before) if before.said == said => now.since_us(before.since) >= least_us,
             _ => {
-                *claim = Some(Claim { said, since: now });
+                *unproven = Some(Unproven { said, since: now });
                 false
             }
         }

@@ -1,17 +1,17 @@
 //! The lines of a net list.
 
 use super::FormatError;
-use crate::formats::place::{Line, lines};
+use super::place::{Line, lines};
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::formats) enum Kind {
+pub(super) enum Kind {
     Switch,
     Adapter,
 }
 
 /// A line that says something about the net.
-pub(in crate::formats) enum Entry<'a> {
+pub(super) enum Entry<'a> {
     /// Header of a node.
     Node {
         name: &'a str,
@@ -24,7 +24,7 @@ pub(in crate::formats) enum Entry<'a> {
     Port(PortLine<'a>),
 }
 
-pub(in crate::formats) struct PortLine<'a> {
+pub(super) struct PortLine<'a> {
     pub port: u8,
     pub remote: &'a str,
     pub remote_port: u8,
@@ -50,7 +50,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// Whether a line can be in no other format than a net list.
-pub(in crate::formats) fn is_net_list_line(line: &str) -> bool {
+pub(super) fn is_net_list_line(line: &str) -> bool {
     let is_header = HEADERS.iter().any(|(word, _)| {
         let rest = line.strip_prefix(word).unwrap_or_default();
         rest.starts_with([' ', '\t']) && rest.contains('"')
@@ -66,9 +66,7 @@ fn is_setting(line: &str) -> bool {
 }
 
 /// Every entry of the text.
-pub(in crate::formats) fn entries(
-    text: &str,
-) -> impl Iterator<Item = Result<Entry<'_>, FormatError>> {
+pub(super) fn entries(text: &str) -> impl Iterator<Item = Result<Entry<'_>, FormatError>> {
     lines(text).filter_map(move |line| {
         let body = line.text.trim();
         if body.is_empty() || body.starts_with('#') || is_setting(body) {
@@ -97,7 +95,7 @@ impl<'a> Cursor<'a> {
             return self.port_line().map(Entry::Port);
         }
         let offset = self.offset();
-        let word = self.take_while(|letter| letter.is_ascii_alphabetic());
+        let word = self.take_while(|character| character.is_ascii_alphabetic());
         let header = HEADERS.iter().find(|(name, _)| *name == word);
         let kind = match header {
             Some((_, Some(kind))) => *kind,
@@ -170,7 +168,9 @@ impl<'a> Cursor<'a> {
 
     fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
-        let end = rest.find(|letter| !wanted(letter)).unwrap_or(rest.len());
+        let end = rest
+            .find(|character| !wanted(character))
+            .unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
     }
@@ -179,17 +179,17 @@ impl<'a> Cursor<'a> {
         self.take_while(char::is_whitespace);
     }
 
-    fn skip(&mut self, letter: char, what: &str) -> Result<(), FormatError> {
-        if !self.rest().starts_with(letter) {
+    fn skip(&mut self, character: char, what: &str) -> Result<(), FormatError> {
+        if !self.rest().starts_with(character) {
             return Err(self.expected(what));
         }
-        self.at += letter.len_utf8();
+        self.at += character.len_utf8();
         Ok(())
     }
 
     fn number(&mut self, what: &str, most: u16) -> Result<u16, FormatError> {
         let start = self.at;
-        let digits = self.take_while(|letter| letter.is_ascii_digit());
+        let digits = self.take_while(|character| character.is_ascii_digit());
         if digits.is_empty() {
             return Err(self.expected(what));
         }
@@ -215,7 +215,7 @@ impl<'a> Cursor<'a> {
     fn quoted(&mut self) -> Result<&'a str, FormatError> {
         let start = self.at;
         self.skip('"', "a name in quotes")?;
-        let name = self.take_while(|letter| letter != '"');
+        let name = self.take_while(|character| character != '"');
         if name.is_empty() || self.skip('"', "").is_err() {
             self.at = start;
             return Err(self.expected("a name in quotes"));
@@ -230,16 +230,16 @@ impl<'a> Cursor<'a> {
             self.skip_space();
             match self.rest().chars().next() {
                 Some('(') => {
-                    self.take_while(|letter| letter != ')');
+                    self.take_while(|character| character != ')');
                     self.skip(')', "the end of a GUID, )")?;
                 }
                 Some('[') => {
-                    self.take_while(|letter| letter != ']');
+                    self.take_while(|character| character != ']');
                     self.skip(']', "the end of a port, ]")?;
                 }
-                Some(letter) if letter.is_ascii_alphabetic() => {
+                Some(character) if character.is_ascii_alphabetic() => {
                     let start = self.at;
-                    let word = self.take_while(|letter| !letter.is_whitespace());
+                    let word = self.take_while(|character| !character.is_whitespace());
                     if !word.contains('=') {
                         self.at = start;
                         return Err(self.expected("a setting such as w=4"));

@@ -71,7 +71,7 @@ pub struct Progress {
 
 /// The writing side of a stream.
 #[derive(Debug)]
-pub(crate) struct Outlet {
+pub(crate) struct Sending {
     pub members: Vec<HostId>,
     messages: VecDeque<Message>,
     messages_begun: u64,
@@ -90,9 +90,9 @@ pub(crate) struct Outlet {
     pub repair_next: Instant,
 }
 
-impl Outlet {
-    pub fn new(members: Vec<HostId>) -> Outlet {
-        Outlet {
+impl Sending {
+    pub fn new(members: Vec<HostId>) -> Sending {
+        Sending {
             members,
             messages: VecDeque::new(),
             messages_begun: 0,
@@ -180,40 +180,40 @@ impl Session {
             let left = bytes.len() - accepted;
             let room = self.has_window(shared);
             let group = self.group;
-            let Some(outlet) = &mut self.outlet else {
+            let Some(sending) = &mut self.sending else {
                 return Ok(0);
             };
-            if outlet.end_waits {
-                outlet.blocked = true;
+            if sending.end_waits {
+                sending.blocked = true;
                 // None of no bytes accepted would read like success.
                 return match bytes.is_empty() && end_of_message {
                     true => Err(UseError::EndWaits { group }),
                     false => Ok(0),
                 };
             }
-            if outlet.draft.len() >= payload_max && left > 0 {
+            if sending.draft.len() >= payload_max && left > 0 {
                 if !room {
-                    outlet.blocked = true;
+                    sending.blocked = true;
                     break;
                 }
                 self.emit_packet(false, false, shared, now);
                 continue;
             }
-            let take = left.min(payload_max.saturating_sub(outlet.draft.len()));
-            outlet
+            let take = left.min(payload_max.saturating_sub(sending.draft.len()));
+            sending
                 .draft
                 .extend_from_slice(&bytes[accepted..accepted + take]);
             accepted += take;
-            outlet.accepted_bytes += take as u64;
+            sending.accepted_bytes += take as u64;
             if accepted == bytes.len() {
                 break;
             }
         }
-        if let Some(outlet) = &mut self.outlet
+        if let Some(sending) = &mut self.sending
             && end_of_message
             && accepted == bytes.len()
         {
-            outlet.end_waits = true;
+            sending.end_waits = true;
             self.write_pending_end(shared, now);
         }
         Ok(accepted)
@@ -222,10 +222,10 @@ impl Session {
     /// Sends what has been written so far, though it fills no packet.
     pub fn flush(&mut self, shared: &mut Shared, now: Instant) {
         let room = self.has_window(shared);
-        if let Some(outlet) = &mut self.outlet
+        if let Some(sending) = &mut self.sending
             && room
-            && !outlet.end_waits
-            && !outlet.draft.is_empty()
+            && !sending.end_waits
+            && !sending.draft.is_empty()
         {
             self.emit_packet(false, false, shared, now);
         }
@@ -233,9 +233,9 @@ impl Session {
 
     /// Ends the message if one is begun, and asks for [`Event::Finished`].
     pub fn finish(&mut self, shared: &mut Shared, now: Instant) {
-        if let Some(outlet) = &mut self.outlet {
-            outlet.end_waits |= outlet.in_message || !outlet.draft.is_empty();
-            outlet.finish_wanted = true;
+        if let Some(sending) = &mut self.sending {
+            sending.end_waits |= sending.in_message || !sending.draft.is_empty();
+            sending.finish_wanted = true;
         }
         self.write_pending_end(shared, now);
         self.settle_messages(shared);
@@ -243,17 +243,17 @@ impl Session {
 
     /// Gives up the message being written.
     pub fn cancel(&mut self, shared: &mut Shared, now: Instant) {
-        let Some(outlet) = &mut self.outlet else {
+        let Some(sending) = &mut self.sending else {
             return;
         };
-        if outlet.end_waits {
+        if sending.end_waits {
             // The message written last has been ended; no other is begun.
             return;
         }
-        outlet.draft.clear();
-        if outlet.in_message {
-            outlet.end_waits = true;
-            outlet.cancel_waits = true;
+        sending.draft.clear();
+        if sending.in_message {
+            sending.end_waits = true;
+            sending.cancel_waits = true;
             self.write_pending_end(shared, now);
         }
     }
@@ -262,43 +262,43 @@ impl Session {
     /// application go on.
     pub(super) fn write_pending_end(&mut self, shared: &mut Shared, now: Instant) {
         let room = self.has_window(shared);
-        let Some(outlet) = &mut self.outlet else {
+        let Some(sending) = &mut self.sending else {
             return;
         };
         if !room {
             return;
         }
-        if outlet.end_waits {
-            let cancel = core::mem::take(&mut outlet.cancel_waits);
-            outlet.end_waits = false;
+        if sending.end_waits {
+            let cancel = core::mem::take(&mut sending.cancel_waits);
+            sending.end_waits = false;
             self.emit_packet(true, cancel, shared, now);
         }
         let group = self.group;
-        if let Some(outlet) = &mut self.outlet
-            && core::mem::take(&mut outlet.blocked)
+        if let Some(sending) = &mut self.sending
+            && core::mem::take(&mut sending.blocked)
         {
             shared.emit(Event::Writable { group });
         }
     }
 
     fn emit_packet(&mut self, last: bool, cancel: bool, shared: &mut Shared, now: Instant) {
-        let Some(outlet) = &mut self.outlet else {
+        let Some(sending) = &mut self.sending else {
             return;
         };
-        let first = !outlet.in_message;
-        outlet.in_message = !last;
+        let first = !sending.in_message;
+        sending.in_message = !last;
         if first {
-            outlet.messages.push_back(Message {
-                number: outlet.messages_begun,
+            sending.messages.push_back(Message {
+                number: sending.messages_begun,
                 start: self.cumulative,
                 end: None,
                 cancelled: false,
                 failed: BTreeMap::new(),
             });
-            outlet.messages_begun += 1;
+            sending.messages_begun += 1;
         }
-        let payload = shared.pools.take(&outlet.draft, None);
-        outlet.draft.clear();
+        let payload = shared.pools.take(&sending.draft, None);
+        sending.draft.clear();
         self.store.insert(
             self.cumulative,
             Packet {
@@ -310,10 +310,10 @@ impl Session {
             },
         );
         self.cumulative += 1;
-        if last && let Some(message) = outlet.messages.back_mut() {
+        if last && let Some(message) = sending.messages.back_mut() {
             message.end = Some(self.cumulative);
             message.cancelled = cancel;
-            outlet.messages_ended += 1;
+            sending.messages_ended += 1;
         }
         for index in 0..self.children.len() {
             self.settle_child(index, now);
@@ -323,15 +323,15 @@ impl Session {
 
     /// Tells of messages that have become stable.
     pub(super) fn settle_messages(&mut self, shared: &mut Shared) {
-        let Some(outlet) = &mut self.outlet else {
+        let Some(sending) = &mut self.sending else {
             return;
         };
         let group = self.group;
-        while let Some(message) = outlet.messages.front()
+        while let Some(message) = sending.messages.front()
             && message.end.is_some_and(|end| end <= self.stable)
         {
-            if let Some(message) = outlet.messages.pop_front() {
-                outlet.messages_stable += 1;
+            if let Some(message) = sending.messages.pop_front() {
+                sending.messages_stable += 1;
                 if !message.cancelled {
                     let failed = message.failed.into_iter().collect();
                     shared.emit(Event::Stable {
@@ -342,9 +342,9 @@ impl Session {
                 }
             }
         }
-        let written = self.stable == self.cumulative && outlet.draft.is_empty();
-        if outlet.finish_wanted && written && !outlet.end_waits {
-            outlet.finish_wanted = false;
+        let written = self.stable == self.cumulative && sending.draft.is_empty();
+        if sending.finish_wanted && written && !sending.end_waits {
+            sending.finish_wanted = false;
             shared.emit(Event::Finished { group });
         }
     }
@@ -355,7 +355,7 @@ impl Session {
         let group = self.group;
         let near = self.stable;
         let child = &self.children[index];
-        let Some(outlet) = &mut self.outlet else {
+        let Some(sending) = &mut self.sending else {
             return;
         };
         if child.failed.is_empty() && !child.excluded {
@@ -376,7 +376,7 @@ impl Session {
             failed.extend(below.map(|host| (*host, FailReason::Orphaned, near)));
         }
         for (host, reason, at) in failed {
-            for message in outlet.note_failed(host, reason, at) {
+            for message in sending.note_failed(host, reason, at) {
                 if !reason.is_host_dead() {
                     shared.emit(Event::MemberAborted {
                         group,
@@ -401,8 +401,8 @@ impl Session {
         let holds = |message: &&Message| {
             (message.start..message.end.unwrap_or(self.cumulative)).contains(&position)
         };
-        let outlet = self.outlet.as_ref()?;
-        outlet
+        let sending = self.sending.as_ref()?;
+        sending
             .messages
             .iter()
             .find(holds)
@@ -412,8 +412,8 @@ impl Session {
     /// What is known of a message that is not stable, at each member but this host; none if
     /// there is no such message.
     pub fn member_states(&self, number: u64) -> Option<Vec<(HostId, MemberState)>> {
-        let outlet = self.outlet.as_ref()?;
-        let mut messages = outlet.messages.iter();
+        let sending = self.sending.as_ref()?;
+        let mut messages = sending.messages.iter();
         let message = messages.find(|message| message.number == number)?;
         let confirmed = |host: HostId| {
             message.end.is_some_and(|end| {
@@ -428,25 +428,25 @@ impl Session {
             None => MemberState::Unconfirmed,
         };
         let gone = message.failed.keys();
-        let hosts: BTreeSet<HostId> = outlet.members.iter().chain(gone).copied().collect();
+        let hosts: BTreeSet<HostId> = sending.members.iter().chain(gone).copied().collect();
         let others = hosts.into_iter().filter(|host| *host != self.origin);
         Some(others.map(|host| (host, state(host))).collect())
     }
 
     /// What this origin has done so far.
     pub fn progress(&self) -> Option<Progress> {
-        let outlet = self.outlet.as_ref()?;
+        let sending = self.sending.as_ref()?;
         let statistics = &self.statistics;
         let copies = match self.broadcast {
             Some(_) => 1,
             None => self.children.len().max(1) as u64,
         };
         Some(Progress {
-            accepted_bytes: outlet.accepted_bytes,
+            accepted_bytes: sending.accepted_bytes,
             sent_bytes: statistics.data_sent_bytes / copies,
-            stable_bytes: outlet.stable_bytes,
-            messages_ended: outlet.messages_ended,
-            messages_stable: outlet.messages_stable,
+            stable_bytes: sending.stable_bytes,
+            messages_ended: sending.messages_ended,
+            messages_stable: sending.messages_stable,
         })
     }
 }

@@ -1,4 +1,4 @@
-"""Numbers of the wire and of the data plane. Copies of p4src/shared/ids.p4 and sizes.p4.
+"""Numbers of the wire (wire/SPEC.md) and of the data plane. Copies of p4src/shared/ids.p4 and sizes.p4.
 
 Names are those of the P4 sources, except where an enum here spells out the group
 (KIND_TREE there, Kind.TREE here). tests/conformance/test_p4_artifacts.py compares them.

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{Document, FormatError, HOST_GUIDS, SWITCH_GUIDS};
+use super::infiniband::{HOST_GUIDS, SWITCH_GUIDS};
+use super::{Document, FormatError};
 use crate::topology::Attachment;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 /// What comes before a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::formats) enum Header {
+pub(super) enum Header {
     /// The GUID of the node.
     Short,
     /// Vendor, device and system image too, as ibnetdiscover prints them.
@@ -19,10 +20,7 @@ pub(in crate::formats) enum Header {
 /// Specification, NodeDescription: 64 bytes).
 const DESCRIPTION_BYTES_MAX: usize = 63;
 
-pub(in crate::formats) fn write(
-    document: &Document,
-    header: Header,
-) -> Result<String, FormatError> {
+pub(super) fn write(document: &Document, header: Header) -> Result<String, FormatError> {
     let topology = &document.topology;
     let mut text = match header {
         Header::Full => "#\n# Topology file\n#\n".to_owned(),

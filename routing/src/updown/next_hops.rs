@@ -50,7 +50,7 @@ impl NextHops {
 
     /// Slots towards a destination, by switch, of paths that may still go up and of those
     /// that may not.
-    pub(super) fn rows_mut(&mut self, dst: u32) -> (&mut [u8], &mut [u8]) {
+    pub(crate) fn rows_mut(&mut self, dst: u32) -> (&mut [u8], &mut [u8]) {
         let first = self.first(dst, Phase::Up);
         self.slots[first..first + 2 * self.switches].split_at_mut(self.switches)
     }

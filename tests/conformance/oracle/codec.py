@@ -3,8 +3,7 @@
 import struct
 from dataclasses import dataclass, field, replace
 
-from wormcast.wire.checksum import internet_checksum
-from wormcast.wire.ids import (
+from wormcast.wire import (
     ETHERTYPE_HOST,
     ETHERTYPE_WORM,
     MAX_ROUTE,
@@ -13,6 +12,8 @@ from wormcast.wire.ids import (
     DropReason,
     Flag,
 )
+
+from oracle.checksum import internet_checksum
 
 HEADER_LEN = 12
 _HEADER = struct.Struct(">BBBBHHHH")

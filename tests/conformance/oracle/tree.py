@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from wormcast.wire.ids import END_OF_ROUTE, MAX_BRANCHES, MAX_ROUTE, PORT_MAX
+from wormcast.wire import END_OF_ROUTE, MAX_BRANCHES, MAX_ROUTE, PORT_MAX
 
 
 class RouteError(ValueError):

@@ -4,9 +4,8 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-use super::path_graph::PathGraph;
-use super::{ALTERNATIVES_MAX, Lengths, crossed, mix};
-use crate::routes::Algorithm;
+use super::Algorithm;
+use crate::intransit::{ALTERNATIVES_MAX, Lengths, PathGraph, crossed, mix};
 use crate::topology::Topology;
 use crate::updown::UpDown;
 use wormcast_wire::SWITCHES_CROSSED_MAX;

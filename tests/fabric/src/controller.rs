@@ -1,0 +1,105 @@
+//! The controller's part: asks the planner that ships and carries out what it says.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use wormcast_agent_core::plan::{GroupMessage, PlanMessage};
+use wormcast_planner::{
+    AgentPlan, ClassDNumbers, FabricState, Group, Hosts, Parameters, Planner, RouteTable,
+};
+use wormcast_routing::routes::Algorithm;
+use wormcast_routing::topology::{Damage, Topology};
+use wormcast_wire::{GroupId, HostId, Scheme};
+
+/// What users want, what has failed, and the plan for it.
+pub struct Controller {
+    /// Groups as their users want them.
+    pub groups: Vec<Group>,
+    /// What has failed: links and switches, and hosts whose agents are gone.
+    pub damage: Damage,
+    /// The last epoch planned.
+    pub epoch: u64,
+    planner: Planner,
+}
+
+/// A group of these members; k-binomial has k = 2.
+pub fn group(id: u16, scheme: Scheme, members: impl IntoIterator<Item = u16>) -> Group {
+    Group {
+        id: GroupId(id),
+        name: format!("group-{id}"),
+        scheme,
+        members: members.into_iter().map(HostId).collect(),
+        parameters: Parameters {
+            k: 2,
+            ..Parameters::default()
+        },
+        class_d: None,
+    }
+}
+
+impl Controller {
+    /// A controller of those groups; unicast worms travel by this algorithm.
+    pub fn new(groups: Vec<Group>, unicast: Algorithm) -> Controller {
+        Controller {
+            groups,
+            damage: Damage::default(),
+            epoch: 0,
+            planner: Planner::new(unicast),
+        }
+    }
+
+    /// What every switch and every agent must have now.
+    pub fn plan(&mut self, topology: &Topology) -> FabricState {
+        self.epoch += 1;
+        let network = Damage {
+            hosts: BTreeSet::new(),
+            ..self.damage.clone()
+        };
+        let up = topology.without(&network).expect("something is left");
+        let agents: BTreeSet<HostId> = topology.hosts().iter().map(|host| host.id).collect();
+        let hosts = Hosts {
+            live: agents.difference(&self.damage.hosts).copied().collect(),
+            agents,
+            ..Hosts::default()
+        };
+        let groups: Vec<Arc<Group>> = self
+            .groups
+            .iter()
+            .map(|group| Arc::new(group.clone()))
+            .collect();
+        let state = self
+            .planner
+            .plan(&up, &up, &groups, &hosts, &ClassDNumbers::default())
+            .expect("few groups");
+        assert!(state.failures.is_empty(), "{:?}", state.failures);
+        state
+    }
+}
+
+/// The plan of an agent as it goes over the wire.
+pub fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
+    let number = |host: &HostId| u32::from(host.0);
+    let routes = |RouteTable(routes): &RouteTable| {
+        let route = |(host, ports): &(HostId, Box<[u8]>)| (number(host), ports.to_vec());
+        routes.iter().map(route).collect()
+    };
+    let groups = plan.groups.iter().map(|group| GroupMessage {
+        id: group.id.0.into(),
+        name: group.name.clone(),
+        scheme: group.scheme.name().to_owned(),
+        members: group.members.iter().map(number).collect(),
+        order: group.order.iter().map(number).collect(),
+        k: group.k,
+        tree_edges: group
+            .tree_edges
+            .iter()
+            .map(|(parent, child)| (number(parent), number(child)))
+            .collect(),
+    });
+    PlanMessage {
+        epoch,
+        host_id: number(&plan.host),
+        routes: routes(&plan.routes),
+        tree_routes: routes(&plan.tree_routes),
+        groups: groups.collect(),
+    }
+}

@@ -1,0 +1,405 @@
+//! A scenario drawn from a seed: a network, groups, programs and what befalls them.
+//!
+//! What must hold, whatever befalls: every reader gets each message at most once, whole and in the
+//! origin's order; whoever stays a member gets all of them; each message has an outcome that is
+//! true; no pool exceeds its bound; and in the end nothing is on its way any more.
+
+use crate::controller::{self, Controller};
+use crate::link::{Damage, LinkConfig};
+use crate::program::ReaderPolicy;
+use crate::random::Random;
+use crate::scenario::{Scenario, engine_config};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use wormcast_routing::generate;
+use wormcast_routing::routes::Algorithm;
+use wormcast_routing::topology::Topology;
+use wormcast_wire::{HostId, Scheme};
+
+const SECOND_US: u64 = 1_000_000;
+/// Longest time until everything has an outcome, once nothing befalls any more.
+const SETTLE_US: u64 = 180 * SECOND_US;
+
+/// What happened, line by line, kept also when the run ends with a panic.
+#[derive(Clone, Default)]
+pub struct Trace(Arc<Mutex<Vec<String>>>);
+
+impl Trace {
+    fn note(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.push(line);
+    }
+
+    /// The lines.
+    pub fn text(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.join("\n")
+    }
+}
+
+struct Run {
+    scenario: Scenario,
+    random: Random,
+    trace: Trace,
+    /// Hosts that may lack messages: they left, were given a full disk, or started anew.
+    wavering: BTreeSet<u16>,
+    /// Hosts whose programs write; they stay.
+    origins: BTreeMap<u16, Vec<u16>>,
+    stopped: BTreeSet<u16>,
+    cut: Option<(u16, u8)>,
+    planned_until_us: u64,
+}
+
+/// Runs the scenario of a seed.
+///
+/// # Panics
+/// If something does not hold.
+pub fn run(seed: u64, trace: &Trace) {
+    let mut run = Run::draw(seed, trace.clone());
+    run.write_all();
+    for _ in 0..run.random.below(10) {
+        let pause_us = run.random.below(600_000);
+        run.scenario.run_for(pause_us);
+        run.befall();
+    }
+    run.calm_down();
+    run.settle();
+    // Everybody is back: the next messages are for all.
+    run.scenario.run_for(2 * SECOND_US);
+    let before = run.counts();
+    run.write_all();
+    run.settle();
+    run.check(&before);
+    run.scenario.check_pools();
+    run.scenario.run_for(5 * SECOND_US);
+    run.scenario.check_quiet();
+}
+
+fn topology(random: &mut Random, trace: &Trace) -> Topology {
+    let spec = match random.below(8) {
+        0 => format!("line:{}", 1 + random.below(6)),
+        1 => format!("ring:{}:{}", 3 + random.below(4), 1 + random.below(2)),
+        2 => format!("torus:{}x{}", 2 + random.below(3), 3 + random.below(2)),
+        3 => format!("mesh:{}x{}", 2 + random.below(2), 2 + random.below(3)),
+        4 => format!("star:{}", 3 + random.below(5)),
+        5 => "testbed".to_owned(),
+        6 => format!("clos2:{}:{}:2", 2 + random.below(3), 2 + random.below(2)),
+        _ => {
+            let (switches, seed) = (4 + random.below(8), random.below(1_000));
+            format!("irregular:{switches}:{seed}:{}:4", 1 + random.below(3))
+        }
+    };
+    trace.note(format!("topology {spec}"));
+    generate::from_spec(&spec).expect("a known shape")
+}
+
+fn some(random: &mut Random, all: &[u16], least: u64) -> Vec<u16> {
+    let mut rest = all.to_vec();
+    let count = least + random.below(all.len() as u64 - least + 1);
+    let mut chosen: Vec<u16> = (0..count)
+        .map(|_| rest.swap_remove(random.below(rest.len() as u64) as usize))
+        .collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+impl Run {
+    fn draw(seed: u64, trace: Trace) -> Run {
+        let mut random = Random::new(seed);
+        let mut network = topology(&mut random, &trace);
+        while network.hosts().len() < 2 {
+            network = topology(&mut random, &trace);
+        }
+        let hosts: Vec<u16> = network.hosts().iter().map(|host| host.id.0).collect();
+        let algorithms = [Algorithm::Osud, Algorithm::Osud, Algorithm::Omit];
+        let unicast = algorithms[random.below(3) as usize];
+        let mut origins = BTreeMap::new();
+        let mut groups = Vec::new();
+        for index in 0..1 + random.below(3) as u16 {
+            let members = some(&mut random, &hosts, 2);
+            let scheme = Scheme::ALL[random.below(Scheme::ALL.len() as u64) as usize];
+            let most = members.len().min(3) as u64;
+            let mut writing = some(&mut random, &members, 1);
+            writing.truncate(1 + random.below(most) as usize);
+            trace.note(format!(
+                "group {index} {scheme:?} {members:?}, from {writing:?}"
+            ));
+            groups.push(controller::group(index, scheme, members));
+            origins.insert(index, writing);
+        }
+        let damage = match random.below(3) {
+            0 => Damage::default(),
+            1 => Damage::rough(),
+            _ => Damage {
+                loss: random.below(50) as f64 / 1_000.0,
+                corruption: random.below(10) as f64 / 1_000.0,
+                duplication: random.below(20) as f64 / 1_000.0,
+                reordering: random.below(50) as f64 / 1_000.0,
+                reorder_ns: 1_000_000 + random.below(4_000_000),
+            },
+        };
+        let rate_bps = [20_000_000, 100_000_000][random.below(2) as usize];
+        let link = LinkConfig {
+            rate_bps,
+            delay_ns: 1_000 + random.below(200_000),
+            queue_bytes: rate_bps / 8 / [20, 100][random.below(2) as usize],
+            damage,
+        };
+        let mut config = engine_config(seed);
+        config.limits.origin_window_packets = [16, 128, 8_192][random.below(3) as usize];
+        let pool = [64_000, 400_000, 24 << 20][random.below(3) as usize];
+        config.limits.pool_class1_bytes = pool;
+        config.limits.pool_class2_bytes = pool;
+        trace.note(format!("{unicast:?} {link:?}, pools of {pool} bytes"));
+        let controller = Controller::new(groups, unicast);
+        let scenario = Scenario::with(network, controller, link, config, seed);
+        Run {
+            scenario,
+            random,
+            trace,
+            wavering: BTreeSet::new(),
+            origins,
+            stopped: BTreeSet::new(),
+            cut: None,
+            planned_until_us: 0,
+        }
+    }
+
+    fn note(&self, line: &str) {
+        let ms = self.scenario.fabric.now_us() / 1_000;
+        self.trace.note(format!("{ms:>8} ms  {line}"));
+    }
+
+    fn write_all(&mut self) {
+        for (group, writing) in self.origins.clone() {
+            for origin in writing {
+                let sizes: Vec<u64> = (0..1 + self.random.below(3))
+                    .map(|_| {
+                        let most = [100, 5_000, 120_000][self.random.below(3) as usize];
+                        16 + self.random.below(most)
+                    })
+                    .collect();
+                self.note(&format!("host {origin} writes {sizes:?} to group {group}"));
+                self.scenario.write_to(origin, group, &sizes);
+            }
+        }
+    }
+
+    /// A host that writes nothing, if there is one that runs.
+    fn bystander(&mut self) -> Option<u16> {
+        let writing: BTreeSet<u16> = self.origins.values().flatten().copied().collect();
+        let free = |host: &u16| !writing.contains(host) && !self.stopped.contains(host);
+        let hosts: Vec<u16> = self
+            .scenario
+            .fabric
+            .hosts
+            .keys()
+            .copied()
+            .filter(free)
+            .collect();
+        if hosts.is_empty() {
+            return None;
+        }
+        Some(hosts[self.random.below(hosts.len() as u64) as usize])
+    }
+
+    fn any_host(&mut self) -> u16 {
+        let hosts: Vec<u16> = self.scenario.fabric.hosts.keys().copied().collect();
+        hosts[self.random.below(hosts.len() as u64) as usize]
+    }
+
+    /// One thing happens.
+    fn befall(&mut self) {
+        match self.random.below(8) {
+            0 => self.cut_or_mend(),
+            1 => {
+                let (host, us) = (self.any_host(), 1_000 + self.random.below(8 * SECOND_US));
+                if !self.stopped.contains(&host) {
+                    self.note(&format!("host {host} is frozen for {} ms", us / 1_000));
+                    self.scenario.fabric.freeze(host, us);
+                    // Its group of origins waits for it; nobody is lost.
+                    let until = self.random.below(us + SECOND_US);
+                    self.scenario.run_for(us + until);
+                }
+            }
+            2 => {
+                let host = self.any_host();
+                let now_us = self.scenario.fabric.now_us();
+                let policy = match self.random.below(3) {
+                    0 => ReaderPolicy {
+                        asleep_until_us: now_us + self.random.below(5 * SECOND_US),
+                        ..ReaderPolicy::default()
+                    },
+                    1 => ReaderPolicy {
+                        bytes_per_ms: Some(50 + self.random.below(1_000)),
+                        ..ReaderPolicy::default()
+                    },
+                    _ => ReaderPolicy::default(),
+                };
+                self.note(&format!("host {host} reads by {policy:?}"));
+                self.scenario.fabric.host(host).program.policy = policy;
+                self.scenario.fabric.run_host(host);
+            }
+            3 | 4 => {
+                if let Some(host) = self.bystander() {
+                    self.join_or_leave(host);
+                }
+            }
+            5 => self.stop_or_start(),
+            _ => self.replan(),
+        }
+    }
+
+    fn join_or_leave(&mut self, host: u16) {
+        let count = self.scenario.controller.groups.len() as u64;
+        let index = self.random.below(count) as usize;
+        let group = &mut self.scenario.controller.groups[index];
+        let is_member = group.members.contains(&HostId(host));
+        if is_member {
+            group.members.retain(|member| member.0 != host);
+        } else {
+            group.members.push(HostId(host));
+            group.members.sort_unstable();
+        }
+        let (id, verb) = (group.id, if is_member { "leaves" } else { "joins" });
+        self.note(&format!("host {host} {verb} group {id}"));
+        self.wavering.insert(host);
+        self.replan();
+    }
+
+    fn stop_or_start(&mut self) {
+        if let Some(host) = self.stopped.pop_first() {
+            self.note(&format!("agent {host} starts"));
+            self.scenario.fabric.start_agent(host);
+        } else if let Some(host) = self.bystander() {
+            self.note(&format!("agent {host} stops"));
+            self.scenario.fabric.stop_agent(host);
+            self.wavering.insert(host);
+            self.stopped.insert(host);
+        }
+    }
+
+    /// The controller hears of a cut after a while, if the network stays in one piece; else the link
+    /// comes back before anybody is given up.
+    fn cut_or_mend(&mut self) {
+        if let Some((switch, port)) = self.cut.take() {
+            self.note(&format!("link {switch}:{port} is mended"));
+            self.scenario.fabric.set_link_down(switch, port, false);
+            self.scenario.controller.damage.links.clear();
+            return self.replan();
+        }
+        let links = self.scenario.fabric.topology.links();
+        if links.is_empty() {
+            return;
+        }
+        let link = links[self.random.below(links.len() as u64) as usize];
+        let (switch, port) = (link.a.0, link.a_port.get());
+        self.note(&format!("link {switch}:{port} is cut"));
+        self.scenario.fabric.set_link_down(switch, port, true);
+        let mut damage = self.scenario.controller.damage.clone();
+        damage.links.insert((link.a, link.a_port));
+        let left = self.scenario.fabric.topology.without(&damage);
+        let blind_us = self.random.below(2 * SECOND_US);
+        self.scenario.run_for(blind_us);
+        if left.is_ok_and(|left| left.components() == 1) {
+            self.cut = Some((switch, port));
+            self.scenario.controller.damage = damage;
+            self.replan();
+        } else {
+            self.note(&format!("link {switch}:{port} is mended"));
+            self.scenario.fabric.set_link_down(switch, port, false);
+        }
+    }
+
+    fn replan(&mut self) {
+        // One plan after another, as the controller carries them out.
+        let now_us = self.scenario.fabric.now_us();
+        self.scenario
+            .run_for(self.planned_until_us.saturating_sub(now_us));
+        let stage_us = 1 + self.random.below(200_000);
+        let took_us = self.scenario.replan_in_stages(&mut self.random, stage_us);
+        self.planned_until_us = self.scenario.fabric.now_us() + took_us;
+        let epoch = self.scenario.controller.epoch;
+        self.note(&format!("plan {epoch}, stages of {} ms", stage_us / 1_000));
+    }
+
+    /// Everything is mended, everybody is a member as at first and reads.
+    fn calm_down(&mut self) {
+        self.note("calm");
+        if self.cut.is_some() {
+            self.cut_or_mend();
+        }
+        while !self.stopped.is_empty() {
+            self.stop_or_start();
+        }
+        self.replan();
+        self.scenario.run_for(8 * SECOND_US);
+        let hosts: Vec<u16> = self.scenario.fabric.hosts.keys().copied().collect();
+        for host in hosts {
+            self.scenario.fabric.host(host).program.policy = ReaderPolicy::default();
+            self.scenario.fabric.run_host(host);
+        }
+    }
+
+    fn settle(&mut self) {
+        let writing: BTreeSet<u16> = self.origins.values().flatten().copied().collect();
+        for origin in writing {
+            self.scenario.finish(origin, SETTLE_US);
+        }
+        self.note("settled");
+    }
+
+    /// Messages written so far, by group and origin.
+    fn counts(&self) -> BTreeMap<(u16, u16), u32> {
+        let hosts = self.scenario.fabric.hosts.values();
+        hosts
+            .flat_map(|host| {
+                let writers = host.program.writers.iter();
+                writers.map(|(group, writer)| ((*group, host.id), writer.count()))
+            })
+            .collect()
+    }
+
+    fn check(&self, before: &BTreeMap<(u16, u16), u32>) {
+        for group in &self.scenario.controller.groups {
+            for origin in &self.origins[&group.id.0] {
+                let writer = &self.scenario.fabric.hosts[origin].program.writers[&group.id.0];
+                let numbers: Vec<u32> = writer.outcomes.keys().copied().collect();
+                let all: Vec<u32> = (0..writer.count()).collect();
+                assert_eq!(
+                    numbers, all,
+                    "outcomes of host {origin} in group {}",
+                    group.id
+                );
+                let calm = before[&(group.id.0, *origin)];
+                for member in group.members.iter().filter(|member| member.0 != *origin) {
+                    self.check_member(group.id.0, *origin, member.0, calm);
+                }
+            }
+        }
+    }
+
+    /// A member has what the origin was told that it has; one that stayed has all, and everybody has
+    /// what was written when all was calm.
+    fn check_member(&self, group: u16, origin: u16, member: u16, calm: u32) {
+        let hosts = &self.scenario.fabric.hosts;
+        let reader = hosts[&member].program.readers.get(&(group, origin));
+        let has: &[u32] = reader.map_or(&[], |reader| &reader.messages);
+        for (&number, outcome) in &hosts[&origin].program.writers[&group].outcomes {
+            let failed = outcome.as_ref().expect("origins keep their senders");
+            let reason = failed.iter().find(|(host, _)| *host == member);
+            let wavers = self.wavering.contains(&member);
+            let fault = match reason {
+                None if !has.contains(&number) => !wavers || number >= calm,
+                Some(_) => !wavers || number >= calm,
+                None => false,
+            };
+            assert!(
+                !fault,
+                "group {group}: message {number} of host {origin} at host {member}, which has {has:?}: \
+                 the outcome is {reason:?}\n{}",
+                self.scenario.report()
+            );
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A switch: the compiled P4 program in the pipeline that ships, without sockets. Its tables
+//! have what the planner's updates put there, and nothing else.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use wormcast_planner::{
+    Action, Entity, KeyFields, MatchValue, Operation, PortSet, SwitchState, Update, difference,
+    execute,
+};
+use wormcast_switch_pipeline::{
+    DequeueInfo, EmitSink, EntryAction, LoadedProgram, Pipeline, PipelineConfig, PortId, Queued,
+    Replica, TableEntry, TrafficSink,
+};
+use wormcast_switch_program::{ActionCall, Bits, DigestId, FieldMatch, TableId};
+
+fn program() -> Arc<LoadedProgram> {
+    static PROGRAM: OnceLock<Arc<LoadedProgram>> = OnceLock::new();
+    let load = || {
+        let path =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../p4src/compiled/wormcast.json");
+        let text = std::fs::read_to_string(path).expect("the compiled program is checked in");
+        Arc::new(LoadedProgram::from_json(&text).expect("a program"))
+    };
+    PROGRAM.get_or_init(load).clone()
+}
+
+/// A copy of a frame that leaves by a port.
+#[derive(Debug)]
+pub struct Copy {
+    /// The port.
+    pub port: u8,
+    /// The frame.
+    pub frame: Vec<u8>,
+}
+
+/// A switch of the fabric.
+pub struct Switch {
+    pipeline: Pipeline,
+    state: SwitchState,
+}
+
+#[derive(Default)]
+struct Sink {
+    queued: Vec<Queued>,
+    copies: Vec<Copy>,
+}
+
+impl TrafficSink for Sink {
+    fn enqueue(&mut self, packet: Queued) -> Result<(), Queued> {
+        self.queued.push(packet);
+        Ok(())
+    }
+
+    fn digest(&mut self, _digest: DigestId, _fields: &[Bits]) {}
+}
+
+impl EmitSink for Sink {
+    fn transmit(&mut self, port: PortId, frame: &[u8]) {
+        // What goes to the controller ends here.
+        if let Ok(port) = u8::try_from(port.0) {
+            let frame = frame.to_vec();
+            self.copies.push(Copy { port, frame });
+        }
+    }
+}
+
+impl Switch {
+    /// A switch that no controller has reached.
+    pub fn new(seed: u64) -> Switch {
+        let config = PipelineConfig {
+            seed,
+            ..PipelineConfig::default()
+        };
+        Switch {
+            pipeline: Pipeline::new(program(), config),
+            state: SwitchState::default(),
+        }
+    }
+
+    /// The updates that lead to the state it must have, by stage.
+    pub fn difference(&self, desired: &SwitchState) -> Vec<Update> {
+        difference(desired, &self.state, None)
+    }
+
+    /// Takes an update as a controller writes it.
+    pub fn write(&mut self, update: &Update) {
+        let (pipeline, operation) = (&mut self.pipeline, update.operation);
+        match &update.entity {
+            Entity::Group(group) => {
+                let (id, ports) = (group.mgid.0.into(), replicas(&group.ports));
+                match operation {
+                    Operation::Insert => pipeline.insert_multicast_group(id, &ports),
+                    Operation::Modify => pipeline.modify_multicast_group(id, &ports),
+                    Operation::Delete => pipeline.delete_multicast_group(id),
+                }
+            }
+            Entity::Entry(entry) => {
+                let table = table_of(&entry.key.table);
+                let entry = table_entry(table, &entry.key, &entry.action);
+                match operation {
+                    Operation::Insert => pipeline.insert_entry(table, entry),
+                    Operation::Modify => pipeline.modify_entry(table, entry),
+                    Operation::Delete => pipeline.delete_entry(table, &entry.key, entry.priority),
+                }
+            }
+            Entity::Default(default) => {
+                let table = table_of(&default.table);
+                pipeline.set_default(table, Some(&call(table, &default.action)))
+            }
+        }
+        .unwrap_or_else(|error| panic!("{update:?}: {error}"));
+        execute(update, &mut self.state);
+    }
+
+    /// What leaves for a frame that came in by a port; `depth_of` gives the frames that
+    /// wait at a port.
+    pub fn forward(
+        &mut self,
+        frame: &[u8],
+        port: u8,
+        now_us: u64,
+        depth_of: impl Fn(u8) -> u32,
+    ) -> Vec<Copy> {
+        let mut sink = Sink::default();
+        self.pipeline
+            .ingress(frame, PortId(port.into()), now_us, &mut sink);
+        while let Some(packet) = sink.queued.pop() {
+            let depth = u8::try_from(packet.port().0).map_or(0, &depth_of);
+            let dequeue = DequeueInfo {
+                enqueued_us: now_us,
+                dequeued_us: now_us,
+                enqueue_depth: depth,
+                dequeue_depth: depth,
+            };
+            self.pipeline.egress(packet, &dequeue, &mut sink);
+        }
+        sink.copies.sort_by_key(|copy| copy.port);
+        sink.copies
+    }
+}
+
+fn replicas(ports: &PortSet) -> Vec<Replica> {
+    let replica = |port: wormcast_wire::PortId| Replica {
+        port: PortId(port.get().into()),
+        instance: 1,
+    };
+    ports.iter().map(replica).collect()
+}
+
+fn table_of(name: &str) -> TableId {
+    program()
+        .table(name)
+        .unwrap_or_else(|| panic!("no table {name}"))
+}
+
+fn bits(value: u128) -> Bits {
+    Bits::from_bytes(&value.to_be_bytes())
+}
+
+fn table_entry(table: TableId, key: &KeyFields, action: &Action) -> TableEntry {
+    let program = program();
+    let fields = &program.tables()[table.index()].key;
+    let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+    let planned: Vec<&str> = key.matches.iter().map(|(name, _)| name.as_ref()).collect();
+    assert_eq!(planned, names, "the key of {}", key.table);
+    let field = |(_, value): &(_, MatchValue)| match *value {
+        MatchValue::Exact(value) => FieldMatch::Exact(bits(value)),
+        MatchValue::Ternary(value, mask) => FieldMatch::Ternary {
+            value: bits(value),
+            mask: bits(mask),
+        },
+    };
+    TableEntry {
+        key: key.matches.iter().map(field).collect(),
+        priority: key.priority,
+        action: EntryAction::Call(call(table, action)),
+    }
+}
+
+fn call(table: TableId, planned: &Action) -> ActionCall {
+    let program = program();
+    let name = planned.name.as_ref();
+    let action = program
+        .table_action(table, name)
+        .unwrap_or_else(|| panic!("no action {name}"));
+    let argument = |wanted: &str| {
+        let found = planned.parameters.iter().find(|(name, _)| name == wanted);
+        bits(found.unwrap_or_else(|| panic!("{name} without {wanted}")).1)
+    };
+    let parameters = &program.actions()[action.index()].parameters;
+    assert_eq!(parameters.len(), planned.parameters.len(), "{name}");
+    ActionCall {
+        action,
+        arguments: parameters
+            .iter()
+            .map(|parameter| argument(&parameter.name))
+            .collect(),
+    }
+}
