@@ -37,6 +37,11 @@ def shell(*uses: str) -> Crate:
     return Crate(frozenset(uses))
 
 
+def switch(*crates: str) -> list[str]:
+    """Names of crates of the switch."""
+    return [f"wormcast-switch-{crate}" for crate in crates]
+
+
 # By folder; ARCHITECTURE.md, "Parts", draws the same.
 CRATES = {
     "wire": pure(),
@@ -46,10 +51,26 @@ CRATES = {
     "protocol": pure("wormcast-wire"),
     "hostagent/core": pure("wormcast-wire", "wormcast-routing", "wormcast-protocol"),
     "hostagent": shell("wormcast-wire", "wormcast-protocol", "wormcast-agent-core"),
-    "switch": shell(),
+    "switch/program": pure(),
+    "switch/pipeline": pure("wormcast-switch-program"),
+    "switch/flow": pure(),
+    "switch/jit": shell("wormcast-switch-program", "wormcast-switch-pipeline"),
+    "switch/ports": shell("wormcast-switch-flow"),
+    "switch/listen": shell(),
+    "switch/dataplane": shell(*switch("program", "pipeline", "flow", "ports")),
+    "switch/p4runtime": shell(*switch("program", "pipeline", "dataplane", "listen")),
+    "switch/bmv2": shell(*switch("program", "pipeline", "dataplane", "listen")),
+    "switch/stf": shell(*switch("program", "pipeline", "flow", "jit", "dataplane", "bmv2")),
+    "switch": shell(
+        *switch("program", "pipeline", "flow", "jit", "ports", "listen", "dataplane", "p4runtime", "bmv2")
+    ),
     "tests/fabric": shell(
-        "wormcast-wire", "wormcast-routing", "wormcast-planner", "wormcast-protocol", "wormcast-agent-core",
-        "wormcast-switch",
+        "wormcast-wire",
+        "wormcast-routing",
+        "wormcast-planner",
+        "wormcast-protocol",
+        "wormcast-agent-core",
+        *switch("program", "pipeline"),
     ),
 }
 # What a pure crate may have of others: none of these can do IO by itself.

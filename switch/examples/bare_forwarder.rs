@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wormcast_switch::ports::readiness::Interest;
-use wormcast_switch::ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue, wait};
+use wormcast_switch_ports::readiness::Interest;
+use wormcast_switch_ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue, wait};
 
 const USAGE: &str = "usage: bare_forwarder IN OUT [--receive v2|v3] [--bypass] [--spin] [--json]";
 

@@ -15,8 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wormcast_switch::pipeline::{DequeueInfo, Engine, Pipeline, PipelineConfig, PortId};
-use wormcast_switch::program::Program;
+use wormcast_switch_jit::compiler_of;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{DequeueInfo, Engine, Pipeline, PipelineConfig, PortId};
 use worms::{Sink, insert, set_up, worm};
 
 /// Rounds a measurement is cut into; the spread is that of the rounds.
@@ -73,10 +74,11 @@ fn load(path: &str, engine: Engine) -> (Pipeline, Duration) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let program = Arc::new(Program::from_json(&text).unwrap_or_else(|error| panic!("{error}")));
+    let program =
+        Arc::new(LoadedProgram::from_json(&text).unwrap_or_else(|error| panic!("{error}")));
     let start = processor_time();
     let config = PipelineConfig {
-        engine,
+        compiler: compiler_of(engine),
         ..PipelineConfig::default()
     };
     let mut pipeline = Pipeline::new(program, config);

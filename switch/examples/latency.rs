@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use wormcast_switch::ports::{Interface, TransmitQueue};
+use wormcast_switch_ports::{Interface, TransmitQueue};
 
 /// Bytes of the number and the time.
 const STAMP_BYTES: usize = 16;

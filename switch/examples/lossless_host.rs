@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use wormcast_switch::ports::BitRate;
+use wormcast_switch_flow::BitRate;
 
 #[path = "../tests/lossless_lab/mod.rs"]
 mod lossless_lab;

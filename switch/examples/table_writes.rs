@@ -20,19 +20,20 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 
-use wormcast_switch::dataplane::{Dataplane, DataplaneSettings, SwitchSettings};
-use wormcast_switch::log::Log;
-use wormcast_switch::p4rt::proto::p4::config::v1::{P4Info, Table};
-use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action as Set;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_dataplane::log::Log;
+use wormcast_switch_dataplane::{Dataplane, DataplaneSettings, SwitchSettings};
+use wormcast_switch_listen::{Address, Listener};
+use wormcast_switch_p4runtime::proto::p4::config::v1::{P4Info, Table};
+use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action as Set;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     Action, Entity, FieldMatch, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, TableAction, TableEntry, Uint128,
     Update, WriteRequest, action, entity, field_match, stream_message_request, table_action,
     update,
 };
-use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings};
-use wormcast_switch::pipeline::PipelineConfig;
+use wormcast_switch_p4runtime::{Server, ServerSettings};
+use wormcast_switch_pipeline::PipelineConfig;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -179,7 +180,7 @@ fn start(runtime: &Runtime, device_id: u64) -> Outcome<String> {
         let address = listener.local_address().ok_or("no address")?.to_string();
         tokio::spawn(async move {
             let _dataplane = dataplane; // for as long as it is served
-            listener.serve(server, std::future::pending()).await
+            wormcast_switch_p4runtime::serve(listener, None, server, std::future::pending()).await
         });
         Ok(address)
     })
@@ -273,7 +274,7 @@ impl Writer {
         let mut tables = p4info.tables.into_iter();
         let name = |preamble: &Option<_>, wanted: &str| {
             preamble.as_ref().is_some_and(
-                |preamble: &wormcast_switch::p4rt::proto::p4::config::v1::Preamble| {
+                |preamble: &wormcast_switch_p4runtime::proto::p4::config::v1::Preamble| {
                     preamble.name == wanted
                 },
             )

@@ -1,5 +1,6 @@
 //! The command line: that of BMv2's `simple_switch_grpc`, and more.
 
+pub mod compatibility;
 mod logging;
 mod settings;
 
@@ -10,18 +11,20 @@ use clap::error::ContextKind;
 use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 
-use crate::compatibility::{DropIn, Notifications, Personality, Unsupported, WithoutEffect};
+use self::compatibility::{DropIn, Notifications, Personality, Unsupported, WithoutEffect};
 use logging::LogArguments;
 pub use settings::{LogTo, P4Runtime, Settings, TraceSettings};
-use wormcast_switch::dataplane::{Attachment, PortSettings, WORKERS_MAX};
-use wormcast_switch::lossless::LosslessArguments;
-use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
-use wormcast_switch::pipeline::{Engine, PortId};
-use wormcast_switch::ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
-use wormcast_switch::ports::{BitRate, Duration, ImpairmentTable, ReceiveMode};
-use wormcast_switch::socket_file::SocketMode;
-use wormcast_switch::trace::{Filter, Format};
-use wormcast_switch::whole_number::whole_number;
+use wormcast_switch::lossless_arguments::LosslessArguments;
+use wormcast_switch_dataplane::{Attachment, PortSettings, WORKERS_MAX};
+use wormcast_switch_flow::whole_number;
+use wormcast_switch_flow::{BitRate, Duration};
+use wormcast_switch_listen::Address;
+use wormcast_switch_listen::socket_file::SocketMode;
+use wormcast_switch_p4runtime::{TlsArguments, TranslationArguments};
+use wormcast_switch_pipeline::trace::{Filter, Format};
+use wormcast_switch_pipeline::{Engine, PortId};
+use wormcast_switch_ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
+use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
 
 /// Highest port number: v1model has nine bits for it.
 const PORT_MAX: u16 = 511;

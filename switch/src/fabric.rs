@@ -7,19 +7,21 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use wormcast_switch_dataplane::list;
 
 use serde::Deserialize;
 
-use crate::dataplane::{LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX, SwitchSettings};
-use crate::lossless::{LosslessArguments, QueueSettings};
-use crate::pipeline::PortId;
-use crate::ports::{BitRate, Duration, ImpairmentError, UnitError};
+use crate::lossless_arguments::LosslessArguments;
+use wormcast_switch_dataplane::{
+    LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX, SwitchSettings,
+};
+use wormcast_switch_flow::QueueSettings;
+use wormcast_switch_flow::{BitRate, Duration, UnitError};
+use wormcast_switch_pipeline::PortId;
+use wormcast_switch_ports::ImpairmentError;
 
 /// Highest port number: v1model has nine bits for it.
 pub const PORT_MAX: u16 = 511;
-
-/// Names that an error lists before it gives up.
-const NAMES_LISTED: usize = 8;
 
 /// A fabric as its file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -409,7 +411,7 @@ fn check_number(
 fn check_faults(place: &str, faults: Faults) -> Result<Vec<(String, String)>, FabricError> {
     let faults = faults.pairs();
     if let Some(argument) = fault_argument(0, &faults) {
-        crate::ports::ImpairmentTable::default()
+        wormcast_switch_ports::ImpairmentTable::default()
             .add(&argument)
             .map_err(|error| FabricError::Fault(place.to_owned(), error))?;
     }
@@ -434,16 +436,6 @@ fn fault_argument(port: u16, faults: &[(String, String)]) -> Option<String> {
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     (!pairs.is_empty()).then(|| format!("{port}:{}", pairs.join(",")))
-}
-
-/// The first few of many, and how many more there are.
-pub(crate) fn list(mut names: impl ExactSizeIterator<Item = String>) -> String {
-    let count = names.len();
-    let mut text = Vec::from_iter(names.by_ref().take(NAMES_LISTED)).join(", ");
-    if count > NAMES_LISTED {
-        text += &format!(" and {} more", count - NAMES_LISTED);
-    }
-    text
 }
 
 #[cfg(test)]

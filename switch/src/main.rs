@@ -1,7 +1,6 @@
 //! `wormcast-switch`: a drop-in for BMv2's `simple_switch_grpc`.
 
 mod command_line;
-mod compatibility;
 mod console;
 mod event_log_service;
 mod message_service;
@@ -24,12 +23,13 @@ use command_line::{LogTo, P4Runtime, Settings, Task};
 use console::{complain, say};
 use switches::{Plan, Started, Switches};
 use traces::Traces;
-use wormcast_switch::dataplane::Dataplane;
-use wormcast_switch::log::{Level, Log};
-use wormcast_switch::lossless::cycle::RingText;
 use wormcast_switch::metrics::{Devices, MetricsServer};
-use wormcast_switch::p4rt::{Listener, TlsSettings};
-use wormcast_switch::pipeline::PipelineConfig;
+use wormcast_switch_dataplane::Dataplane;
+use wormcast_switch_dataplane::log::{Level, Log};
+use wormcast_switch_flow::cycle::RingText;
+use wormcast_switch_listen::Listener;
+use wormcast_switch_p4runtime::TlsSettings;
+use wormcast_switch_pipeline::PipelineConfig;
 
 /// How long connected clients have to notice that the switch ends.
 const GRACE: Duration = Duration::from_millis(200);
@@ -75,7 +75,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         drop_port: settings.drop_port,
         priorities: settings.priority_queues,
         seed: settings.seed,
-        engine: settings.engine,
+        compiler: wormcast_switch_jit::compiler_of(settings.engine),
     };
     let traces = Traces::new(&settings, log.clone())?;
     let tls = settings.tls.settings()?;
@@ -115,9 +115,15 @@ async fn serve(
             .for_each(|(_, _, server)| server.need_config());
     }
     let listener = listen(settings).await?;
-    notification_service::start(settings, &switches).await?;
-    event_log_service::start(settings, &switches).await?;
-    thrift_service::start(settings, pipeline_config, &switches)?;
+    let notifiers = notification_service::start(settings, &switches).await?;
+    let event_log = event_log_service::start(settings, &switches).await?;
+    thrift_service::start(
+        settings,
+        pipeline_config,
+        &switches,
+        &notifiers,
+        event_log.as_deref(),
+    )?;
     replay_service::start(settings, &switches)?;
     message_service::start(settings, &mut switches).await?;
     let metrics = serve_metrics(settings, &switches).await?;
@@ -166,11 +172,16 @@ async fn listen(settings: &Settings) -> Result<Option<Listener>, Box<dyn Error>>
 async fn serve_p4runtime(
     listener: Option<Listener>,
     tls: Option<TlsSettings>,
-    devices: wormcast_switch::p4rt::Devices,
+    devices: wormcast_switch_p4runtime::Devices,
 ) -> Result<(), Box<dyn Error>> {
     match listener {
         Some(listener) => {
-            let served = listener.serve_with(tls.as_ref(), devices, std::future::pending());
+            let served = wormcast_switch_p4runtime::serve(
+                listener,
+                tls.as_ref(),
+                devices,
+                std::future::pending(),
+            );
             Ok(served.await?)
         }
         None => std::future::pending().await,

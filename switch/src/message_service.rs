@@ -5,9 +5,9 @@ use std::io;
 use crate::command_line::Settings;
 use crate::console::{complain, say};
 use crate::switches::Switches;
-use wormcast_switch::message_ports::{DataplaneService, MessageSwitch, serve_pair};
-use wormcast_switch::nanomsg::Pair;
-use wormcast_switch::p4rt::Listener;
+use wormcast_switch_bmv2::message_ports::{DataplaneService, MessageSwitch, serve_pair};
+use wormcast_switch_bmv2::nanomsg::Pair;
+use wormcast_switch_listen::Listener;
 
 /// Takes frames from now on, on tasks of the present runtime, if they are to come so.
 ///

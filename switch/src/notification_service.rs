@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use crate::command_line::Settings;
-use crate::compatibility::Notifications;
+use crate::command_line::compatibility::Notifications;
 use crate::console::{complain, say};
 use crate::switches::Switches;
-use wormcast_switch::nanomsg::{Address, Publisher};
-use wormcast_switch::notifications::{Notifier, Watched};
+use wormcast_switch_bmv2::nanomsg::{Address, Publisher};
+use wormcast_switch_bmv2::notifications::{Notifier, Watched};
 
-/// Publishes from now on, on tasks of the present runtime. Where BMv2's own address cannot
+/// Publishes from now on, on tasks of the present runtime: what tells of each switch, in their
+/// order. Where BMv2's own address cannot
 /// be had and no other was asked for, there are no notifications, and a note says so: one
 /// process of many on a machine shall start without them.
 ///
 /// # Errors
 /// An address that was asked for and cannot be had.
-pub async fn start(settings: &Settings, switches: &Switches) -> Result<(), String> {
+pub async fn start(settings: &Settings, switches: &Switches) -> Result<Vec<Arc<Notifier>>, String> {
     let publisher = match &settings.notifications {
-        Notifications::None => return Ok(()),
+        Notifications::None => return Ok(Vec::new()),
         Notifications::Needed(address) => bind(address).await?,
         Notifications::IfFree(address) => match bind(address).await {
             Ok(publisher) => publisher,
@@ -26,7 +27,7 @@ pub async fn start(settings: &Settings, switches: &Switches) -> Result<(), Strin
                     "note: there are no notifications; {problem}; give the \
                      switches of a machine different device ids or addresses"
                 ));
-                return Ok(());
+                return Ok(Vec::new());
             }
         },
     };
@@ -36,12 +37,14 @@ pub async fn start(settings: &Settings, switches: &Switches) -> Result<(), Strin
         Some(_) => Watched::NoPorts,
         None => Watched::Ports,
     };
+    let mut notifiers = Vec::new();
     for (device_id, dataplane, server) in switches.each() {
         let notifier = Arc::new(Notifier::new(device_id, Arc::clone(&publisher)));
-        server.notify(Arc::clone(&notifier));
-        notifier.watch(dataplane, watched);
+        server.observe(Arc::clone(&notifier) as Arc<_>);
+        Arc::clone(&notifier).watch(dataplane, watched);
+        notifiers.push(notifier);
     }
-    Ok(())
+    Ok(notifiers)
 }
 
 async fn bind(address: &Address) -> Result<Publisher, String> {

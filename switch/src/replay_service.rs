@@ -8,8 +8,8 @@ use tokio::runtime::Handle;
 use crate::command_line::Settings;
 use crate::console::complain;
 use crate::switches::Switches;
-use wormcast_switch::dataplane::Replay;
-use wormcast_switch::log::Level;
+use wormcast_switch_dataplane::Replay;
+use wormcast_switch_dataplane::log::Level;
 
 /// Starts the replay on a thread of its own, if there is to be one.
 ///

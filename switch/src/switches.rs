@@ -12,18 +12,18 @@ use tokio::sync::mpsc;
 use crate::command_line::Settings;
 use crate::console::{complain, say};
 use crate::traces::Traces;
-use wormcast_switch::dataplane::{
+use wormcast_switch::fabric::Fabric;
+use wormcast_switch::metrics::Device;
+use wormcast_switch_bmv2::thrift;
+use wormcast_switch_dataplane::log::{Level, Log};
+use wormcast_switch_dataplane::{
     Attachment, Dataplane, DataplaneHandle, DataplaneSettings, MessagePorts, SentFrame, Snapshot,
     SwitchSettings, ToController,
 };
-use wormcast_switch::fabric::Fabric;
-use wormcast_switch::log::{Level, Log};
-use wormcast_switch::lossless::QueueSettings;
-use wormcast_switch::metrics::Device;
-use wormcast_switch::p4rt::{Configs, Devices, Server, ServerSettings, TranslationTables};
-use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
-use wormcast_switch::program::Program;
-use wormcast_switch::thrift;
+use wormcast_switch_flow::QueueSettings;
+use wormcast_switch_p4runtime::{Configs, Devices, Server, ServerSettings, TranslationTables};
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{Pipeline, PipelineConfig};
 
 /// Spreads the seeds of switches: 2^64 divided by the golden ratio.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -46,7 +46,7 @@ fn deadlock_interval<'s>(queueing: impl Iterator<Item = &'s QueueSettings>) -> O
 pub struct Plan {
     dataplane: DataplaneSettings,
     /// Program to start with, of each switch.
-    programs: Vec<Option<Arc<Program>>>,
+    programs: Vec<Option<Arc<LoadedProgram>>>,
     translations: TranslationTables,
     /// Text of the state to start with, and its file.
     state: Option<(PathBuf, String)>,
@@ -162,17 +162,17 @@ fn read_state(path: Option<&Path>) -> Result<Option<(PathBuf, String)>, Box<dyn 
 
 /// Programs by their files: switches with the same file share it.
 #[derive(Default)]
-struct Loaded(BTreeMap<PathBuf, Arc<Program>>);
+struct Loaded(BTreeMap<PathBuf, Arc<LoadedProgram>>);
 
 impl Loaded {
-    fn load(&mut self, path: Option<&Path>) -> Result<Option<Arc<Program>>, Box<dyn Error>> {
+    fn load(&mut self, path: Option<&Path>) -> Result<Option<Arc<LoadedProgram>>, Box<dyn Error>> {
         let Some(path) = path else { return Ok(None) };
         if let Some(program) = self.0.get(path) {
             return Ok(Some(Arc::clone(program)));
         }
         let fail = |error: &dyn Error| format!("{}: {error}", path.display());
         let json = fs::read_to_string(path).map_err(|error| fail(&error))?;
-        let program = Program::from_json(&json).map_err(|error| fail(&error))?;
+        let program = LoadedProgram::from_json(&json).map_err(|error| fail(&error))?;
         let program = Arc::new(program);
         self.0.insert(path.to_owned(), Arc::clone(&program));
         Ok(Some(program))
@@ -377,7 +377,7 @@ impl std::fmt::Display for Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wormcast_switch::lossless::LosslessArguments;
+    use wormcast_switch::lossless_arguments::LosslessArguments;
 
     fn interval_ms(switches: &[&str]) -> Option<u128> {
         let queueing = switches.iter().map(|options| {

@@ -1,13 +1,16 @@
 //! The Thrift servers of the process.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::command_line::Settings;
 use crate::console::{complain, say};
 use crate::switches::Switches;
-use wormcast_switch::log::Level;
-use wormcast_switch::pipeline::PipelineConfig;
-use wormcast_switch::thrift::{Identity, ThriftServer};
+use wormcast_switch_bmv2::event_log::EventLog;
+use wormcast_switch_bmv2::notifications::Notifier;
+use wormcast_switch_bmv2::thrift::{Identity, ThriftServer};
+use wormcast_switch_dataplane::log::Level;
+use wormcast_switch_pipeline::PipelineConfig;
 
 /// Port of BMv2's Thrift server unless it is told another.
 const PORT: u16 = 9090;
@@ -23,12 +26,14 @@ pub fn start(
     settings: &Settings,
     pipeline: PipelineConfig,
     switches: &Switches,
+    notifiers: &[Arc<Notifier>],
+    event_log: Option<&EventLog>,
 ) -> Result<(), String> {
     let wanted = settings.drop_in.thrift_port;
     if switches.is_fabric && wanted.is_none() {
         return Ok(());
     }
-    for (position, (device_id, dataplane, p4runtime)) in switches.each().enumerate() {
+    for (position, (device_id, dataplane, _)) in switches.each().enumerate() {
         let port = port_of(wanted.unwrap_or(PORT), position)?;
         let server = match ThriftServer::bind(port) {
             Ok(server) => server,
@@ -55,12 +60,10 @@ pub fn start(
             thrift_port: port,
             pipeline,
             swap: settings.swap,
-            event_log: p4runtime
-                .event_log()
-                .map(|event_log| event_log.address().to_string()),
+            event_log: event_log.map(|event_log| event_log.address().to_string()),
             ..Identity::default()
         };
-        let server = server.notifying(p4runtime.notifier());
+        let server = server.notifying(notifiers.get(position).cloned());
         tokio::spawn(server.serve(identity, dataplane, log.clone()));
     }
     Ok(())

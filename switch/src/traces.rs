@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io;
 
 use crate::command_line::Settings;
-use wormcast_switch::log::{Level, Log};
-use wormcast_switch::pipeline::PortId;
-use wormcast_switch::trace::{
-    Filter, PacketData, TraceSink, write_messages_to_log, write_to, write_to_log,
-};
+use wormcast_switch_dataplane::log::{Level, Log};
+use wormcast_switch_dataplane::trace::{PacketData, write_messages_to_log, write_to, write_to_log};
+use wormcast_switch_pipeline::PortId;
+use wormcast_switch_pipeline::trace::{Filter, TraceSink};
 
 /// Where `--trace` goes.
 enum Output {

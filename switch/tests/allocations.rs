@@ -7,8 +7,9 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
-use wormcast_switch::pipeline::{DequeueInfo, Engine, Pipeline, PipelineConfig, PortId};
-use wormcast_switch::program::Program;
+use wormcast_switch_jit::compiler_of;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{DequeueInfo, Engine, Pipeline, PipelineConfig, PortId};
 use worms::{Sink, insert, set_up, worm};
 
 thread_local! {
@@ -46,9 +47,9 @@ fn pipeline(path: &str, engine: Engine) -> Pipeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let program = Program::from_json(&text).unwrap_or_else(|error| panic!("{error}"));
+    let program = LoadedProgram::from_json(&text).unwrap_or_else(|error| panic!("{error}"));
     let config = PipelineConfig {
-        engine,
+        compiler: compiler_of(engine),
         ..PipelineConfig::default()
     };
     Pipeline::new(Arc::new(program), config)

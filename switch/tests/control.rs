@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wire::{Wire, forward};
-use wormcast_switch::pipeline::{
-    ActionCall, Bits, CloneSession, ControlError, CounterValue, DropCause, EntryAction, Event,
-    FieldMatch, GroupMember, MeterRates, Pipeline, PipelineConfig, PortId, Replica, TableEntry,
-    limits,
+use wormcast_switch_jit::COMPILER;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{
+    CloneSession, ControlError, CounterValue, DropCause, EntryAction, Event, GroupMember,
+    MeterRates, Pipeline, PipelineConfig, PortId, Replica, TableEntry, limits,
 };
-use wormcast_switch::program::Program;
+use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 
 fn pipeline(name: &str) -> Pipeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -20,8 +21,14 @@ fn pipeline(name: &str) -> Pipeline {
         .with_extension("json");
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let program = Program::from_json(&text).unwrap_or_else(|error| panic!("{error}"));
-    Pipeline::new(Arc::new(program), PipelineConfig::default())
+    let program = LoadedProgram::from_json(&text).unwrap_or_else(|error| panic!("{error}"));
+    Pipeline::new(
+        Arc::new(program),
+        PipelineConfig {
+            compiler: Some(COMPILER),
+            ..PipelineConfig::default()
+        },
+    )
 }
 
 fn call(pipeline: &Pipeline, table: &str, action: &str, arguments: &[u64]) -> ActionCall {
@@ -197,8 +204,14 @@ fn default_actions_are_set_and_reset() {
 #[test]
 fn higher_priority_wins() {
     let text = include_str!("programs/tables.json").replace("\"entries\"", "\"entries_left_out\"");
-    let program = Program::from_json(&text).expect("the program without constant entries");
-    let mut pipeline = Pipeline::new(Arc::new(program), PipelineConfig::default());
+    let program = LoadedProgram::from_json(&text).expect("the program without constant entries");
+    let mut pipeline = Pipeline::new(
+        Arc::new(program),
+        PipelineConfig {
+            compiler: Some(COMPILER),
+            ..PipelineConfig::default()
+        },
+    );
     let table = pipeline
         .program()
         .table("ingress.ternary_table")

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use wormcast_switch::program::Program;
+use wormcast_switch_program::Program;
 
 fn programs() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")

@@ -11,8 +11,9 @@ use json_mutation::{Mutation, mutate};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{Wire, forward};
-use wormcast_switch::pipeline::{CloneSession, Engine, Pipeline, PipelineConfig, PortId, Replica};
-use wormcast_switch::program::Program;
+use wormcast_switch_jit::compiler_of;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{CloneSession, Engine, Pipeline, PipelineConfig, PortId, Replica};
 
 fn program_paths() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -34,12 +35,12 @@ fn text(path: &Path) -> String {
 }
 
 /// The programs, read and compiled once.
-fn programs() -> &'static [Arc<Program>] {
-    static PROGRAMS: OnceLock<Vec<Arc<Program>>> = OnceLock::new();
+fn programs() -> &'static [Arc<LoadedProgram>] {
+    static PROGRAMS: OnceLock<Vec<Arc<LoadedProgram>>> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
         let paths = program_paths();
         let read = |path: &PathBuf| {
-            Program::from_json(&text(path))
+            LoadedProgram::from_json(&text(path))
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
         };
         paths.iter().map(|path| Arc::new(read(path))).collect()
@@ -164,11 +165,11 @@ fn mutation() -> impl Strategy<Value = Mutation> {
 }
 
 fn load_and_run(json: &str, engine: Engine) {
-    let Ok(program) = Program::from_json(json) else {
+    let Ok(program) = LoadedProgram::from_json(json) else {
         return;
     };
     let config = PipelineConfig {
-        engine,
+        compiler: compiler_of(engine),
         ..PipelineConfig::default()
     };
     let mut pipeline = Pipeline::new(Arc::new(program), config);

@@ -4,12 +4,14 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use wormcast_switch::pipeline::{
-    ActionCall, ActionSet, Backups, Bits, CloneSession, ColourCounts, ControlError, CounterValue,
-    EntryAction, Expired, FieldMatch, GroupMember, Idle, MeterRates, Pipeline, PipelineConfig,
-    PortId, Replica, TableEntry, WeightedCall,
+use wormcast_switch_jit::COMPILER;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{
+    ActionSet, Backups, CloneSession, ColourCounts, ControlError, CounterValue, EntryAction,
+    Expired, GroupMember, Idle, MeterRates, Pipeline, PipelineConfig, PortId, Replica, TableEntry,
+    WeightedCall,
 };
-use wormcast_switch::program::Program;
+use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 
 mod wire;
 
@@ -19,8 +21,14 @@ use wire::{Wire, forward};
 fn pipeline() -> Pipeline {
     let text = include_str!("programs/externs.json")
         .replace("\"support_timeout\": false", "\"support_timeout\": true");
-    let program = Program::from_json(&text).expect("the program");
-    Pipeline::new(Arc::new(program), PipelineConfig::default())
+    let program = LoadedProgram::from_json(&text).expect("the program");
+    Pipeline::new(
+        Arc::new(program),
+        PipelineConfig {
+            compiler: Some(COMPILER),
+            ..PipelineConfig::default()
+        },
+    )
 }
 
 fn call(pipeline: &Pipeline, table: &str, action: &str, arguments: &[u64]) -> ActionCall {
@@ -426,8 +434,14 @@ fn an_entry_is_idle_until_a_packet_or_a_timeout_comes() {
 #[test]
 fn entries_age_only_where_the_program_says_so() {
     let text = include_str!("programs/externs.json");
-    let program = Program::from_json(text).expect("the program");
-    let mut pipeline = Pipeline::new(Arc::new(program), PipelineConfig::default());
+    let program = LoadedProgram::from_json(text).expect("the program");
+    let mut pipeline = Pipeline::new(
+        Arc::new(program),
+        PipelineConfig {
+            compiler: Some(COMPILER),
+            ..PipelineConfig::default()
+        },
+    );
     operate(&mut pipeline, 0, 1, 0).expect("an entry");
     let error = operate(&mut pipeline, 23, 1, 2).unwrap_err();
     assert_eq!(

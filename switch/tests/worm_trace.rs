@@ -15,17 +15,19 @@ use hexadecimal::hex;
 use serde_json::Value;
 use wire::{Wire, forward};
 use worm_state::{number, packet, pipeline_in_state, read, text};
-use wormcast_switch::log::Level;
-use wormcast_switch::pipeline::{Pipeline, PortId};
-use wormcast_switch::program::Program;
-use wormcast_switch::trace::{
-    Filter, Format, PacketData, TRACES_MAX, TraceReader, TraceRecord, TracesFull, Tracing,
-    trace_channel, write_record,
+use wormcast_switch_dataplane::log::Level;
+use wormcast_switch_dataplane::trace::{
+    PacketData, TraceReader, log_lines, trace_channel, write_record,
 };
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::trace::{
+    Filter, Format, TRACES_MAX, TraceRecord, TracesFull, Tracing,
+};
+use wormcast_switch_pipeline::{Pipeline, PortId};
 
-fn program() -> Arc<Program> {
+fn program() -> Arc<LoadedProgram> {
     let json = read("p4src/compiled/wormcast.json");
-    Arc::new(Program::from_json(&json).expect("the program loads"))
+    Arc::new(LoadedProgram::from_json(&json).expect("the program loads"))
 }
 
 fn vectors() -> Value {
@@ -136,13 +138,16 @@ fn what_a_log_has_of_a_packet() {
     let (egress, _) = reader.blocking_read().expect("egress");
     let data = |bytes, cpu_port| PacketData { bytes, cpu_port };
     let short = [line("Received packet", &packet, port, &packet[..4])];
-    assert_eq!(ingress.log_lines(false, data(4, None)), short);
+    assert_eq!(log_lines(&ingress, false, data(4, None)), short);
     let short = [line("Sending packet", frame, out.0, &frame[..4])];
-    assert_eq!(egress.log_lines(false, data(4, Some(PortId(port)))), short);
+    assert_eq!(
+        log_lines(&egress, false, data(4, Some(PortId(port)))),
+        short
+    );
     let short = [line("Sending packet-in", frame, out.0, &frame[..1])];
-    assert_eq!(egress.log_lines(false, data(1, Some(*out))), short);
+    assert_eq!(log_lines(&egress, false, data(1, Some(*out))), short);
     for record in [&ingress, &egress] {
-        assert!(record.log_lines(false, data(0, Some(*out))).is_empty());
+        assert!(log_lines(record, false, data(0, Some(*out))).is_empty());
     }
     let steps = |record: &TraceRecord| {
         let lines = record.lines().into_iter();
@@ -155,13 +160,13 @@ fn what_a_log_has_of_a_packet() {
         steps(&ingress),
     ]
     .concat();
-    assert_eq!(ingress.log_lines(true, data(usize::MAX, None)), whole);
+    assert_eq!(log_lines(&ingress, true, data(usize::MAX, None)), whole);
     let whole = [
         steps(&egress),
         vec![line("Sending packet", frame, out.0, frame)],
     ]
     .concat();
-    assert_eq!(egress.log_lines(true, data(usize::MAX, None)), whole);
+    assert_eq!(log_lines(&egress, true, data(usize::MAX, None)), whole);
 }
 
 /// Every vector leaves the same frames in the same order and the same counts, traced or not.

@@ -12,8 +12,8 @@ use hexadecimal::hex;
 use serde_json::Value;
 use wire::{Wire, forward};
 use worm_state::{number, packet, pipeline_in_state, read, text};
-use wormcast_switch::pipeline::{CounterValue, Pipeline};
-use wormcast_switch::program::Program;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{CounterValue, Pipeline};
 
 const RECIRCULATE_PORT: usize = 254;
 
@@ -94,7 +94,7 @@ fn frames_of(vector: &Value) -> Vec<(u16, String)> {
 #[test]
 fn switch_vectors() {
     let program = Arc::new(
-        Program::from_json(&read("p4src/compiled/wormcast.json")).expect("the program loads"),
+        LoadedProgram::from_json(&read("p4src/compiled/wormcast.json")).expect("the program loads"),
     );
     let vectors: Value =
         serde_json::from_str(&read("wire/vectors/worm_switch.json")).expect("JSON");

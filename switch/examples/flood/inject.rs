@@ -9,7 +9,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use wormcast_switch::ports::Interface;
+use wormcast_switch_ports::Interface;
 
 /// Commands of bpf(2) (linux/bpf.h).
 const BPF_PROG_LOAD: i64 = 5;

@@ -13,7 +13,7 @@ mod inject;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use wormcast_switch::ports::{Interface, TransmitQueue};
+use wormcast_switch_ports::{Interface, TransmitQueue};
 
 use inject::Injector;
 

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use super::settings::LogTo;
-use wormcast_switch::log::{LOG_FILE_BYTES, Level, LogFiles, OLDER_LOG_FILES, OLDER_LOG_FILES_MAX};
-use wormcast_switch::whole_number::whole_number;
+use wormcast_switch_dataplane::log::{
+    LOG_FILE_BYTES, Level, LogFiles, OLDER_LOG_FILES, OLDER_LOG_FILES_MAX,
+};
+use wormcast_switch_flow::whole_number;
 
 /// What is logged, and where.
 #[derive(Debug, clap::Args)]

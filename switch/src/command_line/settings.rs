@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use crate::compatibility::{DropIn, Notifications};
-use wormcast_switch::dataplane::PortSettings;
-use wormcast_switch::log::{Level, LogFiles};
-use wormcast_switch::lossless::QueueSettings;
-use wormcast_switch::p4rt::{Address, TlsArguments, TranslationArguments};
-use wormcast_switch::pipeline::{Engine, PortId};
-use wormcast_switch::ports::{BitRate, ImpairmentTable, ReceiveMode};
-use wormcast_switch::socket_file::SocketMode;
-use wormcast_switch::trace::{Filter, Format};
+use super::compatibility::{DropIn, Notifications};
+use wormcast_switch_dataplane::PortSettings;
+use wormcast_switch_dataplane::log::{Level, LogFiles};
+use wormcast_switch_flow::BitRate;
+use wormcast_switch_flow::QueueSettings;
+use wormcast_switch_listen::Address;
+use wormcast_switch_listen::socket_file::SocketMode;
+use wormcast_switch_p4runtime::{TlsArguments, TranslationArguments};
+use wormcast_switch_pipeline::trace::{Filter, Format};
+use wormcast_switch_pipeline::{Engine, PortId};
+use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
 
 /// What the switch is told.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What the command line takes and refuses.
 
-use wormcast_switch::log::LogFiles;
+use wormcast_switch_dataplane::log::LogFiles;
 
 use super::*;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::dataplane::Attachment;
+use wormcast_switch_dataplane::Attachment;
 
 const TWO: &str = r#"{
     "program": "a.json", "cpu_port": 510,

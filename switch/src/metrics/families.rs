@@ -3,8 +3,8 @@
 use super::exposition::{Family, Kind};
 use super::lossless::lossless_families;
 use super::publishing::{event_log_families, notification_families};
-use super::requests::RequestCount;
-use crate::dataplane::{PortSnapshot, Snapshot};
+use wormcast_switch_dataplane::{PortSnapshot, Snapshot};
+use wormcast_switch_p4runtime::RequestCount;
 
 /// The families of one device.
 pub fn device_families(device_id: u64, snapshot: &Snapshot) -> Vec<Family> {

@@ -1,7 +1,7 @@
 //! Flow control as families of numbers. The names are an interface: they stay as they are.
 
 use super::exposition::{Family, Kind};
-use crate::dataplane::{LosslessSnapshot, PauseReport, QueueReport, Snapshot};
+use wormcast_switch_dataplane::{LosslessSnapshot, PauseReport, QueueReport, Snapshot};
 
 /// A family with one number a port: name, help, the number.
 type OfPort = (&'static str, &'static str, fn(&PauseReport) -> u64);
@@ -151,8 +151,8 @@ fn ports(device: &str, lossless: &LosslessSnapshot, families: &mut Vec<Family>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataplane::PortSnapshot;
-    use crate::lossless::FlowCounts;
+    use wormcast_switch_dataplane::PortSnapshot;
+    use wormcast_switch_flow::FlowCounts;
 
     #[test]
     fn every_count_has_a_name_of_its_own() {

@@ -1,6 +1,6 @@
 //! Counts of the switch for Prometheus, over HTTP.
 //!
-//! All numbers come from [`Snapshot`](crate::dataplane::Snapshot), the same that
+//! All numbers come from [`Snapshot`](wormcast_switch_dataplane::Snapshot), the same that
 //! `--statistics` writes, and from [`RequestCounts`]; nothing is counted here a second time.
 
 mod exposition;
@@ -8,12 +8,10 @@ mod families;
 mod lossless;
 mod process;
 mod publishing;
-mod requests;
 mod server;
 mod trace;
 
 pub use exposition::{Exposition, Family, Kind, Sample};
 pub use families::{device_families, request_families};
 pub use process::process_families;
-pub use requests::{RequestCount, RequestCountLayer, RequestCounts};
 pub use server::{CONNECTIONS_MAX, Complete, Device, Devices, MetricsServer};

@@ -1,7 +1,7 @@
 //! What is published over nanomsg: notifications and the event log.
 
 use super::exposition::{Family, Kind};
-use crate::dataplane::Snapshot;
+use wormcast_switch_dataplane::Snapshot;
 
 /// Notifications, of a switch that publishes them.
 pub(super) fn notification_families(device: &str, snapshot: &Snapshot, families: &mut Vec<Family>) {

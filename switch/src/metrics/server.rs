@@ -21,9 +21,9 @@ use tokio::sync::Semaphore;
 use super::exposition::{Exposition, Family, Kind};
 use super::families::{device_families, request_families};
 use super::process::process_families;
-use super::requests::RequestCounts;
-use crate::dataplane::{DataplaneHandle, Snapshot};
-use crate::patience::{Patience, PatientStream};
+use wormcast_switch_dataplane::{DataplaneHandle, Snapshot};
+use wormcast_switch_listen::patience::{Patience, PatientStream};
+use wormcast_switch_p4runtime::RequestCounts;
 
 /// Connections served at a time; one more waits until one of them ends.
 pub const CONNECTIONS_MAX: usize = 32;

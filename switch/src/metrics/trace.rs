@@ -12,7 +12,8 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::server::{Answer, Device, PLAIN_TYPE, Shared, text};
-use crate::trace::{Filter, Format, RECORDS_MAX, trace_channel, write_record};
+use wormcast_switch_dataplane::trace::{RECORDS_MAX, trace_channel, write_record};
+use wormcast_switch_pipeline::trace::{Filter, Format};
 
 /// Written records that wait for a client; the records behind them wait in their channel.
 const CHUNKS_MAX: usize = 4;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::worms::{checksum, worm};
 use rand_core::RngCore;
-use wormcast_switch::pipeline::{
-    ActionCall, Bits, CloneSession, EntryAction, FieldMatch, GroupMember, MeterRates, Pipeline,
-    PortId, Replica, TableEntry,
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{
+    CloneSession, EntryAction, GroupMember, MeterRates, Pipeline, PortId, Replica, TableEntry,
 };
-use wormcast_switch::program::{KeyField, MatchKind, Program, TableId};
+use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
+use wormcast_switch_program::{KeyField, MatchKind, Program, TableId};
 
 /// Most cells of an array that are looked at.
 const CELLS_MAX: usize = 64;
@@ -17,7 +18,7 @@ const CELLS_MAX: usize = 64;
 /// A program, and packets it knows.
 pub struct Case {
     pub name: String,
-    pub program: Arc<Program>,
+    pub program: Arc<LoadedProgram>,
     pub text: String,
     /// Packets it knows.
     pub packets: Vec<Vec<u8>>,
@@ -46,7 +47,7 @@ pub fn cases() -> Vec<Case> {
 fn case(path: &Path) -> Option<Case> {
     let text = std::fs::read_to_string(path).ok()?;
     // Other tools may leave other JSON beside programs.
-    let program = Program::from_json(&text).ok()?;
+    let program = LoadedProgram::from_json(&text).ok()?;
     let mut packets = vec![
         worm(0, &[5, 3, 1], 64),
         worm(1, &[1, 2, 0, 0, 4, 0, 6, 2, 1, 0, 0xff], 64),
@@ -68,7 +69,7 @@ impl Case {
     pub fn with(&self, text: String) -> Option<Case> {
         Some(Case {
             name: format!("a variant of {}", self.name),
-            program: Arc::new(Program::from_json(&text).ok()?),
+            program: Arc::new(LoadedProgram::from_json(&text).ok()?),
             text,
             packets: self.packets.clone(),
         })

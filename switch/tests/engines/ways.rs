@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::programs;
 use super::wire::{Wire, forward};
 use rand_core::RngCore;
-use wormcast_switch::pipeline::{Engine, Pipeline, PipelineConfig};
-use wormcast_switch::program::Program;
+use wormcast_switch_jit::compiler_of;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{Engine, Pipeline, PipelineConfig};
 
 /// One way to run a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +47,12 @@ impl Way {
     /// fills.
     pub fn run(
         self,
-        program: &Arc<Program>,
+        program: &Arc<LoadedProgram>,
         generator: &mut impl RngCore,
         packets: &[(u16, Vec<u8>)],
     ) -> Run {
         let config = PipelineConfig {
-            engine: self.engine,
+            compiler: compiler_of(self.engine),
             ..PipelineConfig::default()
         };
         let mut pipeline = Pipeline::new(Arc::clone(program), config);

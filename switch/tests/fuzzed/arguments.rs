@@ -8,10 +8,13 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use super::draws::Draws;
-use wormcast_switch::lossless::{ClassMap, LosslessArguments, QueueSettings, SchedulerKind};
-use wormcast_switch::p4rt::{Address, TranslationTables};
-use wormcast_switch::ports::{BitRate, Duration, ImpairmentTable, Probability, ReceiveMode};
-use wormcast_switch::trace::Filter;
+use wormcast_switch::lossless_arguments::LosslessArguments;
+use wormcast_switch_flow::{BitRate, Duration, Probability};
+use wormcast_switch_flow::{ClassMap, QueueSettings, SchedulerKind};
+use wormcast_switch_listen::Address;
+use wormcast_switch_p4runtime::TranslationTables;
+use wormcast_switch_pipeline::trace::Filter;
+use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
 
 /// Ports that impairments are asked for.
 const PORTS: [u16; 4] = [0, 1, 2, 511];

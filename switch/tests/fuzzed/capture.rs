@@ -3,7 +3,7 @@
 //!
 //! Input: the file.
 
-use wormcast_switch::ports::{CapturedFrame, PcapError, PcapReader, PcapWriter};
+use wormcast_switch_ports::{CapturedFrame, PcapError, PcapReader, PcapWriter};
 
 /// Longest frame of a capture, bytes.
 const FRAME_BYTES_MAX: usize = 262_144;

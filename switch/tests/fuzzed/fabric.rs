@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use wormcast_switch::dataplane::{SWITCHES_MAX, SwitchSettings};
 use wormcast_switch::fabric::{Fabric, PORT_MAX};
+use wormcast_switch_dataplane::{SWITCHES_MAX, SwitchSettings};
 
 const DROP_PORT: u16 = 511;
 

@@ -8,10 +8,11 @@ use prost::Message;
 use super::requests::rig::{DEVICE_ID, Rig};
 use super::requests::state::check_read_write_symmetry;
 use super::requests::{building, config, with_rig};
-use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
-use wormcast_switch::p4rt::proto::p4::v1::{
-    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, p4_runtime_server::P4Runtime,
-    set_forwarding_pipeline_config_request::Action,
+use wormcast_switch_p4runtime::proto::p4::config::v1::P4Info;
+use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_server::P4Runtime;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
+    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest,
 };
 
 pub fn run(data: &[u8]) {

@@ -10,9 +10,11 @@ use super::draws::Draws;
 use super::programs::{self, Case};
 use super::ways::{WAYS, Way};
 use super::wire::{Wire, forward};
-use wormcast_switch::pipeline::limits::PACKET_BYTES_MAX;
-use wormcast_switch::pipeline::{Engine, Pipeline, PipelineConfig};
-use wormcast_switch::trace::{Filter, Format, trace_channel, write_record};
+use wormcast_switch_dataplane::trace::{trace_channel, write_record};
+use wormcast_switch_jit::compiler_of;
+use wormcast_switch_pipeline::limits::PACKET_BYTES_MAX;
+use wormcast_switch_pipeline::trace::{Filter, Format};
+use wormcast_switch_pipeline::{Engine, Pipeline, PipelineConfig};
 
 /// Bytes that entries are drawn from.
 const STATE_BYTES_MAX: usize = 4_096;
@@ -64,7 +66,7 @@ pub fn run(data: &[u8]) {
 /// A trace changes nothing but who looks on.
 fn traced(case: &Case, state: &[u8], packets: &[(u16, Vec<u8>)], expected: &[String]) {
     let config = PipelineConfig {
-        engine: Engine::Compiled,
+        compiler: compiler_of(Engine::Compiled),
         ..PipelineConfig::default()
     };
     let mut pipeline = Pipeline::new(case.program.clone(), config);

@@ -12,7 +12,7 @@ use super::draws::Draws;
 use super::json_mutation::{Mutation, mutate};
 use super::programs::{self, Case};
 use super::ways::{WAYS, Way};
-use wormcast_switch::program::Program;
+use wormcast_switch_pipeline::LoadedProgram;
 
 /// In place of the number of a program: the rest is JSON.
 const RAW: u8 = 0xff;
@@ -51,7 +51,7 @@ pub fn run(data: &[u8]) {
         RAW => String::from_utf8_lossy(draws.rest()).into_owned(),
         _ => changed(&base.document, &mut draws),
     };
-    let program = match Program::from_json(&text) {
+    let program = match LoadedProgram::from_json(&text) {
         Ok(program) => Arc::new(program),
         Err(error) => return assert!(!error.to_string().is_empty()),
     };

@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 
 use super::draws::Draws;
 use super::programs::{self, Case};
-use wormcast_switch::pipeline::{Engine, PipelineConfig};
-use wormcast_switch::stf::{Failure, Passed, run_script};
+use wormcast_switch_jit::compiler_of;
+use wormcast_switch_pipeline::{Engine, PipelineConfig};
+use wormcast_switch_stf::{Failure, Passed, run_script};
 
 fn cases() -> &'static [Case] {
     static CASES: OnceLock<Vec<Case>> = OnceLock::new();
@@ -21,7 +22,7 @@ pub fn run(data: &[u8]) {
     let script = String::from_utf8_lossy(draws.rest());
     let run = |engine: Engine| -> Result<Passed, Failure> {
         let config = PipelineConfig {
-            engine,
+            compiler: compiler_of(engine),
             ..PipelineConfig::default()
         };
         run_script(case.program.clone(), config, &script, None)

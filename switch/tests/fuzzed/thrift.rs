@@ -10,13 +10,14 @@ use std::sync::OnceLock;
 use super::draws::Draws;
 use super::programs::{self, Case};
 use super::wire::{Wire, forward};
-use wormcast_switch::dataplane::{Installed, PortStatus, Queues};
-use wormcast_switch::pipeline::{Engine, Pipeline, PipelineConfig, PortId};
-use wormcast_switch::program::Program;
-use wormcast_switch::thrift::{
+use wormcast_switch_bmv2::thrift::{
     Context, Identity, METHODS, Message, MessageKind, State, Switch, Type, Value, answer, restore,
     save,
 };
+use wormcast_switch_dataplane::{Installed, PortStatus, Queues};
+use wormcast_switch_jit::compiler_of;
+use wormcast_switch_pipeline::{Engine, Pipeline, PipelineConfig, PortId};
+use wormcast_switch_program::Program;
 
 /// Steps of one input.
 const STEPS_MAX: usize = 64;
@@ -117,7 +118,7 @@ pub fn run(data: &[u8]) {
     let mut draws = Draws::new(data);
     let base = &bases()[usize::from(draws.byte()) % bases().len()];
     let config = PipelineConfig {
-        engine: Engine::Interpreted,
+        compiler: compiler_of(Engine::Interpreted),
         ..PipelineConfig::default()
     };
     let mut bench = Bench {

@@ -2,8 +2,8 @@
 
 use super::lossless_lab::worm::worm;
 use super::network::{Network, end, pfc, rate};
-use wormcast_switch::lossless::PrioritySet;
-use wormcast_switch::pipeline::{PortId, Replica};
+use wormcast_switch_flow::PrioritySet;
+use wormcast_switch_pipeline::{PortId, Replica};
 
 const WORM_CE: u8 = 1 << 4;
 
@@ -61,7 +61,7 @@ fn lossy_frames_are_dropped_and_lossless_ones_are_not() {
     let mut network = Network::new(1, &[], &[(0, 0), (0, 1), (0, 2)], |_, settings| {
         // Class 2 is lossy here.
         settings.priorities = PrioritySet::of(3);
-        let link = wormcast_switch::lossless::LinkSettings {
+        let link = wormcast_switch_flow::LinkSettings {
             rate: rate("100mbit"),
             ..settings.link
         };

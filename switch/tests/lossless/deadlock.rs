@@ -1,7 +1,7 @@
 //! Rings of switches that wait for one another.
 
 use super::network::Network;
-use wormcast_switch::lossless::cycle::RingText;
+use wormcast_switch_flow::cycle::RingText;
 
 /// Four switches in a ring: port 1 leads to the next, port 2 to the one before, port 0 to
 /// a host.

@@ -5,12 +5,12 @@ use super::network::{Network, rate};
 const SENDERS: u16 = 7;
 
 /// Seven senders at switch 0, one receiver at switch 1, whose link is half as fast.
-fn incast(change: impl Fn(usize, &mut wormcast_switch::lossless::LosslessSettings)) -> Network {
+fn incast(change: impl Fn(usize, &mut wormcast_switch_flow::LosslessSettings)) -> Network {
     let mut hosts: Vec<(usize, u16)> = (0..SENDERS).map(|port| (0, port)).collect();
     hosts.push((1, 0));
-    let slow = |number: usize, settings: &mut wormcast_switch::lossless::LosslessSettings| {
+    let slow = |number: usize, settings: &mut wormcast_switch_flow::LosslessSettings| {
         if number == 1 {
-            let link = wormcast_switch::lossless::LinkSettings {
+            let link = wormcast_switch_flow::LinkSettings {
                 rate: rate("500mbit"),
                 ..settings.link
             };
@@ -119,7 +119,7 @@ fn a_paused_priority_slows_no_other() {
         &[(0, 0), (1, 0), (1, 1)],
         |number, settings| {
             if number == 1 {
-                let link = wormcast_switch::lossless::LinkSettings {
+                let link = wormcast_switch_flow::LinkSettings {
                     rate: rate("10mbit"),
                     ..settings.link
                 };

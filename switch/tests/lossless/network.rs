@@ -3,17 +3,16 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use wormcast_switch::dataplane::{
+use wormcast_switch_dataplane::{
     LinkEnd, LinkSettings, LosslessSnapshot, SwitchSettings, VirtualFabric,
 };
-use wormcast_switch::lossless::{
+use wormcast_switch_flow::BitRate;
+use wormcast_switch_flow::{
     LosslessSettings, PauseFrame, PrioritySet, QueueSettings, SchedulerKind,
 };
-use wormcast_switch::pipeline::{
-    ActionCall, Bits, EntryAction, FieldMatch, Pipeline, PipelineConfig, PortId, TableEntry,
-};
-use wormcast_switch::ports::BitRate;
-use wormcast_switch::program::Program;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{EntryAction, Pipeline, PipelineConfig, PortId, TableEntry};
+use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 
 use super::lossless_lab::host::{Flow, Host};
 
@@ -45,11 +44,11 @@ pub fn end(switch: usize, port: u16) -> LinkEnd {
 }
 
 /// The worm data plane, read and compiled once.
-fn program() -> Arc<Program> {
-    static PROGRAM: OnceLock<Arc<Program>> = OnceLock::new();
+fn program() -> Arc<LoadedProgram> {
+    static PROGRAM: OnceLock<Arc<LoadedProgram>> = OnceLock::new();
     let read = || {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/compiled/wormcast.json");
-        Arc::new(Program::from_json(&std::fs::read_to_string(path).unwrap()).unwrap())
+        Arc::new(LoadedProgram::from_json(&std::fs::read_to_string(path).unwrap()).unwrap())
     };
     Arc::clone(PROGRAM.get_or_init(read))
 }

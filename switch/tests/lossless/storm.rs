@@ -2,7 +2,7 @@
 
 use super::lossless_lab::worm::worm;
 use super::network::{Network, end, pfc};
-use wormcast_switch::lossless::{PauseFrame, WatchdogAction, WatchdogSettings};
+use wormcast_switch_flow::{PauseFrame, WatchdogAction, WatchdogSettings};
 
 const STORM_US: u64 = 100_000;
 

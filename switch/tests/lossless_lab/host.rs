@@ -7,12 +7,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use wormcast_switch::lossless::headroom::WIRE_OVERHEAD_BYTES;
-use wormcast_switch::lossless::{PRIORITIES, PauseFrame, PausedQueues, PrioritySet, frame};
-use wormcast_switch::ports::readiness::Interest;
-use wormcast_switch::ports::{
-    BitRate, Interface, InterfaceError, ReceiveRing, TokenBucket, TransmitQueue, wait,
-};
+use wormcast_switch_flow::headroom::WIRE_OVERHEAD_BYTES;
+use wormcast_switch_flow::{BitRate, TokenBucket};
+use wormcast_switch_flow::{PRIORITIES, PauseFrame, PausedQueues, PrioritySet, frame};
+use wormcast_switch_ports::readiness::Interest;
+use wormcast_switch_ports::{Interface, InterfaceError, ReceiveRing, TransmitQueue, wait};
 
 use super::worm::{read_worm, worm};
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use host::{Host, Orders};
 use scenario::Scenario;
-use wormcast_switch::ports::BitRate;
+use wormcast_switch_flow::BitRate;
 
 /// How the switches run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,12 +11,12 @@ use super::messages::{
 };
 use super::rig::{Controller, Rig};
 use prost::Message;
-use wormcast_switch::p4rt::proto::google::rpc;
-use wormcast_switch::p4rt::proto::p4::v1::write_request::Atomicity;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::google::rpc;
+use wormcast_switch_p4runtime::proto::p4::v1::write_request::Atomicity;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     CounterData, Entity, Error, MeterConfig, TableAction, TableEntry, Update, table_action,
 };
-use wormcast_switch::pipeline::Bits;
+use wormcast_switch_program::Bits;
 
 async fn write(
     controller: &mut Controller,

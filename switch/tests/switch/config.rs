@@ -6,10 +6,10 @@ use super::messages::{
     FORWARD, RECEIVED, action, address, counter, group, insert, modify, register, table,
 };
 use super::rig::{Controller, DEVICE_ID, Rig, objects};
-use wormcast_switch::p4rt::proto::p4::v1::forwarding_pipeline_config::Cookie;
-use wormcast_switch::p4rt::proto::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::v1::forwarding_pipeline_config::Cookie;
+use wormcast_switch_p4runtime::proto::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     CapabilitiesRequest, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, TableEntry,
     entity,
 };
@@ -117,7 +117,7 @@ async fn commit_takes_what_was_saved_and_written_since() {
         .unwrap();
     let entry = insert(table(address(&[5], action(FORWARD, &[&[3]]))));
     controller.write(vec![entry]).await.unwrap();
-    let running = |engine: &mut wormcast_switch::dataplane::Engine| {
+    let running = |engine: &mut wormcast_switch_dataplane::Engine| {
         let pipeline = engine.pipeline().unwrap();
         let id = pipeline.program().table("ingress.addresses").unwrap();
         pipeline.entries(id).len()

@@ -4,14 +4,14 @@ use tonic::Code;
 
 use super::messages::{delete, insert, modify, of};
 use super::rig::{Controller, Rig};
-use wormcast_switch::p4rt::proto::p4::config::v1::{
+use wormcast_switch_p4runtime::proto::p4::config::v1::{
     Digest, P4BitTypeSpec, P4BitstringLikeTypeSpec, P4DataTypeSpec, P4Info, P4NamedType,
     P4StructTypeSpec, P4TypeInfo, Preamble, p4_bitstring_like_type_spec, p4_data_type_spec,
     p4_struct_type_spec,
 };
-use wormcast_switch::p4rt::proto::p4::v1::digest_entry::Config;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::v1::digest_entry::Config;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     DigestEntry, DigestList, DigestListAck, Entity, ForwardingPipelineConfig, P4Data, P4StructLike,
     entity, p4_data, stream_error, stream_message_request, stream_message_response,
 };

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::rig::PATIENCE;
 use super::thrift_client::{Client, connect, data, exact, int, list, priority, text};
-use wormcast_switch::ports::{PcapReader, PcapWriter};
-use wormcast_switch::thrift::{Type, Value};
+use wormcast_switch_bmv2::thrift::{Type, Value};
+use wormcast_switch_ports::{PcapReader, PcapWriter};
 
 /// A switch of its own process, ended with the value.
 pub struct Process {

@@ -7,7 +7,7 @@ use super::messages::{
 };
 use super::rig::{Controller, Rig};
 use tonic::Code;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::v1::{
     ActionProfileGroup, ActionProfileMember, CounterData, DigestEntry, DirectCounterEntry,
     DirectMeterEntry, Entity, ExternEntry, MeterConfig, TableAction, TableEntry, ValueSetEntry,
     entity, table_action,

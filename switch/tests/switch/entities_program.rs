@@ -3,12 +3,12 @@
 use super::messages::{call, exact, insert, modify, of, table};
 use super::rig::{Controller, Rig, entities};
 use super::wire::{Wire, forward};
-use wormcast_switch::p4rt::proto::p4::config::v1::Preamble;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::config::v1::Preamble;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     Entity, FieldMatch, TableAction, TableEntry, ValueSetEntry, ValueSetMember, entity,
     table_action,
 };
-use wormcast_switch::pipeline::PortId;
+use wormcast_switch_pipeline::PortId;
 
 /// Type of the frames whose probe is parsed once [`parse_probes`] has been called.
 pub const PROBE_TYPE: u16 = 0x1234;

@@ -9,10 +9,11 @@ use super::messages::{
     session, table, ternary,
 };
 use super::rig::{Controller, Rig, objects};
-use wormcast_switch::p4rt::proto::google::rpc;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{
-    self as p4, DigestEntry, Entity, MeterConfig, TableEntry, Update, WriteRequest, entity,
+use wormcast_switch_p4runtime::proto::google::rpc;
+use wormcast_switch_p4runtime::proto::p4::v1 as p4;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
+    DigestEntry, Entity, MeterConfig, TableEntry, Update, WriteRequest, entity,
 };
 
 /// Code and message of the only update of a write.

@@ -9,12 +9,12 @@ use super::metrics::packet_out;
 use super::publishing::{Publishing, bmv2, own, wait_for};
 use super::rig::{DEVICE_ID, PATIENCE, Rig, objects};
 use super::thrift_client::{data, exact, int, list, part, priority, text};
-use wormcast_switch::event_log::{EventLog, LogEvent, LogMessage};
-use wormcast_switch::log::Log;
 use wormcast_switch::metrics::device_families;
-use wormcast_switch::nanomsg::{Address, Client, Publisher, SocketType};
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::thrift::Value;
+use wormcast_switch_bmv2::event_log::{EventLog, LogEvent, LogMessage};
+use wormcast_switch_bmv2::nanomsg::{Address, Client, Publisher, SocketType};
+use wormcast_switch_bmv2::thrift::Value;
+use wormcast_switch_dataplane::log::Log;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 
 /// A switch and who hears its event log.
 struct Logging {
@@ -211,7 +211,7 @@ async fn nothing_is_traced_for_nobody() {
     let address = Address::Ipc(folder.path().join("events"));
     let publisher = Publisher::bind(&address).await.unwrap();
     let event_log = Arc::new(EventLog::new(publisher, Log::off()));
-    rig.server.publish_events(Arc::clone(&event_log));
+    rig.server.observe(Arc::clone(&event_log) as Arc<_>);
     Arc::clone(&event_log).watch(DEVICE_ID, rig.dataplane.clone());
     let inject = |ports: &'static [u16]| {
         rig.dataplane.run(move |engine| {
@@ -266,7 +266,7 @@ async fn nothing_is_traced_for_nobody() {
     assert_eq!(names.len(), all, "no name twice");
 }
 
-async fn wait_until<T: Future<Output = Result<usize, wormcast_switch::dataplane::Stopped>>>(
+async fn wait_until<T: Future<Output = Result<usize, wormcast_switch_dataplane::Stopped>>>(
     running: &impl Fn() -> T,
     wanted: usize,
 ) {

@@ -12,15 +12,14 @@ use tonic::transport::Channel;
 use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace};
 use super::rig::{Controller, PATIENCE, objects, runtime, settings};
-use wormcast_switch::dataplane::{DetachedSwitch, SwitchSettings};
-use wormcast_switch::p4rt::proto::p4::v1::CapabilitiesRequest;
-use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::pipeline::{
-    ActionCall, EntryAction, FieldMatch, Pipeline, PipelineConfig, PortId, TableEntry,
-};
-use wormcast_switch::ports::{Interface, ReceiveRing, TransmitQueue};
-use wormcast_switch::program::Program;
+use wormcast_switch_dataplane::{DetachedSwitch, SwitchSettings};
+use wormcast_switch_p4runtime::proto::p4::v1::CapabilitiesRequest;
+use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{EntryAction, Pipeline, PipelineConfig, PortId, TableEntry};
+use wormcast_switch_ports::{Interface, ReceiveRing, TransmitQueue};
+use wormcast_switch_program::{ActionCall, FieldMatch};
 
 const EAST: [u8; 6] = [2, 0, 0, 0, 0, 0x0e];
 const WEST: [u8; 6] = [2, 0, 0, 0, 0, 0x0a];
@@ -230,9 +229,8 @@ async fn a_device_that_is_not_there_is_named_with_those_that_are() {
     let expected = "there is no device 9; there are 10, 11, 12";
     assert_eq!((error.code(), error.message()), (Code::NotFound, expected));
     let update = |device_id| {
-        use wormcast_switch::p4rt::proto::p4::v1::{
-            MasterArbitrationUpdate, stream_message_request::Update,
-        };
+        use wormcast_switch_p4runtime::proto::p4::v1::MasterArbitrationUpdate;
+        use wormcast_switch_p4runtime::proto::p4::v1::stream_message_request::Update;
         Update::Arbitration(MasterArbitrationUpdate {
             device_id,
             ..MasterArbitrationUpdate::default()
@@ -290,7 +288,7 @@ fn switch_to_port_2(change: impl FnOnce(&mut SwitchSettings)) -> DetachedSwitch 
     change(&mut settings);
     let mut switch = DetachedSwitch::new(&settings, 1, &[PortId(1), PortId(2)]).unwrap();
     let json = include_str!("../programs/objects.json");
-    let program = Arc::new(Program::from_json(json).unwrap());
+    let program = Arc::new(LoadedProgram::from_json(json).unwrap());
     let mut pipeline = Pipeline::new(Arc::clone(&program), PipelineConfig::default());
     let table = program.table("ingress.addresses").unwrap();
     let forward = program.table_action(table, "ingress.forward").unwrap();

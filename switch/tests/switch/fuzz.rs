@@ -11,11 +11,11 @@ use super::messages::{
     profile_group, register, session,
 };
 use super::rig::{Controller, DEVICE_ID, Rig, objects};
-use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_server::P4Runtime;
-use wormcast_switch::p4rt::proto::p4::v1::{
-    self as p4, Entity, FieldMatch, ForwardingPipelineConfig, ReadRequest,
-    SetForwardingPipelineConfigRequest, TableAction, TableEntry, Update, WriteRequest, action,
-    entity, field_match, table_action,
+use wormcast_switch_p4runtime::proto::p4::v1 as p4;
+use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_server::P4Runtime;
+use wormcast_switch_p4runtime::proto::p4::v1::{
+    Entity, FieldMatch, ForwardingPipelineConfig, ReadRequest, SetForwardingPipelineConfigRequest,
+    TableAction, TableEntry, Update, WriteRequest, action, entity, field_match, table_action,
 };
 
 const CASES: u32 = 300;

@@ -4,10 +4,10 @@ use tonic::Code;
 
 use super::messages::{ADDRESSES, FORWARD, action, address, delete, insert, modify, table};
 use super::rig::{Controller, Rig, objects};
-use wormcast_switch::p4rt::proto::p4::config::v1::table::IdleTimeoutBehavior;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::table_entry::IdleTimeout;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::config::v1::table::IdleTimeoutBehavior;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::table_entry::IdleTimeout;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     ForwardingPipelineConfig, IdleTimeoutNotification, TableEntry, entity, stream_message_response,
 };
 
@@ -132,7 +132,7 @@ async fn the_time_since_the_last_hit_is_told_when_asked_for() {
         let pipeline = engine.pipeline().expect("a program");
         let now_us = pipeline.now_us();
         let mut sink = Nowhere;
-        let port = wormcast_switch::pipeline::PortId(1);
+        let port = wormcast_switch_pipeline::PortId(1);
         pipeline.ingress(&frame[2..], port, now_us, &mut sink);
         now_us
     });
@@ -149,24 +149,24 @@ async fn the_time_since_the_last_hit_is_told_when_asked_for() {
 /// Where packets of the test end.
 struct Nowhere;
 
-impl wormcast_switch::pipeline::TrafficSink for Nowhere {
+impl wormcast_switch_pipeline::TrafficSink for Nowhere {
     fn enqueue(
         &mut self,
-        _: wormcast_switch::pipeline::Queued,
-    ) -> Result<(), wormcast_switch::pipeline::Queued> {
+        _: wormcast_switch_pipeline::Queued,
+    ) -> Result<(), wormcast_switch_pipeline::Queued> {
         Ok(())
     }
 
     fn digest(
         &mut self,
-        _: wormcast_switch::program::DigestId,
-        _: &[wormcast_switch::pipeline::Bits],
+        _: wormcast_switch_program::DigestId,
+        _: &[wormcast_switch_program::Bits],
     ) {
     }
 }
 
-impl wormcast_switch::pipeline::EmitSink for Nowhere {
-    fn transmit(&mut self, _: wormcast_switch::pipeline::PortId, _: &[u8]) {}
+impl wormcast_switch_pipeline::EmitSink for Nowhere {
+    fn transmit(&mut self, _: wormcast_switch_pipeline::PortId, _: &[u8]) {}
 }
 
 #[tokio::test]

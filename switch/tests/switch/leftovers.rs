@@ -7,14 +7,15 @@ use tonic::Code;
 use super::errors::refusal;
 use super::messages::{action, delete, exact, insert, modify, of, ternary};
 use super::rig::{CPU_PORT, Controller, Rig, settings};
-use wormcast_switch::dataplane::{DataplaneSettings, Snapshot};
-use wormcast_switch::log::{Level, Log, LogFiles};
-use wormcast_switch::p4rt::proto::p4::config::v1::{P4Info, action::Param};
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{
-    self as p4, DigestEntry, DirectCounterEntry, DirectMeterEntry, Entity,
-    ForwardingPipelineConfig, PacketIn, PacketMetadata, PacketOut, TableEntry, entity,
-    stream_message_request, stream_message_response,
+use wormcast_switch_dataplane::log::{Level, Log, LogFiles};
+use wormcast_switch_dataplane::{DataplaneSettings, Snapshot};
+use wormcast_switch_p4runtime::proto::p4::config::v1::P4Info;
+use wormcast_switch_p4runtime::proto::p4::config::v1::action::Param;
+use wormcast_switch_p4runtime::proto::p4::v1 as p4;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
+    DigestEntry, DirectCounterEntry, DirectMeterEntry, Entity, ForwardingPipelineConfig, PacketIn,
+    PacketMetadata, PacketOut, TableEntry, entity, stream_message_request, stream_message_response,
 };
 
 const FRAME: &[u8] = b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xb6 and the rest";

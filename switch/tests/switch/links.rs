@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace, run};
 use super::rig::{Controller, PATIENCE, Rig, objects, runtime, settings};
-use wormcast_switch::dataplane::{DataplaneSettings, PortSettings, Snapshot, SwitchSettings};
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::pipeline::PortId;
-use wormcast_switch::ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue};
+use wormcast_switch_dataplane::{DataplaneSettings, PortSettings, Snapshot, SwitchSettings};
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_pipeline::PortId;
+use wormcast_switch_ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue};
 
 /// Every frame to an address that begins with 02:…:02 leaves by port 2.
 const TO_PORT_2: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -252,7 +252,7 @@ fn an_interface_may_go_away_and_come_back() {
             assert_eq!(testbed.snapshot().ports[1].sent_frames, 1);
             testbed.send(&frame(2, 90));
             std::thread::sleep(Duration::from_millis(50));
-            let lost = |port: &wormcast_switch::dataplane::PortSnapshot| {
+            let lost = |port: &wormcast_switch_dataplane::PortSnapshot| {
                 port.no_link + port.send_interface_down + port.send_failed
             };
             assert!(lost(&testbed.snapshot().ports[1]) >= 1);

@@ -13,13 +13,13 @@ use tonic::transport::Channel;
 use super::publishing::{Publishing, bmv2, free_port, own, wait_for};
 use super::rig::PATIENCE;
 use super::thrift_client::{int, part, text};
-use wormcast_switch::message_ports::PortMessage;
-use wormcast_switch::nanomsg::{Address, Client, SocketType};
-use wormcast_switch::p4rt::proto::p4::bm::dataplane_interface_client::DataplaneInterfaceClient;
-use wormcast_switch::p4rt::proto::p4::bm::{
+use wormcast_switch_bmv2::message_ports::PortMessage;
+use wormcast_switch_bmv2::nanomsg::{Address, Client, SocketType};
+use wormcast_switch_bmv2::proto::dataplane_interface_client::DataplaneInterfaceClient;
+use wormcast_switch_bmv2::proto::{
     PacketStreamRequest, PacketStreamResponse, SetPortOperStatusRequest,
 };
-use wormcast_switch::thrift::Value;
+use wormcast_switch_bmv2::thrift::Value;
 
 const MULTICAST: &str = include_str!("../programs/multicast.json");
 const PASSES: &str = include_str!("../programs/passes.json");

@@ -1,8 +1,9 @@
 //! Messages of the tests, in few words.
 
-use wormcast_switch::p4rt::proto::p4::v1::{
-    self as p4, ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData,
-    CounterEntry, Entity, FieldMatch, Index, MeterConfig, MeterEntry, MulticastGroupEntry, P4Data,
+use wormcast_switch_p4runtime::proto::p4::v1 as p4;
+use wormcast_switch_p4runtime::proto::p4::v1::{
+    ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, CounterEntry, Entity,
+    FieldMatch, Index, MeterConfig, MeterEntry, MulticastGroupEntry, P4Data,
     PacketReplicationEngineEntry, RegisterEntry, Replica, TableAction, TableEntry, Update, action,
     action_profile_group, entity, field_match, p4_data, packet_replication_engine_entry as pre,
     replica, table_action, update,

@@ -10,10 +10,10 @@ use super::network::{add_link, in_namespace, run};
 use super::publishing::{Publishing, ageing, bmv2, own, wait_for};
 use super::rig::{DEVICE_ID, PATIENCE, Rig};
 use super::thrift_client::{data, exact, int, list, part, priority, text};
-use wormcast_switch::nanomsg::{Address, Client, Publisher, SocketType};
-use wormcast_switch::notifications::{Notification, Notifier, Watched};
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::thrift::Value;
+use wormcast_switch_bmv2::nanomsg::{Address, Client, Publisher, SocketType};
+use wormcast_switch_bmv2::notifications::{Notification, Notifier, Watched};
+use wormcast_switch_bmv2::thrift::Value;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 
 const DIGESTS: &str = include_str!("../programs/digests.json");
 
@@ -230,7 +230,7 @@ async fn p4runtime_and_subscribers_hear_the_same_digests() {
     let address = Address::Ipc(folder.path().join("socket"));
     let publisher = Arc::new(Publisher::bind(&address).await.unwrap());
     let notifier = Arc::new(Notifier::new(DEVICE_ID, Arc::clone(&publisher)));
-    rig.server.notify(Arc::clone(&notifier));
+    rig.server.observe(Arc::clone(&notifier) as Arc<_>);
     Arc::clone(&notifier).watch(rig.dataplane.clone(), Watched::Ports);
     let connect = move || Client::connect(&address, SocketType::Subscriber, PATIENCE);
     let subscriber = tokio::task::spawn_blocking(connect).await.unwrap();

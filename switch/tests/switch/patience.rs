@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::metrics::serve;
 use super::rig::Rig;
 use wormcast_switch::metrics;
-use wormcast_switch::p4rt;
+use wormcast_switch_listen::CONNECTIONS_MAX;
 
 /// Longer than any of them is waited for; only against hangs.
 const LONG: Duration = Duration::from_secs(120);
@@ -19,7 +19,7 @@ async fn connections_that_never_speak_http2_keep_no_controller_out() {
     let rig = Rig::start().await;
     let address = rig.address.trim_start_matches("http://").to_owned();
     let mut silent = Vec::new();
-    for number in 0..p4rt::CONNECTIONS_MAX + 10 {
+    for number in 0..CONNECTIONS_MAX + 10 {
         let mut stream = TcpStream::connect(&address).await.unwrap();
         // Some begin as HTTP/2 does, and go no further.
         stream

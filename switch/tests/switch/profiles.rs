@@ -7,7 +7,7 @@ use super::entities_program::{
 };
 use super::errors::refusal;
 use super::messages::{call, delete, insert, modify, of, table};
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::v1::{
     ActionProfileAction, ActionProfileActionSet, ActionProfileGroup, ActionProfileMember, Entity,
     TableAction, TableEntry, action_profile_action, action_profile_group, entity, table_action,
 };

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use super::rig::PATIENCE;
 use super::thrift_client::{Client, int, text};
-use wormcast_switch::nanomsg::{self, Address, SocketType};
-use wormcast_switch::ports::PcapWriter;
-use wormcast_switch::thrift::{Type, Value};
+use wormcast_switch_bmv2::nanomsg;
+use wormcast_switch_bmv2::nanomsg::{Address, SocketType};
+use wormcast_switch_bmv2::thrift::{Type, Value};
+use wormcast_switch_ports::PcapWriter;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(2);

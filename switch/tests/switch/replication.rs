@@ -5,7 +5,7 @@ use tonic::Code;
 use super::entities_program::{INSTANCE, action, add, by_kind, probe, send, set_port_up, start};
 use super::errors::refusal;
 use super::messages::{delete, group, insert, modify, replication, session};
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::v1::{
     BackupReplica, CloneSessionEntry, Entity, MulticastGroupEntry, Replica,
     packet_replication_engine_entry as pre, replica,
 };

@@ -7,7 +7,7 @@ use super::entities_program::{
 };
 use super::errors::refusal;
 use super::messages::{exact, insert, modify, of, table};
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::v1::{
     CounterData, CounterEntry, DirectCounterEntry, DirectMeterEntry, Entity, Index, MeterConfig,
     MeterCounterData, MeterEntry, P4Data, RegisterEntry, TableEntry, entity, p4_data,
 };

@@ -8,18 +8,19 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
-use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, SwitchSettings};
-use wormcast_switch::log::Log;
-use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
-use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_dataplane::log::Log;
+use wormcast_switch_dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, SwitchSettings};
+use wormcast_switch_listen::{Address, Listener};
+use wormcast_switch_p4runtime::proto::p4::config::v1::P4Info;
+use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest, Role,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Uint128,
     Update, WriteRequest, stream_message_request, stream_message_response,
 };
-use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings};
-use wormcast_switch::pipeline::{PipelineConfig, PortId};
+use wormcast_switch_p4runtime::{Server, ServerSettings};
+use wormcast_switch_pipeline::{PipelineConfig, PortId};
 
 pub const DEVICE_ID: u64 = 7;
 pub const CPU_PORT: u16 = 510;
@@ -78,7 +79,12 @@ impl Rig {
         let address: Address = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(&address).await.unwrap();
         let address = format!("http://{}", listener.local_address().unwrap());
-        tokio::spawn(listener.serve(server.clone(), std::future::pending()));
+        tokio::spawn(wormcast_switch_p4runtime::serve(
+            listener,
+            None,
+            server.clone(),
+            std::future::pending(),
+        ));
         Self {
             dataplane: handle,
             server,

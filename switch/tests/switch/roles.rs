@@ -7,12 +7,12 @@ use super::messages::{
     ADDRESSES, FORWARD, MARKS, TO_CPU, action, address, group, insert, modify, register, table,
 };
 use super::rig::{CPU_PORT, Controller, Rig, objects};
-use wormcast_switch::p4rt::proto::google::protobuf::Any;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::google::protobuf::Any;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     PacketMetadata, PacketOut, Role, TableEntry, stream_message_request, stream_message_response,
 };
-use wormcast_switch::p4rt::{P4RoleConfig, PacketFilter, ROLE_CONFIG_TYPE};
+use wormcast_switch_p4runtime::{P4RoleConfig, PacketFilter, ROLE_CONFIG_TYPE};
 
 fn role(name: &str, config: Option<&P4RoleConfig>) -> Option<Role> {
     let any = |config: &P4RoleConfig| Any {

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::messages::{FORWARD, action, address, insert, table};
 use super::network::{add_link, in_namespace, run};
 use super::rig::{PATIENCE, Rig, runtime, settings};
-use wormcast_switch::dataplane::{DataplaneSettings, PortSettings, Snapshot};
-use wormcast_switch::pipeline::PortId;
-use wormcast_switch::ports::{Interface, ReceiveRing, TransmitQueue};
+use wormcast_switch_dataplane::{DataplaneSettings, PortSettings, Snapshot};
+use wormcast_switch_pipeline::PortId;
+use wormcast_switch_ports::{Interface, ReceiveRing, TransmitQueue};
 
 const PORTS: u16 = 4;
 

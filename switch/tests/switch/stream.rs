@@ -4,9 +4,9 @@ use tonic::Code;
 
 use super::messages::{TO_CPU, action, address, insert, table};
 use super::rig::{CPU_PORT, Controller, DEVICE_ID, Rig};
-use wormcast_switch::p4rt::proto::google::protobuf::Any;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::google::protobuf::Any;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     MasterArbitrationUpdate, PacketMetadata, PacketOut, Role, stream_error, stream_message_request,
     stream_message_response,
 };

@@ -8,8 +8,8 @@ use proptest::test_runner::{Config, TestRunner};
 use super::entities_program::{action, by_kind, id, start};
 use super::messages::{delete, exact, group, insert, modify, session, table};
 use super::rig::{Controller, entities};
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     CounterData, CounterEntry, Entity, MeterConfig, MeterEntry, RegisterEntry, TableEntry, Update,
     ValueSetEntry, entity,
 };

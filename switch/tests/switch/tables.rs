@@ -8,14 +8,15 @@ use super::entities_program::{
 use super::errors::refusal;
 use super::messages::{delete, insert, lpm, modify, of, range, table, ternary};
 use super::rig::entities;
-use wormcast_switch::p4rt::proto::p4::config::v1::match_field::{Match, MatchType};
-use wormcast_switch::p4rt::proto::p4::config::v1::p4_new_type_spec::Representation;
-use wormcast_switch::p4rt::proto::p4::config::v1::p4_new_type_translation::SdnType;
-use wormcast_switch::p4rt::proto::p4::config::v1::{
-    ActionRef, P4NamedType, P4NewTypeSpec, P4NewTypeTranslation, action_ref::Scope,
+use wormcast_switch_p4runtime::proto::p4::config::v1::action_ref::Scope;
+use wormcast_switch_p4runtime::proto::p4::config::v1::match_field::{Match, MatchType};
+use wormcast_switch_p4runtime::proto::p4::config::v1::p4_new_type_spec::Representation;
+use wormcast_switch_p4runtime::proto::p4::config::v1::p4_new_type_translation::SdnType;
+use wormcast_switch_p4runtime::proto::p4::config::v1::{
+    ActionRef, P4NamedType, P4NewTypeSpec, P4NewTypeTranslation,
 };
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{CounterData, ExternEntry, TableEntry, entity};
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{CounterData, ExternEntry, TableEntry, entity};
 
 fn fixed(priority: i32) -> TableEntry {
     TableEntry {

@@ -9,11 +9,11 @@ use super::thrift_client::{
     Client, Failed, connect, data, exact, int, list, lpm, part, priority, serve, structure,
     ternary, text,
 };
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_bmv2::thrift::{Type, Value};
+use wormcast_switch_p4runtime::proto::p4::v1::{
     ActionProfileGroup, ActionProfileMember, Entity, Replica, TableEntry, entity,
     packet_replication_engine_entry, replica,
 };
-use wormcast_switch::thrift::{Type, Value};
 
 pub const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
 

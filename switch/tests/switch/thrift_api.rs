@@ -7,8 +7,8 @@ use super::thrift::{MAC, add_address, start};
 use super::thrift_client::{
     Client, Failed, bytes, connect, data, exact, int, list, part, priority, serve, structure, text,
 };
-use wormcast_switch::p4rt::proto::p4::v1::{TableEntry, entity, table_action};
-use wormcast_switch::thrift::{Type, Value};
+use wormcast_switch_bmv2::thrift::{Type, Value};
+use wormcast_switch_p4runtime::proto::p4::v1::{TableEntry, entity, table_action};
 
 /// What a call gives.
 type Answer = Result<Option<Value>, Failed>;

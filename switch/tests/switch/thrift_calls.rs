@@ -8,7 +8,7 @@ use super::thrift::{MAC, add_address, start};
 use super::thrift_client::{
     Client, bytes, connect, exact, int, lpm, serve, structure, ternary, text,
 };
-use wormcast_switch::thrift::{CONNECTIONS_MAX, METHODS, Type, Value};
+use wormcast_switch_bmv2::thrift::{CONNECTIONS_MAX, METHODS, Type, Value};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_that_are_no_message_end_their_connection_alone() {

@@ -1,12 +1,12 @@
 //! A client of the Thrift interface: calls by name, arguments by position.
 
-use wormcast_switch::dataplane::DataplaneHandle;
-use wormcast_switch::log::Log;
-use wormcast_switch::thrift::{Identity, ThriftServer, Type, Value};
+use wormcast_switch_bmv2::thrift::{Identity, ThriftServer, Type, Value};
+use wormcast_switch_dataplane::DataplaneHandle;
+use wormcast_switch_dataplane::log::Log;
 
 use super::rig::{DEVICE_ID, PATIENCE};
 
-pub use wormcast_switch::thrift::{CallError as Failed, Client};
+pub use wormcast_switch_bmv2::thrift::{CallError as Failed, Client};
 
 /// Starts a server for a data plane; gives its port.
 pub fn serve(dataplane: &DataplaneHandle) -> u16 {

@@ -9,12 +9,13 @@ use tempfile::TempDir;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use super::rig::{DEVICE_ID, settings};
-use wormcast_switch::dataplane::{Dataplane, DataplaneSettings};
-use wormcast_switch::log::Log;
-use wormcast_switch::p4rt::proto::p4::v1::CapabilitiesRequest;
-use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
-use wormcast_switch::p4rt::{Address, Listener, Server, ServerSettings, TlsArguments};
-use wormcast_switch::pipeline::PipelineConfig;
+use wormcast_switch_dataplane::log::Log;
+use wormcast_switch_dataplane::{Dataplane, DataplaneSettings};
+use wormcast_switch_listen::{Address, Listener};
+use wormcast_switch_p4runtime::proto::p4::v1::CapabilitiesRequest;
+use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
+use wormcast_switch_p4runtime::{Server, ServerSettings, TlsArguments};
+use wormcast_switch_pipeline::PipelineConfig;
 
 /// An authority, and what it signs, in files.
 struct Authority {
@@ -108,7 +109,12 @@ async fn serve(arguments: &TlsArguments) -> Served {
     let port = listener.local_address().unwrap().port();
     let tls = arguments.settings().unwrap();
     tokio::spawn(async move {
-        let served = listener.serve_with(tls.as_ref(), server, std::future::pending());
+        let served = wormcast_switch_p4runtime::serve(
+            listener,
+            tls.as_ref(),
+            server,
+            std::future::pending(),
+        );
         served.await.unwrap();
     });
     Served { dataplane, port }

@@ -6,9 +6,10 @@ use tokio::net::TcpStream;
 
 use super::metrics::{ask, packet_out, serve};
 use super::rig::{PATIENCE, Rig, objects};
-use wormcast_switch::log::{Level, Log, LogFiles};
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::trace::{Filter, PacketData, TRACES_MAX, write_messages_to_log, write_to_log};
+use wormcast_switch_dataplane::log::{Level, Log, LogFiles};
+use wormcast_switch_dataplane::trace::{PacketData, write_messages_to_log, write_to_log};
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_pipeline::trace::{Filter, TRACES_MAX};
 
 async fn inject(rig: &Rig, ports: &'static [u16]) {
     let injected = rig.dataplane.run(move |engine| {
@@ -80,7 +81,7 @@ async fn packets_are_traced_over_http() {
         "{text}"
     );
     assert_eq!(text.matches("Processing packet").count(), 1);
-    let tracing = |engine: &mut wormcast_switch::dataplane::Engine| engine.tracing().running();
+    let tracing = |engine: &mut wormcast_switch_dataplane::Engine| engine.tracing().running();
     assert_eq!(rig.dataplane.run(tracing).await.unwrap(), 0);
 }
 

@@ -7,9 +7,9 @@ use super::entities_program::{action, add, find, id, probe, send, start};
 use super::errors::refusal;
 use super::messages::{exact, insert, optional, table, ternary};
 use super::rig::{CPU_PORT, Controller, Rig, entities};
-use wormcast_switch::p4rt::TranslationTables;
-use wormcast_switch::p4rt::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::TranslationTables;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     FieldMatch, PacketMetadata, PacketOut, TableAction, TableEntry, stream_message_request,
     stream_message_response,
 };

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::network::{add_link, in_namespace, run};
 use super::rig::PATIENCE;
-use wormcast_switch::ports::transmit::{BATCH_FRAMES_MAX, Flushed};
-use wormcast_switch::ports::{Interface, ReceiveRing, TransmitQueue};
+use wormcast_switch_ports::transmit::{BATCH_FRAMES_MAX, Flushed};
+use wormcast_switch_ports::{Interface, ReceiveRing, TransmitQueue};
 
 fn frame(number: u32, length: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb6];

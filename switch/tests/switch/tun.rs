@@ -10,11 +10,11 @@ use std::sync::Arc;
 use super::network::{in_namespace, run};
 use super::publishing::wait_for;
 use super::rig::{Rig, runtime, settings};
-use wormcast_switch::dataplane::PortSettings;
-use wormcast_switch::pipeline::{Pipeline, PipelineConfig};
-use wormcast_switch::ports::transmit::Flushed;
-use wormcast_switch::ports::{Interface, TransmitQueue};
-use wormcast_switch::program::Program;
+use wormcast_switch_dataplane::PortSettings;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{Pipeline, PipelineConfig};
+use wormcast_switch_ports::transmit::Flushed;
+use wormcast_switch_ports::{Interface, TransmitQueue};
 
 /// Sends by port 1 whatever has nine bytes and does not begin with 1, 2 or 3.
 const PROGRAM: &str = include_str!("../programs/digests.json");
@@ -56,7 +56,7 @@ fn short_packets_pass_where_there_is_no_link_layer() {
         ];
         let runtime = runtime();
         let rig = runtime.block_on(Rig::start_with(&settings));
-        let program = Arc::new(Program::from_json(PROGRAM).unwrap());
+        let program = Arc::new(LoadedProgram::from_json(PROGRAM).unwrap());
         let installed = rig.dataplane.run(move |engine| {
             engine.install(Pipeline::new(program, PipelineConfig::default()));
         });

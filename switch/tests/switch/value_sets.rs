@@ -5,7 +5,7 @@ use tonic::Code;
 use super::entities_program::{PARSED, probe, send_one, start, value_set};
 use super::errors::refusal;
 use super::messages::{delete, exact, insert, lpm, modify, of, optional, range, ternary};
-use wormcast_switch::p4rt::proto::p4::v1::{ValueSetEntry, entity};
+use wormcast_switch_p4runtime::proto::p4::v1::{ValueSetEntry, entity};
 
 const SELECTED: &str = "parse.selected";
 const SPANS: &str = "parse.spans";

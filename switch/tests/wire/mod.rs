@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use wormcast_switch::pipeline::{
-    Bits, DequeueInfo, EmitSink, Pipeline, PortId, Queued, TrafficSink,
-};
-use wormcast_switch::program::DigestId;
+use wormcast_switch_pipeline::{DequeueInfo, EmitSink, Pipeline, PortId, Queued, TrafficSink};
+use wormcast_switch_program::Bits;
+use wormcast_switch_program::DigestId;
 
 /// Frames sent, in order, and packets that wait for egress.
 #[derive(Default)]

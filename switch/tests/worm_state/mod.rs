@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use wormcast_switch::pipeline::{
-    ActionCall, Bits, EntryAction, FieldMatch, Pipeline, PipelineConfig, PortId, Replica,
-    TableEntry,
+use wormcast_switch_jit::COMPILER;
+use wormcast_switch_pipeline::LoadedProgram;
+use wormcast_switch_pipeline::{
+    EntryAction, Pipeline, PipelineConfig, PortId, Replica, TableEntry,
 };
-use wormcast_switch::program::{MatchKind, Program, TableId};
+use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
+use wormcast_switch_program::{MatchKind, Program, TableId};
 
 /// Port that leads to the controller, in the vectors.
 pub const CPU_PORT: u16 = 510;
@@ -68,8 +70,14 @@ fn call(program: &Program, table: TableId, entry: &Value) -> ActionCall {
     }
 }
 
-pub fn pipeline_in_state(program: &Arc<Program>, state: &Value) -> Pipeline {
-    let mut pipeline = Pipeline::new(Arc::clone(program), PipelineConfig::default());
+pub fn pipeline_in_state(program: &Arc<LoadedProgram>, state: &Value) -> Pipeline {
+    let mut pipeline = Pipeline::new(
+        Arc::clone(program),
+        PipelineConfig {
+            compiler: Some(COMPILER),
+            ..PipelineConfig::default()
+        },
+    );
     for group in state["multicast_groups"].as_array().expect("groups") {
         let replicas: Vec<Replica> = group["replicas"]
             .as_array()

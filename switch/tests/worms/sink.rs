@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use wormcast_switch::pipeline::{Bits, EmitSink, PortId, Queued, TrafficSink};
-use wormcast_switch::program::DigestId;
+use wormcast_switch_pipeline::{EmitSink, PortId, Queued, TrafficSink};
+use wormcast_switch_program::Bits;
+use wormcast_switch_program::DigestId;
 
 /// Counts frames; queues packets when they may not pass.
 #[derive(Default)]

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use wormcast_switch::pipeline::{
-    ActionCall, Bits, EntryAction, FieldMatch, Pipeline, PortId, Replica, TableEntry,
-};
+use wormcast_switch_pipeline::{EntryAction, Pipeline, PortId, Replica, TableEntry};
+use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 
 /// Inserts an entry with one exact key.
 pub fn insert(pipeline: &mut Pipeline, table: &str, action: &str, key: u64, arguments: &[u64]) {

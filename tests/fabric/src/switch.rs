@@ -7,19 +7,19 @@ use wormcast_planner::{
     Action, Entity, KeyFields, MatchValue, Operation, PortSet, SwitchState, Update, difference,
     execute,
 };
-use wormcast_switch::pipeline::{
-    ActionCall, Bits, DequeueInfo, EmitSink, EntryAction, FieldMatch, Pipeline, PipelineConfig,
-    PortId, Queued, Replica, TableEntry, TrafficSink,
+use wormcast_switch_pipeline::{
+    DequeueInfo, EmitSink, EntryAction, LoadedProgram, Pipeline, PipelineConfig, PortId, Queued,
+    Replica, TableEntry, TrafficSink,
 };
-use wormcast_switch::program::{DigestId, Program, TableId};
+use wormcast_switch_program::{ActionCall, Bits, DigestId, FieldMatch, TableId};
 
-fn program() -> Arc<Program> {
-    static PROGRAM: OnceLock<Arc<Program>> = OnceLock::new();
+fn program() -> Arc<LoadedProgram> {
+    static PROGRAM: OnceLock<Arc<LoadedProgram>> = OnceLock::new();
     let load = || {
         let path =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../p4src/compiled/wormcast.json");
         let text = std::fs::read_to_string(path).expect("the compiled program is checked in");
-        Arc::new(Program::from_json(&text).expect("a program"))
+        Arc::new(LoadedProgram::from_json(&text).expect("a program"))
     };
     PROGRAM.get_or_init(load).clone()
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::super::draws::Draws;
-use wormcast_switch::lossless::buffer::Origin;
-use wormcast_switch::lossless::cycle::{FabricPort, find_rings};
-use wormcast_switch::lossless::{
+use wormcast_switch_flow::buffer::Origin;
+use wormcast_switch_flow::cycle::{FabricPort, find_rings};
+use wormcast_switch_flow::{
     Arrival, FlowControl, FrameHold, GivenThresholds, LosslessSettings, PRIORITIES, PauseFrame,
     PauseMode, PausedQueues, PrioritySet, WatchdogAction, WatchdogSettings,
 };
@@ -139,7 +139,7 @@ impl Model {
     /// A frame is refused only if the bytes it would be held by have no room for it.
     fn check_refused(
         &self,
-        before: &wormcast_switch::lossless::SharedBuffer,
+        before: &wormcast_switch_flow::SharedBuffer,
         position: usize,
         bytes: u64,
     ) {
@@ -263,8 +263,7 @@ impl Model {
 
     /// Pauses of one microsecond are refreshed at once.
     fn short_pause(&self) -> bool {
-        wormcast_switch::lossless::pause::quanta_us(self.settings.quanta, self.settings.link.rate)
-            < 2
+        wormcast_switch_flow::pause::quanta_us(self.settings.quanta, self.settings.link.rate) < 2
     }
 
     fn watch(&mut self) {

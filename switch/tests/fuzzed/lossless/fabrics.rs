@@ -3,8 +3,8 @@
 
 use super::super::draws::Draws;
 use super::super::network::Network;
-use wormcast_switch::lossless::headroom::LinkSettings;
-use wormcast_switch::lossless::{PRIORITIES, PauseFrame, PrioritySet};
+use wormcast_switch_flow::headroom::LinkSettings;
+use wormcast_switch_flow::{PRIORITIES, PauseFrame, PrioritySet};
 
 /// Steps of one input.
 const STEPS_MAX: usize = 16;

@@ -7,9 +7,9 @@ mod accounts;
 mod fabrics;
 
 use super::draws::Draws;
-use wormcast_switch::lossless::frame::{PAUSE_FRAME_BYTES, is_mac_control};
-use wormcast_switch::lossless::{LosslessSettings, PauseFrame, PauseMode};
-use wormcast_switch::ports::BitRate;
+use wormcast_switch_flow::BitRate;
+use wormcast_switch_flow::frame::{PAUSE_FRAME_BYTES, is_mac_control};
+use wormcast_switch_flow::{LosslessSettings, PauseFrame, PauseMode};
 
 pub fn run(data: &[u8]) {
     let mut draws = Draws::new(data);

@@ -1,12 +1,12 @@
 //! Requests that suit a P4Info: what a controller would write first.
 
 use super::super::messages;
-use wormcast_switch::p4rt::proto::p4::config::v1::{
-    self as config, P4Info, match_field::MatchType,
-};
-use wormcast_switch::p4rt::proto::p4::v1::{
-    self as p4, Entity, FieldMatch, TableAction, TableEntry, Update, action, entity, field_match,
-    table_action,
+use wormcast_switch_p4runtime::proto::p4::config::v1 as config;
+use wormcast_switch_p4runtime::proto::p4::config::v1::P4Info;
+use wormcast_switch_p4runtime::proto::p4::config::v1::match_field::MatchType;
+use wormcast_switch_p4runtime::proto::p4::v1 as p4;
+use wormcast_switch_p4runtime::proto::p4::v1::{
+    Entity, FieldMatch, TableAction, TableEntry, Update, action, entity, field_match, table_action,
 };
 
 fn of(entity: entity::Entity) -> Entity {

@@ -1,6 +1,7 @@
 //! How an entity that was written is found again.
 
-use wormcast_switch::p4rt::proto::p4::v1::{self as p4, Entity, entity};
+use wormcast_switch_p4runtime::proto::p4::v1 as p4;
+use wormcast_switch_p4runtime::proto::p4::v1::{Entity, entity};
 
 /// Bytes of a value without leading zeros (P4Runtime §"Bytestrings").
 fn canonical(bytes: &[u8]) -> &[u8] {

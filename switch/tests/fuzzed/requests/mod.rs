@@ -18,11 +18,12 @@ use found::found_by;
 use rig::{Channel, DEVICE_ID, Rig};
 pub use seeds::seeds;
 use state::{assert_same, check_read_write_symmetry, read_all};
-use wormcast_switch::p4rt::proto::p4::config::v1::P4Info;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_p4runtime::proto::p4::config::v1::P4Info;
+use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_server::P4Runtime;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, Update, WriteRequest,
-    p4_runtime_server::P4Runtime, set_forwarding_pipeline_config_request::Action,
     stream_message_request, update,
 };
 

@@ -16,16 +16,16 @@ use tonic::codec::Codec;
 use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use wormcast_switch::dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, SwitchSettings};
-use wormcast_switch::log::Log;
-use wormcast_switch::p4rt::proto::p4::v1::p4_runtime_server::P4Runtime;
-use wormcast_switch::p4rt::proto::p4::v1::{
+use wormcast_switch_dataplane::log::Log;
+use wormcast_switch_dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, SwitchSettings};
+use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_server::P4Runtime;
+use wormcast_switch_p4runtime::proto::p4::v1::{
     Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, ReadRequest,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Uint128,
     Update, WriteRequest, stream_message_request,
 };
-use wormcast_switch::p4rt::{Server, ServerSettings};
-use wormcast_switch::pipeline::{Engine, PipelineConfig, PortId};
+use wormcast_switch_p4runtime::{Server, ServerSettings};
+use wormcast_switch_pipeline::{PipelineConfig, PortId};
 
 pub const DEVICE_ID: u64 = 7;
 
@@ -80,7 +80,7 @@ impl Rig {
             device_id: DEVICE_ID,
             pipeline: PipelineConfig {
                 // To compile takes longer than all the rest.
-                engine: Engine::Interpreted,
+                compiler: None,
                 ..PipelineConfig::default()
             },
         };

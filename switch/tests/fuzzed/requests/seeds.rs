@@ -9,13 +9,15 @@ use super::{
     GET_CONFIG, OTHER_STREAM, PACKET, PRIMARY_STREAM, READ, SET_CONFIG, STEPS_MAX, Session, Step,
     WRITE, building, configs,
 };
-use wormcast_switch::p4rt::proto::google::protobuf::Any;
-use wormcast_switch::p4rt::proto::p4::v1::{
-    self as p4, Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
+use wormcast_switch_p4runtime::proto::google::protobuf::Any;
+use wormcast_switch_p4runtime::proto::p4::v1 as p4;
+use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
+use wormcast_switch_p4runtime::proto::p4::v1::{
+    Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, Update, WriteRequest, entity,
-    set_forwarding_pipeline_config_request::Action, stream_message_request,
+    stream_message_request,
 };
-use wormcast_switch::p4rt::{P4RoleConfig, ROLE_CONFIG_TYPE};
+use wormcast_switch_p4runtime::{P4RoleConfig, ROLE_CONFIG_TYPE};
 
 fn step(kind: u32, payload: &impl Message) -> Step {
     Step {

@@ -3,8 +3,9 @@
 use prost::Message;
 
 use super::rig::Rig;
-use wormcast_switch::p4rt::proto::p4::v1::{
-    self as p4, Entity, TableEntry, Update, entity, packet_replication_engine_entry as pre, update,
+use wormcast_switch_p4runtime::proto::p4::v1 as p4;
+use wormcast_switch_p4runtime::proto::p4::v1::{
+    Entity, TableEntry, Update, entity, packet_replication_engine_entry as pre, update,
 };
 
 fn of(entity: entity::Entity) -> Entity {

@@ -1,0 +1,135 @@
+//! How other threads reach the data plane.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+
+use super::engine::Engine;
+use super::mailbox::Mailbox;
+
+/// Operations that may wait for one worker; whoever has another one waits for room.
+pub const COMMANDS_MAX: usize = 256;
+
+/// An operation that runs on the thread of a switch, between two batches.
+pub(super) struct Command {
+    /// Position of the switch at its worker.
+    pub(super) engine: usize,
+    pub(super) run: Box<dyn FnOnce(&mut Engine) + Send>,
+}
+
+/// The data plane has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the data plane has stopped")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Runs operations on one switch. Clones reach the same one.
+#[derive(Clone, Debug)]
+pub struct DataplaneHandle {
+    commands: mpsc::Sender<Command>,
+    mailbox: Arc<Mailbox>,
+    engine: usize,
+}
+
+impl DataplaneHandle {
+    pub(super) fn new(
+        commands: mpsc::Sender<Command>,
+        mailbox: Arc<Mailbox>,
+        engine: usize,
+    ) -> Self {
+        Self {
+            commands,
+            mailbox,
+            engine,
+        }
+    }
+
+    /// Runs an operation and gives its result. Operations run in the order in which they
+    /// were handed over.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Engine) -> T + Send + 'static,
+    ) -> Result<T, Stopped> {
+        let result = self.hand_over(operation).await?;
+        self.mailbox.ring();
+        result.await.map_err(|_| Stopped)
+    }
+
+    /// Runs one operation on each of some switches; those that share a thread have theirs
+    /// when that is woken once. Results are in the order of the switches.
+    pub(super) async fn run_on_all<'h, T: Send + 'static>(
+        handles: impl Iterator<Item = &'h Self> + Clone,
+        operation: impl Fn(&mut Engine) -> T + Clone + Send + 'static,
+    ) -> Vec<Result<T, Stopped>> {
+        let mut results = Vec::new();
+        for handle in handles.clone() {
+            results.push(handle.hand_over(operation.clone()).await);
+        }
+        handles.for_each(|handle| handle.mailbox.ring());
+        let mut answers = Vec::with_capacity(results.len());
+        for result in results {
+            answers.push(match result {
+                Ok(result) => result.await.map_err(|_| Stopped),
+                Err(stopped) => Err(stopped),
+            });
+        }
+        answers
+    }
+
+    /// Hands an operation over without waking the thread of the switch, unless there is no
+    /// room for another one.
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Engine) -> T + Send + 'static,
+    ) -> Result<oneshot::Receiver<T>, Stopped> {
+        let (answer, result) = oneshot::channel();
+        let command = Command {
+            engine: self.engine,
+            run: Box::new(move |engine| {
+                // Whoever asked may have gone; the operation is done all the same.
+                let _ = answer.send(operation(engine));
+            }),
+        };
+        if let Err(TrySendError::Full(command)) = self.commands.try_send(command) {
+            self.mailbox.ring();
+            self.commands.send(command).await.map_err(|_| Stopped)?;
+        }
+        Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Log;
+    use crate::{Dataplane, DataplaneSettings, SwitchSettings};
+
+    /// More switches than operations that may wait for a thread.
+    #[tokio::test]
+    async fn all_switches_are_asked_at_once_and_answer_in_order() {
+        let count = COMMANDS_MAX as u64 + 50;
+        let mut settings = DataplaneSettings::single(SwitchSettings::without_ports(0, 16), 1);
+        let switches = (0..count).map(|id| SwitchSettings::without_ports(id, 16));
+        settings.switches = switches.collect();
+        settings.workers = 2;
+        let (dataplane, _from_dataplane) = Dataplane::start(&settings, Log::off()).unwrap();
+        let handles: Vec<DataplaneHandle> = dataplane
+            .handles()
+            .map(|(_, handle)| handle.clone())
+            .collect();
+        let ask = || DataplaneHandle::run_on_all(handles.iter(), |engine| engine.device_id());
+        let expected: Vec<_> = (0..count).map(Ok).collect();
+        assert_eq!(ask().await, expected);
+        dataplane.stop();
+        assert!(dataplane.join());
+        assert!(ask().await.iter().all(|answer| *answer == Err(Stopped)));
+    }
+}

@@ -1,0 +1,224 @@
+//! Threads that share one switch.
+//!
+//! Most of a packet's way is the kernel's: sending takes longer than all the rest. The
+//! threads of a switch therefore take turns at its state, a batch each, and have the kernel
+//! send what came of it after they have let go of it. So packets, operations and counts
+//! happen in one order, as with one thread, and no packet waits for a lock of its own.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+
+use super::load::Load;
+use super::mailbox::Mailbox;
+use super::worker::Worker;
+use wormcast_switch_ports::readiness::{Interest, Woken};
+use wormcast_switch_ports::transmit::Departure;
+use wormcast_switch_ports::wait;
+
+/// How often a thread that looks for frames asks the processor to wait a little before it
+/// takes the switch from the others again.
+const PAUSES_A_LOOK: usize = 32;
+
+/// What one thread of a worker has to do.
+#[derive(Debug)]
+pub(super) struct Lane {
+    /// 0 for the one that looks after everything that is not the frames of interfaces.
+    pub(super) number: usize,
+    /// Other threads have a share in the same switch.
+    pub(super) is_shared: bool,
+    /// Positions of switches at the worker that have something to do for this thread.
+    ready: VecDeque<usize>,
+    is_ready: Vec<bool>,
+    pub(super) departures: Vec<Departed>,
+}
+
+/// Frames of one port that this thread sends.
+#[derive(Debug)]
+pub(super) struct Departed {
+    /// The switch.
+    pub(super) member: usize,
+    /// Position of the port.
+    pub(super) port: usize,
+    pub(super) departure: Departure,
+}
+
+impl Lane {
+    /// `members`: switches of the worker.
+    pub(super) fn new(number: usize, is_shared: bool, members: usize) -> Self {
+        Self {
+            number,
+            is_shared,
+            ready: VecDeque::with_capacity(members),
+            is_ready: vec![false; members],
+            departures: Vec::new(),
+        }
+    }
+
+    /// The only one of a switch that nobody shares.
+    pub(super) fn sole() -> Self {
+        Self::new(0, false, 0)
+    }
+
+    /// Whether it looks after commands, letters, times and interfaces.
+    pub(super) fn leads(&self) -> bool {
+        self.number == 0
+    }
+
+    pub(super) fn make_ready(&mut self, member: usize) {
+        if !std::mem::replace(&mut self.is_ready[member], true) {
+            self.ready.push_back(member);
+        }
+    }
+
+    /// The next switch to have a turn.
+    pub(super) fn next_ready(&mut self) -> Option<usize> {
+        let member = self.ready.pop_front()?;
+        self.is_ready[member] = false;
+        Some(member)
+    }
+
+    /// Switches that have something to do.
+    pub(super) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn send(&mut self) {
+        for departed in &mut self.departures {
+            departed.departure.send();
+        }
+    }
+}
+
+/// What a sleeping thread waits for, beside its bell.
+#[derive(Debug)]
+pub(super) struct Sleep {
+    pub(super) readable: Vec<Arc<OwnedFd>>,
+    pub(super) writable: Vec<Arc<OwnedFd>>,
+    pub(super) timeout_us: Option<u64>,
+}
+
+impl Sleep {
+    fn wait(&self, bell: &Mailbox) -> Woken {
+        let mut interests = Vec::with_capacity(1 + self.readable.len() + self.writable.len());
+        interests.push(Interest::Readable(bell.as_fd()));
+        let readable = self.readable.iter();
+        interests.extend(readable.map(|socket| Interest::Readable(socket.as_fd())));
+        let writable = self.writable.iter();
+        interests.extend(writable.map(|socket| Interest::Writable(socket.as_fd())));
+        wait(&interests, self.timeout_us)
+    }
+}
+
+/// One thread of a worker.
+pub(super) struct LaneThread {
+    worker: Arc<Mutex<Worker>>,
+    lane: Lane,
+    bell: Arc<Mailbox>,
+    load: Load,
+}
+
+impl LaneThread {
+    /// `bell`: for the first lane the mailbox of the worker.
+    pub(super) fn new(
+        worker: Arc<Mutex<Worker>>,
+        lane: Lane,
+        bell: Arc<Mailbox>,
+        load: Load,
+    ) -> Self {
+        Self {
+            worker,
+            lane,
+            bell,
+            load,
+        }
+    }
+
+    /// Works until it is told to stop, or nobody can tell it anything any more, or another
+    /// thread of the worker has panicked.
+    pub(super) fn run(mut self) {
+        let mut reachable = true;
+        while reachable && !self.bell.is_stopping() {
+            let Ok(mut worker) = self.worker.lock() else {
+                return;
+            };
+            let round = worker.round(&mut self.lane);
+            reachable = round.reachable;
+            self.load.count(round.frames as u64, round.now_us);
+            let idle = round.is_idle && self.lane.departures.is_empty();
+            let may_sleep = idle && self.load.may_sleep(round.now_us);
+            let sleep = match may_sleep {
+                true => worker.fall_asleep(&self.lane, &self.bell),
+                false => None,
+            };
+            drop(worker);
+            self.lane.send();
+            if let Some(sleep) = sleep {
+                let woken = sleep.wait(&self.bell);
+                self.bell.wake_up(woken.first);
+                let Ok(mut worker) = self.worker.lock() else {
+                    return;
+                };
+                worker.awake(&mut self.lane, woken);
+            } else if idle && self.lane.is_shared {
+                (0..PAUSES_A_LOOK).for_each(|_| std::hint::spin_loop());
+            }
+        }
+        if let (true, Ok(mut worker)) = (self.lane.leads(), self.worker.lock()) {
+            worker.end();
+        }
+    }
+}
+
+/// Which thread has which input: `loads` are the frames of each of late, `lanes` where it
+/// is now, below `count`. None if things had better stay: moving an input empties caches.
+///
+/// The busiest input goes to the thread with the least so far, then the next (Graham 1969,
+/// longest processing time first: at most 4/3 of the least possible).
+pub(super) fn spread(loads: &[u64], lanes: &[usize], count: usize) -> Option<Vec<usize>> {
+    let most = |lanes: &[usize]| {
+        let mut sums = vec![0; count];
+        for (lane, load) in lanes.iter().zip(loads) {
+            sums[*lane] += load;
+        }
+        sums.into_iter().max().unwrap_or(0)
+    };
+    let mut order: Vec<usize> = (0..loads.len()).collect();
+    order.sort_by_key(|input| std::cmp::Reverse(loads[*input]));
+    let mut sums = vec![0; count];
+    let mut better = lanes.to_vec();
+    for input in order.into_iter().filter(|input| loads[*input] > 0) {
+        // Where several have as little, it stays if it can.
+        let least = (0..count).min_by_key(|lane| (sums[*lane], *lane != lanes[input]))?;
+        better[input] = least;
+        sums[least] += loads[input];
+    }
+    let (now, then) = (most(lanes), most(&better));
+    (then < now - now / 5).then_some(better)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_move_when_a_thread_has_too_much() {
+        // Two busy inputs on one thread part; the idle one stays.
+        let moved = spread(&[500, 0, 400], &[0, 1, 0], 2).unwrap();
+        assert_eq!(moved[1], 1);
+        assert_ne!(moved[0], moved[2]);
+        // One that is busier than all others together has a thread of its own.
+        let moved = spread(&[300, 900, 10, 10], &[0, 0, 1, 1], 2).unwrap();
+        assert!([0, 2, 3].iter().all(|input| moved[*input] != moved[1]));
+    }
+
+    #[test]
+    fn inputs_stay_when_little_would_be_won() {
+        assert_eq!(spread(&[500, 400], &[1, 0], 2), None);
+        assert_eq!(spread(&[100, 100, 100], &[0, 0, 1], 2), None);
+        assert_eq!(spread(&[100, 110, 100, 90], &[0, 0, 1, 1], 2), None);
+        assert_eq!(spread(&[0, 0], &[0, 0], 2), None);
+        assert_eq!(spread(&[], &[], 4), None);
+        assert_eq!(spread(&[9], &[0], 1), None);
+    }
+}

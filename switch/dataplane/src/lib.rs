@@ -1,0 +1,61 @@
+//! The data plane: threads that own pipelines and ports.
+//!
+//! A process runs one switch or many. Each has an [`Engine`]: frames go from its inputs
+//! through ingress into the egress queues, and from there through egress to the links. A
+//! worker thread has one or more switches and gives those that have something to do a
+//! bounded turn each; several threads may share one switch, a turn at a time, and send
+//! side by side (`lane.rs`). No lock is taken for a single packet. Switches on links in
+//! memory tell one another of frames and of room by letters. Control operations come over a bounded
+//! channel and run between two turns, so a packet sees all of an operation or nothing of
+//! it.
+//!
+//! A link in memory that is full holds its sender back: packets stay in the egress queue
+//! of the port, which drops the tail and counts it when it is full too.
+
+mod changes;
+mod clock;
+mod control;
+mod deadlock;
+mod detached;
+mod engine;
+mod input;
+mod lane;
+mod load;
+pub mod log;
+mod lossless;
+mod mailbox;
+mod message_ports;
+mod names;
+mod observer;
+mod open;
+mod plan;
+mod port;
+mod port_set;
+mod replay;
+mod settings;
+mod snapshot;
+mod start;
+pub mod trace;
+mod traffic;
+mod virtual_fabric;
+mod worker;
+
+pub use changes::{PortStatus, Queues};
+pub use clock::Clock;
+pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
+pub use deadlock::DeadlockWatch;
+pub use detached::{DetachedSwitch, FarEnd};
+pub use engine::Engine;
+pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};
+pub use message_ports::{MESSAGE_PORT_MAX, MessagePorts, PortChange, SENT_FRAMES_MAX, SentFrame};
+pub use names::list;
+pub use observer::{EventLogCounts, LearnCounts, NotificationCounts, Observer, PublishedCounts};
+pub use replay::{Replay, ReplayError};
+pub use settings::{
+    Attachment, DataplaneSettings, LinkEnd, LinkSettings, PortSettings, SWITCHES_MAX,
+    SwitchSettings, WORKERS_MAX,
+};
+pub use snapshot::{Counts, PortDrops, PortSnapshot, QueueSnapshot, Snapshot, TableSnapshot};
+pub use start::{Dataplane, FromDataplane, StartError};
+pub use traffic::{DigestMessage, Installed, ToController};
+pub use virtual_fabric::VirtualFabric;

@@ -1,0 +1,221 @@
+//! Opening the ports of one switch.
+
+use std::path::{Path, PathBuf};
+
+use super::clock::Clock;
+use super::input::{Input, Source};
+use super::message_ports::MessageLink;
+use super::plan::PlannedEnd;
+use super::port::{Capture, Link, Port};
+use super::settings::{Attachment, PortSettings, SwitchSettings};
+use super::start::StartError;
+use wormcast_switch_flow::PrioritySet;
+use wormcast_switch_flow::headroom::WIRE_OVERHEAD_BYTES;
+use wormcast_switch_flow::{BitRate, TokenBucket};
+use wormcast_switch_pipeline::PortId;
+use wormcast_switch_ports::{
+    EgressQueue, Impairment, Interface, InterfaceError, PcapWriter, ReceiveMode, ReceiveRing,
+    TransmitQueue,
+};
+
+/// Spreads the seeds of switches: 2^64 divided by the golden ratio. The switch with device
+/// id 0 has the seed itself.
+const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Ethernet header and VLAN tag.
+const FRAMING_BYTES: usize = 18;
+
+/// A switch whose ports are to be opened.
+pub(super) struct Opening<'a> {
+    switch: &'a SwitchSettings,
+    seed: u64,
+    clock: Clock,
+}
+
+impl<'a> Opening<'a> {
+    /// `seed`: that of the whole data plane.
+    pub(super) fn new(switch: &'a SwitchSettings, seed: u64, clock: Clock) -> Self {
+        Self {
+            switch,
+            seed: seed.wrapping_add(switch.device_id.wrapping_mul(SEED_STEP)),
+            clock,
+        }
+    }
+
+    /// Both halves of the ports: those that lead out of the process and those of links, in
+    /// order; among the sending halves follow the one to the controller, if there is one,
+    /// and the one that stands for all others.
+    pub(super) fn open(
+        &self,
+        links: Vec<PlannedEnd>,
+    ) -> Result<(Vec<Port>, Vec<Input>), StartError> {
+        let mut ports = Vec::new();
+        let mut inputs = Vec::new();
+        for settings in &self.switch.ports {
+            let (link, source) = self.attach(settings)?;
+            let name = settings.attachment.name().to_owned();
+            let (port, input) = self.join(settings.number, name, link, source)?;
+            ports.push(port);
+            inputs.push(input);
+        }
+        for end in links {
+            let link = Link::Memory(end.output);
+            let source = Source::Link(end.input);
+            let (port, input) = self.join(end.port, end.peer, link, source)?;
+            ports.push(port);
+            inputs.push(input);
+        }
+        if let Some(number) = self.switch.cpu_port {
+            ports.push(Port::new(number, Link::Cpu, self.queue()));
+        }
+        let others = match &self.switch.message_ports {
+            Some(ports) => Link::Messages(MessageLink::new(ports.clone(), true)),
+            None => Link::Unattached,
+        };
+        ports.push(Port::new(PortId(0), others, self.queue()));
+        Ok((ports, inputs))
+    }
+
+    /// Both ends of what leads out of the process.
+    pub(super) fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
+        match &port.attachment {
+            Attachment::Interface(name) => {
+                let interface = Interface::find(name)?;
+                let link = Link::Interface(TransmitQueue::open(&interface)?);
+                let source = Source::Interface {
+                    index: interface.index(),
+                    ring: Some(self.ring(&interface, port.number)?),
+                };
+                Ok((link, source))
+            }
+            Attachment::Files(name) => {
+                let file = PathBuf::from(format!("{name}_out.pcap"));
+                let file = PcapWriter::create(&file).map_err(|error| InterfaceError::Open {
+                    name: name.clone(),
+                    step: "creating the file that frames are written to",
+                    error,
+                })?;
+                let source = Source::Replayed {
+                    frames: 0,
+                    bytes: 0,
+                };
+                Ok((Link::File(file), source))
+            }
+        }
+    }
+
+    fn queue<T>(&self) -> EgressQueue<T> {
+        let queueing = &self.switch.queueing;
+        let lossless = queueing.lossless.as_ref();
+        EgressQueue::new(self.switch.priorities, self.switch.queue_frames)
+            .scheduled(queueing.scheduler)
+            .lossless(lossless.map_or(PrioritySet::NONE, |settings| settings.priorities))
+    }
+
+    /// How fast a port sends. A lossless link goes by its rate on the wire; a slower port
+    /// is slower.
+    fn bucket(&self, number: PortId, given: Option<BitRate>) -> Option<TokenBucket> {
+        let now_us = self.clock.now_us();
+        let Some(lossless) = &self.switch.queueing.lossless else {
+            return given.map(|rate| TokenBucket::new(rate, now_us));
+        };
+        let link = lossless.link_of(number.0).rate;
+        let rate = given.map_or(link, |rate| rate.min(link));
+        Some(TokenBucket::new(rate, now_us).with_overhead(WIRE_OVERHEAD_BYTES as usize))
+    }
+
+    /// Opens a ring that has room for what may come before the switch looks.
+    fn ring(&self, interface: &Interface, number: PortId) -> Result<ReceiveRing, StartError> {
+        let mode = self.switch.receive;
+        let Some(lossless) = &self.switch.queueing.lossless else {
+            return Ok(ReceiveRing::open_as(
+                interface,
+                self.switch.ring_frames,
+                mode,
+            )?);
+        };
+        if mode != ReceiveMode::Slots {
+            let text = "--lossless needs --receive v2: a pause frame must not wait for a block";
+            return Err(StartError::Settings(text.to_owned()));
+        }
+        let lossless_frame = lossless.frame_bytes_max as usize;
+        let needed = lossless
+            .plan_port(number.0)
+            .map_err(|error| StartError::Settings(error.to_string()))?;
+        let frames = usize::try_from(needed.ring_frames).unwrap_or(usize::MAX);
+        let ring = ReceiveRing::open_as(interface, self.switch.ring_frames_of(number), mode)?;
+        let longest = ring.mtu() + FRAMING_BYTES;
+        if longest > lossless_frame {
+            return Err(StartError::Settings(format!(
+                "port {} ({}): its MTU of {} allows frames of {longest} bytes, but --frame-max is \
+                 {lossless_frame}: give --frame-max {longest}, or the interface a smaller MTU",
+                number.0,
+                interface.name(),
+                ring.mtu(),
+            )));
+        }
+        if ring.slots() < frames {
+            return Err(StartError::Settings(format!(
+                "port {} ({}): within a response time of {} us {} frames may arrive at {} bit/s, \
+                 but a receive ring has room for at most {}: give a shorter --response-time or a \
+                 lower --link-rate",
+                number.0,
+                interface.name(),
+                needed.response_us,
+                frames,
+                needed.link.rate.bits_per_s(),
+                ring.slots()
+            )));
+        }
+        Ok(ring)
+    }
+
+    /// Both halves of a port, with what stands between them and the link.
+    pub(super) fn join(
+        &self,
+        number: PortId,
+        name: String,
+        link: Link,
+        source: Source,
+    ) -> Result<(Port, Input), InterfaceError> {
+        let mut port = Port::new(number, link, self.queue());
+        let impairment = self.switch.impairments.settings(number.0);
+        let rate = impairment.rate.or(self.switch.port_rate);
+        port.bucket = self.bucket(number, rate);
+        port.impairment = (!impairment.leaves_frames_alone())
+            .then(|| Impairment::new(impairment, self.seed, number.0));
+        // What a link carries has a port of this process at its other end; the port itself
+        // names the file.
+        let file = match &source {
+            Source::Interface { .. } => name.clone(),
+            _ => self.switch.port_name(number),
+        };
+        port.capture = self.capture(&file, "out")?;
+        let input = Input {
+            number,
+            name,
+            source,
+            capture: self.capture(&file, "in")?,
+            blocked_until_us: 0,
+            lane: 0,
+        };
+        Ok((port, input))
+    }
+
+    fn capture(&self, name: &str, direction: &str) -> Result<Option<Capture>, InterfaceError> {
+        let Some(directory) = &self.switch.capture_directory else {
+            return Ok(None);
+        };
+        create(directory, name, direction)
+            .map(Some)
+            .map_err(|error| InterfaceError::Open {
+                name: name.to_owned(),
+                step: "creating a capture file",
+                error,
+            })
+    }
+}
+
+fn create(directory: &Path, name: &str, direction: &str) -> std::io::Result<Capture> {
+    PcapWriter::create(&directory.join(format!("{name}_{direction}.pcap")))
+}

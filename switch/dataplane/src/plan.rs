@@ -1,0 +1,189 @@
+//! Which worker has which switch, and how links connect them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use super::input::LinkInput;
+use super::mailbox::Mailbox;
+use super::port::LinkOutput;
+use super::settings::{DataplaneSettings, LinkEnd};
+use super::start::StartError;
+use super::worker::Letter;
+use wormcast_switch_pipeline::PortId;
+use wormcast_switch_ports::memory;
+use wormcast_switch_ports::memory::LINK_FRAMES_MAX;
+use wormcast_switch_ports::{LinkReceiver, LinkSender};
+
+/// The plan of a whole data plane.
+pub(super) struct Plan {
+    /// Where each switch runs.
+    pub(super) places: Vec<Place>,
+    /// Of each worker.
+    pub(super) mailboxes: Vec<Arc<Mailbox>>,
+    /// What the letters of each worker mean.
+    pub(super) letters: Vec<Vec<Letter>>,
+    /// What the ports at the ends of links get; each is taken once.
+    ends: BTreeMap<LinkEnd, (LinkSender, LinkReceiver)>,
+    peers: BTreeMap<LinkEnd, Peer>,
+    /// The letter of an end at its own worker that says there are frames; the next one
+    /// says there is room.
+    first_letters: BTreeMap<LinkEnd, usize>,
+    /// Of the further threads of each worker.
+    pub(super) bells: Vec<Vec<Arc<Mailbox>>>,
+}
+
+/// Where a switch runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its worker.
+    pub(super) worker: usize,
+    /// Its position there.
+    pub(super) engine: usize,
+}
+
+struct Peer {
+    end: LinkEnd,
+    name: String,
+}
+
+/// What a port at the end of a link gets.
+pub(super) struct PlannedEnd {
+    /// Number of the port.
+    pub(super) port: PortId,
+    /// Name of the port at the other end.
+    pub(super) peer: String,
+    /// Its sending half.
+    pub(super) output: LinkOutput,
+    /// Its receiving half.
+    pub(super) input: LinkInput,
+}
+
+impl Plan {
+    /// `settings` have been checked.
+    pub(super) fn new(settings: &DataplaneSettings) -> Result<Self, StartError> {
+        let count = settings.switches.len();
+        let threads = settings.threads();
+        let workers = threads.len();
+        let places = place(count, workers);
+        let mut ends = BTreeMap::new();
+        let mut peers = BTreeMap::new();
+        for link in &settings.links {
+            let (there, arriving) = memory::link(LINK_FRAMES_MAX);
+            let (back, returning) = memory::link(LINK_FRAMES_MAX);
+            let [first, second] = link.ends;
+            ends.insert(first, (there, returning));
+            ends.insert(second, (back, arriving));
+            for (end, peer) in [(first, second), (second, first)] {
+                let name = settings.switches[peer.switch].port_name(peer.port);
+                peers.insert(end, Peer { end: peer, name });
+            }
+        }
+        let mut letters = vec![Vec::new(); workers];
+        let mut first_letters = BTreeMap::new();
+        let mut linked = vec![0; count];
+        for end in ends.keys() {
+            // Ports of links come in this order, after those that lead out of the process.
+            let position = settings.switches[end.switch].ports.len() + linked[end.switch];
+            linked[end.switch] += 1;
+            let Place { worker, engine } = places[end.switch];
+            first_letters.insert(*end, letters[worker].len());
+            letters[worker].push(Letter::Frames {
+                engine,
+                input: position,
+            });
+            letters[worker].push(Letter::Room {
+                engine,
+                port: position,
+            });
+        }
+        let bells: Result<_, _> = threads
+            .iter()
+            .map(|threads| mailboxes(std::iter::repeat_n(0, threads - 1)))
+            .collect();
+        Ok(Self {
+            places,
+            mailboxes: mailboxes(letters.iter().map(Vec::len))?,
+            letters,
+            ends,
+            peers,
+            first_letters,
+            bells: bells?,
+        })
+    }
+
+    /// The ends of links at one switch, by port; they are given once.
+    pub(super) fn ends_of(&mut self, switch: usize) -> Vec<PlannedEnd> {
+        let first = LinkEnd {
+            switch,
+            port: PortId(0),
+        };
+        let mut later = self.ends.split_off(&first);
+        let beyond = LinkEnd {
+            switch: switch + 1,
+            ..first
+        };
+        self.ends.append(&mut later.split_off(&beyond));
+        let planned = |(end, (sender, receiver)): (LinkEnd, (LinkSender, LinkReceiver))| {
+            let peer = &self.peers[&end];
+            let mailbox = &self.mailboxes[self.places[peer.end.switch].worker];
+            let letter = self.first_letters[&peer.end];
+            PlannedEnd {
+                port: end.port,
+                peer: peer.name.clone(),
+                output: LinkOutput {
+                    sender,
+                    receiver_mailbox: Arc::clone(mailbox),
+                    receiver_letter: letter,
+                    unannounced: false,
+                },
+                input: LinkInput {
+                    receiver,
+                    sender_mailbox: Arc::clone(mailbox),
+                    sender_letter: letter + 1,
+                },
+            }
+        };
+        later.into_iter().map(planned).collect()
+    }
+}
+
+/// One for each count of letters.
+fn mailboxes(counts: impl Iterator<Item = usize>) -> Result<Vec<Arc<Mailbox>>, StartError> {
+    let mailboxes: io::Result<Vec<_>> = counts
+        .map(|letters| Mailbox::new(letters).map(Arc::new))
+        .collect();
+    mailboxes.map_err(|error| StartError::System {
+        step: "making an event descriptor",
+        error,
+    })
+}
+
+/// Spreads switches over workers in equal runs: neighbours are often neighbours in the
+/// list too, and had better share a thread.
+fn place(count: usize, workers: usize) -> Vec<Place> {
+    let mut sizes = vec![0; workers];
+    (0..count)
+        .map(|number| {
+            let worker = number * workers / count;
+            let engine = sizes[worker];
+            sizes[worker] += 1;
+            Place { worker, engine }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_are_spread_in_runs() {
+        let places = place(5, 2);
+        let pairs: Vec<_> = places
+            .iter()
+            .map(|place| (place.worker, place.engine))
+            .collect();
+        assert_eq!(pairs, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]);
+    }
+}

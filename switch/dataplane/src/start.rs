@@ -1,0 +1,197 @@
+//! Opening all ports and starting the threads.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use tokio::sync::mpsc;
+
+use super::clock::Clock;
+use super::control::{COMMANDS_MAX, DataplaneHandle};
+use super::deadlock::DeadlockWatch;
+use super::engine::Engine;
+use super::lane::{Lane, LaneThread};
+use super::load::Load;
+use super::mailbox::Mailbox;
+use super::open::Opening;
+use super::plan::{Place, Plan};
+use super::settings::{DataplaneSettings, LinkEnd, SwitchSettings};
+use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
+use super::worker::Worker;
+use crate::log::Log;
+use wormcast_switch_flow::cycle::FabricPort;
+use wormcast_switch_ports::InterfaceError;
+
+/// A data plane that cannot start.
+#[derive(Debug)]
+pub enum StartError {
+    /// Settings that cannot be.
+    Settings(String),
+    /// An interface that cannot be used.
+    Interface(InterfaceError),
+    /// The system refused something else.
+    System {
+        /// What was asked of it.
+        step: &'static str,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(message) => f.write_str(message),
+            Self::Interface(error) => error.fmt(f),
+            Self::System { step, error } => write!(f, "data plane: {step}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<InterfaceError> for StartError {
+    fn from(error: InterfaceError) -> Self {
+        Self::Interface(error)
+    }
+}
+
+/// What each switch has for its controllers, by device id.
+pub type FromDataplane = Vec<(u64, mpsc::Receiver<ToController>)>;
+
+/// A running data plane.
+pub struct Dataplane {
+    handles: BTreeMap<u64, DataplaneHandle>,
+    workers: Vec<(Arc<Mailbox>, thread::JoinHandle<()>)>,
+    links: Vec<(FabricPort, FabricPort)>,
+}
+
+impl Dataplane {
+    /// Opens all ports and starts the threads. The second value receives what the switches
+    /// have for their controllers.
+    pub fn start(
+        settings: &DataplaneSettings,
+        log: Log,
+    ) -> Result<(Self, FromDataplane), StartError> {
+        settings.check().map_err(StartError::Settings)?;
+        let clock = Clock::start();
+        let mut plan = Plan::new(settings)?;
+        let mut from_dataplane = Vec::new();
+        let mut engines: Vec<Vec<Engine>> = Vec::new();
+        engines.resize_with(plan.mailboxes.len(), Vec::new);
+        for (number, switch) in settings.switches.iter().enumerate() {
+            let (to_controller, receiver) = mpsc::channel(TO_CONTROLLER_MAX);
+            from_dataplane.push((switch.device_id, receiver));
+            let opening = Opening::new(switch, settings.seed, clock);
+            let (ports, inputs) = opening.open(plan.ends_of(number))?;
+            let mut traffic = TrafficManager::new(clock, ports, to_controller);
+            traffic
+                .set_queueing(&switch.queueing, switch.priorities)
+                .map_err(StartError::Settings)?;
+            let engine = Engine::new(switch.clone(), inputs, traffic, log.clone());
+            engines[plan.places[number].worker].push(engine);
+        }
+        let mut senders = Vec::new();
+        let mut workers = Vec::new();
+        let mailboxes = plan.mailboxes.into_iter().zip(plan.bells);
+        let parts = plan.letters.into_iter().zip(mailboxes).zip(engines);
+        for (number, ((letters, (mailbox, bells)), engines)) in parts.enumerate() {
+            let (sender, commands) = mpsc::channel(COMMANDS_MAX);
+            senders.push((sender, Arc::clone(&mailbox)));
+            let members = engines.len();
+            let worker = Worker::new(
+                clock,
+                engines,
+                letters,
+                Arc::clone(&mailbox),
+                bells.clone(),
+                commands,
+            );
+            let worker = Arc::new(Mutex::new(worker));
+            let is_shared = !bells.is_empty();
+            for (lane, bell) in std::iter::once(mailbox).chain(bells).enumerate() {
+                let thread = LaneThread::new(
+                    Arc::clone(&worker),
+                    Lane::new(lane, is_shared, members),
+                    Arc::clone(&bell),
+                    Load::new(settings.spin_us),
+                );
+                let name = match lane {
+                    0 => format!("dataplane-{number}"),
+                    _ => format!("dataplane-{number}.{lane}"),
+                };
+                workers.push((bell, spawn(name, move || thread.run())?));
+            }
+        }
+        let handle = |(switch, place): (&SwitchSettings, &Place)| {
+            let (sender, mailbox) = &senders[place.worker];
+            let handle = DataplaneHandle::new(sender.clone(), Arc::clone(mailbox), place.engine);
+            (switch.device_id, handle)
+        };
+        let handles = settings.switches.iter().zip(&plan.places).map(handle);
+        let handles = handles.collect();
+        let fabric_port = |end: LinkEnd| FabricPort {
+            switch: settings.switches[end.switch].device_id,
+            port: end.port.0,
+        };
+        let links = settings.links.iter().map(|link| {
+            let [one, other] = link.ends;
+            (fabric_port(one), fabric_port(other))
+        });
+        let links = links.collect();
+        let dataplane = Self {
+            handles,
+            workers,
+            links,
+        };
+        Ok((dataplane, from_dataplane))
+    }
+
+    /// Runs operations on the switch with this device id, if there is one.
+    pub fn handle(&self, device_id: u64) -> Option<DataplaneHandle> {
+        self.handles.get(&device_id).cloned()
+    }
+
+    /// What looks for deadlocks among the switches.
+    pub fn deadlock_watch(&self) -> DeadlockWatch {
+        let switches = self.handles.iter();
+        let switches = switches.map(|(id, handle)| (*id, handle.clone()));
+        DeadlockWatch::new(switches.collect(), self.links.clone())
+    }
+
+    /// All switches, by device id.
+    pub fn handles(&self) -> impl Iterator<Item = (u64, &DataplaneHandle)> {
+        self.handles.iter().map(|(id, handle)| (*id, handle))
+    }
+
+    /// Whether one of its threads has ended, which they do only when told, or by a bug.
+    pub fn has_ended(&self) -> bool {
+        self.workers.iter().any(|(_, thread)| thread.is_finished())
+    }
+
+    /// Tells the threads to end after this turn.
+    pub fn stop(&self) {
+        for (mailbox, _) in &self.workers {
+            mailbox.stop();
+        }
+    }
+
+    /// Waits for the threads to end; `false` if one ended by a panic.
+    pub fn join(self) -> bool {
+        let ended = self.workers.into_iter().map(|(_, thread)| thread.join());
+        ended.fold(true, |well, result| well & result.is_ok())
+    }
+}
+
+fn spawn(
+    name: String,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<thread::JoinHandle<()>, StartError> {
+    let spawned = thread::Builder::new().name(name).spawn(run);
+    spawned.map_err(|error| StartError::System {
+        step: "starting a thread",
+        error,
+    })
+}

@@ -1,0 +1,279 @@
+//! One entity of a `Read`: a filter, and what it finds.
+
+use super::absent::Object;
+use super::cells::{self, write_counter_data};
+use super::cookies::{CookieKey, Cookies};
+use super::digests::Digests;
+use super::entry::{parse_key, write_action, write_key};
+use super::proto::p4::v1::table_entry::IdleTimeout as IdleTime;
+use super::proto::p4::v1::{Entity, TableEntry, entity, table_action};
+use super::rejection::Rejection;
+use super::schema::{Schema, TableSchema};
+use super::write::{find_table, no_ages, no_extern};
+use super::{meters, profiles, replication, value_sets};
+use wormcast_switch_pipeline::{EntryAction, Pipeline};
+use wormcast_switch_program::FieldMatch;
+
+/// What a read looks at.
+pub struct Source<'a> {
+    /// The P4Info, bound to the program of the pipeline.
+    pub schema: &'a Schema,
+    /// The tables.
+    pub pipeline: &'a mut Pipeline,
+    /// What controllers attached.
+    pub cookies: &'a Cookies,
+    /// Digests that controllers want.
+    pub digests: &'a Digests,
+}
+
+/// Everything that a filter matches.
+pub fn find(source: &mut Source<'_>, filter: &Entity) -> Result<Vec<Entity>, Rejection> {
+    let Some(filter) = &filter.entity else {
+        return Err(Rejection::invalid("an entity of the read is not set"));
+    };
+    match filter {
+        entity::Entity::TableEntry(filter) => read_tables(source, filter),
+        entity::Entity::CounterEntry(filter) => cells::read_counters(source, filter),
+        entity::Entity::DirectCounterEntry(filter) => cells::read_direct_counters(source, filter),
+        entity::Entity::RegisterEntry(filter) => cells::read_registers(source, filter),
+        entity::Entity::MeterEntry(filter) => meters::read_meters(source, filter),
+        entity::Entity::DirectMeterEntry(filter) => meters::read_direct_meters(source, filter),
+        entity::Entity::ActionProfileMember(filter) => profiles::read_members(source, filter),
+        entity::Entity::ActionProfileGroup(filter) => profiles::read_groups(source, filter),
+        entity::Entity::PacketReplicationEngineEntry(filter) => {
+            replication::read_replication(source, filter)
+        }
+        entity::Entity::ValueSetEntry(filter) => value_sets::read_value_sets(source, filter),
+        // Of these there are none here, so a read of all of them finds none.
+        entity::Entity::DigestEntry(filter) => source.digests.read(source.schema, filter),
+        entity::Entity::ExternEntry(filter) if filter.extern_type_id == 0 => Ok(Vec::new()),
+        entity::Entity::ExternEntry(filter) => Err(no_extern(filter.extern_type_id)),
+    }
+}
+
+/// An entity.
+pub fn of(entity: entity::Entity) -> Entity {
+    Entity {
+        entity: Some(entity),
+    }
+}
+
+fn read_tables(source: &Source<'_>, filter: &TableEntry) -> Result<Vec<Entity>, Rejection> {
+    let schema = source.schema;
+    let mut found = Vec::new();
+    if filter.table_id == 0 {
+        // Ids of fields and actions mean something in one table only.
+        if !filter.r#match.is_empty() || filter.action.is_some() {
+            return Err(Rejection::invalid(
+                "a read of all tables cannot have a match or an action; name a table",
+            ));
+        }
+        for table in schema.tables() {
+            read_table(source, table, filter, &mut found)?;
+        }
+    } else if !schema.absent.has(Object::Table, filter.table_id) {
+        let table = find_table(schema, filter.table_id)?;
+        read_table(source, table, filter, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn read_table(
+    source: &Source<'_>,
+    table: &TableSchema,
+    filter: &TableEntry,
+    found: &mut Vec<Entity>,
+) -> Result<(), Rejection> {
+    let wanted = Wanted::parse(table, filter)?;
+    if filter.is_default_action {
+        if let Some(call) = source.pipeline.default_action(table.table) {
+            let mut entry = TableEntry {
+                table_id: table.id,
+                action: write_action(source.schema, table, &EntryAction::Call(call), false),
+                is_default_action: true,
+                is_const: table.const_default,
+                ..TableEntry::default()
+            };
+            attach(source.cookies, &CookieKey::Default(table.table), &mut entry);
+            if wanted.accepts(&entry) {
+                attach_resources(source, table, filter, None, &mut entry)?;
+                found.push(of(entity::Entity::TableEntry(entry)));
+            }
+        }
+        return Ok(());
+    }
+    for entry in wanted.candidates(source) {
+        let mut message = describe(source, table, &entry);
+        if wanted.accepts(&message) {
+            let key = Some((entry.key.as_slice(), entry.priority));
+            attach_resources(source, table, filter, key, &mut message)?;
+            found.push(of(entity::Entity::TableEntry(message)));
+        }
+    }
+    Ok(())
+}
+
+/// Timeout, counter, meter and counts of an entry, without a key of the default entry, as far as
+/// the filter asks for them.
+fn attach_resources(
+    source: &Source<'_>,
+    table: &TableSchema,
+    filter: &TableEntry,
+    key: Option<(&[FieldMatch], i32)>,
+    message: &mut TableEntry,
+) -> Result<(), Rejection> {
+    let (pipeline, id) = (&source.pipeline, table.table);
+    if let Some(unit) = table.direct_counter
+        && filter.counter_data.is_some()
+    {
+        let value = match key {
+            Some((key, priority)) => pipeline.read_direct_counter(id, key, priority)?,
+            None => pipeline.read_default_counter(id)?,
+        };
+        message.counter_data = Some(write_counter_data(value, unit));
+    }
+    if let Some((key, priority)) = key.filter(|_| table.has_idle_timeout) {
+        let idle = pipeline.idle(id, key, priority)?;
+        message.idle_timeout_ns = i64::try_from(idle.timeout_ns).unwrap_or(i64::MAX);
+        let elapsed_ns = idle.since_hit_us.saturating_mul(1_000);
+        message.time_since_last_hit = filter.time_since_last_hit.map(|_| IdleTime {
+            elapsed_ns: i64::try_from(elapsed_ns).unwrap_or(i64::MAX),
+        });
+    }
+    if table.direct_meter.is_some() && filter.meter_config.is_some() {
+        let rates = match key {
+            Some((key, priority)) => pipeline.direct_meter(id, key, priority)?,
+            None => pipeline.default_meter(id)?,
+        };
+        message.meter_config = meters::write_rates(rates);
+    }
+    if table.direct_meter.is_some() && filter.meter_counter_data.is_some() {
+        let counts = pipeline.direct_meter_counts(id, key)?;
+        message.meter_counter_data = Some(meters::write_counts(counts));
+    }
+    Ok(())
+}
+
+fn describe(
+    source: &Source<'_>,
+    table: &TableSchema,
+    entry: &wormcast_switch_pipeline::TableEntry,
+) -> TableEntry {
+    let key = CookieKey::Entry(table.table, entry.key.clone(), entry.priority);
+    let by_number = source.cookies.get(&key).ports_by_number;
+    let mut message = TableEntry {
+        table_id: table.id,
+        r#match: write_key(table, &entry.key),
+        action: write_action(source.schema, table, &entry.action, by_number),
+        priority: entry.priority,
+        is_const: table.const_entries,
+        ..TableEntry::default()
+    };
+    attach(source.cookies, &key, &mut message);
+    message
+}
+
+/// Adds what a controller attached to an entry.
+pub fn attach(cookies: &Cookies, key: &CookieKey, entry: &mut TableEntry) {
+    let cookie = cookies.get(key);
+    #[allow(deprecated, reason = "controllers still read it")]
+    {
+        entry.controller_metadata = cookie.number;
+    }
+    entry.metadata = cookie.bytes;
+}
+
+/// What a filter asks for; what is not set takes anything.
+pub struct Wanted<'a> {
+    table: &'a TableSchema,
+    key: Option<Vec<FieldMatch>>,
+    action_id: Option<u32>,
+    filter: &'a TableEntry,
+}
+
+impl<'a> Wanted<'a> {
+    /// Checks a filter against its table.
+    pub fn parse(table: &'a TableSchema, filter: &'a TableEntry) -> Result<Self, Rejection> {
+        let key = if filter.r#match.is_empty() {
+            None
+        } else {
+            Some(parse_key(table, &filter.r#match)?)
+        };
+        let action_id = match filter
+            .action
+            .as_ref()
+            .and_then(|action| action.r#type.as_ref())
+        {
+            Some(table_action::Type::Action(action)) => Some(action.action_id),
+            _ => None,
+        };
+        if filter.time_since_last_hit.is_some()
+            && (filter.is_default_action || filter.table_id != 0 && !table.has_idle_timeout)
+        {
+            return Err(no_ages(table));
+        }
+        Ok(Self {
+            table,
+            key,
+            action_id,
+            filter,
+        })
+    }
+
+    /// Entries with the key of the filter.
+    fn candidates(&self, source: &Source<'_>) -> Vec<wormcast_switch_pipeline::TableEntry> {
+        let priority = self.filter.priority;
+        let table = self.table.table;
+        match &self.key {
+            // A key and, where there are priorities, a priority name one entry.
+            Some(key) if !self.table.has_priority || priority != 0 => {
+                let entry = source.pipeline.entry(table, key, priority);
+                entry.into_iter().collect()
+            }
+            Some(key) => {
+                let mut entries = source.pipeline.entries(table);
+                entries.retain(|entry| entry.key == *key);
+                entries
+            }
+            None => source.pipeline.entries(table),
+        }
+    }
+
+    /// Entries that the filter names by key and priority.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if it names a key that no entry has.
+    pub fn entries(
+        &self,
+        source: &Source<'_>,
+    ) -> Result<Vec<wormcast_switch_pipeline::TableEntry>, Rejection> {
+        let priority = self.filter.priority;
+        let mut entries = self.candidates(source);
+        entries.retain(|entry| priority == 0 || entry.priority == priority);
+        if entries.is_empty() && self.key.is_some() {
+            return Err(Rejection::not_found(format!(
+                "table `{}` has no such entry",
+                self.table.name
+            )));
+        }
+        Ok(entries)
+    }
+
+    #[allow(deprecated, reason = "controllers still filter by controller_metadata")]
+    fn accepts(&self, entry: &TableEntry) -> bool {
+        let filter = self.filter;
+        let action_id = match entry
+            .action
+            .as_ref()
+            .and_then(|action| action.r#type.as_ref())
+        {
+            Some(table_action::Type::Action(action)) => Some(action.action_id),
+            _ => None,
+        };
+        (filter.priority == 0 || filter.priority == entry.priority)
+            && (filter.controller_metadata == 0
+                || filter.controller_metadata == entry.controller_metadata)
+            && (filter.metadata.is_empty() || filter.metadata == entry.metadata)
+            && (self.action_id.is_none() || self.action_id == action_id)
+    }
+}

@@ -1,0 +1,96 @@
+//! What a switch is told before it starts, and the limits of the engine.
+
+use std::fmt;
+
+use std::str::FromStr;
+
+use super::loaded::Compiler;
+
+/// Number of a switch port, as in `standard_metadata.ingress_port`: 0–511 in v1model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u16);
+
+/// How packets are run through a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// By machine code that is made when the program is loaded; interpreted where that
+    /// cannot be.
+    #[default]
+    Compiled,
+    /// An instruction at a time.
+    Interpreted,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Engine::Compiled => "compiled",
+            Engine::Interpreted => "interpreted",
+        })
+    }
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "compiled" => Ok(Engine::Compiled),
+            "interpreted" => Ok(Engine::Interpreted),
+            _ => Err(format!(
+                "`{text}` is not an engine: compiled or interpreted"
+            )),
+        }
+    }
+}
+
+/// Settings of a [`Pipeline`](super::Pipeline).
+#[derive(Clone, Copy, Debug)]
+pub struct PipelineConfig {
+    /// A packet whose `egress_spec` is this port at the end of a control is dropped; what
+    /// `mark_to_drop` writes. BMv2: `--drop-port`, 511 unless said otherwise.
+    pub drop_port: PortId,
+    /// Egress queues a port has, 1–8; a packet whose `priority` is not below it is
+    /// dropped. BMv2: `--priority-queues`, 1 unless said otherwise.
+    pub priorities: u8,
+    /// Seed of the generator behind `random`.
+    pub seed: u64,
+    /// Makes the program's machine code; packets are interpreted without. Both give the same.
+    pub compiler: Option<Compiler>,
+}
+
+impl Default for PipelineConfig {
+    fn default() -> Self {
+        Self {
+            drop_port: PortId(511),
+            priorities: 8,
+            seed: 0,
+            compiler: None,
+        }
+    }
+}
+
+/// Limits of the engine. What happens beyond each is said at the place that counts it.
+pub mod limits {
+    /// Longest packet taken or made, bytes.
+    pub const PACKET_BYTES_MAX: usize = 16 * 1024;
+    /// Passes through ingress one packet may make (first, resubmitted, recirculated).
+    pub const PASSES_MAX: u8 = 200;
+    /// Clones of clones: how often a copy may itself be cloned.
+    pub const CLONE_DEPTH_MAX: u8 = 16;
+    /// Jumps backwards (loops in actions) one packet may make in a pass.
+    pub const ACTION_LOOPS_MAX: u32 = 1 << 16;
+    /// Parser states one packet may visit in a pass.
+    pub const PARSER_STATES_MAX: u32 = 4096;
+    /// Most multicast groups at a time.
+    pub const MULTICAST_GROUPS_MAX: usize = 1 << 16;
+    /// Most replicas of a multicast group or clone session.
+    pub const REPLICAS_MAX: usize = 4096;
+    /// Most clone sessions at a time.
+    pub const CLONE_SESSIONS_MAX: usize = 1 << 10;
+    /// Copies that wait for the traffic manager while a packet runs through egress in one
+    /// go; when there are more, they are handed over before that packet's other copies.
+    pub const DEFERRED_PACKETS_MAX: usize = 1024;
+    /// Buffers kept for reuse.
+    pub const POOL_PACKETS_MAX: usize = 8192;
+}

@@ -1,0 +1,80 @@
+//! Entries by number: a name that stays as long as the entry.
+
+use super::Pipeline;
+use super::entry::TableEntry;
+use super::error::ControlError;
+use wormcast_switch_program::FieldMatch;
+use wormcast_switch_program::TableId;
+
+/// Names an entry of a table for as long as it is there.
+///
+/// Numbers are used again, the lowest first; the generation tells the entries apart that
+/// had one number (the last 256 of them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryHandle {
+    /// Place in the table.
+    pub number: u32,
+    /// Entries that had the number before, modulo 256.
+    pub generation: u8,
+}
+
+impl EntryHandle {
+    /// As BMv2 writes it: the generation above 24 bits of the number.
+    pub fn to_u32(self) -> u32 {
+        u32::from(self.generation) << 24 | self.number
+    }
+}
+
+impl Pipeline {
+    /// The handle of the entry with a key.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, `NotFound`.
+    pub fn handle(
+        &self,
+        table: TableId,
+        key: &[FieldMatch],
+        priority: i32,
+    ) -> Result<EntryHandle, ControlError> {
+        let number = self.find_entry(table, key, priority)?;
+        let generation = self.tables[table.index()].generations[number as usize];
+        Ok(EntryHandle { number, generation })
+    }
+
+    /// The entry that has a number now, and its handle.
+    pub fn entry_with_number(
+        &self,
+        table: TableId,
+        number: u32,
+    ) -> Option<(EntryHandle, &TableEntry)> {
+        let state = self.tables.get(table.index())?;
+        let stored = state.entries.get(number as usize)?.as_ref()?;
+        let generation = state.generations[number as usize];
+        Some((EntryHandle { number, generation }, &stored.entry))
+    }
+
+    /// Entries by ascending number; none for an unknown table.
+    pub fn entries_by_number(
+        &self,
+        table: TableId,
+    ) -> impl Iterator<Item = (EntryHandle, &TableEntry)> {
+        let state = self.tables.get(table.index());
+        let numbers = state.map_or(0, |state| state.entries.len() as u32);
+        (0..numbers).filter_map(move |number| self.entry_with_number(table, number))
+    }
+
+    /// Has the next entries of a table without any have the handles that its first ones had.
+    /// Nothing happens where there are entries.
+    pub fn restart_handles(&mut self, table: TableId) {
+        if let Some(state) = self.tables.get_mut(table.index()) {
+            state.restart_generations();
+        }
+    }
+
+    /// Entries in a table; 0 for an unknown one.
+    pub fn entry_count(&self, table: TableId) -> usize {
+        self.tables
+            .get(table.index())
+            .map_or(0, super::table::TableState::len)
+    }
+}

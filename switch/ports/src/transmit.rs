@@ -1,0 +1,301 @@
+//! Sending: frames collected in a ring shared with the kernel (`PACKET_TX_RING`) and sent
+//! many at a time.
+//!
+//! Frames go through the interface's queueing discipline, so a rate set with `tc` holds
+//! for the switch as it does for BMv2.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use super::FRAME_BYTES_MAX;
+use super::interface::{Interface, InterfaceError};
+use super::sending::{SendSlots, send_waiting};
+use super::{socket, vlan};
+
+/// Bytes of an Ethernet header: of an interface that has one, the shortest frame.
+const ETHERNET_BYTES: usize = 14;
+
+/// Frames collected for one system call.
+pub const BATCH_FRAMES_MAX: usize = 64;
+
+/// What left by a port and what did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransmitCounts {
+    /// Frames sent.
+    pub frames: u64,
+    /// Bytes of those frames.
+    pub bytes: u64,
+    /// Frames longer than the MTU allows, shorter than the header of the link layer, or empty.
+    pub bad_length: u64,
+    /// Frames for an interface that is down or gone.
+    pub interface_down: u64,
+    /// Frames refused for any other reason.
+    pub failed: u64,
+    /// Times the kernel had no room; the frame stays and is tried again.
+    pub retried: u64,
+}
+
+/// How a flush ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// Nothing is left.
+    Empty,
+    /// The socket's buffer is full; it becomes writable again.
+    WaitWritable,
+    /// The queue below is full; nothing tells when it has room.
+    WaitTime,
+    /// A [`Departure`] is under way: nothing was tried.
+    WaitReturn,
+}
+
+/// What a call to the kernel has come to.
+enum Settled {
+    /// Further frames may be sent.
+    GoesOn,
+    /// They have to wait.
+    Ends(Flushed),
+    /// The interface is down, or was when the socket was last used: it keeps that as an
+    /// error for the next call.
+    Down,
+}
+
+/// Frames of a queue that are being sent without the queue: another thread can fill it
+/// meanwhile. [`TransmitQueue::depart`] makes one, [`TransmitQueue::land`] ends it.
+#[derive(Debug)]
+pub struct Departure {
+    socket: Arc<OwnedFd>,
+    error: Option<io::Error>,
+}
+
+impl Departure {
+    /// Has the kernel send what waits. This is the slow part.
+    pub fn send(&mut self) {
+        self.error = send_waiting(&self.socket);
+    }
+}
+
+/// Frames that leave by one interface.
+#[derive(Debug)]
+pub struct TransmitQueue {
+    socket: Arc<OwnedFd>,
+    slots: SendSlots,
+    /// Frames of the departure that is under way; 0: there is none.
+    departed: usize,
+    /// Shortest frame that the interface takes.
+    frame_bytes_min: usize,
+    /// Longest frame without a VLAN tag.
+    frame_bytes_max: usize,
+    counts: TransmitCounts,
+}
+
+impl TransmitQueue {
+    /// Opens the interface for sending frames of the MTU it has now.
+    pub fn open(interface: &Interface) -> Result<Self, InterfaceError> {
+        let failed = |step| {
+            move |error| InterfaceError::Open {
+                name: interface.name().to_owned(),
+                step,
+                error,
+            }
+        };
+        let socket = socket::open().map_err(failed("opening a packet socket"))?;
+        let mtu = socket::mtu(&socket, interface).map_err(failed("asking for the MTU"))?;
+        let has_ethernet = socket::has_ethernet(&socket, interface)
+            .map_err(failed("asking for the kind of link layer"))?;
+        let frame_bytes_max = mtu.saturating_add(ETHERNET_BYTES).min(FRAME_BYTES_MAX);
+        let slots = SendSlots::open(&socket, frame_bytes_max + vlan::TAG_BYTES)
+            .map_err(failed("setting up the transmit ring"))?;
+        socket::bind(&socket, interface, socket::NO_PROTOCOL)
+            .map_err(failed("binding the sending socket"))?;
+        Ok(Self {
+            socket: Arc::new(socket),
+            slots,
+            departed: 0,
+            frame_bytes_min: if has_ethernet { ETHERNET_BYTES } else { 1 },
+            frame_bytes_max,
+            counts: TransmitCounts::default(),
+        })
+    }
+
+    /// Sends past the queueing discipline of the interface (`PACKET_QDISC_BYPASS`): less
+    /// work a frame, but `tc` and captures on the interface do not see it.
+    pub fn bypass_discipline(&self) -> io::Result<()> {
+        let bypass = libc::PACKET_QDISC_BYPASS;
+        socket::set_option(&self.socket, libc::SOL_PACKET, bypass, &1i32)
+    }
+
+    /// There is no room for another frame before a [`flush`](Self::flush), or before the
+    /// interface has sent what it was given.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.slots.waiting() - self.departed >= BATCH_FRAMES_MAX || !self.slots.has_room()
+    }
+
+    /// No frame waits to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.slots.waiting() == 0
+    }
+
+    /// Frames that wait to be sent.
+    pub fn waiting(&self) -> usize {
+        self.slots.waiting()
+    }
+
+    /// There is something to wait for: frames that wait, or the interface has not sent
+    /// enough of what it was given for another one.
+    pub fn is_stuck(&self) -> bool {
+        !self.is_empty() || self.is_full()
+    }
+
+    /// A [`Departure`] is under way.
+    #[inline]
+    pub fn is_away(&self) -> bool {
+        self.departed > 0
+    }
+
+    /// Begins to send what waits without the queue, which takes further frames meanwhile;
+    /// none if nothing waits or the last departure has not landed.
+    pub fn depart(&mut self) -> Option<Departure> {
+        if self.is_away() || self.is_empty() {
+            return None;
+        }
+        self.departed = self.slots.waiting();
+        Some(Departure {
+            socket: Arc::clone(&self.socket),
+            error: None,
+        })
+    }
+
+    /// Ends a departure: what the kernel took leaves the queue. As [`flush`](Self::flush),
+    /// but frames that were collected meanwhile may wait although it says `Empty`. One of
+    /// another queue, which this one has replaced, ends nothing.
+    pub fn land(&mut self, departure: Departure) -> Flushed {
+        if !Arc::ptr_eq(&departure.socket, &self.socket) {
+            return self.rest();
+        }
+        self.departed = 0;
+        match self.settle(departure.error) {
+            Settled::GoesOn => self.rest(),
+            Settled::Ends(flushed) => flushed,
+            Settled::Down => self.flush(),
+        }
+    }
+
+    /// Collects a frame; `false` if there is no room. One whose length the interface does
+    /// not take is dropped and counted.
+    #[inline]
+    pub fn push(&mut self, frame: &[u8]) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        !self.has_length_of_frame(frame) || self.slots.push(frame)
+    }
+
+    /// Puts a frame in front of all that have been collected, be they a whole batch; `false`
+    /// if there is no room.
+    pub fn push_first(&mut self, frame: &[u8]) -> bool {
+        if self.is_away() || !self.slots.has_room() {
+            return false;
+        }
+        !self.has_length_of_frame(frame) || self.slots.push_first(frame)
+    }
+
+    /// Whether the interface takes a frame of this length; counts it if not.
+    #[inline]
+    fn has_length_of_frame(&mut self, frame: &[u8]) -> bool {
+        let tag_bytes = if vlan::is_tagged(frame) {
+            vlan::TAG_BYTES
+        } else {
+            0
+        };
+        let fits = (self.frame_bytes_min..=self.frame_bytes_max + tag_bytes).contains(&frame.len());
+        if !fits {
+            self.counts.bad_length += 1;
+        }
+        fits
+    }
+
+    /// Sends what has been collected, as far as the kernel takes it. A frame that it
+    /// refuses for good is dropped and counted.
+    pub fn flush(&mut self) -> Flushed {
+        if self.is_away() {
+            return Flushed::WaitReturn;
+        }
+        let mut is_down = false;
+        while !self.is_empty() {
+            let error = send_waiting(&self.socket);
+            match self.settle(error) {
+                Settled::GoesOn => {}
+                Settled::Ends(flushed) => return flushed,
+                Settled::Down if !is_down => is_down = true,
+                Settled::Down => {
+                    self.counts.interface_down += self.slots.waiting() as u64;
+                    self.slots.clear();
+                }
+            }
+        }
+        self.rest()
+    }
+
+    /// Counts what the kernel took, and drops what it will never take.
+    fn settle(&mut self, error: Option<io::Error>) -> Settled {
+        let taken = self.slots.taken();
+        self.counts.frames += taken.frames as u64;
+        self.counts.bytes += taken.bytes;
+        match error.and_then(|error| error.raw_os_error()) {
+            Some(libc::EINTR) => {}
+            Some(libc::EAGAIN) => {
+                self.counts.retried += 1;
+                return Settled::Ends(Flushed::WaitWritable);
+            }
+            Some(libc::ENOBUFS | libc::ENOMEM) => {
+                self.counts.retried += 1;
+                return Settled::Ends(Flushed::WaitTime);
+            }
+            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => return Settled::Down,
+            None if taken.frames > 0 => {}
+            _ if self.is_empty() => {}
+            _ => {
+                self.counts.failed += 1;
+                self.slots.drop_first();
+            }
+        }
+        Settled::GoesOn
+    }
+
+    /// How a flush ends that the kernel has not held up.
+    fn rest(&self) -> Flushed {
+        if self.slots.has_room() {
+            Flushed::Empty
+        } else {
+            Flushed::WaitTime
+        }
+    }
+
+    /// Takes the error the kernel has kept for the socket.
+    pub fn take_error(&self) -> Option<io::Error> {
+        socket::take_error(&self.socket)
+    }
+
+    /// Goes on counting where another queue of the same port ended.
+    pub fn carry_counts(&mut self, counts: TransmitCounts) {
+        self.counts = counts;
+    }
+
+    /// The socket, to wait for without the queue.
+    pub fn socket(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.socket)
+    }
+
+    /// Counts so far.
+    pub fn counts(&self) -> TransmitCounts {
+        self.counts
+    }
+}
+
+impl AsFd for TransmitQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
