@@ -64,13 +64,15 @@ def arguments() -> argparse.Namespace:
         default="testbed",
         help="testbed, torus:K, irregular:S[:SEED], line:S, star:S or FILE.json",
     )
-    parser.add_argument("--file", type=Path, help="a file of your own instead of random bytes")
-    parser.add_argument("--size", help="of the random file, e.g. 64MiB")
-    parser.add_argument("--rate", help="of every link, Mb/s, or none")
-    parser.add_argument("--mtu", help="of the hosts, bytes (1500)")
-    parser.add_argument("--fabric-mtu", help="of the links between switches, bytes (the hosts' and 100)")
-    parser.add_argument("--schemes", help="with commas between them (all)")
-    parser.add_argument("--source", type=int, default=0, help="sending host")
+    parser.add_argument("--file", type=Path, help="file to send, instead of random bytes")
+    parser.add_argument("--size", help="size of the random file, e.g. 64MiB")
+    parser.add_argument("--rate", help="rate of every link in Mb/s, or none")
+    parser.add_argument("--mtu", help="MTU of the hosts in bytes (1500)")
+    parser.add_argument(
+        "--fabric-mtu", help="MTU of the links between switches in bytes (that of the hosts and 100)"
+    )
+    parser.add_argument("--schemes", help="schemes to run, with commas between them (all)")
+    parser.add_argument("--source", type=int, default=0, help="id of the host that sends")
     parser.add_argument(
         "--impair", help="impairments of every switch port, e.g. loss=0.01,corrupt=0.001,reorder=0.01"
     )
@@ -181,7 +183,7 @@ def make_job(options: argparse.Namespace, topology: dict[str, Any], size: str) -
         else random_file(out / "random.bin", parse_size(size))
     )
     if not file.is_file() or file.stat().st_size == 0:
-        raise ValueError(f"file {file} is not a file with something in it")
+        raise ValueError(f"{file} is not a file, or is empty")
     return Job(
         schemes, file, options.source, [h for h in hosts if h != options.source], out, bool(options.cut)
     )

@@ -282,7 +282,7 @@ class Fabric:
         else:
             raise FabricError(f"{name!r} is not the controller, a switch (s0 …) or a host (h0 …)")
         if process is not None and process.poll() is None:
-            raise FabricError(f"{name} runs")
+            raise FabricError(f"{name} is running")
         start()
 
     def _tail(self, name: str) -> str:

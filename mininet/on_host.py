@@ -24,7 +24,7 @@ def main() -> int:
     """Become the command; return only when there is no such fabric or host."""
     parser = argparse.ArgumentParser(prog="mininet/on", description=__doc__)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--name", help="of the fabric, where several run")
+    which.add_argument("--name", help="name of the fabric, where several run")
     which.add_argument("--out", type=Path, help="directory of the fabric")
     parser.add_argument("host", metavar="HOST")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND [ARG …]")
@@ -54,10 +54,10 @@ def choose(running: list[sandbox.Running], name: str | None, out: Path | None) -
         meant = [f for f in running if f.directory == out.resolve()]
     if not meant:
         raise NotFound(
-            f"no fabric runs {f'in {out}' if out else f'under the name {name!r}'}; there is: {choices}"
+            f"no fabric runs {f'in {out}' if out else f'under the name {name!r}'}; running: {choices}"
         )
     if len(meant) > 1:
-        raise NotFound(f"{len(meant)} fabrics run; choose with --name or --out: {choices}")
+        raise NotFound(f"{len(meant)} fabrics are running; choose with --name or --out: {choices}")
     return meant[0]
 
 

@@ -56,7 +56,7 @@ def parse_rate_mbps(text: str) -> float | None:
         return None
     match = RATE.match(text.strip())
     if not match or not 0.1 <= float(match[1]) <= 100_000:
-        raise ValueError(f"rate {text!r} is not a number of Mb/s from 0.1 to 100000, nor none")
+        raise ValueError(f"rate {text!r} is not a number of Mb/s from 0.1 to 100000, and not none")
     return float(match[1])
 
 

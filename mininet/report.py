@@ -107,7 +107,7 @@ def markdown(topology: dict[str, Any], facts: dict[str, Any], results: list[Resu
     if ideal is not None:
         lines += [f"The file alone takes {ideal:.2f} s on one link.", ""]
     lines += [
-        "| scheme | completion s | goodput a receiver Mb/s | source sent B | over all links B | busiest link B | sent again | every member intact |",
+        "| scheme | completion s | goodput of each receiver Mb/s | source sent B | over all links B | busiest link B | sent again | every member intact |",
         "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     lines += [

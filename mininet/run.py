@@ -41,15 +41,19 @@ def arguments() -> argparse.Namespace:
         default="testbed",
         help="testbed, torus:K, irregular:S[:SEED], line:S, star:S or FILE.json",
     )
-    parser.add_argument("--rate", default="100", help="of every link, Mb/s, or none")
-    parser.add_argument("--mtu", help="of the hosts, bytes (1500)")
-    parser.add_argument("--fabric-mtu", help="of the links between switches, bytes (the hosts' and 100)")
+    parser.add_argument("--rate", default="100", help="rate of every link in Mb/s, or none")
+    parser.add_argument("--mtu", help="MTU of the hosts in bytes (1500)")
+    parser.add_argument(
+        "--fabric-mtu", help="MTU of the links between switches in bytes (that of the hosts and 100)"
+    )
     parser.add_argument("--impair", help="impairments of every switch port, e.g. loss=0.01,corrupt=0.001")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--name", help=f"for mininet/on, where several fabrics run ({NAME_DEFAULT})")
-    parser.add_argument("--out", type=Path, help=f"logs and state ({OUT}/NAME)")
-    parser.add_argument("--wait", metavar="SECONDS", help="longest time until the fabric is up (600)")
-    parser.add_argument("--cli", action="store_true", help="Mininet's prompt")
+    parser.add_argument("--name", help=f"name of the fabric for mininet/on ({NAME_DEFAULT})")
+    parser.add_argument("--out", type=Path, help=f"directory of logs and state ({OUT}/NAME)")
+    parser.add_argument(
+        "--wait", metavar="SECONDS", help="seconds to wait at most until the fabric is up (600)"
+    )
+    parser.add_argument("--cli", action="store_true", help="open Mininet's prompt")
     parser.add_argument("command", nargs="*", metavar="HOST COMMAND", help="run this on a host, then end")
     return parser.parse_args()
 

@@ -41,11 +41,11 @@ class SocketAccess:
             try:
                 group_id = grp.getgrnam(group).gr_gid
             except KeyError:
-                raise AccessError(f"there is no group {group!r} of users on this machine") from None
+                raise AccessError(f"there is no user group {group!r} on this machine") from None
         if mode is None:
             return cls(OWNER_ALONE if group is None else OWNER_AND_GROUP, group_id)
         if not re.fullmatch(r"0?[0-7]{3}", mode) or int(mode, 8) & OWNER_ALONE != OWNER_ALONE:
-            raise AccessError(f"socket mode {mode!r} is not usable; possible: {MODE_BOUND}")
+            raise AccessError(f"socket mode {mode!r} is not valid; possible: {MODE_BOUND}")
         return cls(int(mode, 8), group_id)
 
     def grant(self, path: Path) -> None:

@@ -92,7 +92,7 @@ def _parse_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise JsonError(
-            "duplicate-field", f"field {twice[:40]!r} is there twice", value=twice, bound="each field once"
+            "duplicate-field", f"field {twice[:40]!r} occurs twice", value=twice, bound="each field once"
         )
     return value
 
@@ -113,7 +113,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _too_deep() -> JsonError:
-    return JsonError("outside-bounds", "the body is nested too deep", bound=f"{DEPTH_MAX} levels")
+    return JsonError("outside-bounds", "the body is nested too deeply", bound=f"{DEPTH_MAX} levels")
 
 
 def _check_surrogates(value: Any) -> None:

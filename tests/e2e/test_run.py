@@ -231,7 +231,7 @@ def test_a_command_that_fails_at_the_prompt_ends_nothing(start: Callable[..., Ru
     run.type("start h1")
     run.expect("mininet>")
     run.type("start h1")
-    run.expect("h1 runs")
+    run.expect("h1 is running")
     run.expect("mininet>")
     run.type("start h7")
     run.expect("'h7' is not")

@@ -93,10 +93,7 @@ def test_each_member_is_said_what_is_known(lab: Lab, tmp_path: Path, number: int
         assert states(report) == {1: first, 2: "unknown"}
         assert report["leftover"] == "continues"
         text = said[-1]["error"]["message"]
-        assert (
-            f"{report['delivered']} of 2 members have the file, of {report['unknown']} it is not known"
-            in text
-        )
+        assert f"{report['delivered']} of 2 members have the file, {report['unknown']} are unknown" in text
 
 
 @pytest.mark.network

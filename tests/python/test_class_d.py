@@ -86,7 +86,7 @@ def test_ids_that_would_be_shared_are_refused_in_wide_mode() -> None:
     groups.delete(5)
     with pytest.raises(RequestError, match=r"5 is the number of class D address 239\.1\.1\.7"):
         groups.create(GroupRequest("switch", (2,), 5, "other"))
-    with pytest.raises(RequestError, match="group id 65290 is kept for class D addresses") as refused:
+    with pytest.raises(RequestError, match="group id 65290 is reserved for class D addresses") as refused:
         groups.create(GroupRequest("switch", (2,), 65290))
     assert refused.value.bound == "0 to 65279, not 255"
     assert groups.create(GroupRequest("switch", (2,), 5, "back", class_d="239.1.1.7")).id == 5

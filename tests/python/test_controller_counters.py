@@ -100,10 +100,10 @@ def test_many_findings_are_counted() -> None:
     ("interfaces", "metrics", "said"),
     [
         ({"4": "s0-p4"}, None, "has no port 4; possible: 0 to 3"),
-        ({"0": "a/b"}, None, "'a/b' is no name of an interface"),
+        ({"0": "a/b"}, None, "'a/b' is not the name of an interface"),
         ({"0": "sixteen-letters-"}, None, "1 to 15 bytes"),
         ({"²": "s0"}, None, "'²'"),
-        ({}, "nowhere", "address of metrics 'nowhere'"),
+        ({}, "nowhere", "metrics address 'nowhere'"),
         ({}, "http://x:1", "host:port"),
     ],
 )

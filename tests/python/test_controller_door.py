@@ -179,7 +179,7 @@ def test_a_stored_epoch_that_is_of_no_use_is_replaced(tmp_path: Path, epoch: obj
             "INSERT INTO hosts VALUES (70000,'h',x'',0,'',1,0,NULL,NULL,1,'')",
             "id is 70000; possible: 0 to 65534",
         ),
-        ("INSERT INTO hosts VALUES (1,'a b',x'',0,'',1,0,NULL,NULL,1,'')", "host name 'a b' is not usable"),
+        ("INSERT INTO hosts VALUES (1,'a b',x'',0,'',1,0,NULL,NULL,1,'')", "host name 'a b' is not valid"),
         ("INSERT INTO groups VALUES (1,'g','flood','[1]','{}',NULL)", "unknown scheme 'flood'"),
         ("INSERT INTO groups VALUES (1,'g','tree','[1','{}',NULL)", "row 1 of table groups"),
         ("INSERT INTO groups VALUES (1,'g','tree','[99999]','{}',NULL)", "a member is 99999"),
@@ -250,7 +250,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
         assert 1 <= len(tries) <= 3
         told = [e.data["error"] for e in controller.events.history() if e.kind == "plan_failed"]
         assert told == [
-            "no plan, the one before stays in force: ValueError: switch 0 has no place for group 7"
+            "planning failed, the plan before stays in force: ValueError: switch 0 has no place for group 7"
         ]
         assert "group 7" in controller.reconciler.figures.last_error
         monkeypatch.setattr(controller.reconciler, "_planner", real)
@@ -259,7 +259,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
         await controller.tell_group("group_deleted", controller.groups.delete(7))
 
     with_agent(tmp_path, test)
-    assert len([r for r in caplog.records if "no plan" in r.getMessage()]) == 1
+    assert len([r for r in caplog.records if "planning failed" in r.getMessage()]) == 1
 
 
 @pytest.mark.parametrize("text", ["²", "٣", "1²", "", "-1", "+1", "1_0", " 1", "1" * 21, "1" * 5000])

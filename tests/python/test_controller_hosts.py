@@ -40,10 +40,10 @@ def test_ids_are_the_lowest_free_or_those_asked_for_and_stay() -> None:
     [
         ("b", 0, MAC, "belongs to 'a'; the lowest free one is 1"),
         ("b", 65535, MAC, "host id 65535 is out of range"),
-        ("", None, MAC, "not usable"),
-        ("12", None, MAC, "not usable"),
-        ("x/y", None, MAC, "not usable"),
-        ("b" * 300, None, MAC, "not usable"),
+        ("", None, MAC, "not valid"),
+        ("12", None, MAC, "not valid"),
+        ("x/y", None, MAC, "not valid"),
+        ("b" * 300, None, MAC, "not valid"),
         ("b", None, b"", "MAC of 0 bytes"),
     ],
 )

@@ -65,7 +65,7 @@ def test_the_request_that_passes_what_an_agent_takes_is_refused_and_names_it(tmp
         refused = await client.post("groups", json={"id": 3, "scheme": "circuit", "members": [0, 1]})
         assert refused.status_code == 507
         error = refused.json()["error"]
-        assert error["message"].startswith("host 1 is in 3 groups, the most its agent takes")
+        assert error["message"].startswith("host 1 is in 3 groups; its agent takes no more")
         assert (error["value"], error["bound"]) == (1, "3 groups a host")
         assert (await client.get("groups/3")).status_code == 404
         assert (

@@ -113,7 +113,7 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         {"scheme": "tree", "members": [1, "h1"]},
         422,
         {
-            "message": "host 'h1' is a member twice; possible: each host once",
+            "message": "host 'h1' is named twice; possible: each host once",
             "value": "h1",
             "bound": "each host once",
         },
@@ -135,7 +135,7 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         "groups",
         {"scheme": "tree", "members": [0.5]},
         422,
-        {"message": "body.members.0: neither an integer nor a text", "value": 0.5},
+        {"message": "body.members.0: neither an integer nor text", "value": 0.5},
     ),
     (
         "POST",
@@ -168,7 +168,7 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         {"scheme": "tree", "members": [0], "name": "7"},
         422,
         {
-            "message": "group name '7' is not usable; possible: 1 to 64 letters, digits, '.', '_', '-', not digits alone",
+            "message": "group name '7' is not valid; possible: 1 to 64 letters, digits, '.', '_', '-', not digits alone",
             "value": "7",
             "bound": "1 to 64 letters, digits, '.', '_', '-', not digits alone",
         },
@@ -233,7 +233,7 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         {"id": 2, "address": "nowhere", "ports": 8},
         422,
         {
-            "message": "switch address 'nowhere' is not usable; possible: host:port or unix:/path",
+            "message": "switch address 'nowhere' is not valid; possible: host:port or unix:/path",
             "value": "nowhere",
             "bound": "host:port or unix:/path",
         },

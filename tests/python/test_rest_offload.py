@@ -97,7 +97,7 @@ def test_what_takes_too_long_is_ended_and_says_so() -> None:
     async def main() -> None:
         workers = WorkerPool(seconds_max=0.5)
         began = [worker async for worker in _started(workers)]
-        with pytest.raises(RequestError, match=r"takes too long; possible: 0\.5 s") as refused:
+        with pytest.raises(RequestError, match=r"took too long; possible: 0\.5 s") as refused:
             await verify(workers, LARGE)
         assert refused.value.status == 504
         assert began[0]._process.returncode is not None, "the work goes on"

@@ -179,7 +179,7 @@ def test_no_input_is_answered_with_500(seed: int) -> None:
         (b'{"a": ' + b"9" * 5000 + b"}", "outside-bounds", "a number of 5000 digits"),
         (b'{"a": "\\ud800"}', "syntax", r"\\ud800 is half a character"),
         (b'{"\\udfff": 1}', "syntax", "half a character"),
-        (b'{"a": 1, "a": 1}', "duplicate-field", "field 'a' is there twice"),
+        (b'{"a": 1, "a": 1}', "duplicate-field", "field 'a' occurs twice"),
         (b"[" * (DEPTH_MAX + 2) + b"]" * (DEPTH_MAX + 2), "outside-bounds", "nested too deep"),
         (b"[" * 100_000, "outside-bounds", "nested too deep"),
         (b"\xff", "syntax", "byte 0 of the body is not UTF-8"),

@@ -131,7 +131,10 @@ def test_group_plan_forms(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["group", "plan", "--topology", "testbed"], "no members"),
-        (["group", "plan", "--topology", "testbed", "--members", "1;2"], "is no list of hosts such as 1,5,9"),
+        (
+            ["group", "plan", "--topology", "testbed", "--members", "1;2"],
+            "is not a list of hosts; write it as 1,5,9",
+        ),
         (["group", "plan", "--topology", "testbed", "--scheme", "x", 1], 'there is no scheme "x"'),
         (["group", "plan", "--topology", "testbed", 1, 1], "host 1 is given twice"),
         (["route", "--topology", "/nowhere/t.json"], "cannot read topology /nowhere/t.json"),

@@ -192,7 +192,7 @@ def test_at_a_terminal_there_is_a_table(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--algorithm", "shortest"], 'no algorithm "shortest"; algorithms are osud, tree-only, omit, rmit'),
-        ([1, 2, "--from", 3], "the source is 1 by argument and 3 by --from; give one"),
+        ([1, 2, "--from", 3], "the source is given twice: 1 as argument and 3 with --from; give one"),
         (["--summary", "--to", 3], "leave out source and destination"),
         (["--from", 99], "there is no host 99; hosts are 0, 1, 2"),
         (["--from", 5, "--to", 5], "host 5 needs no route to itself"),

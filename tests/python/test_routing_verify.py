@@ -197,7 +197,7 @@ def test_refusals(tmp_path: Path, fabric: dict[str, Any]) -> None:
         (["--groups", elsewhere], "groups[1]: there is no host 99"),
         (["--groups", text], "is not JSON of plans"),
         (["--groups", tmp_path / "none.json"], "No such file"),
-        (["--group", write(tmp_path / "both.json", {"groups": []})], "give it as --groups"),
+        (["--group", write(tmp_path / "both.json", {"groups": []})], "give it with --groups"),
         (["--buffers", "large"], 'buffers cannot be "large"; choices are spill, classes, shared'),
         (["--forwarding", "fast"], 'forwarding cannot be "fast"; choices are store, cut-through'),
         (["--branching", "D"], "choices are independent, coupled (A), interrupted (B), flushed (C)"),

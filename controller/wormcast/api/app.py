@@ -73,7 +73,7 @@ _REFUSALS = {
     413: "too large",
     415: "not declared as JSON in UTF-8",
     422: "out of bounds",
-    503: "too much to do; Retry-After says when to come again",
+    503: "too much to do; Retry-After says when to try again",
     504: "not done in time",
     507: "no room, or the state file cannot be written",
 }
@@ -180,7 +180,9 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
     async def get_groups() -> Response:
         return StreamingResponse(_list_groups(controller), media_type=CONTENT_TYPE)
 
-    @app.post("/v1/groups", tags=["groups"], status_code=201, summary="Create a group, or several or none")
+    @app.post(
+        "/v1/groups", tags=["groups"], status_code=201, summary="Create one group or several: all or none"
+    )
     async def post_groups(body: OneOrMoreGroups, wait: Wait = None) -> Response:
         bodies = [body] if isinstance(body, GroupBody) else body if isinstance(body, list) else body.groups
         made = book.create_all([_group_request(b) for b in bodies])
@@ -189,7 +191,7 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
             return JSONResponse(views.show_group(controller, made[0]), 201)
         return StreamingResponse(_list_groups(controller, made), 201, media_type=CONTENT_TYPE)
 
-    @app.delete("/v1/groups", tags=["groups"], summary="Delete several groups, or none")
+    @app.delete("/v1/groups", tags=["groups"], summary="Delete several groups: all or none")
     async def delete_groups(body: GroupKeysBody, wait: Wait = None) -> dict[str, Any]:
         gone = book.delete_all(body.groups)
         await controller.tell_groups("group_deleted", gone, wait)
@@ -356,7 +358,7 @@ def _serve_watching(app: FastAPI, controller: Controller, pool: WorkerPool) -> N
     )
     async def get_events(
         after: Annotated[
-            int | None, Query(description="first the kept events with a greater number", ge=0)
+            int | None, Query(description="first the kept events with a number above this", ge=0)
         ] = None,
         follow: Annotated[bool, Query(description="false: the kept events as JSON, and no more")] = True,
         last_event_id: Annotated[int | None, Header(description="as `after`; browsers send it")] = None,
@@ -386,5 +388,5 @@ async def _stream_events(controller: Controller, after: int | None) -> AsyncIter
             async for event in watcher:
                 yield encode(event)
     except WatcherLimit:
-        text = json.dumps(failures.describe("as many watch as may", bound=f"{WATCHERS_MAX} watchers"))
+        text = json.dumps(failures.describe("too many watchers", bound=f"{WATCHERS_MAX} watchers"))
         yield f"event: error\ndata: {text}\n\n"

@@ -57,7 +57,9 @@ class Connection(H11Protocol):
             self._answer(
                 503,
                 describe(
-                    "too many connections; come again", bound=f"{CONNECTIONS_MAX} connections", code="busy"
+                    "too many connections; try again later",
+                    bound=f"{CONNECTIONS_MAX} connections",
+                    code="busy",
                 ),
                 (b"retry-after", str(RETRY_AFTER_S).encode()),
             )

@@ -166,7 +166,7 @@ _FIELD_CODES = {
 
 def _sentence(error: dict[str, Any]) -> str:
     if error["loc"][-1] == "int":
-        return "neither an integer nor a text"
+        return "neither an integer nor text"
     match error["type"]:
         case "missing":
             return "missing"

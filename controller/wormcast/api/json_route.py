@@ -54,16 +54,18 @@ def check_kind(headers: Headers) -> None:
     if not given or (
         kind.get_content_type() != CONTENT_TYPE and not kind.get_content_type().endswith("+json")
     ):
-        what = f"a body of type {given!r}" if given else "a body without a content type"
+        what = f"the body has the content type {given!r}" if given else "the body has no content type"
         raise _unsupported(
             f"{what}; give the header 'content-type: {CONTENT_TYPE}' (curl: -H)", given, CONTENT_TYPE
         )
     charset = str(kind.get_param("charset", "utf-8"))
     if charset.lower() not in ("utf-8", "utf8", "us-ascii"):
-        raise _unsupported(f"a body in {charset!r}; possible: UTF-8", charset, "utf-8")
+        raise _unsupported(f"the body is in {charset!r}; possible: UTF-8", charset, "utf-8")
     encoding = headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
-        raise _unsupported(f"a body packed with {encoding!r}; possible: not packed", encoding, "identity")
+        raise _unsupported(
+            f"the body is compressed with {encoding!r}; possible: no compression", encoding, "identity"
+        )
 
 
 def _unsupported(message: str, value: str, bound: str) -> Refusal:

@@ -66,12 +66,12 @@ def _add_network(page: _Page, controller: Controller) -> None:
         states[hosts.state(record, now)] += 1
     up = monitor.switches()
     page.add(
-        "switch_up", "gauge", "switch counts as up", (({"switch": s}, float(s in up)) for s, _ in sessions)
+        "switch_up", "gauge", "1 if the switch is up", (({"switch": s}, float(s in up)) for s, _ in sessions)
     )
     page.add(
         "switch_connected",
         "gauge",
-        "P4Runtime session is there",
+        "1 if there is a P4Runtime session",
         (({"switch": s}, float(x.connected)) for s, x in sessions),
     )
     page.add(
@@ -101,7 +101,7 @@ def _add_network(page: _Page, controller: Controller) -> None:
     page.add(
         "mtu_problems",
         "gauge",
-        "links that do not carry what hosts send",
+        "places where an MTU is too small for what hosts send",
         [({}, len(controller.mtus.look(controller)))],
     )
     page.add("links_up", "gauge", "links up", [({}, len(monitor.links()))])
@@ -147,7 +147,7 @@ def _add_plans(page: _Page, controller: Controller) -> None:
     )
     page.add("groups", "gauge", "configured groups", [({}, len(controller.groups.groups()))])
     page.add(
-        "group_shortfalls", "gauge", "members that cannot take part", [({}, reconciler.state.shortfall_count)]
+        "group_shortfalls", "gauge", "members that do not take part", [({}, reconciler.state.shortfall_count)]
     )
     page.add(
         "watchers_cut_off_total",
@@ -163,7 +163,10 @@ def _add_rest(page: _Page, pool: WorkerPool) -> None:
         "rest_jobs_ended_total", "counter", "plans and checks ended before they were done", [({}, pool.ended)]
     )
     page.add(
-        "rest_jobs_refused_total", "counter", "plans and checks too many at a time", [({}, pool.turned_away)]
+        "rest_jobs_refused_total",
+        "counter",
+        "plans and checks refused, too many at a time",
+        [({}, pool.turned_away)],
     )
     for name, count in (
         ("timed_out", Connection.timed_out),

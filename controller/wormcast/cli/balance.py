@@ -23,7 +23,7 @@ from wormcast.cli.source import PlanningCommand, Source, complete_algorithm, sou
     "--routes",
     "routes_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the balanced routes to this file too.",
+    help="Also write the balanced routes to this file.",
 )
 @source_options
 def balance(
@@ -34,10 +34,10 @@ def balance(
     output: Path | None,
     as_json: bool,  # noqa: ARG001
 ) -> None:
-    """Report channel loads, with the plain root and paths and with those that balance them.
+    """Compare the loads of channels before and after balancing.
 
-    Loads are in pairs of hosts, if every host sends to every other. With --root only
-    paths are chosen anew.
+    A load is the number of pairs of hosts that use a channel, if every host sends to
+    every other. Balancing chooses the root and the paths; with --root only the paths.
     """
     value = source.topology()
     report = planned(lambda: routing.balance_report(value, algorithm, root))

@@ -30,28 +30,30 @@ from wormcast.cli.source import (
 
 METHODS = {
     "kept-order": "along the order of switches in force",
-    "repaired-order": "along that order, with switches that lost their way up moved behind",
+    "repaired-order": "along that order; switches that lost their link up are moved to its end",
     "detours": "new paths for broken pairs only",
     "fresh": "planned from scratch",
-    "tree": "along a spanning tree, for the time being",
-    "staged": "some pairs have their next path already",
-    "drain": "some pairs stop, so that the next step is safe",
+    "tree": "along a spanning tree, until the next step",
+    "staged": "some pairs already use their next path",
+    "drain": "some pairs stop sending, so that the next step is safe",
 }
 End = tuple[int, int]
 
 
 @click.command("change", cls=PlanningCommand)
+@click.option("--to", "new", metavar="FILE|KIND", help="New topology.", shell_complete=complete_topology)
 @click.option(
-    "--to", "new", metavar="FILE|KIND", help="Topology from now on.", shell_complete=complete_topology
+    "--fail-link", "links", multiple=True, metavar="S:P", help="The link at port P of switch S fails."
 )
+@click.option("--fail-switch", "switches", type=SWITCH, multiple=True, help="This switch fails.")
 @click.option(
-    "--fail-link", "links", multiple=True, metavar="S:P", help="Link at port P of switch S is lost."
+    "--add",
+    "added",
+    multiple=True,
+    metavar="S:P-S:P",
+    help="Add this link, and its switches if they are new.",
 )
-@click.option("--fail-switch", "switches", type=SWITCH, multiple=True, help="Switch is lost.")
-@click.option(
-    "--add", "added", multiple=True, metavar="S:P-S:P", help="Link is new; so is a switch not there yet."
-)
-@click.option("--new-root", type=SWITCH, help="Plan from scratch with this root.")
+@click.option("--new-root", type=SWITCH, help="Plan all routes anew from this root.")
 @click.option(
     "--algorithm",
     default=routing.ALGORITHM_DEFAULT,
@@ -60,9 +62,11 @@ End = tuple[int, int]
     shell_complete=complete_algorithm,
 )
 @click.option(
-    "--routes", "routes_path", type=Path, help="Routes in force. [default: as --algorithm plans them]"
+    "--routes", "routes_path", type=Path, help="Routes in force. [default: those that --algorithm plans]"
 )
-@click.option("--planned", is_flag=True, help="Links that go carry worms until the change is done.")
+@click.option(
+    "--planned", is_flag=True, help="Links to be removed still carry worms until the change is done."
+)
 @source_options
 def change(
     new: str | None,
@@ -78,19 +82,18 @@ def change(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Plan the steps from the routes in force to those of a changed topology, so that worms
-    of before and after cannot deadlock together.
+    """Plan a change of the topology: the steps from the routes in force to the new ones.
+    Old and new worms never deadlock together.
 
-    Links, switches and ports are those of --topology, or of the running controller's
-    network. Prints JSON; at a terminal a
-    summary, unless --json says otherwise.
+    Links, switches and ports are those of the running controller's network, or those of
+    --topology. Prints a summary to a terminal, and JSON elsewhere or with --json.
     """
     if planned and new is None and not (links or switches):
         refuse_without_effect(
-            "--planned", True, "where no link goes; it is for --fail-link, --fail-switch and --to"
+            "--planned", True, "where no link is removed; it is for --fail-link, --fail-switch and --to"
         )
     if routes_path is not None:
-        refuse_without_effect("--root", root, "with --routes, which has its root; --new-root gives another")
+        refuse_without_effect("--root", root, "with --routes, which names a root; --new-root gives another")
     old = source.topology()
     routes = None if routes_path is None else read_json(routes_path, "routes", "routes")
     after = _after(old, new, links, switches, added, new_root)
@@ -127,7 +130,7 @@ def _after(
 ) -> Json:
     if new is not None:
         if links or switches or added:
-            raise Refusal("--to says what the topology is; leave out --fail-link, --fail-switch and --add")
+            raise Refusal("--to gives the whole new topology; leave out --fail-link, --fail-switch and --add")
         return read_topology(new)
     if not (links or switches or added) and new_root is None:
         raise Refusal("nothing changes; give --to, --fail-link, --fail-switch, --add or --new-root")
@@ -144,13 +147,13 @@ def _after(
 def _ends(text: str) -> tuple[End, End]:
     first, dash, second = text.partition("-")
     if not dash:
-        raise Refusal(f"--add {text!r} is no link such as 3:1-4:2")
+        raise Refusal(f"--add {text!r} is not a link; write it as 3:1-4:2")
     return _end(first, text, "--add"), _end(second, text, "--add")
 
 
 def _end(text: str, whole: str, option: str) -> End:
     if not re.fullmatch(f"{NUMBER}:{NUMBER}", text):
-        raise Refusal(f"{option} {whole!r}: {text!r} is no switch and port such as 3:1")
+        raise Refusal(f"{option} {whole!r}: {text!r} is not a switch and a port; write it as 3:1")
     switch, port = text.split(":")
     return int(switch), int(port)
 
@@ -164,17 +167,19 @@ def describe(file: Json) -> str:
     for number, step in enumerate(file["steps"], 1):
         root = "" if step["root"] is None else f", root {step['root']}"
         lines.append(f"Step {number}: {step['method']}{root} ({METHODS[step['method']]})")
-        lines.append(f"  install {step['routes_changed']} routes; no deadlock with those in force before")
+        lines.append(
+            f"  install {step['routes_changed']} routes; they cannot deadlock with those in force before"
+        )
         if step["drain"]:
             lines.append(
-                f"  stop {len(step['drain'])} pairs; their worms have to be gone before the next step"
+                f"  stop {len(step['drain'])} pairs; wait until their worms are gone before the next step"
             )
         if step["waiting"]:
             lines.append(f"  {step['waiting']} pairs have no route until a later step")
     if len(file["steps"]) > 1:
         lines.append("Before each step after the first, wait until worms older than the last step are gone.")
     lines.append(
-        f"{summary['routes_changed']} routes installed, {summary['routes_broken']} had broken; "
+        f"{summary['routes_changed']} routes installed; {summary['routes_broken']} were broken. "
         f"{summary['routes']} pairs have a route, {summary['unreachable']} have none."
     )
     return "\n".join(lines) + "\n"

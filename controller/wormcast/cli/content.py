@@ -43,7 +43,7 @@ class Content:
         if self._deadline is not None:
             left_ms = max(0.0, self._deadline - time.monotonic()) * 1000
         if not poll.poll(left_ms):
-            raise AgentTimeoutError("nothing came from standard input or the pipe in the time given")
+            raise AgentTimeoutError("nothing came from standard input or the pipe within the time limit")
 
 
 @contextlib.contextmanager
@@ -71,4 +71,4 @@ def _standard_input() -> Iterator[int]:
     try:
         yield sys.stdin.fileno()
     except io.UnsupportedOperation:
-        raise OSError("there is no standard input to read from") from None
+        raise OSError("there is no standard input") from None

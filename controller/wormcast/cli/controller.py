@@ -28,48 +28,48 @@ def controller() -> None:
 @click.option(
     "--switches",
     type=click.Path(dir_okay=False, path_type=Path),
-    help='Switches to control: {"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}]}; '
-    'hosts without an agent may follow: "hosts": [{"name": "printer", "switch": 0, "port": 5}]. '
-    "More can be added over REST.",
+    help='JSON file of the switches to control: {"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}]}. '
+    'It may also name hosts without an agent: "hosts": [{"name": "printer", "switch": 0, "port": 5}]. '
+    "More of both can be added over REST.",
 )
 @click.option(
     "--agents",
     multiple=True,
     default=[AGENTS_DEFAULT],
     show_default=True,
-    help="Where agents attach: unix:/path or host:port. May be given several times.",
+    help="Address where agents connect: unix:/path or host:port. May be given several times.",
 )
 @click.option(
     "--listen",
     default=LISTEN_DEFAULT,
     show_default=True,
-    help="Where REST is served: host:port or unix:/path.",
+    help="Address of the REST API: host:port or unix:/path.",
 )
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
     default=STATE_DEFAULT,
     show_default=True,
-    help="State file (SQLite); ':memory:' keeps nothing.",
+    help="State file (SQLite). ':memory:' keeps nothing.",
 )
 @click.option(
     "--pipeline",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of wormcast.json and wormcast.p4info.txtpb. [default: those of this installation]",
+    help="Directory with wormcast.json and wormcast.p4info.txtpb. [default: those of this installation]",
 )
 @click.option(
     "--algorithm",
     default=ALGORITHM_DEFAULT,
     show_default=True,
-    help="Unicast routes: osud uses all links, tree-only those of the spanning tree; omit is minimal, and "
-    "hosts on the way re-inject.",
+    help="Unicast routes. osud: shortest legal paths over all links. tree-only: along the spanning tree. "
+    "omit: shortest paths, on which hosts re-inject.",
 )
 @click.option(
     "--probe-interval-ms",
     type=click.IntRange(50, 5000),
     default=250,
     show_default=True,
-    help="Time between LLDP probes on a link; after four lost in a row the link is down.",
+    help="Time between LLDP probes on a link. When four in a row are lost, the link is down.",
 )
 @click.option(
     "--gone-after",
@@ -77,23 +77,24 @@ def controller() -> None:
     default=GONE_AFTER_S,
     show_default=True,
     metavar="SECONDS",
-    help="A member whose agent gives no sign of life for so long leaves its groups until it is back. What is silent "
-    "for less, a paused host or switch too, delays its groups and loses no membership.",
+    help="A host leaves its groups when its agent gives no sign of life for this long, and returns when it is heard "
+    "again. A shorter silence, as of a paused host, delays its groups and takes nobody out.",
 )
 @click.option(
     "--class-d",
     type=click.Choice(CLASS_D_MODES),
-    help="Numbers of IP multicast addresses: narrow, their low 8 bits, so that some share one; wide, one of 16 bits "
-    "each, as long as the switches have room. Kept in the state file. [default: as kept there, else narrow]",
+    help="Numbers of IP multicast addresses. narrow: the low 8 bits, so that some addresses share a number. wide: 16 "
+    "bits, so that each has its own as long as the switches have room. Kept in the state file. "
+    "[default: as kept there, else narrow]",
 )
 @click.option(
     "--socket-mode",
     metavar="MODE",
-    help="Mode of the Unix sockets of REST and agents: 0600, the user who runs this; 0660, a group too; 0666, everyone. "
+    help="Mode of the Unix sockets of REST and agents: 0600 (the user who runs this), 0660 (a group too), 0666 (everyone). "
     "[default: 0600; with --socket-group 0660]",
 )
 @click.option("--socket-group", metavar="NAME", help="Group of users that the Unix sockets belong to.")
-@click.option("-v", "--verbose", count=True, help="Log more; given twice, log everything.")
+@click.option("-v", "--verbose", count=True, help="Log more. Twice: log everything.")
 def run(
     switches: Path | None,
     agents: tuple[str, ...],

@@ -25,7 +25,7 @@ def read_costs(context: click.Context, parameter: click.Parameter, value: str | 
         is_file = False
     if not is_file and value != "-":
         sets = ", ".join(routing.cost_sets())
-        raise click.BadParameter(f"{value!r} is neither a file nor a set of costs; sets are {sets}")
+        raise click.BadParameter(f"{value!r} is neither a file nor a set of costs; the sets are {sets}")
     return read_json(Path(value), "costs", "costs")
 
 
@@ -56,7 +56,7 @@ def auto_options(command: F) -> F:
         "--tables",
         is_flag=True,
         default=None,
-        help="auto: also consider tables of switches with entries for the group.",
+        help="auto: also consider mode table, where switches have entries for the group.",
     )(command)
     command = click.option(
         "--total-order",

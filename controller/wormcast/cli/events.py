@@ -12,11 +12,13 @@ from wormcast.cli.rest import Client, api_options
 
 
 @click.command()
-@click.option("--after", type=int, help="First the kept events with a greater number; 0 for all.")
-@click.option("--follow/--no-follow", default=True, help="Wait for more, or end after the kept ones.")
+@click.option(
+    "--after", type=int, help="First print the kept events with a number above this; 0 prints all of them."
+)
+@click.option("--follow/--no-follow", default=True, help="Wait for new events, or end after the kept ones.")
 @api_options
 def events(after: int | None, follow: bool, api: str, as_json: bool) -> None:
-    """Follow what happens in the fabric; with --json one object a line."""
+    """Print what happens in the fabric, as it happens. With --json each line is an object."""
     client = Client(api)
     if follow:
         source = client.follow("/events", after=after)

@@ -43,7 +43,7 @@ def planned(work: Callable[[], T]) -> T:
     except routing.RoutingError as error:
         raise refuse(error) from error
     except OverflowError as error:
-        raise Refusal("a number is too large to be any id, port or seed", code="outside-bounds") from error
+        raise Refusal("a number is too large for an id, a port or a seed", code="outside-bounds") from error
     except UnicodeError as error:
         raise Refusal("an option or a name in a file is not UTF-8 text", code="syntax") from error
 
@@ -83,7 +83,7 @@ def parse_json(text: str, what: str, path: Path, wanted: str = "JSON") -> Any:
     """What is in a JSON file. NaN and the like are not JSON."""
 
     def refuse_constant(name: str) -> None:
-        raise ValueError(f"{name} is no JSON number")
+        raise ValueError(f"{name} is not a JSON number")
 
     try:
         return json.loads(text, parse_constant=refuse_constant)
@@ -119,7 +119,7 @@ def read_topology(
     if _is_kind(name):
         if format is not None or hosts_per_switch:
             option = "--from" if format is not None else "--hosts-per-switch"
-            refuse_without_effect(option, True, f"on {name}, which is no file; leave it out")
+            refuse_without_effect(option, True, f"on {name}, which is not a file; leave it out")
         return planned(lambda: routing.make(name))
     text = read_text(Path(name), "topology")
     try:

@@ -17,7 +17,7 @@ from wormcast.network.groups import GROUP_BOUND, SCHEME_DEFAULT, SCHEMES
 
 @click.group(cls=Commands)
 def group() -> None:
-    """Create, list, change and plan groups. GROUP is an id or a name, so is a host."""
+    """Create, list, change and plan groups. GROUP and HOST are ids or names."""
 
 
 group.add_command(plan_group)
@@ -40,7 +40,9 @@ def _host(value: str) -> int | str:
 )
 @click.option("--fan-out", type=int, help=f"tree: most children of a host. [default: {FAN_OUT_DEFAULT}]")
 @click.option(
-    "--packets", type=click.IntRange(min=1), help="k-binomial: packets in a typical message, to choose k."
+    "--packets",
+    type=click.IntRange(min=1),
+    help="k-binomial: packets in a typical message; the best k follows from it.",
 )
 @click.option("--class-d", metavar="ADDRESS", help="IP multicast address whose packets the group carries.")
 @api_options
@@ -80,7 +82,7 @@ def _refuse_needless(scheme: str, shape: dict[str, int | None]) -> None:
             takes = f"; it takes {', '.join(own)}" if own else ""
             because = f"with scheme {scheme}{takes}; {option} is for {SHAPES[name]}"
         elif name == "packets" and value is not None and shape["k"] is not None:
-            because = "with --k, which it would choose; leave out one"
+            because = "with --k; --packets chooses k, so give only one of them"
         if because is not None:
             raise Refusal(f"{option} has no effect {because}", code="without-effect", value=option)
 
@@ -122,7 +124,7 @@ def show(key: str, api: str, as_json: bool) -> None:
 @click.argument("keys", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_groups)
 @api_options
 def delete(keys: tuple[str, ...], api: str, as_json: bool) -> None:
-    """Delete groups: all of them, or none if one is refused."""
+    """Delete groups. If one is refused, none is deleted."""
     client = Client(api)
     if len(keys) == 1:
         client.send("DELETE", f"/groups/{segment(keys[0])}")

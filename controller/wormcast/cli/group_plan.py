@@ -45,7 +45,7 @@ def _complete_scheme(
 
 @click.command("plan", cls=PlanningCommand)
 @click.argument("keys", nargs=-1, metavar="[GROUP | HOST...]", shell_complete=complete_group_or_end)
-@click.option("--members", callback=host_list, help="Members, as in 1,5,9, or as arguments.")
+@click.option("--members", callback=host_list, help="Members, such as 1,5,9; or give them as arguments.")
 @click.option(
     "--source",
     "sender",
@@ -61,37 +61,50 @@ def _complete_scheme(
 )
 @click.option("--packets", type=int, help="Packets of a message. [default: 1]")
 @click.option("--bytes", type=int, help="Bytes of a message, in place of --packets.")
-@click.option("--payload", type=int, help="Bytes of a message that a packet carries. [default: 1444]")
+@click.option("--payload", type=int, help="Bytes of the message in one packet. [default: 1444]")
 @click.option(
     "--k",
     type=click.IntRange(min=1),
     help="k-binomial: most children of a host. [default: the best for the packets]",
 )
 @click.option("--fan-out", type=int, help=f"tree: most children of a host. [default: {FAN_OUT_DEFAULT}]")
-@click.option("--variant", help="circuit: omit-last, return, ordered; tree: unordered, ordered.")
-@click.option("--lambda", type=int, help="postal: send times until a message is received. [default: 2]")
-@click.option("--r", type=int, help="mu-torus: members of a chain. [default: as many as a ring]")
-@click.option("--mode", help="switch: tree, table or broadcast. [default: tree]")
-@click.option("--guard", help="switch: A, B or C. [default: A]")
+@click.option("--variant", help="circuit: omit-last, return or ordered. tree: unordered or ordered.")
+@click.option(
+    "--lambda", type=int, help="postal: time until a message is received, in send times. [default: 2]"
+)
+@click.option("--r", type=int, help="mu-torus: members of a chain. [default: as many as a ring has]")
+@click.option(
+    "--mode", help="switch: where switches learn their ports: tree, table or broadcast. [default: tree]"
+)
+@click.option("--guard", help="switch: what prevents deadlock: A, B or C (WORM §3). [default: A]")
 @click.option(
     "--group", type=int, help=f"switch: number of the group in a table, {GROUP_BOUND}. [default: 0]"
 )
-@click.option("--order", help="id, cco, dimension, hamiltonian or random. [default: the scheme's]")
+@click.option(
+    "--order", help="Order of the members: id, cco, dimension, hamiltonian or random. [default: the scheme's]"
+)
 @click.option("--seed", type=int, help="Seed of --order random. [default: 0]")
-@click.option("--discipline", help="fpfs (packet by packet) or fcfs (child by child). [default: fpfs]")
+@click.option(
+    "--discipline",
+    help="What a host sends first. fpfs: each packet to all children. fcfs: all packets to one child. [default: fpfs]",
+)
 @click.option(
     "--routing",
     help="Unicast paths: osud, tree-only, ... or dimension-order. "
     "[default: osud; dimension-order on a unidirectional torus]",
 )
 @auto_options
-@click.option("--metrics", is_flag=True, help="Replay the sends: contention, links, holding, latency.")
+@click.option(
+    "--metrics", is_flag=True, help="Replay the sends and show contention, links, holding times and latency."
+)
 @click.option(
     "--draw",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw who sends to whom as SVG, to this file.",
+    help="Write a picture of who sends to whom to this SVG file.",
 )
-@click.option("--request", "request_path", type=Path, help="File with scheme, source, members, parameters.")
+@click.option(
+    "--request", "request_path", type=Path, help="JSON file with scheme, source, members and parameters."
+)
 @source_options
 def plan_group(
     keys: tuple[str, ...],
@@ -107,14 +120,14 @@ def plan_group(
     draw: Path | None,
     **parameters: int | str | Json | None,
 ) -> None:
-    """Plan a group: who sends to whom, and in how many steps. The network is that of the
-    running controller, or with --topology that of a file.
+    """Plan a group: who sends to whom, and in how many steps.
 
-    With a controller one argument is a GROUP, by id or name: its members that take part
-    now, its scheme and its parameters, unless options say otherwise. More arguments, all
-    with --topology, and --members are HOSTs, by id or name.
+    The network is that of the running controller, or that of --topology. A single
+    argument names a GROUP of the controller. Its members that take part now, its scheme
+    and its parameters are planned; options replace them. Several arguments name HOSTs,
+    and so does --members. With --topology every argument names a HOST.
 
-    Prints JSON, but to a terminal a table unless --json is given.
+    Prints a table to a terminal, and JSON elsewhere or with --json.
     """
     request: Json = {} if request_path is None else read_json(request_path, "request", "group")
     given = {name: value for name, value in parameters.items() if value is not None}
@@ -182,7 +195,9 @@ def _refuse_foreign(request: Json, given: Json) -> None:
     scheme = request["scheme"]
     for name, value in given.items():
         if scheme == "auto" and name not in AUTO:
-            refuse_without_effect(_option(name), value, f"with scheme auto; with effect are {_options(AUTO)}")
+            refuse_without_effect(
+                _option(name), value, f"with scheme auto; options with an effect are {_options(AUTO)}"
+            )
         if scheme in routing.schemes() and name in AUTO_ALONE:
             refuse_without_effect(_option(name), value, f"with scheme {scheme}; it is for scheme auto")
 
@@ -200,7 +215,7 @@ def _refuse_needless(request: Json, given: Json, used: Json) -> None:
         if name not in used or (name == "order" and used[name] != value):
             others = _options(["bytes", *used, *(["seed"] if name == "seed" else [])])
             because = "without --order random" if name == "seed" else f"with scheme {request['scheme']}"
-            refuse_without_effect(_option(name), value, f"{because}; with effect are {others}")
+            refuse_without_effect(_option(name), value, f"{because}; options with an effect are {others}")
 
 
 def _option(name: str) -> str:

@@ -28,7 +28,7 @@ def group_table(group: Mapping[str, Any]) -> str:
 
 
 def _choices(auto: Mapping[str, Any], most: int = 8) -> Iterator[str]:
-    yield f"chosen for {auto['bytes']} bytes in {auto['packets']} packets, of {len(auto['estimates'])}:"
+    yield f"best of {len(auto['estimates'])} for {auto['bytes']} bytes in {auto['packets']} packets:"
     for one in auto["estimates"][:most]:
         parameters = ", ".join(f"{name} {value}" for name, value in one["parameters"].items())
         how = "replayed" if one["replayed"] else "estimated"

@@ -41,12 +41,12 @@ def list_hosts(api: str, as_json: bool) -> None:
 
 @host.command()
 @click.argument("name")
-@click.option("--switch", type=int, required=True, help="Switch that it is connected to.")
+@click.option("--switch", type=int, required=True, help="Switch that the host is connected to.")
 @click.option("--port", type=int, required=True, help="Port of that switch.")
 @click.option("--id", "host_id", type=int, help="Host id. [default: the lowest free one]")
 @api_options
 def declare(name: str, switch: int, port: int, host_id: int | None, api: str, as_json: bool) -> None:
-    """Say which switch port the host NAME is connected to; for hosts without an agent."""
+    """Declare the switch port that the host NAME is connected to. For hosts without an agent."""
     body = {"name": name, "switch": switch, "port": port, "id": host_id}
     value = Client(api).send("POST", "/hosts", body)
     if as_json:
@@ -61,7 +61,7 @@ def declare(name: str, switch: int, port: int, host_id: int | None, api: str, as
 @click.argument("name_or_id", shell_complete=complete_hosts)
 @api_options
 def forget(name_or_id: str, api: str, as_json: bool) -> None:
-    """Forget a host that has no attached agent."""
+    """Forget a host whose agent is not connected."""
     Client(api).send("DELETE", f"/hosts/{segment(name_or_id)}")
     if as_json:
         print_json({"forgotten": name_or_id})

@@ -128,7 +128,8 @@ class Client:
             usable = False
         if not usable or parts.hostname is None:
             raise click.BadParameter(
-                f"{self._address!r} is no address; wanted http://host:port or unix:/path", param_hint="--api"
+                f"{self._address!r} is not an address; write http://host:port or unix:/path",
+                param_hint="--api",
             )
         return http.client.HTTPConnection(parts.hostname, port, timeout=timeout_s)
 
@@ -151,7 +152,7 @@ def api_address(given: str | None, environment: Mapping[str, str] = os.environ) 
 def segment(key: str) -> str:
     """A name or id as one part of a path."""
     if not key:
-        raise Refusal("a name or id is empty; wanted one or the other", code="not-found", value=key)
+        raise Refusal("a name or id is empty; give one", code="not-found", value=key)
     try:
         return quote(key, safe="")
     except UnicodeEncodeError as error:
@@ -163,7 +164,7 @@ def _detail(text: bytes, status: int) -> dict[str, Any]:
         detail = json.loads(text)["error"]
         return detail if isinstance(detail, dict) else {"message": str(detail)}
     except (ValueError, KeyError, TypeError, RecursionError):
-        return {"message": f"status {status} without an explanation"}
+        return {"message": f"the controller answered with status {status} and no explanation"}
 
 
 def api_options(command: F) -> F:

@@ -56,10 +56,12 @@ DRAWN = ("rmit", "rrmit", "pit", "rrmit-min")
 @click.option(
     "--seed",
     type=SEED_RANGE,
-    help="rmit, rrmit, pit, rrmit-min: decides which ten paths are kept where there are more. [default: 1]",
+    help="rmit, rrmit, pit, rrmit-min: seed that chooses the ten paths of a pair which has more. [default: 1]",
 )
 @click.option(
-    "--summary", is_flag=True, help=f"Figures over all pairs, beside those of {routing.ALGORITHM_DEFAULT}."
+    "--summary",
+    is_flag=True,
+    help=f"Print figures over all pairs, beside those of {routing.ALGORITHM_DEFAULT}.",
 )
 @source_options
 def route(
@@ -75,11 +77,11 @@ def route(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Show source routes: from host SRC, to host DST, or all. The network is that of the
-    running controller, or with --topology that of a file. Hosts are ids or names.
+    """Show source routes: from host SRC, to host DST, or all. Hosts are ids or names.
 
-    With no --algorithm and no --root these are the routes in force. Prints JSON; at a
-    terminal a table, unless --json says otherwise.
+    The network is that of the running controller, or that of --topology. Without
+    --algorithm and --root these are the routes in force. Prints a table to a terminal,
+    and JSON elsewhere or with --json.
     """
     src, dst = _either("source", src, "--from", sender), _either("destination", dst, "--to", receiver)
     if summary and (src is not None or dst is not None):
@@ -110,7 +112,9 @@ def route(
 
 def _either(what: str, argument: Host | None, option: str, value: Host | None) -> Host | None:
     if argument is not None and value is not None and argument != value:
-        raise Refusal(f"the {what} is {argument} by argument and {value} by {option}; give one")
+        raise Refusal(
+            f"the {what} is given twice: {argument} as argument and {value} with {option}; give one"
+        )
     return value if argument is None else argument
 
 

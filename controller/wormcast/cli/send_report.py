@@ -19,14 +19,14 @@ EXIT_TIMEOUT = 4
 _WORDS = {
     "delivered": "[green]has it, checked[/]",
     "failed": "[red]failed[/]",
-    "pending": "not yet: not all of it was sent",
+    "pending": "not yet: not all of the file was sent",
     "unconfirmed": "unknown: no confirmation has come",
     "unknown": "unknown: the agent does not answer",
 }
 _LEFTOVERS = {
-    "cancelled": "the file was not all sent and is cancelled; members drop what they have of it",
-    "continues": "the file goes on its way; members that do not have it may still get it",
-    "unknown": "if all of the file was taken it goes on its way, else it is cancelled",
+    "cancelled": "not all of the file was sent, so it is cancelled; members drop what they have of it",
+    "continues": "the file is still on its way; members without it may get it later",
+    "unknown": "if the agent took all of the file, it is still on its way; if not, it is cancelled",
 }
 
 
@@ -96,8 +96,8 @@ def report_timeout(
     parts = [f"{count['delivered']} of {len(members)} members have the file"] if members else [why]
     parts += [f"{count['failed']} failed"] if count["failed"] else []
     parts += [f"{count['pending']} do not have it yet"] if count["pending"] else []
-    parts += [f"of {unsure} it is not known"] if unsure else []
-    text = f"after {timeout_s:g} s (--timeout) {', '.join(parts)}"
+    parts += [f"{unsure} are unknown"] if unsure else []
+    text = f"after {timeout_s:g} s (--timeout): {', '.join(parts)}"
     if sender is None:
         leftover = "cancelled"
         text += "; nothing was sent"

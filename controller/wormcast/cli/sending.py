@@ -216,7 +216,7 @@ class _Display:
         if not hosts:
             return
         named = f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
-        text = f"no receiver yet on {named}; it waits for 'wormcast recv --group {self._label}' there"
+        text = f"no receiver on {named} yet; waiting for 'wormcast recv --group {self._label}' there"
         if self._as_json:
             notice = {"code": "no-receiver", "message": text, "hosts": hosts}
             click.echo(json.dumps({"notice": notice}), err=True)

@@ -93,7 +93,7 @@ async def _serve(options: Options) -> None:
         raise StartError(f"{options.switches}: {error.message}") from error
     pool = WorkerPool()
     server = _Server(uvicorn.Config(create_app(controller, pool), **listen))
-    LOG.info("agents dial %s; REST on %s", ", ".join(agents), options.listen)
+    LOG.info("agents connect at %s; REST is at %s", ", ".join(agents), options.listen)
     try:
         await _until_stopped(controller, server, options)
     finally:
@@ -219,7 +219,7 @@ def _read_switch(entry: dict[str, Any], place: str) -> SwitchSpec:
 def _interfaces(entry: dict[str, Any], place: str) -> tuple[tuple[int, str], ...]:
     named = entry.get("interfaces", {})
     if not isinstance(named, dict):
-        raise ValueError(f"{place}.interfaces is {named!r}, not interfaces by port")
+        raise ValueError(f"{place}.interfaces is {named!r}, not an object of interface names by port")
     return read_interfaces(named)
 
 
@@ -242,5 +242,5 @@ def _integer(entry: dict[str, Any], name: str, place: str) -> int:
 def _text(entry: dict[str, Any], name: str, place: str) -> str:
     value = entry[name]
     if not isinstance(value, str):
-        raise ValueError(f"{place}.{name} is {repr(value)[:64]}, not a text")
+        raise ValueError(f"{place}.{name} is {repr(value)[:64]}, not text")
     return value

@@ -155,7 +155,7 @@ def host_list(context: click.Context, parameter: click.Parameter, value: str | N
     if value is None:
         return []
     if not re.fullmatch(rf"{NAME}([,\s]+{NAME})*", value.strip()):
-        raise click.BadParameter(f"{value!r} is no list of hosts such as 1,5,9")
+        raise click.BadParameter(f"{value!r} is not a list of hosts; write it as 1,5,9")
     return [HOST.convert(key, parameter, context) for key in re.findall(NAME, value)]
 
 
@@ -205,7 +205,7 @@ def source_options(command: F) -> F:
             "--topology",
             metavar="FILE|KIND",
             shell_complete=complete_topology,
-            help="Network to plan for, which works without a controller: a topology file "
+            help="Plan for this network, without a controller: a topology file "
             f"({', '.join(routing.topology_formats())}), - for standard input, or a kind such as torus:4. "
             "[default: the network of the running controller]",
         ),

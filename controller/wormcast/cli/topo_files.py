@@ -52,7 +52,11 @@ def _complete_kind(context: click.Context, parameter: click.Parameter, incomplet
 
 @click.command("make")
 @click.argument("kind", shell_complete=_complete_kind)
-@click.option("--k", metavar="K|KxL", help="Switches along each dimension; ports of a fat tree; columns.")
+@click.option(
+    "--k",
+    metavar="K|KxL",
+    help="Switches along each dimension; ports of a fat tree; columns of a shufflenet.",
+)
 @click.option("--p", type=int, help="Hosts on each switch of a dragonfly; links onward in a shufflenet.")
 @click.option("--switches", type=int, help="How many switches.")
 @click.option("--hosts", type=int, help="Hosts on each switch or leaf. [default: 1; irregular: 4]")
@@ -90,8 +94,8 @@ def topo_make(
     """Make a topology file.
 
     KIND is testbed, line, ring, star, full-mesh, torus, unidirectional-torus, mesh,
-    fat-tree, clos2, clos3, dragonfly, shufflenet or irregular, with its numbers as
-    options; or a kind with its numbers, such as torus:4.
+    fat-tree, clos2, clos3, dragonfly, shufflenet or irregular. Its numbers are options,
+    or follow the kind, as in torus:4.
 
     \b
     wormcast topo make torus --k 4x4 > torus.json
@@ -168,9 +172,9 @@ def topo_convert(
 ) -> None:
     """Write a topology file in another format.
 
-    Formats: json (our own), ibsim and ibnetdiscover (InfiniBand net lists: InfiniBand's
-    port p+1 is port p), edges (a link a line), graphml. Names of switches and hosts are
-    kept; nodes without numbers get ids by the order of their names.
+    Formats: json (our own), ibsim and ibnetdiscover (InfiniBand net lists; their port p+1
+    is our port p), edges (one link a line), graphml. Names of switches and hosts are
+    kept. Nodes without numbers get ids in the order of their names.
 
     \b
     ibnetdiscover | wormcast topo convert - --to json > fabric.json
@@ -216,10 +220,10 @@ def topo_fabric(
     output: Path | None,
     as_json: bool,  # noqa: ARG001
 ) -> None:
-    """Write a topology as one process of switches, for `wormcast-switch --fabric`.
+    """Write the file of `wormcast-switch --fabric`, which runs all switches in one process.
 
     Device ids are the ids of the switches. The port of a host is on the interface
-    s<switch>-p<port>, which must be there when the switches start.
+    s<switch>-p<port>, which must exist when the switches start.
 
     \b
     wormcast topo fabric fabric.json -o switches.json
@@ -238,7 +242,7 @@ def _pairs(
     for value in values:
         src, comma, dst = value.partition(",")
         if not (comma and all(re.fullmatch(NUMBER, end.strip()) for end in (src, dst))):
-            raise click.BadParameter(f"{value!r} is not two hosts such as 0,5")
+            raise click.BadParameter(f"{value!r} is not a pair of hosts; write it as 0,5")
         pairs.append((int(src), int(dst)))
     return pairs
 
@@ -247,14 +251,19 @@ def _pairs(
 @click.argument("topology", metavar="FILE|KIND", shell_complete=complete_topology)
 @click.option("--root", type=SWITCH, help="Root switch. [default: the one of least eccentricity]")
 @click.option(
-    "--route", "pairs", multiple=True, callback=_pairs, metavar="SRC,DST", help="Draw a route; repeatable."
+    "--route",
+    "pairs",
+    multiple=True,
+    callback=_pairs,
+    metavar="SRC,DST",
+    help="Draw this route. May be given several times.",
 )
 @click.option(
     "--algorithm",
     help=f"Algorithm of the routes of --route. [default: {routing.ALGORITHM_DEFAULT}]",
     shell_complete=complete_algorithm,
 )
-@click.option("--group", "group_path", type=Path, help="Draw a group file over it.")
+@click.option("--group", "group_path", type=Path, help="Draw this group file over the topology.")
 @click.option(
     "--png",
     is_flag=True,
@@ -303,7 +312,7 @@ def _as_png(asked: bool, output: Path | None) -> bool:
             f"{output}: pictures are SVG or PNG; name the file .svg or .png", code="unsupported", value=suffix
         )
     if asked and suffix == ".svg":
-        raise Refusal(f"--png makes no {output}; leave it out, or name the file .png", value=suffix)
+        raise Refusal(f"--png does not fit {output}; leave it out, or name the file .png", value=suffix)
     return asked or suffix == ".png"
 
 

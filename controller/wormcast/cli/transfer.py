@@ -37,7 +37,7 @@ socket_option = click.option(
     "--socket",
     "socket",
     type=click.Path(path_type=Path),
-    help="Socket of the agent [default: $WORMCAST_SOCKET, or /run/wormcast/agent.sock].",
+    help="Socket of the agent. [default: $WORMCAST_SOCKET, or /run/wormcast/agent.sock]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
@@ -49,7 +49,7 @@ def _seconds(
 ) -> float | None:
     if value is not None and not value <= SECONDS_MAX:
         raise click.BadParameter(
-            f"{value} is no number of seconds from 0 to {SECONDS_MAX}; leave it out to wait as long as it takes"
+            f"{value} is not a number of seconds from 0 to {SECONDS_MAX}; leave the option out to wait without limit"
         )
     return value
 
@@ -59,12 +59,12 @@ def _seconds(
 @click.option(
     "--group", "-g", required=True, help="Group, by number or name.", shell_complete=complete_own_groups
 )
-@click.option("--name", help="Name the receivers see [default: that of FILE].")
+@click.option("--name", help="Name that the receivers see. [default: that of FILE]")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
     callback=_seconds,
-    help="End after so many seconds, whatever the command is doing, and say what is known of each member.",
+    help="End after this many seconds, and say what is known of each member.",
 )
 @socket_option
 @json_option
@@ -73,14 +73,18 @@ def send(
 ) -> None:
     """Send FILE (- for standard input) to every member of a group.
 
-    Hosts where nobody receives are named within a second; it goes on waiting for them as
-    long as their agents do. At --timeout a file that is not all sent is cancelled (members
-    drop what they have), another goes on its way; of each member it says whether it has the
-    file, does not have it yet, or that this is not known.
+    Hosts where nobody receives yet are named, and waited for. At --timeout the command
+    ends, and says of each member whether it has the file, does not have it yet, or that
+    this is unknown. If not all of the file was sent by then, it is cancelled and members
+    drop what they have. Otherwise it is still on its way.
 
-    Exit status: 0 if every member has it and has checked it; 3 if some failed (they are
-    listed; the others have it); 4 if --timeout passed; 2 if the options are wrong; 1 for any
-    other error.
+    \b
+    Exit status:
+    0  every member has the file and has checked it
+    1  any other error
+    2  the options are wrong
+    3  some members failed; they are listed, the others have the file
+    4  --timeout passed
     """
     from wormcast.cli.sending import send_file
 
@@ -102,15 +106,21 @@ def send(
     type=click.Path(path_type=Path, allow_dash=True),
     help="Directory for the files, or - for standard output.",
 )
-@click.option("--count", type=click.IntRange(min=1), help="End after so many files [default: go on].")
-@click.option("--from", "origin", type=click.IntRange(0, HOST_ID_MAX), help="Take files of this host alone.")
+@click.option("--count", type=click.IntRange(min=1), help="End after this many files. [default: never]")
+@click.option(
+    "--from", "origin", type=click.IntRange(0, HOST_ID_MAX), help="Receive files of this host only."
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
     callback=_seconds,
-    help="End when nothing has come for so many seconds.",
+    help="End when nothing was received for this many seconds.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace files of the same name instead of numbering.")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace a file of the same name. Without this the new file gets a number.",
+)
 @click.option("--fsync", is_flag=True, help="Confirm a file only when it is safe on the disk.")
 @socket_option
 @json_option
@@ -127,9 +137,15 @@ def recv(
 ) -> None:
     """Receive the files sent to a group.
 
-    A file appears under its name once it is complete and its SHA-256 is right. Exit
-    status: 0 if all came through; 3 if some did not; 4 if --timeout passed before --count
-    files had come; 1 for any other error.
+    A file appears under its name when it is complete and its SHA-256 is right.
+
+    \b
+    Exit status:
+    0  all files were received
+    1  any other error
+    2  the options are wrong
+    3  some files were not received
+    4  --timeout passed before --count files were received
     """
     from wormcast.cli.receiving import FileSettings, receive_files
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from wormcast_planner import is_copied_by_switches
 
 from wormcast import routing
 from wormcast.cli.files import (
@@ -31,18 +32,19 @@ from wormcast.cli.source import (
 
 EXIT_DEADLOCK = 1
 
-BRANCHING = """Branches of a worm while one is blocked: independent (packet mode), coupled or A
-(they stop and keep their channels), interrupted or B (they give them up; every multicast
-starts at the root), flushed or C (as A, but unicast they block is flushed)."""
-BUFFERS = (
-    "Buffers of hosts that pass worms on: spill (to host memory), classes (two finite), shared (one finite)."
-)
+BRANCHING = """What the other branches of a worm do while one is blocked. independent: they go on
+(packet mode). coupled or A: they stop and keep their channels. interrupted or B: they give
+their channels up; every multicast starts at the root. flushed or C: as A, and unicast worms
+that they block are flushed."""
+BUFFERS = "Buffers of hosts that forward. spill: host memory. classes: two finite classes. shared: one finite buffer."
 MODELS = {
     "branching": ["independent", "coupled", "interrupted", "flushed"],
     "buffers": ["spill", "classes", "shared"],
     "forwarding": ["store", "cut-through"],
 }
-FORWARDING = "A worm without a buffer: store (refused and sent again), cut-through (waits in its channels)."
+FORWARDING = (
+    "A worm that finds no buffer. store: it is refused and sent again. cut-through: it waits in its channels."
+)
 
 
 def _complete_model(
@@ -61,8 +63,14 @@ def _complete_model(
     f"[default: the one in force; of a file {routing.ALGORITHM_DEFAULT}]",
     shell_complete=complete_algorithm,
 )
-@click.option("--group", "group_paths", type=Path, multiple=True, help="Group file; repeatable.")
-@click.option("--groups", "groups_path", type=Path, help="File of several groups: a list of plans.")
+@click.option(
+    "--group",
+    "group_paths",
+    type=Path,
+    multiple=True,
+    help="Group file to check. May be given several times.",
+)
+@click.option("--groups", "groups_path", type=Path, help="File with a list of groups to check.")
 @click.option("--branching", help=f"{BRANCHING} [default: independent]", shell_complete=_complete_model)
 @click.option("--buffers", help=f"{BUFFERS} [default: spill]", shell_complete=_complete_model)
 @click.option("--forwarding", help=f"{FORWARDING} [default: store]", shell_complete=_complete_model)
@@ -86,12 +94,13 @@ def verify(
     buffers: str | None,
     forwarding: str | None,
 ) -> None:
-    """Check routes and groups for deadlock, in the network of the running controller, or
-    with --topology in that of a file. Exit code 1: they can deadlock, or with --check: the
-    order does not hold.
+    """Check routes and groups for deadlock.
 
-    With none of --routes, --algorithm, --group and --groups, what is in force is checked:
-    a controller's routes with its groups; a file has no groups.
+    The network is that of the running controller, or that of --topology. Without
+    --routes, --algorithm, --group and --groups, the controller's routes and groups in
+    force are checked; a file has no groups.
+
+    Exit status 1: they can deadlock. With --check: the order does not hold.
     """
     model = {"branching": branching, "buffers": buffers, "forwarding": forwarding}
     _refuse_needless(model, certificate_path, routes_path, algorithm, root)
@@ -132,7 +141,7 @@ def _groups_in_force(source: Source, topology: Json, root: int | None, *, forwar
     return [
         planned(functools.partial(routing.group, topology, group.request(sender), root))
         for group in source.groups()
-        if len(group.members) > 1 and (forwarded or group.scheme == "switch")
+        if len(group.members) > 1 and (forwarded or is_copied_by_switches(group.scheme))
         for sender in group.members
     ]
 
@@ -156,7 +165,7 @@ def _refuse_needless(
 def _plan(path: Path) -> Json:
     group = read_json(path, "group", "group")
     if "groups" in group:
-        raise Refusal(f"{path} holds several groups; give it as --groups")
+        raise Refusal(f"{path} holds several groups; give it with --groups")
     return group
 
 

@@ -144,9 +144,9 @@ class Connection:
             try:
                 message = json.loads(frame.json)
             except (ValueError, RecursionError) as error:
-                raise AgentProtocolError(f"a control frame that is no JSON: {error}") from None
+                raise AgentProtocolError(f"a control frame that is not JSON: {error}") from None
             if not isinstance(message, dict):
-                raise AgentProtocolError("a control frame that is no JSON object")
+                raise AgentProtocolError("a control frame that is not a JSON object")
             if "event" not in message:
                 number = message.get("id")
                 if isinstance(number, int) and number in self._abandoned:
@@ -192,7 +192,7 @@ class Connection:
         if ready[0] or ready[1]:
             return True
         if soonest is not None and soonest == self.deadline and soonest != deadline:
-            raise AgentTimeoutError("no answer from the agent in the time given")
+            raise AgentTimeoutError("no answer from the agent within the time limit")
         return False
 
     def _send(self, *parts: bytes | memoryview) -> None:
@@ -231,7 +231,7 @@ def understood(read: Callable[[Json], Result], message: Json) -> Result:
         return read(message)
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
         text = f"{message!r:.200}"
-        raise AgentProtocolError(f"a message of the agent that cannot be: {error!r} in {text}") from error
+        raise AgentProtocolError(f"a malformed message of the agent: {error!r} in {text}") from error
 
 
 def _refusal(error: Json) -> RefusedError:
@@ -251,7 +251,7 @@ def _connect(path: Path, deadline: float | None) -> socket.socket:
             except BlockingIOError:
                 # An agent that does not get to run has its queue of connections full.
                 if deadline is not None and deadline <= time.monotonic():
-                    text = f"the agent at {path} takes no connection in the time given"
+                    text = f"the agent at {path} did not accept a connection within the time limit"
                     raise AgentTimeoutError(text) from None
                 time.sleep(_RETRY_S)
     except (OSError, ValueError) as error:

@@ -375,7 +375,7 @@ class Receiver:
 
     def _take(self, item: Json | DataFrame | WindowFrame) -> None:
         if not isinstance(item, dict):
-            raise AgentProtocolError("message bytes for a receiver as such")
+            raise AgentProtocolError("message bytes that belong to no message")
         if item["event"] == "message_begin":
             handle, origin = understood(lambda event: (int(event["handle"]), int(event["origin"])), item)
             message = IncomingMessage(self._connection, handle, origin)
@@ -389,7 +389,7 @@ class Receiver:
         if isinstance(item, DataFrame):
             self._events.append(MessageData(message, item.data))
         elif isinstance(item, WindowFrame):
-            raise AgentProtocolError("a window update for an arriving message")
+            raise AgentProtocolError("a window update for a message that is being received")
         elif item["event"] == "message_end":
             self._events.append(MessageEnd(message, understood(lambda event: int(event["length"]), item)))
         elif item["event"] == "message_lost":

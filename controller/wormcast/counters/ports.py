@@ -41,7 +41,9 @@ def _of_switch(
     drops: PortDrops = {}
     missing = []
     if spec.metrics is None:
-        missing.append("no address of metrics is known: what the switch itself drops is not counted")
+        missing.append(
+            "the address of its metrics is not known, so what the switch itself drops is not counted"
+        )
     else:
         page = pages[spec.metrics]
         if isinstance(page, BaseException):
@@ -49,7 +51,7 @@ def _of_switch(
         else:
             drops = {port: dict(causes) for port, causes in page.get(spec.device_id, {}).items()}
     if not spec.interfaces:
-        missing.append("no interfaces are known: what the kernel drops is not counted")
+        missing.append("its interfaces are not known, so what the kernel drops is not counted")
     for port, name in spec.interfaces:
         if name in kernel:
             drops.setdefault(port, {}).update(kernel[name].drops())

@@ -36,7 +36,7 @@ def check_register(register: Any) -> None:
     version = register.version
     if len(version) > VERSION_MAX or not (version == "" or version.isprintable()):
         raise HostRefused(
-            f"version {version[:VERSION_MAX]!r} is not usable",
+            f"version {version[:VERSION_MAX]!r} is not valid",
             value=version[:VERSION_MAX],
             bound=f"up to {VERSION_MAX} printable characters",
         )

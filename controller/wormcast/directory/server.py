@@ -198,7 +198,7 @@ class AgentDirectory:
             )
             return
         if first.WhichOneof("body") != "register":
-            self._note_bad("an agent", "its first message is no Register")
+            self._note_bad("an agent", "its first message is not Register")
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the first message must be Register")
             return
         try:
@@ -207,7 +207,7 @@ class AgentDirectory:
             self.refused += 1
             if (refusal := f"{first.register.name[:64]!r}: {error}") != self._last_refusal:
                 self._last_refusal = refusal
-                LOG.warning("agent %s refused; the same again is only counted", refusal)
+                LOG.warning("agent %s refused; more refusals like this are only counted", refusal)
             yield agent_pb2.ControllerMessage(
                 refused=agent_pb2.Refused(reason=f"{error}; value {error.value!r}, possible: {error.bound}")
             )
@@ -225,7 +225,10 @@ class AgentDirectory:
                 del self._streams[stream.host]
                 self._watcher.agent_detached(stream.host)
                 LOG.info(
-                    "agent %r (host %d) detached: %s", stream.name, stream.host, stream.ending or "it closed"
+                    "agent %r (host %d) disconnected: %s",
+                    stream.name,
+                    stream.host,
+                    stream.ending or "it closed",
                 )
 
     def _admit(self, register: Any) -> _Stream:
@@ -269,7 +272,7 @@ class AgentDirectory:
     def _note_too_long(self, stream: _Stream, length: int) -> None:
         self.plans_too_long += 1
         LOG.error(
-            "the plan of host %d has %d bytes; agents read %d: it keeps the one before",
+            "the plan of host %d has %d bytes, agents read at most %d; the host keeps the plan before",
             stream.host,
             length,
             PLAN_BYTES_MAX,

@@ -300,7 +300,7 @@ def check_name(name: str) -> None:
     """Raises `HostRefused` unless the name can stand in commands, URLs and LLDP frames."""
     if len(name.encode()) > NAME_BYTES_MAX or not _NAME.fullmatch(name) or name.isdigit():
         raise HostRefused(
-            f"host name {name[:NAME_BYTES_MAX]!r} is not usable",
+            f"host name {name[:NAME_BYTES_MAX]!r} is not valid",
             value=name[:NAME_BYTES_MAX],
             bound=NAME_BOUND,
         )

@@ -45,7 +45,9 @@ class WorkerPool:
         if self._admitted >= WORKERS_MAX + WAITING_MAX:
             self.turned_away += 1
             most = f"{WORKERS_MAX + WAITING_MAX} requests at a time that plan or verify"
-            raise RequestError(503, "too much to do; come again", bound=most, retry_after_s=RETRY_AFTER_S)
+            raise RequestError(
+                503, "too much to do; try again later", bound=most, retry_after_s=RETRY_AFTER_S
+            )
         self._admitted += 1
         try:
             yield
@@ -79,7 +81,7 @@ class WorkerPool:
                 return work.result()
         finally:
             work.cancel()
-        raise RequestError(504, "this takes too long", bound=f"{self._seconds_max:g} s", code="timeout")
+        raise RequestError(504, "this took too long", bound=f"{self._seconds_max:g} s", code="timeout")
 
     async def close(self) -> None:
         """Ends the workers."""
@@ -92,7 +94,7 @@ class WorkerPool:
         try:
             if not await _wait(turn, self._seconds_max):
                 self.turned_away += 1
-                raise RequestError(503, "too much to do; come again", retry_after_s=RETRY_AFTER_S)
+                raise RequestError(503, "too much to do; try again later", retry_after_s=RETRY_AFTER_S)
         except BaseException:
             if turn.done() and not turn.cancelled():
                 self._places.release()
@@ -164,7 +166,7 @@ class _Worker:
             bound = f"{MEMORY_BYTES_MAX >> 20} MiB of memory"
             raise RequestError(
                 422,
-                f"the worker ended with {code}: most likely this is too large",
+                f"the worker ended with {code}: most likely the request is too large",
                 bound=bound,
                 code="too-large",
             ) from None

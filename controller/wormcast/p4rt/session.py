@@ -244,7 +244,9 @@ class SwitchSession:
                 # One frame must not cost the session.
                 self.packets_failed += 1
                 if self.packets_failed == 1:
-                    LOG.exception("switch %d: a packet-in failed; more of it is only counted", self.spec.id)
+                    LOG.exception(
+                        "switch %d: a packet-in failed; more failures are only counted", self.spec.id
+                    )
 
     # -- writing ------------------------------------------------------------
 
@@ -306,7 +308,7 @@ class SwitchSession:
                 self.tables.settle()
         except finsy.P4ClientError as error:
             taken = False
-            self._doubt(f"state cannot be read: {error.message or error.code.name}")
+            self._doubt(f"its state cannot be read: {error.message or error.code.name}")
         if taken and stage is Stage.RETIRE and not self.tables.refusals:
             self._refused_pause_s = REFUSED_PAUSE_S
             self._reported.clear()

@@ -87,13 +87,13 @@ class SwitchTables:
         return [u for u in updates if u.stage <= stage and u.place not in self.refusals]
 
     def is_possible(self, update: Update) -> bool:
-        """False for an entry whose replication group is not there; it counts as refused then."""
+        """False for an entry whose replication group does not exist; it counts as refused then."""
         entity = update.entity
         if not isinstance(entity, TableEntry) or update.operation == "delete":
             return True
         if entity.mgid is None or self.actual.has_group(entity.mgid):
             return True
-        self.refuse(update, f"replication group {entity.mgid} is not there")
+        self.refuse(update, f"replication group {entity.mgid} does not exist")
         return False
 
     def executed(self, updates: Iterable[Update]) -> None:

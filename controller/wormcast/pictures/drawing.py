@@ -86,7 +86,7 @@ def _draw_group(scene: Scene, sketch: Sketch, group: Mapping[str, Any]) -> list[
     try:
         strangers = [host for host in group.get("members") or [] if host not in sketch.hosts]
         if strangers:
-            raise RoutingError(f"group: member {strangers[0]!r} is no host of this topology")
+            raise RoutingError(f"group: member {strangers[0]!r} is not a host of this topology")
         return draw_group(scene, sketch, group)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         text = f"{error} is missing, or not in this topology" if isinstance(error, KeyError) else str(error)

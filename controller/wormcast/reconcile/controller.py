@@ -194,7 +194,7 @@ class Controller:
         record = self.find_host(key)
         if record.attached:
             raise RequestError(
-                409, f"the agent of host {record.id} is attached; stop it first", value=record.id
+                409, f"the agent of host {record.id} is connected; stop it first", value=record.id
             )
         self.hosts.forget(record.id)
         self.agents.pop(record.id, None)
@@ -301,7 +301,7 @@ class Controller:
         except StoreError as error:
             # The fabric comes first: a restart would have to discover anew.
             self.store_failures += 1
-            LOG.error("the network is not kept: %s", error)
+            LOG.error("the network was not written to the state file: %s", error)
 
     # -- work of its own ----------------------------------------------------
 
@@ -350,7 +350,7 @@ class Controller:
 
     def switch_out_of_step(self, switch: SwitchId) -> None:
         """See `SwitchWatcher`."""
-        LOG.info("switch %d is tried again", switch)
+        LOG.info("switch %d: trying again", switch)
         self.reconciler.bring_out_again()
 
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
@@ -425,7 +425,7 @@ class Controller:
         plan = told.plan if told is not None and told.epoch == epoch else None
         news = status.take_answer(epoch, error, refused, plan, asked_for)
         if error and news:
-            LOG.error("host %d refuses of plan %d: %s", host, epoch, error)
+            LOG.error("host %d refuses part of plan %d: %s", host, epoch, error)
             self.events.add(
                 "plan_refused", time.time(), host=host, epoch=epoch, error=error, groups=sorted(refused)[:32]
             )
@@ -449,7 +449,7 @@ class Controller:
         if not dead or not self._share_group(group, by, HostId(host)):
             return
         if self.hosts.report_silent(HostId(host), by, reason, self.clock.now()):
-            LOG.warning("host %d is silent: reported by host %d: %s", host, by, reason)
+            LOG.warning("host %d is silent, as host %d reports: %s", host, by, reason)
             self.notice()
 
     def _share_group(self, group: GroupId, *hosts: HostId) -> bool:

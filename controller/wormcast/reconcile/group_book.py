@@ -171,7 +171,7 @@ class GroupBook:
             host = self._find_host(member, names).id
             if host in found:
                 raise RequestError(
-                    422, f"host {member!r} is a member twice", value=member, bound="each host once"
+                    422, f"host {member!r} is named twice", value=member, bound="each host once"
                 )
             found.add(host)
         if not found:
@@ -224,7 +224,7 @@ class GroupBook:
     def _check_new(self, group: Group) -> None:
         if not _NAME.fullmatch(group.name) or group.name.isdigit():
             raise RequestError(
-                422, f"group name {group.name!r} is not usable", value=group.name, bound=NAME_BOUND
+                422, f"group name {group.name!r} is not valid", value=group.name, bound=NAME_BOUND
             )
         if self.find(group.id) is not None:
             raise RequestError(
@@ -253,7 +253,7 @@ class GroupBook:
             if capacity is not None and self._index.memberships[host] > capacity.groups:
                 raise RequestError(
                     507,
-                    f"host {host} is in {self._index.memberships[host] - 1} groups, the most its agent takes",
+                    f"host {host} is in {self._index.memberships[host] - 1} groups; its agent takes no more",
                     value=host,
                     bound=f"{capacity.groups} groups a host",
                 )
@@ -263,7 +263,7 @@ class GroupBook:
         if group.id >= HASHED_FIRST:
             raise RequestError(
                 422,
-                f"group id {group.id} is kept for class D addresses that share a number",
+                f"group id {group.id} is reserved for class D addresses that share a number",
                 value=group.id,
                 bound=f"0 to {HASHED_FIRST - 1}, not {GROUP_BROADCAST}",
             )

@@ -24,13 +24,13 @@ def check_port_sources(spec: SwitchSpec) -> None:
         if not 1 <= len(name.encode()) <= INTERFACE_NAME_BYTES_MAX or any(c in name for c in "/\0 \t\n"):
             raise RequestError(
                 422,
-                f"{name!r} is no name of an interface",
+                f"{name!r} is not the name of an interface",
                 value=name,
                 bound=f"1 to {INTERFACE_NAME_BYTES_MAX} bytes without / and spaces",
             )
     if spec.metrics is not None and not PAGE_ADDRESS.fullmatch(spec.metrics):
         raise RequestError(
-            422, f"address of metrics {spec.metrics!r} is not usable", value=spec.metrics, bound="host:port"
+            422, f"metrics address {spec.metrics!r} is not valid", value=spec.metrics, bound="host:port"
         )
 
 
@@ -41,7 +41,7 @@ def read_interfaces(named: Mapping[str, object]) -> tuple[tuple[int, str], ...]:
         if not (port.isascii() and port.isdigit() and len(port) <= 3) or not isinstance(name, str):
             raise RequestError(
                 422,
-                f"interfaces are names by port, not {name!r} by {port!r}",
+                f"interfaces map ports to names, not {port!r} to {name!r}",
                 value=port,
                 bound=f"0 to {PORT_ID_MAX}",
             )

@@ -131,7 +131,7 @@ class Reconciler:
         """An agent knows a later epoch, of a state file that is lost: the next plan comes after it."""
         if epoch > self.epoch:
             LOG.warning(
-                "an agent follows epoch %d, later than ours %d; going on from there", epoch, self.epoch
+                "an agent follows epoch %d, ours is %d; continuing after the agent's", epoch, self.epoch
             )
             self.epoch, self._digest, self._view = epoch, "", None
             self._told = {}
@@ -261,7 +261,7 @@ class Reconciler:
         self._failed, self._retry_at = view, time.monotonic() + pause_s
         self._retry_pause_s = min(2 * pause_s, RETRY_MAX_S)
         asyncio.get_running_loop().call_later(pause_s, self.notice)
-        self._report([f"no plan, the one before stays in force: {error}"])
+        self._report([f"planning failed, the plan before stays in force: {error}"])
 
     def _report(self, failures: list[str]) -> None:
         """Tells failures once, until they are over."""
@@ -317,8 +317,8 @@ class Reconciler:
         if task.cancelled():
             return
         if (error := task.exception()) is not None:
-            LOG.error("a plan could not be brought out", exc_info=error)
-            self._events.add("plan_failed", time.time(), error=f"not brought out: {error}")
+            LOG.error("a plan could not be installed", exc_info=error)
+            self._events.add("plan_failed", time.time(), error=f"not installed: {error}")
             return
         self._release()
 
@@ -342,4 +342,4 @@ class Reconciler:
         except StoreError as error:
             # Agents must get their way around a failure; after a restart `outbid` learns the epoch from them.
             self.figures.epochs_not_kept += 1
-            LOG.error("epoch %d is not kept: %s", self.epoch, error)
+            LOG.error("epoch %d was not written to the state file: %s", self.epoch, error)

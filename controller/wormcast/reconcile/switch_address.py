@@ -26,7 +26,7 @@ def check_address(address: str) -> None:
     match = _HOST_AND_PORT.fullmatch(address)
     if match is None or not 0 < int(match[1]) < 1 << 16:
         raise RequestError(
-            422, f"switch address {address!r} is not usable", value=address, bound=ADDRESS_BOUND
+            422, f"switch address {address!r} is not valid", value=address, bound=ADDRESS_BOUND
         )
 
 
@@ -48,7 +48,7 @@ def _check_path(address: str, path: str) -> None:
     if len(name) > PATH_BYTES_MAX or not path.isprintable():
         raise RequestError(
             422,
-            f"switch address {address!r} is no path of a Unix socket",
+            f"switch address {address!r} is not the path of a Unix socket",
             value=address,
             bound=f"{PATH_BYTES_MAX} bytes without control characters",
         )
@@ -68,5 +68,5 @@ def _check_path(address: str, path: str) -> None:
             422,
             f"switch address {address!r} is not a socket",
             value=address,
-            bound="the path of a Unix socket, or one where nothing is yet",
+            bound="the path of a Unix socket, or a path that does not exist yet",
         )

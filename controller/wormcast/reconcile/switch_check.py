@@ -39,7 +39,7 @@ def check_new_switch(spec: SwitchSpec, known: Mapping[SwitchId, SwitchSpec]) -> 
     taken = [s.id for s in known.values() if (s.address, s.device_id) == (spec.address, spec.device_id)]
     if taken:
         raise RequestError(
-            409, f"{spec.address} device {spec.device_id} is switch {taken[0]}", value=spec.address
+            409, f"{spec.address} device {spec.device_id} is switch {taken[0]} already", value=spec.address
         )
     if len(known) >= SWITCHES_MAX:
         raise RequestError(507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches")

@@ -41,7 +41,7 @@ def _check(topology: Json, routes: Json, groups: Sequence[Json], certificate: Js
             if name not in places:
                 raise Violation(step.worm, step.held, step.needed, f"{name} is not in the order")
         if places[step.held] >= places[step.needed]:
-            raise Violation(step.worm, step.held, step.needed, "the order has them the other way")
+            raise Violation(step.worm, step.held, step.needed, "the order has them the other way round")
     if model["branching"] in ("coupled", "flushed"):
         find_crossing(plain, trees, flushes=model["branching"] == "flushed")
     return {"worms": len({step.worm for step in plain}) + len(trees), "steps": len(plain)}

@@ -69,7 +69,7 @@ def explain(verdict: Mapping[str, Any]) -> str:
         return f"free of deadlock: every worm takes {taken} in one order (--json shows it)\n{assumed}\n"
     cycle = verdict["cycle"]
     lines = [f"deadlock: {len(cycle)} {'waits' if len(cycle) > 1 else 'wait'} in a circle"]
-    lines[0] += "" if verdict["proven"] else ", if these worms can be where they stand, which is not proven"
+    lines[0] += "" if verdict["proven"] else "; it is not proven that these worms can all be there at once"
     names = [_resource(wait["channel"]) for wait in cycle]
     width = max(map(len, names))
     for number, wait in enumerate(cycle):

@@ -264,7 +264,7 @@ class Database:
         row = self._sql.execute("SELECT epoch, digest FROM agent_plan").fetchone()
         epoch, digest = row if row is not None else (None, "")
         if not isinstance(epoch, int) or not 0 <= epoch < EPOCH_MAX or not isinstance(digest, str):
-            LOG.warning("state file %s: epoch %r is of no use; beginning anew", self._path, epoch)
+            LOG.warning("state file %s: epoch %r is not valid; starting with a new one", self._path, epoch)
             return first_epoch(), ""
         return Epoch(epoch), digest
 
@@ -290,7 +290,7 @@ def _within(what: str, value: object, low: int, high: int) -> int:
 
 def _text(what: str, value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{what} is {value!r}, no text")
+        raise ValueError(f"{what} is {value!r}, not text")
     return value
 
 
