@@ -8,7 +8,10 @@
 //! Pure: no IO, no clock, no threads; the same input gives the same output.
 
 mod agents;
+pub mod auto;
+pub mod change;
 pub mod class_d;
+pub mod cost;
 mod difference;
 mod entries;
 mod groups;

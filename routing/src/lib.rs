@@ -14,9 +14,7 @@
 //! - [`group`]: a scheme with its parameters on a topology, what it costs there; dimension-order paths of tori and meshes
 //! - [`structure`]: circuits, trees and chains over the hosts of a group
 
-pub mod change;
 pub mod clos;
-pub mod cost;
 pub mod deadlock;
 mod digraph;
 pub mod formats;

@@ -7,7 +7,7 @@
 mod next_hops;
 mod ranked;
 
-pub(crate) use next_hops::{NO_SLOT, NextHops, Phase};
+pub use next_hops::{NO_SLOT, NextHops, Phase};
 
 use crate::topology::remoteness::Remoteness;
 use crate::topology::{Link, Topology, TopologyError};
@@ -118,7 +118,8 @@ impl UpDown {
         deepest.filter(|_| tops == self.roots.len())
     }
 
-    pub(crate) fn is_up(&self, arc: u32) -> bool {
+    /// Whether the arc with this index leads towards the root.
+    pub fn is_up(&self, arc: u32) -> bool {
         self.up[arc as usize]
     }
 

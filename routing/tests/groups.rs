@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use wormcast_routing::deadlock::read_groups;
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::group::{
-    GroupRequest, Order, Scheme, plan_file, plan_group, plan_structure, plan_tree,
+    GroupRequest, Order, Scheme, plan_group, plan_group_on, plan_structure, plan_tree,
 };
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::{RootedTree, Structure, TreeVariant, k_binomial, ordering};
@@ -447,10 +447,10 @@ fn the_structure_behind_a_plan_gives_its_edges() {
 fn trees_as_deep_as_a_worm_may_go_are_written_and_read() {
     // 62 switches in a line: the tree is nested two levels for each.
     let line = from_spec("line:62").unwrap();
-    for scheme in ["switch", "auto"] {
-        let request = json!({"scheme": scheme, "source": 0, "members": [0, 61],
-                             "parameters": {"bytes": 1000}});
-        let file = plan_file(&line, None, &request.to_string(), false).unwrap();
-        assert_eq!(read_groups(&file).unwrap().len(), 1, "{scheme}");
-    }
+    let request = json!({"scheme": "switch", "source": 0, "members": [0, 61]});
+    let request = GroupRequest::from_json(&request.to_string()).unwrap();
+    let file = plan_group_on(&line, None, &request, false)
+        .unwrap()
+        .to_json();
+    assert_eq!(read_groups(&file).unwrap().len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Safe changes of routes.
 
-use ::wormcast_routing::change::{Change, plan};
+use ::wormcast_planner::change::{Change, plan};
 use ::wormcast_routing::routes::{Algorithm, read_routes};
 use pyo3::prelude::*;
 

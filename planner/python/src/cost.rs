@@ -1,6 +1,6 @@
 //! Costs of a group's messages.
 
-use ::wormcast_routing::cost::{Costs, Fabric, Message, Traffic, replay};
+use ::wormcast_planner::cost::{CostModel, Costs, Message, Traffic, replay};
 use ::wormcast_routing::group::{self, GroupRequest};
 use pyo3::prelude::*;
 
@@ -51,10 +51,10 @@ fn replay_group(
             packets: request.packets.into(),
         };
         group::with_paths(&topology, root, request.routing, |paths| {
-            let fabric = Fabric::new(paths, costs)?;
+            let model = CostModel::new(paths, costs)?;
             let plan = group::plan_group(paths, &request)?;
-            let traffic = Traffic::new(&fabric, &plan)?;
-            Ok(replay(&fabric, &traffic, message).to_json())
+            let traffic = Traffic::new(&model, &plan)?;
+            Ok(replay(&model, &traffic, message).to_json())
         })
         .map_err(text)
     })

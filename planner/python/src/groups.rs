@@ -1,5 +1,6 @@
 //! Structures over the hosts of a group.
 
+use ::wormcast_planner::auto::plan_file;
 use ::wormcast_routing::group::{self, GroupRequest, Order};
 use ::wormcast_routing::routes::Algorithm;
 use ::wormcast_routing::structure::{FAN_OUT_DEFAULT, buffers, k_binomial};
@@ -54,7 +55,7 @@ fn plan_group(
     run(py, || {
         let topology = read_topology(topology)?;
         let root = root.map(switch_id).transpose()?;
-        group::plan_file(&topology, root, request, metrics).map_err(text)
+        plan_file(&topology, root, request, metrics).map_err(text)
     })
 }
 

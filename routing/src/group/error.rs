@@ -1,6 +1,5 @@
 //! Why a group cannot be planned.
 
-use crate::cost::CostError;
 use crate::routes::RouteError;
 use crate::structure::StructureError;
 use crate::topology::TopologyError;
@@ -21,9 +20,6 @@ pub enum GroupError {
     /// Paths that make no TREE route.
     #[error(transparent)]
     Tree(#[from] TreeEncodeError),
-    /// Costs that are none.
-    #[error("{0}")]
-    Cost(CostError),
     /// A request that cannot be read.
     #[error("{at}: {reason}")]
     Request {
@@ -32,13 +28,4 @@ pub enum GroupError {
         /// What is wrong there.
         reason: String,
     },
-}
-
-impl From<CostError> for GroupError {
-    fn from(error: CostError) -> GroupError {
-        match error {
-            CostError::Group(error) => *error,
-            error => GroupError::Cost(error),
-        }
-    }
 }

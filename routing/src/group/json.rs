@@ -43,7 +43,8 @@ impl GroupPlan {
         format!("{plan}\n")
     }
 
-    pub(super) fn parameters_of(request: &GroupRequest) -> Map<String, Value> {
+    /// The parameters of a request as its file has them.
+    pub fn parameters_of(request: &GroupRequest) -> Map<String, Value> {
         let mut parameters = Map::new();
         let mut put = |name: &str, value: Value| parameters.insert(name.into(), value);
         put("packets", json!(request.packets));

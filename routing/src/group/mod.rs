@@ -1,8 +1,5 @@
 //! Plans for groups: a scheme with all its parameters, applied to a topology.
 
-mod auto;
-mod auto_json;
-mod candidates;
 mod dimension_order;
 mod error;
 mod json;
@@ -21,9 +18,6 @@ mod switch_trees;
 mod switches;
 mod unicast;
 
-pub use auto::{AutoPlan, AutoRequest, Estimated, plan_auto};
-pub use auto_json::{AUTO, plan_file};
-pub use candidates::{Breadth, Candidate, Needs, candidates};
 pub use dimension_order::DimensionOrder;
 pub use error::GroupError;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};

@@ -134,20 +134,21 @@ impl<'r, 't> Unicast<'r, 't> {
 ///
 /// # Errors
 /// Paths that cannot be planned, and what `work` gives.
-pub fn with_paths<T>(
+pub fn with_paths<T, E: From<GroupError>>(
     topology: &Topology,
     root: Option<SwitchId>,
     routing: Option<Routing>,
-    work: impl FnOnce(Unicast<'_, '_>) -> Result<T, GroupError>,
-) -> Result<T, GroupError> {
+    work: impl FnOnce(Unicast<'_, '_>) -> Result<T, E>,
+) -> Result<T, E> {
     match routing.unwrap_or_else(|| Routing::default_on(topology)) {
         Routing::DimensionOrder => {
             let paths = DimensionOrder::new(topology).map_err(|_| needs_grid())?;
             work(paths.into())
         }
         Routing::Algorithm(algorithm) => {
-            let updown = UpDown::new(topology, root)?;
-            let routes = Routes::plan_along(topology, algorithm, updown)?;
+            let updown = UpDown::new(topology, root).map_err(GroupError::from)?;
+            let routes =
+                Routes::plan_along(topology, algorithm, updown).map_err(GroupError::from)?;
             work((&routes).into())
         }
     }

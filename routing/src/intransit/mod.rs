@@ -30,7 +30,7 @@ pub const ALTERNATIVES_MAX: usize = 10;
 
 /// Whether a worm that came over one arc and leaves over another must be taken in by a
 /// host in between.
-pub(crate) fn is_cut(updown: &UpDown, came: u32, leaves: u32) -> bool {
+pub fn is_cut(updown: &UpDown, came: u32, leaves: u32) -> bool {
     !updown.is_up(came) && updown.is_up(leaves)
 }
 

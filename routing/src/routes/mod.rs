@@ -21,14 +21,14 @@ mod shortest_arcs;
 mod summary;
 mod tree_only;
 
-pub(crate) use crate::updown::{NO_SLOT, NextHops, Phase};
+pub use crate::updown::{NO_SLOT, NextHops, Phase};
 pub use alternatives::{Alternative, Share};
 pub use balance::Balance;
 pub use error::RouteError;
 pub use forwarding::{ForwardingTables, NO_PORT};
 pub use json::read_routes;
 pub use loads::{ChannelLoads, LinkLoad};
-pub(crate) use path::NoPath;
+pub use path::{NoPath, Path};
 pub use summary::Summary;
 
 use crate::intransit::{self, Lengths, Measure};
@@ -273,7 +273,7 @@ impl<'t> Routes<'t> {
 
     /// The next hops that paths follow, if that is how they are kept. After an arc that
     /// leads up a path may go up, after one that leads down not without a cut.
-    pub(crate) fn next_hops(&self) -> Option<&NextHops> {
+    pub fn next_hops(&self) -> Option<&NextHops> {
         match &self.kept {
             Kept::NextHops(tables) => Some(tables),
             Kept::Lengths(_) => None,

@@ -7,17 +7,17 @@ use wormcast_wire::{HostId, ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
 
 /// A path between two switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Path {
+pub struct Path {
     /// Arcs it takes; where one is down and the next up, a host on the switch in between
     /// re-injects.
-    pub(crate) arcs: Vec<u32>,
-    /// How many of [`SHARES_WHOLE`] worms take it.
-    pub(crate) share: u32,
+    pub arcs: Vec<u32>,
+    /// How many of 12,600 worms take it.
+    pub share: u32,
 }
 
 /// Why there is no path between two switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoPath {
+pub enum NoPath {
     /// They are in parts that are not connected.
     Apart,
     /// A worm would be dropped on the way.
@@ -74,7 +74,7 @@ impl Routes<'_> {
     /// Every path from one switch to another, one or more; all pairs of hosts on the two
     /// share them. Of paths that would be too long, that with the fewest switches crossed
     /// is tried.
-    pub(crate) fn paths(&self, from: u32, to: u32) -> Result<Vec<Path>, NoPath> {
+    pub fn paths(&self, from: u32, to: u32) -> Result<Vec<Path>, NoPath> {
         let share = SHARES_WHOLE;
         match &self.kept {
             Kept::NextHops(_) => match self.next_hop_switches(from, to)? {

@@ -89,7 +89,7 @@ pub enum Attachment {
 
 /// One direction of a link, seen from the switch it leaves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arc {
+pub struct Arc {
     /// Index of the switch it leads to.
     pub to: u32,
     /// Index of the arc the other way.
@@ -271,46 +271,52 @@ impl Topology {
         &self.parts
     }
 
-    pub(crate) fn switch_count(&self) -> usize {
+    /// How many switches there are.
+    pub fn switch_count(&self) -> usize {
         self.parts.switches.len()
     }
 
-    pub(crate) fn switch_id(&self, index: u32) -> SwitchId {
+    /// Id of the switch with this index.
+    ///
+    /// # Panics
+    /// If there are not so many switches. So do all functions that take an index.
+    pub fn switch_id(&self, index: u32) -> SwitchId {
         self.parts.switches[index as usize].id
     }
 
     /// Index of the switch that the host with this index hangs on.
-    pub(crate) fn switch_of(&self, host: u32) -> u32 {
+    pub fn switch_of(&self, host: u32) -> u32 {
         self.host_switch[host as usize]
     }
 
     /// Indices of the hosts on a switch, ascending.
-    pub(crate) fn hosts_at(&self, switch: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
+    pub fn hosts_at(&self, switch: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
         let range = self.host_first[switch as usize]..self.host_first[switch as usize + 1];
         self.hosts_by_switch[range.start as usize..range.end as usize]
             .iter()
             .copied()
     }
 
-    pub(crate) fn arcs(&self) -> &[Arc] {
+    /// Both directions of all links, by the switch they leave.
+    pub fn arcs(&self) -> &[Arc] {
         &self.arcs
     }
 
     /// Index of the first arc that leaves a switch; those of `switch` end where those of
     /// `switch + 1` begin.
-    pub(crate) fn arc_first(&self, switch: u32) -> u32 {
+    pub fn arc_first(&self, switch: u32) -> u32 {
         self.arc_first[switch as usize]
     }
 
     /// Arcs that leave a switch, in ascending order of port.
-    pub(crate) fn arcs_of(&self, switch: u32) -> &[Arc] {
+    pub fn arcs_of(&self, switch: u32) -> &[Arc] {
         let first = self.arc_first[switch as usize] as usize;
         let last = self.arc_first[switch as usize + 1] as usize;
         &self.arcs[first..last]
     }
 
     /// Which part of a split fabric a switch is in, numbered by the lowest switch in it.
-    pub(crate) fn component_of(&self, switch: u32) -> u32 {
+    pub fn component_of(&self, switch: u32) -> u32 {
         self.component[switch as usize]
     }
 

@@ -4,14 +4,14 @@
 /// path that has gone down may not go up again, hence the two phases. Two bytes for each
 /// pair of switches: 200 MB for 10,000.
 #[derive(Clone, Debug)]
-pub(crate) struct NextHops {
+pub struct NextHops {
     switches: usize,
     slots: Vec<u8>,
 }
 
 /// Whether a path may still go up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// It has gone up only.
     Up,
     /// It has gone down.
@@ -19,10 +19,11 @@ pub(crate) enum Phase {
 }
 
 /// No next hop. A switch has at most 254 arcs, so that this is no slot.
-pub(crate) const NO_SLOT: u8 = u8::MAX;
+pub const NO_SLOT: u8 = u8::MAX;
 
 impl NextHops {
-    pub(crate) fn new(switches: usize) -> NextHops {
+    /// No next hop anywhere.
+    pub fn new(switches: usize) -> NextHops {
         NextHops {
             switches,
             slots: vec![NO_SLOT; 2 * switches * switches],
@@ -33,12 +34,14 @@ impl NextHops {
         (2 * dst as usize + phase as usize) * self.switches
     }
 
-    pub(crate) fn set(&mut self, dst: u32, at: u32, phase: Phase, slot: u8) {
+    /// Takes the arc in this slot of switch `at` towards switch `dst`, both by index.
+    pub fn set(&mut self, dst: u32, at: u32, phase: Phase, slot: u8) {
         let first = self.first(dst, phase);
         self.slots[first + at as usize] = slot;
     }
 
-    pub(crate) fn get(&self, dst: u32, at: u32, phase: Phase) -> u8 {
+    /// The slot of the arc towards switch `dst`, or [`NO_SLOT`].
+    pub fn get(&self, dst: u32, at: u32, phase: Phase) -> u8 {
         self.slots[self.first(dst, phase) + at as usize]
     }
 

@@ -10,7 +10,7 @@ impl UpDown {
     /// counts as its root, and routes reach from one place to another only where some
     /// switch is above both. The level of a switch is its least distance, going up, from
     /// a switch without a way up.
-    pub(crate) fn from_ranks(topology: &Topology, ranks: &[u32]) -> UpDown {
+    pub fn from_ranks(topology: &Topology, ranks: &[u32]) -> UpDown {
         let switches = topology.switch_count();
         assert_eq!(ranks.len(), switches, "one rank for each switch");
         let mut roots = vec![u32::MAX; topology.components()];

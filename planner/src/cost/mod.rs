@@ -1,0 +1,28 @@
+//! What a multicast costs: constants, a replay link by link, and a model of it.
+//!
+//! - [`Costs`]: what hosts, links and switches take, in units of time
+//! - [`Traffic`]: a plan laid out on the channels of the topology
+//! - [`replay`]: every packet over every channel, event by event
+//! - [`estimate`]: the same in closed form, from one packet and the loads of the channels
+//!
+//! Replay and estimate share one model of a network: a host is one processor that
+//! receives and sends packets in turn (LogP with o and g; TORUS §5, PACKET §3), a channel
+//! serves packets first come first served, a switch is a delay. A host passes on packet
+//! after packet, each to all its children (FPFS, PACKET §3.2), and holds a bounded number
+//! of them, so that a slow host holds back those above it. Nothing is lost.
+
+mod costs;
+mod error;
+mod estimate;
+mod json;
+mod model;
+mod replay;
+mod timing;
+mod traffic;
+
+pub use costs::{Channel, ChannelLoad, Costs};
+pub use error::CostError;
+pub use estimate::{Estimate, estimate};
+pub use model::CostModel;
+pub use replay::{ChannelUse, Replay, replay, replay_briefly, replay_in_full};
+pub use traffic::{Message, Traffic};
