@@ -59,8 +59,8 @@ def pin_threads(pid: int, cores: int) -> None:
     """Thread N of the data plane on core N, all others on the first."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         name = (task / "comm").read_text(encoding="ascii").strip()
-        lane = int(name.partition(".")[2] or 0) if name.startswith("dataplane-") else 0
-        os.sched_setaffinity(int(task.name), {lane % cores})
+        thread = int(name.partition(".")[2] or 0) if name.startswith("dataplane-") else 0
+        os.sched_setaffinity(int(task.name), {thread % cores})
 
 
 def offer(

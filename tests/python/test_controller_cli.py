@@ -92,6 +92,7 @@ def test_groups_over_the_command_line(fabric: Shell) -> None:
     listed = fabric.run("group", "list").stdout
     assert "group-5" in listed
     assert "0 1" in listed
+    assert fabric.run("group", "remove", "5", "h0", "h9").returncode == 2
     assert json.loads(fabric.run("group", "remove", "group-5", "h0", "--json").stdout)["members"] == [1]
     assert json.loads(fabric.run("group", "add", "5", "h0", "--json").stdout)["members"] == [0, 1]
     assert [

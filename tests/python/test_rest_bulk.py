@@ -106,6 +106,29 @@ def test_groups_beyond_the_room_in_the_switches_are_refused() -> None:
     with_hosts(test)
 
 
+def test_of_several_members_all_are_removed_or_none() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        await client.post("groups", json=group(members=[0, 1, 2, 3]))
+
+        async def leave(*members: object) -> httpx.Response:
+            return await client.request("DELETE", "groups/0/members", json={"members": members})
+
+        for wrong, status in (
+            (("h1", 9), 404),
+            (("h1", "nobody"), 422),
+            (("h1", 1), 422),
+            ((), 422),
+            ((0, 1, 2, 3), 409),
+        ):
+            assert (await leave(*wrong)).status_code == status, wrong
+        assert controller.groups.groups()[0].members == (0, 1, 2, 3)
+        assert (await leave("h1", 3)).json()["members"] == [0, 2]
+        kinds = [e.kind for e in controller.events.history() if e.kind.startswith("group_")]
+        assert kinds == ["group_created", "group_changed"]
+
+    with_hosts(test)
+
+
 def test_of_several_groups_all_are_deleted_or_none() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         await client.post("groups", json=[group(), group()])

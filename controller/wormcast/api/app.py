@@ -211,19 +211,21 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
 
     @app.post("/v1/groups/{group}/members", tags=["groups"], summary="Add members")
     async def post_members(group: GroupKey, body: MembersBody, wait: Wait = None) -> dict[str, Any]:
-        changed = book.add(group, body.members)
-        await controller.tell_groups("group_changed", [changed], wait)
-        return views.show_group(controller, changed)
+        return await tell(book.add(group, body.members), wait)
 
     @app.put("/v1/groups/{group}/members", tags=["groups"], summary="Set the members")
     async def put_members(group: GroupKey, body: MembersBody, wait: Wait = None) -> dict[str, Any]:
-        changed = book.replace_members(group, body.members)
-        await controller.tell_groups("group_changed", [changed], wait)
-        return views.show_group(controller, changed)
+        return await tell(book.replace_members(group, body.members), wait)
+
+    @app.delete("/v1/groups/{group}/members", tags=["groups"], summary="Remove members: all or none")
+    async def delete_members(group: GroupKey, body: MembersBody, wait: Wait = None) -> dict[str, Any]:
+        return await tell(book.remove(group, body.members), wait)
 
     @app.delete("/v1/groups/{group}/members/{host}", tags=["groups"], summary="Remove a member")
     async def delete_member(group: GroupKey, host: HostKey, wait: Wait = None) -> dict[str, Any]:
-        changed = book.remove(group, [host])
+        return await tell(book.remove(group, [host]), wait)
+
+    async def tell(changed: Group, wait: bool | None) -> dict[str, Any]:
         await controller.tell_groups("group_changed", [changed], wait)
         return views.show_group(controller, changed)
 

@@ -152,13 +152,9 @@ def add(key: str, members: tuple[str, ...], api: str, as_json: bool) -> None:
 @click.argument("members", nargs=-1, required=True, metavar="HOST...", shell_complete=complete_hosts)
 @api_options
 def remove(key: str, members: tuple[str, ...], api: str, as_json: bool) -> None:
-    """Remove HOSTs from a group."""
-    client = Client(api)
-    value = None
-    for member in members:
-        value = client.send("DELETE", f"/groups/{segment(key)}/members/{segment(member)}")
-    assert value is not None
-    _show(value, as_json)
+    """Remove HOSTs from a group. If one is refused, none is removed."""
+    body = {"members": [_host(member) for member in members]}
+    _show(Client(api).send("DELETE", f"/groups/{segment(key)}/members", body), as_json)
 
 
 def _show(value: dict[str, Any], as_json: bool) -> None:

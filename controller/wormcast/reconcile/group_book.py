@@ -149,7 +149,14 @@ class GroupBook:
     def remove(self, key: int | str, members: Iterable[int | str]) -> Group:
         """Removes members; the last one cannot go. Raises `RequestError`."""
         group = self.get(key)
-        gone = {self._member_of(group, member) for member in members}
+        gone: set[HostId] = set()
+        for member in members:
+            host = self._member_of(group, member)
+            if host in gone:
+                raise _twice(member)
+            gone.add(host)
+        if not gone:
+            raise RequestError(422, "no members are named", value=[], bound="1 member or more")
         rest = tuple(m for m in group.members if m not in gone)
         if not rest:
             raise RequestError(409, f"group {group.id} would be empty; delete it instead", value=sorted(gone))
@@ -170,9 +177,7 @@ class GroupBook:
         for member in members:
             host = self._find_host(member, names).id
             if host in found:
-                raise RequestError(
-                    422, f"host {member!r} is named twice", value=member, bound="each host once"
-                )
+                raise _twice(member)
             found.add(host)
         if not found:
             raise RequestError(422, "a group without members", value=[], bound="1 member or more")
@@ -310,6 +315,10 @@ def _parameters(given: dict[str, int]) -> Parameters:
         if name not in known:
             raise RequestError(422, f"unknown parameter {name!r}", value=name, choices=known)
     return Parameters(**given)
+
+
+def _twice(member: int | str) -> RequestError:
+    return RequestError(422, f"host {member!r} is named twice", value=member, bound="each host once")
 
 
 def _refusal(error: GroupError) -> RequestError:
