@@ -17,6 +17,7 @@ mod entries;
 mod groups;
 mod ids;
 mod planner;
+pub mod replay;
 mod replication;
 mod shapes;
 mod state;

@@ -11,7 +11,8 @@ mod study;
 use serde_json::{Value, json};
 use study::{COSTS, HOST_SCHEMES, Study, costs_named, draw};
 use wormcast_planner::auto::{AutoRequest, Needs, plan_auto, plan_file};
-use wormcast_planner::cost::{CostModel, Costs, Message, Traffic, estimate, replay};
+use wormcast_planner::cost::{CostModel, Costs, Message, Traffic, estimate};
+use wormcast_planner::replay::replay;
 use wormcast_routing::deadlock::read_groups;
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{

@@ -1,9 +1,8 @@
 //! The replay against closed forms, bounds, and itself without short cuts.
 
 use proptest::prelude::*;
-use wormcast_planner::cost::{
-    Channel, ChannelUse, CostModel, Costs, Message, Replay, Traffic, replay, replay_in_full,
-};
+use wormcast_planner::cost::{Channel, CostModel, Costs, Message, Traffic};
+use wormcast_planner::replay::{ChannelUse, Replay, replay, replay_in_full};
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
     Delivery, GroupPlan, GroupRequest, Order, Scheme, SwitchParameters, plan_group, plan_structure,

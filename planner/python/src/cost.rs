@@ -1,6 +1,7 @@
 //! Costs of a group's messages.
 
-use ::wormcast_planner::cost::{CostModel, Costs, Message, Traffic, replay};
+use ::wormcast_planner::cost::{CostError, CostModel, Costs, Message, Traffic};
+use ::wormcast_planner::replay::replay;
 use ::wormcast_routing::group::{self, GroupRequest};
 use pyo3::prelude::*;
 
@@ -50,12 +51,17 @@ fn replay_group(
             bytes: request.bytes.unwrap_or(full),
             packets: request.packets.into(),
         };
-        group::with_paths(&topology, root, request.routing, |paths| {
-            let model = CostModel::new(paths, costs)?;
-            let plan = group::plan_group(paths, &request)?;
-            let traffic = Traffic::new(&model, &plan)?;
-            Ok(replay(&model, &traffic, message).to_json())
-        })
+        group::with_paths(
+            &topology,
+            root,
+            request.routing,
+            |paths| -> Result<_, CostError> {
+                let model = CostModel::new(paths, costs)?;
+                let plan = group::plan_group(paths, &request)?;
+                let traffic = Traffic::new(&model, &plan)?;
+                Ok(replay(&model, &traffic, message).to_json())
+            },
+        )
         .map_err(text)
     })
 }

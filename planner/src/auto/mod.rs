@@ -13,7 +13,8 @@ mod json;
 pub use candidates::{Breadth, Candidate, Needs, candidates};
 pub use json::{AUTO, plan_file};
 
-use crate::cost::{CostError, CostModel, Costs, Message, Traffic, estimate, replay_briefly};
+use crate::cost::{CostError, CostModel, Costs, Message, Traffic, estimate};
+use crate::replay::replay_briefly;
 use wormcast_routing::group::{
     GroupError, GroupPlan, GroupRequest, Order, Scheme, Unicast, plan_group,
 };

@@ -27,7 +27,7 @@ pub struct Estimate {
     pub bottleneck_ns: f64,
 }
 
-/// Estimates what [`super::replay`] would find.
+/// Estimates what [`crate::replay::replay`] would find.
 pub fn estimate(model: &CostModel<'_, '_>, traffic: &Traffic, message: Message) -> Estimate {
     let timing = Timing::new(model, traffic, message);
     let more = message.packets.max(1) - 1;

@@ -1,8 +1,8 @@
-//! What a multicast costs: constants, a replay link by link, and a model of it.
+//! What a multicast costs: constants, and a closed form of the time it takes.
 //!
 //! - [`Costs`]: what hosts, links and switches take, in units of time
 //! - [`Traffic`]: a plan laid out on the channels of the topology
-//! - [`replay`]: every packet over every channel, event by event
+//! - [`crate::replay`]: every packet over every channel, event by event
 //! - [`estimate`]: the same in closed form, from one packet and the loads of the channels
 //!
 //! Replay and estimate share one model of a network: a host is one processor that
@@ -16,13 +16,11 @@ mod error;
 mod estimate;
 mod json;
 mod model;
-mod replay;
-mod timing;
-mod traffic;
+pub(crate) mod timing;
+pub(crate) mod traffic;
 
 pub use costs::{Channel, ChannelLoad, Costs};
 pub use error::CostError;
 pub use estimate::{Estimate, estimate};
 pub use model::CostModel;
-pub use replay::{ChannelUse, Replay, replay, replay_briefly, replay_in_full};
 pub use traffic::{Message, Traffic};

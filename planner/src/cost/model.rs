@@ -61,30 +61,30 @@ impl<'r, 't> CostModel<'r, 't> {
         &self.costs
     }
 
-    pub(super) fn ps_per_byte(&self, channel: u32) -> f64 {
+    pub(crate) fn ps_per_byte(&self, channel: u32) -> f64 {
         self.ps_per_byte[channel as usize]
     }
 
-    pub(super) fn channel_count(&self) -> usize {
+    pub(crate) fn channel_count(&self) -> usize {
         self.ps_per_byte.len()
     }
 
-    pub(super) fn topology(&self) -> &'t Topology {
+    pub(crate) fn topology(&self) -> &'t Topology {
         self.paths.topology()
     }
 
     /// The channel from a host into its switch.
-    pub(super) fn injection(&self, host: u32) -> u32 {
+    pub(crate) fn injection(&self, host: u32) -> u32 {
         self.topology().arcs().len() as u32 + host
     }
 
     /// The channel from a switch to a host on it.
-    pub(super) fn ejection(&self, host: u32) -> u32 {
+    pub(crate) fn ejection(&self, host: u32) -> u32 {
         (self.topology().arcs().len() + self.topology().hosts().len()) as u32 + host
     }
 
     /// The channel out of a switch by a port.
-    pub(super) fn leaving(&self, switch: u32, port: PortId) -> Result<u32, CostError> {
+    pub(crate) fn leaving(&self, switch: u32, port: PortId) -> Result<u32, CostError> {
         let topology = self.topology();
         let arcs = topology.arcs_of(switch);
         if let Ok(slot) = arcs.binary_search_by_key(&port, |arc| arc.port) {
@@ -106,7 +106,7 @@ impl<'r, 't> CostModel<'r, 't> {
     }
 
     /// Where a channel leads to: the index of a switch, or of a host.
-    pub(super) fn end_of(&self, channel: u32) -> End {
+    pub(crate) fn end_of(&self, channel: u32) -> End {
         let topology = self.topology();
         let (links, hosts) = (topology.arcs().len() as u32, topology.hosts().len() as u32);
         if channel < links {
@@ -119,7 +119,7 @@ impl<'r, 't> CostModel<'r, 't> {
     }
 
     /// The name of a channel.
-    pub(super) fn name(&self, channel: u32) -> Channel {
+    pub(crate) fn name(&self, channel: u32) -> Channel {
         let topology = self.topology();
         let (links, hosts) = (topology.arcs().len() as u32, topology.hosts().len() as u32);
         if channel < links {
@@ -136,7 +136,7 @@ impl<'r, 't> CostModel<'r, 't> {
 
     /// Calls `visit` with every channel of a route, and with whether an in-transit host
     /// comes before it.
-    pub(super) fn walk(
+    pub(crate) fn walk(
         &self,
         route: &Route,
         mut visit: impl FnMut(u32, bool),
@@ -158,7 +158,7 @@ impl<'r, 't> CostModel<'r, 't> {
 
 /// Where a channel leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     Switch(u32),
     Host(u32),
 }

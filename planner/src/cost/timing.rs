@@ -17,7 +17,7 @@ impl Pair {
 }
 
 /// Times of all crossings, sends and stations.
-pub(super) struct Timing {
+pub(crate) struct Timing {
     crossing: Vec<Pair>,
     head: Vec<u64>,
     /// For the first crossing of a send, the send; else `NONE`.
@@ -35,7 +35,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    pub(super) fn new(model: &CostModel<'_, '_>, traffic: &Traffic, message: Message) -> Timing {
+    pub(crate) fn new(model: &CostModel<'_, '_>, traffic: &Traffic, message: Message) -> Timing {
         let costs = model.costs();
         let header = u64::from(costs.packet_header_bytes);
         let wire_bytes = |place: usize| {
@@ -94,27 +94,27 @@ impl Timing {
     }
 
     /// A packet on a channel.
-    pub(super) fn crossing(&self, place: usize, last: bool) -> u64 {
+    pub(crate) fn crossing(&self, place: usize, last: bool) -> u64 {
         self.crossing[place].get(last)
     }
 
     /// Its header.
-    pub(super) fn head(&self, place: usize) -> u64 {
+    pub(crate) fn head(&self, place: usize) -> u64 {
         self.head[place]
     }
 
     /// The processor of a sender.
-    pub(super) fn send(&self, send: usize, last: bool) -> u64 {
+    pub(crate) fn send(&self, send: usize, last: bool) -> u64 {
         self.send[send].get(last)
     }
 
     /// The processor of a receiver.
-    pub(super) fn receive(&self, station: usize, last: bool) -> u64 {
+    pub(crate) fn receive(&self, station: usize, last: bool) -> u64 {
         self.receive[station].get(last)
     }
 
     /// From there until the packet can be passed on.
-    pub(super) fn forward(&self, station: usize, last: bool) -> u64 {
+    pub(crate) fn forward(&self, station: usize, last: bool) -> u64 {
         self.forward[station].get(last)
     }
 }

@@ -35,22 +35,22 @@ impl Message {
 /// send crosses.
 #[derive(Clone, Debug)]
 pub struct Traffic {
-    pub(super) scheme: &'static str,
-    pub(super) stations: Vec<Station>,
-    pub(super) sends: Vec<Send>,
-    pub(super) crossings: Vec<Crossing>,
+    pub(crate) scheme: &'static str,
+    pub(crate) stations: Vec<Station>,
+    pub(crate) sends: Vec<Send>,
+    pub(crate) crossings: Vec<Crossing>,
     /// Stations that the sends bring packets to, send after send.
-    pub(super) targets: Vec<u32>,
+    pub(crate) targets: Vec<u32>,
     /// Channels in use, by their number in the model; crossings name places in here.
-    pub(super) channels: Vec<u32>,
+    pub(crate) channels: Vec<u32>,
     /// Hosts in use, by index in the topology; stations name places in here.
-    pub(super) hosts: Vec<u32>,
+    pub(crate) hosts: Vec<u32>,
 }
 
 /// A host in one role. The source is the first; it has a second one if its message comes
 /// back to it.
 #[derive(Clone, Debug)]
-pub(super) struct Station {
+pub(crate) struct Station {
     pub host: u32,
     pub sends: Range<u32>,
     /// The send that brings packets here; `NONE` at the source.
@@ -61,7 +61,7 @@ pub(super) struct Station {
 
 /// What a station does with every packet.
 #[derive(Clone, Debug)]
-pub(super) struct Send {
+pub(crate) struct Send {
     pub station: u32,
     pub first: u32,
     pub targets: Range<u32>,
@@ -70,7 +70,7 @@ pub(super) struct Send {
 /// A packet on a channel, and where its copies go from there. The crossings of a send
 /// follow each other, children after parents.
 #[derive(Clone, Debug)]
-pub(super) struct Crossing {
+pub(crate) struct Crossing {
     pub channel: u32,
     pub route_bytes: u32,
     /// From having crossed the channel before until this one can be entered.
@@ -80,10 +80,10 @@ pub(super) struct Crossing {
     pub station: u32,
 }
 
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Picoseconds.
-pub(super) fn ps(ns: f64) -> u64 {
+pub(crate) fn ps(ns: f64) -> u64 {
     (ns * 1e3).round() as u64
 }
 
@@ -135,7 +135,7 @@ impl Traffic {
     }
 
     /// Places of the crossings of a send.
-    pub(super) fn crossings_of(&self, send: usize) -> Range<usize> {
+    pub(crate) fn crossings_of(&self, send: usize) -> Range<usize> {
         let end = self
             .sends
             .get(send + 1)
@@ -143,7 +143,7 @@ impl Traffic {
         self.sends[send].first as usize..end
     }
 
-    pub(super) fn targets_of(&self, send: u32) -> &[u32] {
+    pub(crate) fn targets_of(&self, send: u32) -> &[u32] {
         let range = &self.sends[send as usize].targets;
         &self.targets[range.start as usize..range.end as usize]
     }

@@ -1,9 +1,10 @@
 //! Every packet over every channel, event by event.
 
-mod engine;
+mod event_loop;
+mod json;
 mod recurrence;
 
-use super::{Channel, CostModel, Message, Traffic};
+use crate::cost::{Channel, CostModel, Message, Traffic};
 use wormcast_wire::HostId;
 
 /// How a channel was used.
@@ -50,17 +51,17 @@ impl Replay {
 /// [`crate::cost`]: channels and processors serve in order of arrival, ties by the order
 /// of the sends in the plan.
 pub fn replay(model: &CostModel<'_, '_>, traffic: &Traffic, message: Message) -> Replay {
-    let mut engine = engine::Engine::new(model, traffic, message);
-    engine.run();
-    engine.finish(model)
+    let mut replay = event_loop::EventLoop::new(model, traffic, message);
+    replay.run();
+    replay.finish(model)
 }
 
 /// As [`replay`], but never skips: every packet is gone through, however many there are.
 pub fn replay_in_full(model: &CostModel<'_, '_>, traffic: &Traffic, message: Message) -> Replay {
-    let mut engine = engine::Engine::new(model, traffic, message);
-    engine.never_skip();
-    engine.run();
-    engine.finish(model)
+    let mut replay = event_loop::EventLoop::new(model, traffic, message);
+    replay.never_skip();
+    replay.run();
+    replay.finish(model)
 }
 
 /// Completion in nanoseconds as [`replay`] finds it, if so many events do: all there are,
@@ -73,15 +74,15 @@ pub fn replay_briefly(
     message: Message,
     events: u64,
 ) -> Option<(f64, bool)> {
-    let mut engine = engine::Engine::new(model, traffic, message);
-    if engine.run_within(events / 2) {
-        return Some((engine.completion_ps() as f64 / 1e3, true));
+    let mut replay = event_loop::EventLoop::new(model, traffic, message);
+    if replay.run_within(events / 2) {
+        return Some((replay.completion_ps() as f64 / 1e3, true));
     }
-    let (before, then) = engine.standing();
-    if engine.run_within(events) {
-        return Some((engine.completion_ps() as f64 / 1e3, true));
+    let (before, then) = replay.standing();
+    if replay.run_within(events) {
+        return Some((replay.completion_ps() as f64 / 1e3, true));
     }
-    let (after, now) = engine.standing();
+    let (after, now) = replay.standing();
     if after <= before {
         return None;
     }

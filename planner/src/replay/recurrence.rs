@@ -8,7 +8,7 @@
 //! Bounded buffers at the hosts bound the state, hence it recurs. The state that is
 //! compared against is renewed at powers of two (Brent's search).
 
-use super::engine::Engine;
+use super::event_loop::EventLoop;
 
 #[derive(Default)]
 pub(super) struct Recurrence {
@@ -41,17 +41,17 @@ impl Recurrence {
     }
 
     /// Called when the source begins a packet. May shorten the message by whole periods.
-    pub(super) fn look(&mut self, engine: &mut Engine<'_>, packet: u32, now: u64) {
-        let warm = || engine.stations.iter().all(|station| station.passed > 0);
-        if self.over || engine.packets < PACKETS_LEAST || packet < 2 || !warm() {
+    pub(super) fn look(&mut self, replay: &mut EventLoop<'_>, packet: u32, now: u64) {
+        let warm = || replay.stations.iter().all(|station| station.passed > 0);
+        if self.over || replay.packets < PACKETS_LEAST || packet < 2 || !warm() {
             return;
         }
-        let fingerprint = fingerprint(engine, packet);
+        let fingerprint = fingerprint(replay, packet);
         let same = |saved: &&Saved| {
-            saved.fingerprint == fingerprint && saved.state == state(engine, packet, now)
+            saved.fingerprint == fingerprint && saved.state == state(replay, packet, now)
         };
         if let Some(saved) = self.saved.as_ref().filter(same) {
-            self.skipped_ps = skip(engine, saved, packet, now);
+            self.skipped_ps = skip(replay, saved, packet, now);
             self.over = true;
             return;
         }
@@ -61,30 +61,30 @@ impl Recurrence {
                 packet,
                 at: now,
                 fingerprint,
-                state: state(engine, packet, now),
-                busy: engine.busy.clone(),
+                state: state(replay, packet, now),
+                busy: replay.busy.clone(),
             });
         }
     }
 }
 
-fn skip(engine: &mut Engine<'_>, saved: &Saved, packet: u32, now: u64) -> u64 {
+fn skip(replay: &mut EventLoop<'_>, saved: &Saved, packet: u32, now: u64) -> u64 {
     let period = packet - saved.packet;
     // This packet and one after it stay, so that the last one is still to come.
-    let periods = engine.packets.saturating_sub(packet + 2) / period;
-    engine.packets -= periods * period;
-    engine.stations[0].held = engine.packets;
-    for (busy, before) in engine.busy.iter_mut().zip(&saved.busy) {
+    let periods = replay.packets.saturating_sub(packet + 2) / period;
+    replay.packets -= periods * period;
+    replay.stations[0].held = replay.packets;
+    for (busy, before) in replay.busy.iter_mut().zip(&saved.busy) {
         *busy += u64::from(periods) * (*busy - before);
     }
     u64::from(periods) * (now - saved.at)
 }
 
 /// Of equal states equal, and cheap.
-fn fingerprint(engine: &Engine<'_>, packet: u32) -> u64 {
-    engine.stations[1..]
+fn fingerprint(replay: &EventLoop<'_>, packet: u32) -> u64 {
+    replay.stations[1..]
         .iter()
-        .fold(engine.pending().len() as u64, |sum, station| {
+        .fold(replay.pending().len() as u64, |sum, station| {
             let ahead = packet.wrapping_sub(station.held);
             let behind = packet.wrapping_sub(station.passed);
             sum.rotate_left(7)
@@ -93,25 +93,25 @@ fn fingerprint(engine: &Engine<'_>, packet: u32) -> u64 {
 }
 
 /// All that the future depends on, seen from now and this packet.
-fn state(engine: &Engine<'_>, packet: u32, now: u64) -> Vec<u64> {
+fn state(replay: &EventLoop<'_>, packet: u32, now: u64) -> Vec<u64> {
     let mut state = Vec::with_capacity(512);
-    let free = engine
+    let free = replay
         .free
         .iter()
-        .chain(&engine.processor)
-        .chain(&engine.gap_over);
+        .chain(&replay.processor)
+        .chain(&replay.gap_over);
     state.extend(free.map(|until| until.saturating_sub(now)));
-    for (place, station) in engine.stations.iter().enumerate() {
+    for (place, station) in replay.stations.iter().enumerate() {
         // The source holds all there are; who passes nothing on never begins a packet.
         let held = if place == 0 { packet } else { station.held };
-        let passes_on = !engine.traffic.stations[place].sends.is_empty();
+        let passes_on = !replay.traffic.stations[place].sends.is_empty();
         let next = if passes_on { station.next } else { packet };
         for count in [held, next, station.passed] {
             state.push(count.wrapping_sub(packet).into());
         }
         state.push(u64::from(station.send) << 1 | u64::from(station.sending));
     }
-    let mut events: Vec<[u64; 4]> = engine
+    let mut events: Vec<[u64; 4]> = replay
         .pending()
         .map(|event| {
             [

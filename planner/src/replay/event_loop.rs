@@ -50,7 +50,7 @@ pub(super) struct Progress {
     pub complete: u64,
 }
 
-pub(super) struct Engine<'a> {
+pub(super) struct EventLoop<'a> {
     pub traffic: &'a Traffic,
     timing: Timing,
     pub packets: u32,
@@ -70,15 +70,15 @@ pub(super) struct Engine<'a> {
     now: u64,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> EventLoop<'a> {
     pub(super) fn new(
         model: &CostModel<'_, '_>,
         traffic: &'a Traffic,
         message: Message,
-    ) -> Engine<'a> {
+    ) -> EventLoop<'a> {
         let timing = Timing::new(model, traffic, message);
         let packets = u32::try_from(message.packets.max(1)).unwrap_or(u32::MAX);
-        let mut engine = Engine {
+        let mut replay = EventLoop {
             traffic,
             timing,
             packets,
@@ -95,9 +95,9 @@ impl<'a> Engine<'a> {
             events: 0,
             now: 0,
         };
-        engine.stations[0].held = packets;
-        engine.push(engine.timing.message_send, Kind::Wake, 0, 0, 0);
-        engine
+        replay.stations[0].held = packets;
+        replay.push(replay.timing.message_send, Kind::Wake, 0, 0, 0);
+        replay
     }
 
     pub(super) fn never_skip(&mut self) {
