@@ -5,6 +5,7 @@
 //! reads no clock and owns no thread, so the agent, the simulator and the tests on
 //! virtual time drive the same code.
 
+mod child;
 mod config;
 mod engine;
 mod event;
@@ -13,6 +14,7 @@ mod reject;
 mod session;
 mod statistics;
 mod time;
+mod window;
 
 pub use config::{ConfigError, EngineConfig, Limits, MTU_MAX, MTU_MIN, Timing, WINDOW_PACKETS_MAX};
 pub use engine::{Engine, UNCLAIMED_MAX};

@@ -2,13 +2,13 @@
 
 use super::Session;
 use super::broadcast::Broadcast;
-use super::child::{Acked, Child, Memory};
-use super::congestion::Round;
 use super::shared::Shared;
+use crate::child::{Acked, Child, Memory};
 use crate::config::WINDOW_PACKETS_MAX;
 use crate::event::Transmit;
 use crate::reject::Reject;
 use crate::time::Instant;
+use crate::window::congestion::Round;
 use wormcast_wire::FailReason;
 use wormcast_wire::ack::{Ack, FAILED_MAX, FailedMember, List, RANGES_MAX, SeqRange};
 use wormcast_wire::pdu::Body;

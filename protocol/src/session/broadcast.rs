@@ -2,12 +2,12 @@
 //! is repaired by a TREE worm to exactly those that miss a packet.
 
 use super::Session;
-use super::child::Child;
-use super::congestion::Congestion;
 use super::shared::{Shared, WormRoute};
+use crate::child::Child;
 use crate::config::Timing;
 use crate::event::Transmit;
 use crate::time::Instant;
+use crate::window::congestion::Congestion;
 use std::collections::{BTreeSet, VecDeque};
 use wormcast_wire::BufferClass;
 use wormcast_wire::pdu::Body;

@@ -2,12 +2,12 @@
 
 use super::Session;
 use super::shared::Shared;
-use super::store::Packet;
-use super::unproven::{self, Unproven};
 use crate::config::{Timing, WINDOW_PACKETS_MAX};
 use crate::event::{Event, LossReason};
 use crate::reject::Reject;
 use crate::time::Instant;
+use crate::window::store::Packet;
+use crate::window::unproven::{self, Unproven};
 use wormcast_wire::pdu::{Data, Nack, Repair, Status};
 use wormcast_wire::{HostId, Seq};
 

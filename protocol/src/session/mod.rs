@@ -3,35 +3,29 @@
 
 mod acknowledge;
 mod broadcast;
-mod child;
-mod congestion;
 mod delivery;
 mod incoming;
 mod outgoing;
-mod path;
 mod reception;
 mod replan;
-mod runs;
 mod sending;
 pub(crate) mod shared;
-mod store;
-mod unproven;
 
+use crate::child::{Acked, Child};
 use crate::config::Timing;
 use crate::event::{Event, LossReason};
 use crate::plan::{GroupPlan, Role};
 use crate::statistics::SessionStatistics;
 use crate::time::Instant;
+use crate::window::store::Store;
+use crate::window::unproven::Unproven;
 use broadcast::Broadcast;
-use child::{Acked, Child};
 pub(crate) use incoming::Judgement;
 use incoming::Said;
 use reception::Reception;
 pub use sending::Progress;
 use sending::Sending;
 use shared::Shared;
-use store::Store;
-use unproven::Unproven;
 use wormcast_wire::pdu::Common;
 use wormcast_wire::{GroupId, HostId, Seq};
 use wormcast_wire::{Replication, Scheme};

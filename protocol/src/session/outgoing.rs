@@ -1,8 +1,8 @@
 //! What a host sends in a stream, and the times at which it has to act.
 
 use super::Session;
-use super::child::REPAIR_INTERVAL_US;
 use super::shared::Shared;
+use crate::child::REPAIR_INTERVAL_US;
 use crate::event::{Event, Transmit};
 use crate::time::Instant;
 use wormcast_wire::FailReason;

@@ -1,8 +1,8 @@
 //! The receiving side at a member: delivery in order, message boundaries,
 //! confirmation, and when to acknowledge.
 
-use super::store::Store;
 use crate::time::Instant;
+use crate::window::store::Store;
 use wormcast_wire::ack::Echo;
 use wormcast_wire::ack::FailedMember;
 use wormcast_wire::pdu::Nack;

@@ -2,8 +2,8 @@
 //! or repeated at a member of both plans, for positions do not depend on the epoch.
 
 use super::Session;
-use super::child::Child;
 use super::shared::Shared;
+use crate::child::Child;
 use crate::event::LossReason;
 use crate::plan::{GroupPlan, Role};
 use crate::time::Instant;

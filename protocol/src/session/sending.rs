@@ -2,11 +2,11 @@
 //! became of each message at each member.
 
 use super::Session;
-use super::child::Child;
 use super::shared::Shared;
-use super::store::Packet;
+use crate::child::Child;
 use crate::event::{Event, MemberState, UseError};
 use crate::time::Instant;
+use crate::window::store::Packet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_wire::{BufferClass, FailReason, HostId, Scheme, Seq};
 

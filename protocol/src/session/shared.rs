@@ -1,11 +1,11 @@
 //! What all streams of an engine share: configuration, routes, memory, events,
 //! and the making of frames.
 
-use super::store::Pools;
 use crate::config::EngineConfig;
 use crate::event::{Event, Transmit};
 use crate::statistics::Counters;
 use crate::time::Instant;
+use crate::window::store::Pools;
 use std::collections::{BTreeMap, VecDeque};
 use wormcast_wire::pdu::{self, Body, Common};
 use wormcast_wire::worm::{self, Header, Kind, flags};

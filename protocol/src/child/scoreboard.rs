@@ -2,10 +2,10 @@
 //! asked for each packet kept as counts and queues, so that no answer takes a search
 //! through the window.
 
-use super::super::runs::Runs;
-use super::super::store::Store;
 use super::Acked;
 use crate::time::Instant;
+use crate::window::runs::Runs;
+use crate::window::store::Store;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Sends that may be remembered beyond twice those in flight, before those that matter

@@ -5,14 +5,14 @@ mod loss;
 mod scoreboard;
 mod silence;
 
-use super::congestion::Congestion;
-use super::path::Path;
-use super::store::Store;
-use super::unproven::{self, Unproven};
 use crate::config::Timing;
 use crate::plan::ChildRole;
 use crate::reject::Reject;
 use crate::time::Instant;
+use crate::window::congestion::Congestion;
+use crate::window::path::Path;
+use crate::window::store::Store;
+use crate::window::unproven::{self, Unproven};
 use scoreboard::{Scoreboard, Send};
 use wormcast_wire::FailReason;
 use wormcast_wire::ack::FailedMember;

@@ -1,10 +1,10 @@
 //! Silence of a child: when to probe it, when it counts as dead, and the pause after
 //! a NACK.
 
-use super::super::store::Store;
 use super::{Child, NACK_PAUSE_US};
 use crate::config::Timing;
 use crate::time::Instant;
+use crate::window::store::Store;
 use wormcast_wire::FailReason;
 
 const NACK_PAUSE_US_MAX: u64 = 100_000;

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::config::Timing;
     use crate::plan::ChildRole;
-    use crate::session::store::{Packet, Store};
+    use crate::window::store::{Packet, Store};
     use wormcast_wire::{BufferClass, HostId};
 
     const START: u64 = 1 << 32;
