@@ -7,10 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 import pytest
-from wormcast.discovery.clock import LATE_MAX_S, LivedClock
-from wormcast.discovery.hosts import (
-    RESTORE_GRACE_S,
-)
+from wormcast.discovery.clock import LATE_MAX_S, RESTORE_GRACE_S, LivedClock
 from wormcast.discovery.links import (
     PROBE_INTERVAL_S,
     PROBES_MISSED_MAX,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from wormcast.discovery.clock import RESTORE_GRACE_S
 from wormcast.discovery.hosts import (
     DETACH_GRACE_S,
     GONE_AFTER_S,
-    RESTORE_GRACE_S,
     SUSPECT_AFTER_S,
     UNCLAIMED_MAX,
     HostRefused,

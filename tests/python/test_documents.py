@@ -117,6 +117,17 @@ def test_other_commands_are_there(document: str, command: str) -> None:
         assert program in SYSTEM or program.startswith("target/"), program
 
 
+def test_tables_of_bounds_name_the_files_that_have_them() -> None:
+    rows = re.findall(
+        r"`([a-z_]+/[a-z_]+\.py)`: ((?:`\w+`(?:, )?)+)", (ROOT / "controller/README.md").read_text()
+    )
+    assert len(rows) > 20
+    for file, names in rows:
+        text = (ROOT / "controller/wormcast" / file).read_text()
+        for name in re.findall(r"\w+", names):
+            assert re.search(rf"^(class )?{name}\b", text, re.MULTILINE), f"{name} is not in {file}"
+
+
 def words_of(command: str) -> list[str]:
     """The first program's words, without the brackets of a form."""
     simple = re.split(r"\s[|>&]|\s&$", command)[0]

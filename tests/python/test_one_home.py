@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from wormcast import routing, wire
+from wormcast.client import frames
+from wormcast.directory.server import PLAN_BYTES_MAX
+from wormcast.discovery.lldp import NAME_BYTES_MAX
 from wormcast.network.groups import SCHEME_DEFAULT, SCHEMES
 from wormcast_planner import GROUP_BROADCAST, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX
 
@@ -56,6 +60,21 @@ def test_no_file_has_a_list_or_a_bound_of_its_own(path: Path) -> None:
     if path.name != "wire.py":
         numbers = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         assert not {number for number in numbers if type(number) is int} & BOUNDS
+
+
+@pytest.mark.parametrize(
+    ("bound", "file", "name"),
+    [
+        (frames.CONTROL_BYTES_MAX, "core/src/api/frame.rs", "CONTROL_BYTES_MAX"),
+        (frames.DATA_BYTES_MAX, "core/src/api/frame.rs", "DATA_BYTES_MAX"),
+        (PLAN_BYTES_MAX, "src/directory/mod.rs", "PLAN_BYTES_MAX"),
+        (NAME_BYTES_MAX, "src/options.rs", "NAME_BYTES_MAX"),
+    ],
+)
+def test_both_ends_of_a_connection_have_the_same_bound(bound: int, file: str, name: str) -> None:
+    found = re.search(rf"const {name}: usize = (\d+)(?: << (\d+))?;", (ROOT / "hostagent" / file).read_text())
+    assert found is not None
+    assert bound == int(found[1]) << int(found[2] or 0)
 
 
 def test_what_is_said_of_schemes_is_said_of_all(monkeypatch: pytest.MonkeyPatch) -> None:

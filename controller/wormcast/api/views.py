@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from wormcast_planner import NOT_PLANNED
@@ -11,7 +12,6 @@ from wormcast.discovery.hosts import HostRecord
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.group_book import group_json
 
 REFUSED_SHOWN = 32
 """Refused groups and entries shown of one host or switch; of more it says how many there are."""
@@ -115,7 +115,12 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
             }
         )
     return {
-        **group_json(group),
+        "id": group.id,
+        "name": group.name,
+        "scheme": group.scheme,
+        "members": list(group.members),
+        "parameters": asdict(group.parameters),
+        "class_d": None if group.class_d is None else str(group.class_d),
         **_show_class_d(controller, group),
         "epoch": reconciler.epoch,
         "state": members,

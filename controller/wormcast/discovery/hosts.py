@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from wormcast_planner import HOST_ID_MAX
 
+from wormcast.discovery.clock import RESTORE_GRACE_S
 from wormcast.discovery.lldp import NAME_BYTES_MAX
 from wormcast.network.ids import HostId
 from wormcast.network.topology import PortRef
@@ -23,8 +24,6 @@ from wormcast.network.topology import PortRef
 SUSPECT_AFTER_S = 2.5
 """A host not heard for so long may be cut off itself: its reports of others are not believed. Agents announce
 themselves about once a second."""
-RESTORE_GRACE_S = 5.0
-"""After a start of the controller, remembered agents count as attached for so long."""
 DETACH_GRACE_S = 1.0
 """An agent whose stream breaks counts as attached for so long, to dial again."""
 GONE_AFTER_S = 30.0

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from wormcast.discovery.clock import RESTORE_GRACE_S
 from wormcast.network.ids import CPU_PORT, PortId, SwitchId
 from wormcast.network.topology import Link, PortRef
 
@@ -34,8 +35,6 @@ SWITCH_SILENT_S = 2.0
 """A switch with a session that returns no echo for so long is silent, at least."""
 ECHOES_MISSED_MAX = 8
 """And so many intervals of probes, where these are long."""
-RESTORE_GRACE_S = 5.0
-"""After a start of the controller, remembered switches and links count as up for so long unconfirmed."""
 
 
 @dataclass

@@ -6,8 +6,7 @@ import contextlib
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from wormcast_planner import GROUP_BROADCAST, HASHED_FIRST, MGID_GROUPS_MAX, ClassDNumbers, assign_class_d
 
@@ -323,15 +322,3 @@ def _twice(member: int | str) -> RequestError:
 
 def _refusal(error: GroupError) -> RequestError:
     return RequestError(422, str(error), value=error.value, bound=error.bound, choices=error.choices)
-
-
-def group_json(group: Group) -> dict[str, Any]:
-    """The configured part of a group in `/v1/groups`."""
-    return {
-        "id": group.id,
-        "name": group.name,
-        "scheme": group.scheme,
-        "members": list(group.members),
-        "parameters": asdict(group.parameters),
-        "class_d": None if group.class_d is None else str(group.class_d),
-    }
