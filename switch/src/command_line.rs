@@ -22,7 +22,7 @@ use wormcast_switch_listen::Address;
 use wormcast_switch_listen::socket_file::SocketMode;
 use wormcast_switch_p4runtime::{TlsArguments, TranslationArguments};
 use wormcast_switch_pipeline::trace::{Filter, Format};
-use wormcast_switch_pipeline::{Engine, PortId};
+use wormcast_switch_pipeline::{Execution, PortId};
 use wormcast_switch_ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
 
@@ -81,8 +81,8 @@ struct Arguments {
     spin: Duration,
 
     /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
-    #[arg(long, value_name = "HOW", default_value_t)]
-    engine: Engine,
+    #[arg(long = "engine", value_name = "HOW", default_value_t)]
+    execution: Execution,
 
     /// Where the P4Runtime server listens: ADDRESS:PORT or unix:/path
     /// [default: 0.0.0.0:9559]
@@ -379,7 +379,7 @@ impl Arguments {
             fabric: self.fabric,
             workers: usize::from(self.workers),
             spin_us: self.spin.as_us(),
-            engine: self.engine,
+            execution: self.execution,
             p4runtime: match (&self.grpc_server_addr, personality) {
                 (Some(_), _) => P4Runtime::Needed,
                 (None, Personality::SimpleSwitch) => P4Runtime::None,

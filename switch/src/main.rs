@@ -75,7 +75,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         drop_port: settings.drop_port,
         priorities: settings.priority_queues,
         seed: settings.seed,
-        compiler: wormcast_switch_jit::compiler_of(settings.engine),
+        compiler: wormcast_switch_jit::compiler_of(settings.execution),
     };
     let traces = Traces::new(&settings, log.clone())?;
     let tls = settings.tls.settings()?;

@@ -202,9 +202,9 @@ impl Started {
             let Some(handle) = self.dataplane.handle(device_id) else {
                 return Err(format!("the data plane has no device {device_id}").into());
             };
-            let cpu_port = handle.run(|engine| engine.cpu_port()).await?;
+            let cpu_port = handle.run(|switch| switch.cpu_port()).await?;
             for (filter, sink) in traces.of_switch(cpu_port)? {
-                let added = handle.run(|engine| engine.tracing().add(filter, sink));
+                let added = handle.run(|switch| switch.tracing().add(filter, sink));
                 added.await??;
             }
             let mut pipeline_config = config;
@@ -218,7 +218,7 @@ impl Started {
                     thrift::restore(&mut pipeline, text)
                         .map_err(|error| format!("--restore-state {}: {error}", path.display()))?;
                 }
-                handle.run(move |engine| engine.install(pipeline)).await?;
+                handle.run(move |switch| switch.install(pipeline)).await?;
             }
             let settings = ServerSettings {
                 device_id,
@@ -290,7 +290,7 @@ impl Switches {
     pub async fn report(&self, file: Option<&Path>, level: Level) {
         let mut snapshots = BTreeMap::new();
         for (id, handle, server) in self.each() {
-            let Ok(counts) = handle.run(|engine| engine.counts()).await else {
+            let Ok(counts) = handle.run(|switch| switch.counts()).await else {
                 return;
             };
             let mut snapshot = Snapshot::from(counts);

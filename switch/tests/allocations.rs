@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::LoadedProgram;
-use wormcast_switch_pipeline::{DequeueInfo, Engine, Pipeline, PipelineConfig, PortId};
+use wormcast_switch_pipeline::{DequeueInfo, Execution, Pipeline, PipelineConfig, PortId};
 use worms::{Sink, insert, set_up, worm};
 
 thread_local! {
@@ -43,13 +43,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn pipeline(path: &str, engine: Engine) -> Pipeline {
+fn pipeline(path: &str, execution: Execution) -> Pipeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let program = LoadedProgram::from_json(&text).unwrap_or_else(|error| panic!("{error}"));
     let config = PipelineConfig {
-        compiler: compiler_of(engine),
+        compiler: compiler_of(execution),
         ..PipelineConfig::default()
     };
     Pipeline::new(Arc::new(program), config)
@@ -79,10 +79,10 @@ fn forwarded_packets_allocate_nothing() {
         (worms, worm(1, &tree, 256), 7),
     ];
     assert!(ALLOCATIONS.get() > 0, "nothing is counted");
-    for engine in [Engine::Compiled, Engine::Interpreted] {
+    for execution in [Execution::Compiled, Execution::Interpreted] {
         for (program, packet, copies) in &cases {
             for passes in [true, false] {
-                let mut pipeline = pipeline(program, engine);
+                let mut pipeline = pipeline(program, execution);
                 if *program == worms {
                     set_up(&mut pipeline);
                 } else {
@@ -95,7 +95,7 @@ fn forwarded_packets_allocate_nothing() {
                 };
                 allocations(&mut pipeline, &mut sink, packet, 10);
                 let later = allocations(&mut pipeline, &mut sink, packet, 1_000);
-                assert_eq!(later, 0, "{program}, {engine:?}, passes: {passes}");
+                assert_eq!(later, 0, "{program}, {execution:?}, passes: {passes}");
                 assert_eq!(sink.frames, 1_010 * copies, "{:?}", pipeline.statistics());
             }
         }

@@ -1,4 +1,4 @@
-//! Nothing that comes from outside makes the engine panic: any bytes as packets, any JSON
+//! Nothing that comes from outside makes the pipeline panic: any bytes as packets, any JSON
 //! as a program.
 
 mod json_mutation;
@@ -13,7 +13,9 @@ use serde_json::Value;
 use wire::{Wire, forward};
 use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::LoadedProgram;
-use wormcast_switch_pipeline::{CloneSession, Engine, Pipeline, PipelineConfig, PortId, Replica};
+use wormcast_switch_pipeline::{
+    CloneSession, Execution, Pipeline, PipelineConfig, PortId, Replica,
+};
 
 fn program_paths() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -164,12 +166,12 @@ fn mutation() -> impl Strategy<Value = Mutation> {
     ]
 }
 
-fn load_and_run(json: &str, engine: Engine) {
+fn load_and_run(json: &str, execution: Execution) {
     let Ok(program) = LoadedProgram::from_json(json) else {
         return;
     };
     let config = PipelineConfig {
-        compiler: compiler_of(engine),
+        compiler: compiler_of(execution),
         ..PipelineConfig::default()
     };
     let mut pipeline = Pipeline::new(Arc::new(program), config);
@@ -190,9 +192,9 @@ proptest! {
             1..4,
         ),
         // To compile takes longer than all the rest.
-        engine in prop_oneof![
-            15 => Just(Engine::Interpreted),
-            1 => Just(Engine::Compiled),
+        execution in prop_oneof![
+            15 => Just(Execution::Interpreted),
+            1 => Just(Execution::Compiled),
         ],
     ) {
         let paths = program_paths();
@@ -201,12 +203,12 @@ proptest! {
         for (choices, mutation) in &mutations {
             mutate(&mut document, choices, mutation);
         }
-        load_and_run(&document.to_string(), engine);
+        load_and_run(&document.to_string(), execution);
     }
 
     #[test]
     fn any_text(json in "\\PC{0,200}") {
-        load_and_run(&json, Engine::Compiled);
+        load_and_run(&json, Execution::Compiled);
     }
 
     #[test]
@@ -214,6 +216,6 @@ proptest! {
         let paths = program_paths();
         let whole = text(&paths[choice.index(paths.len())]);
         let end = cut.index(whole.len());
-        load_and_run(whole.get(..end).unwrap_or_default(), Engine::Compiled);
+        load_and_run(whole.get(..end).unwrap_or_default(), Execution::Compiled);
     }
 }

@@ -1,11 +1,11 @@
 //! Changes to the ports of a running switch, and what they are.
 
-use super::engine::Engine;
 use super::input::{Input, Source};
 use super::open::Opening;
 use super::port::{Link, Port};
 use super::port_set::PortSet;
 use super::settings::{Attachment, PortSettings};
+use super::switch::Switch;
 use wormcast_switch_pipeline::PortId;
 use wormcast_switch_ports::{Interface, Pace};
 
@@ -29,7 +29,7 @@ pub struct Queues {
     pub priority: Option<u8>,
 }
 
-impl Engine {
+impl Switch {
     /// Microseconds since the switch started.
     pub fn elapsed_us(&self) -> u64 {
         self.clock.now_us()

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::engine::Engine;
 use super::mailbox::Mailbox;
+use super::switch::Switch;
 
 /// Operations that may wait for one worker; whoever has another one waits for room.
 pub const COMMANDS_MAX: usize = 256;
@@ -15,8 +15,8 @@ pub const COMMANDS_MAX: usize = 256;
 /// An operation that runs on the thread of a switch, between two batches.
 pub(super) struct Command {
     /// Position of the switch at its worker.
-    pub(super) engine: usize,
-    pub(super) run: Box<dyn FnOnce(&mut Engine) + Send>,
+    pub(super) switch: usize,
+    pub(super) run: Box<dyn FnOnce(&mut Switch) + Send>,
 }
 
 /// The data plane has stopped.
@@ -36,19 +36,19 @@ impl std::error::Error for Stopped {}
 pub struct DataplaneHandle {
     commands: mpsc::Sender<Command>,
     mailbox: Arc<Mailbox>,
-    engine: usize,
+    switch: usize,
 }
 
 impl DataplaneHandle {
     pub(super) fn new(
         commands: mpsc::Sender<Command>,
         mailbox: Arc<Mailbox>,
-        engine: usize,
+        switch: usize,
     ) -> Self {
         Self {
             commands,
             mailbox,
-            engine,
+            switch,
         }
     }
 
@@ -56,10 +56,10 @@ impl DataplaneHandle {
     /// were handed over.
     pub async fn run<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(&mut Engine) -> T + Send + 'static,
+        operation: impl FnOnce(&mut Switch) -> T + Send + 'static,
     ) -> Result<T, Stopped> {
         let result = self.hand_over(operation).await?;
-        self.mailbox.ring();
+        self.mailbox.wake();
         result.await.map_err(|_| Stopped)
     }
 
@@ -67,13 +67,13 @@ impl DataplaneHandle {
     /// when that is woken once. Results are in the order of the switches.
     pub(super) async fn run_on_all<'h, T: Send + 'static>(
         handles: impl Iterator<Item = &'h Self> + Clone,
-        operation: impl Fn(&mut Engine) -> T + Clone + Send + 'static,
+        operation: impl Fn(&mut Switch) -> T + Clone + Send + 'static,
     ) -> Vec<Result<T, Stopped>> {
         let mut results = Vec::new();
         for handle in handles.clone() {
             results.push(handle.hand_over(operation.clone()).await);
         }
-        handles.for_each(|handle| handle.mailbox.ring());
+        handles.for_each(|handle| handle.mailbox.wake());
         let mut answers = Vec::with_capacity(results.len());
         for result in results {
             answers.push(match result {
@@ -88,18 +88,18 @@ impl DataplaneHandle {
     /// room for another one.
     async fn hand_over<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(&mut Engine) -> T + Send + 'static,
+        operation: impl FnOnce(&mut Switch) -> T + Send + 'static,
     ) -> Result<oneshot::Receiver<T>, Stopped> {
         let (answer, result) = oneshot::channel();
         let command = Command {
-            engine: self.engine,
-            run: Box::new(move |engine| {
+            switch: self.switch,
+            run: Box::new(move |switch| {
                 // Whoever asked may have gone; the operation is done all the same.
-                let _ = answer.send(operation(engine));
+                let _ = answer.send(operation(switch));
             }),
         };
         if let Err(TrySendError::Full(command)) = self.commands.try_send(command) {
-            self.mailbox.ring();
+            self.mailbox.wake();
             self.commands.send(command).await.map_err(|_| Stopped)?;
         }
         Ok(result)
@@ -125,7 +125,7 @@ mod tests {
             .handles()
             .map(|(_, handle)| handle.clone())
             .collect();
-        let ask = || DataplaneHandle::run_on_all(handles.iter(), |engine| engine.device_id());
+        let ask = || DataplaneHandle::run_on_all(handles.iter(), |switch| switch.device_id());
         let expected: Vec<_> = (0..count).map(Ok).collect();
         assert_eq!(ask().await, expected);
         dataplane.stop();

@@ -38,7 +38,7 @@ impl DeadlockWatch {
     /// Rings that have come about; each is given once, and again if it comes again.
     pub async fn look(&mut self) -> Vec<Vec<FabricQueue>> {
         let handles = self.switches.iter().map(|(_, handle)| handle);
-        let answers = DataplaneHandle::run_on_all(handles, |engine| engine.waits()).await;
+        let answers = DataplaneHandle::run_on_all(handles, |switch| switch.waits()).await;
         // A switch that has stopped waits for nothing.
         let switches = self.switches.iter().map(|(switch, _)| *switch);
         let waits = switches.zip(answers);

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::clock::Clock;
-use super::engine::Engine;
 use super::input::LinkInput;
 use super::mailbox::Mailbox;
 use super::open::Opening;
@@ -15,6 +14,7 @@ use super::plan::PlannedEnd;
 use super::port::LinkOutput;
 use super::settings::SwitchSettings;
 use super::start::StartError;
+use super::switch::Switch;
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use crate::log::Log;
 use wormcast_switch_pipeline::PortId;
@@ -25,7 +25,7 @@ use wormcast_switch_ports::{LinkReceiver, LinkSender};
 /// One switch that works when it is told to.
 pub struct DetachedSwitch {
     /// Its state.
-    pub engine: Engine,
+    pub switch: Switch,
     /// The far ends of its links, in the order in which the ports were given.
     pub links: Vec<FarEnd>,
     /// What it has for a controller.
@@ -63,13 +63,13 @@ impl DetachedSwitch {
                 output: LinkOutput {
                     sender: leaving,
                     receiver_mailbox: Arc::clone(&nobody),
-                    receiver_letter: 0,
+                    receiver_event: 0,
                     unannounced: false,
                 },
                 input: LinkInput {
                     receiver: arriving,
                     sender_mailbox: Arc::clone(&nobody),
-                    sender_letter: 0,
+                    sender_event: 0,
                 },
             });
         }
@@ -77,7 +77,7 @@ impl DetachedSwitch {
         let (ports, inputs) = Opening::new(settings, seed, clock).open(ends)?;
         let traffic = TrafficManager::new(clock, ports, to_controller);
         Ok(Self {
-            engine: Engine::new(settings.clone(), inputs, traffic, Log::off()),
+            switch: Switch::new(settings.clone(), inputs, traffic, Log::off()),
             links,
             for_controller,
         })
@@ -86,11 +86,11 @@ impl DetachedSwitch {
     /// One turn at `now_us`, which must not fall back. Gives whether it has more to do at
     /// once, and else when the next turn is due without anything happening before.
     pub fn turn(&mut self, now_us: u64) -> (bool, Option<u64>) {
-        for position in 0..self.engine.inputs.len() {
-            self.engine.frames_at(position);
-            self.engine.room_at(position);
+        for position in 0..self.switch.inputs.len() {
+            self.switch.frames_at(position);
+            self.switch.room_at(position);
         }
-        let turn = self.engine.turn(now_us);
+        let turn = self.switch.turn(now_us);
         (turn.more, turn.next_us)
     }
 }

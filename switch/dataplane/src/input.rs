@@ -17,7 +17,7 @@ pub(super) struct Input {
     /// It was left alone for want of room, and is until then.
     pub(super) blocked_until_us: u64,
     /// The thread that receives from it, of those that share the switch.
-    pub(super) lane: usize,
+    pub(super) thread: usize,
 }
 
 /// What frames come from.
@@ -46,7 +46,7 @@ pub(super) enum Source {
 pub(super) struct LinkInput {
     pub(super) receiver: LinkReceiver,
     pub(super) sender_mailbox: Arc<Mailbox>,
-    pub(super) sender_letter: usize,
+    pub(super) sender_event: usize,
 }
 
 impl Input {
@@ -84,7 +84,7 @@ impl Input {
             Source::Link(link) => {
                 let received = link.receiver.receive(limit, take);
                 if received > 0 && link.receiver.takes_waiting() {
-                    link.sender_mailbox.post(link.sender_letter);
+                    link.sender_mailbox.post(link.sender_event);
                 }
                 received
             }

@@ -1,11 +1,11 @@
 //! The data plane: threads that own pipelines and ports.
 //!
-//! A process runs one switch or many. Each has an [`Engine`]: frames go from its inputs
+//! A process runs one switch or many. Each has an [`Switch`]: frames go from its inputs
 //! through ingress into the egress queues, and from there through egress to the links. A
 //! worker thread has one or more switches and gives those that have something to do a
 //! bounded turn each; several threads may share one switch, a turn at a time, and send
-//! side by side (`lane.rs`). No lock is taken for a single packet. Switches on links in
-//! memory tell one another of frames and of room by letters. Control operations come over a bounded
+//! side by side (`worker_thread.rs`). No lock is taken for a single packet. Switches on links in
+//! memory tell one another of frames and of room by events. Control operations come over a bounded
 //! channel and run between two turns, so a packet sees all of an operation or nothing of
 //! it.
 //!
@@ -17,9 +17,7 @@ mod clock;
 mod control;
 mod deadlock;
 mod detached;
-mod engine;
 mod input;
-mod lane;
 mod load;
 pub mod log;
 mod lossless;
@@ -35,17 +33,18 @@ mod replay;
 mod settings;
 mod snapshot;
 mod start;
+mod switch;
 pub mod trace;
 mod traffic;
 mod virtual_fabric;
 mod worker;
+mod worker_thread;
 
 pub use changes::{PortStatus, Queues};
 pub use clock::Clock;
 pub use control::{COMMANDS_MAX, DataplaneHandle, Stopped};
 pub use deadlock::DeadlockWatch;
 pub use detached::{DetachedSwitch, FarEnd};
-pub use engine::Engine;
 pub use lossless::{LosslessSnapshot, PauseReport, QueueReport, StormReport};
 pub use message_ports::{MESSAGE_PORT_MAX, MessagePorts, PortChange, SENT_FRAMES_MAX, SentFrame};
 pub use names::list;
@@ -57,5 +56,6 @@ pub use settings::{
 };
 pub use snapshot::{Counts, PortDrops, PortSnapshot, QueueSnapshot, Snapshot, TableSnapshot};
 pub use start::{Dataplane, FromDataplane, StartError};
+pub use switch::Switch;
 pub use traffic::{DigestMessage, Installed, ToController};
 pub use virtual_fabric::VirtualFabric;

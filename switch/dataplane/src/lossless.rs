@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
-use super::engine::{Engine, Turn};
 use super::port::HeldPacket;
+use super::switch::{Switch, Turn};
 use super::traffic::TrafficManager;
 use crate::log::Level;
 use wormcast_switch_flow::cycle::Waits;
@@ -241,7 +241,7 @@ impl TrafficManager {
     }
 }
 
-impl Engine {
+impl Switch {
     /// Sends the pause frames that are due.
     pub(super) fn send_pauses(&mut self, turn: &mut Turn) {
         let now_us = self.traffic.now_us;

@@ -6,24 +6,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use wormcast_switch_ports::Waker;
 
-/// News for one worker: numbered letters, each there or not, and a bell for a worker that
-/// sleeps.
+/// Numbered events for one worker, each pending or not, and a waker for a worker that sleeps.
 ///
-/// A letter that is posted before the worker sleeps keeps it awake, one that is posted
-/// later wakes it. Posting to a worker that is awake makes no system call.
+/// An event that is posted before the worker sleeps keeps it awake. One that is posted later
+/// wakes it. Posting to a worker that is awake makes no system call.
 #[derive(Debug)]
 pub(super) struct Mailbox {
-    letters: Vec<AtomicU64>,
+    events: Vec<AtomicU64>,
     asleep: AtomicBool,
     stopping: AtomicBool,
     waker: Waker,
 }
 
 impl Mailbox {
-    /// For letters with numbers below `letters`.
-    pub(super) fn new(letters: usize) -> io::Result<Self> {
+    /// For events with numbers below `events`.
+    pub(super) fn new(events: usize) -> io::Result<Self> {
         Ok(Self {
-            letters: (0..letters.div_ceil(64))
+            events: (0..events.div_ceil(64))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
             asleep: AtomicBool::new(false),
@@ -32,14 +31,14 @@ impl Mailbox {
         })
     }
 
-    /// Leaves a letter; one that is there already stays one.
-    pub(super) fn post(&self, letter: usize) {
-        self.letters[letter / 64].fetch_or(1 << (letter % 64), Ordering::SeqCst);
-        self.ring();
+    /// Makes an event pending; one that is pending already stays one.
+    pub(super) fn post(&self, event: usize) {
+        self.events[event / 64].fetch_or(1 << (event % 64), Ordering::SeqCst);
+        self.wake();
     }
 
     /// Wakes the worker if it sleeps: what was done before is seen by it.
-    pub(super) fn ring(&self) {
+    pub(super) fn wake(&self) {
         // Against the fence of the sleeper: it sees what we left, or we see that it sleeps.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
@@ -50,7 +49,7 @@ impl Mailbox {
     /// Tells the worker to end.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
-        self.ring();
+        self.wake();
     }
 
     /// Whether the worker shall end.
@@ -58,15 +57,15 @@ impl Mailbox {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Takes all letters.
-    pub(super) fn take(&self, mut letter: impl FnMut(usize)) {
-        for (index, word) in self.letters.iter().enumerate() {
+    /// Takes all events.
+    pub(super) fn take(&self, mut event: impl FnMut(usize)) {
+        for (index, word) in self.events.iter().enumerate() {
             if word.load(Ordering::Relaxed) == 0 {
                 continue;
             }
             let mut bits = word.swap(0, Ordering::SeqCst);
             while bits != 0 {
-                letter(index * 64 + bits.trailing_zeros() as usize);
+                event(index * 64 + bits.trailing_zeros() as usize);
                 bits &= bits - 1;
             }
         }
@@ -77,20 +76,20 @@ impl Mailbox {
     pub(super) fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        let has_letter = |word: &AtomicU64| word.load(Ordering::SeqCst) != 0;
-        let news = self.letters.iter().any(has_letter) || self.stopping.load(Ordering::SeqCst);
+        let has_event = |word: &AtomicU64| word.load(Ordering::SeqCst) != 0;
+        let news = self.events.iter().any(has_event) || self.stopping.load(Ordering::SeqCst);
         if news {
             self.wake_up(false);
         }
         !news
     }
 
-    /// Says that the worker is awake. `rung`: the bell's descriptor was readable.
-    pub(super) fn wake_up(&self, rung: bool) {
+    /// Says that the worker is awake. `signalled`: the waker's descriptor was readable.
+    pub(super) fn wake_up(&self, signalled: bool) {
         let still_asleep = self.asleep.swap(false, Ordering::SeqCst);
-        // Whoever found it asleep rings, or has rung: the bell is silenced now, or at the
+        // Whoever found it asleep wakes it, or has done so: the waker is reset now, or at the
         // latest when the next sleep ends at once.
-        if rung || !still_asleep {
+        if signalled || !still_asleep {
             self.waker.reset();
         }
     }
@@ -109,58 +108,59 @@ mod tests {
     use wormcast_switch_ports::wait;
 
     #[test]
-    fn letters_are_taken_once_and_keep_the_worker_awake() {
+    fn events_are_taken_once_and_keep_the_worker_awake() {
         let mailbox = Mailbox::new(100).unwrap();
         assert!(mailbox.fall_asleep());
         mailbox.wake_up(false);
-        for letter in [99, 3, 3, 64] {
-            mailbox.post(letter);
+        for event in [99, 3, 3, 64] {
+            mailbox.post(event);
         }
         assert!(!mailbox.fall_asleep());
         let mut taken = Vec::new();
-        mailbox.take(|letter| taken.push(letter));
-        mailbox.take(|letter| taken.push(letter));
+        mailbox.take(|event| taken.push(event));
+        mailbox.take(|event| taken.push(event));
         assert_eq!(taken, [3, 64, 99]);
         assert!(mailbox.fall_asleep());
     }
 
     #[test]
-    fn only_a_sleeper_is_rung() {
+    fn only_a_sleeper_is_woken() {
         let mailbox = Mailbox::new(1).unwrap();
-        let rings = |mailbox: &Mailbox| wait(&[Interest::Readable(mailbox.as_fd())], Some(0)).first;
+        let is_signalled =
+            |mailbox: &Mailbox| wait(&[Interest::Readable(mailbox.as_fd())], Some(0)).first;
         mailbox.post(0);
-        assert!(!rings(&mailbox));
+        assert!(!is_signalled(&mailbox));
         mailbox.take(|_| ());
         assert!(mailbox.fall_asleep());
         mailbox.post(0);
-        assert!(rings(&mailbox));
+        assert!(is_signalled(&mailbox));
         mailbox.wake_up(true);
-        assert!(!rings(&mailbox));
+        assert!(!is_signalled(&mailbox));
         mailbox.stop();
         assert!(mailbox.is_stopping() && !mailbox.fall_asleep());
     }
 
-    /// Every letter arrives though the worker sleeps whenever it can.
+    /// Every event arrives though the worker sleeps whenever it can.
     #[test]
-    fn no_letter_is_lost_on_a_sleeping_worker() {
-        const LETTERS: usize = 5_000;
+    fn no_event_is_lost_on_a_sleeping_worker() {
+        const EVENTS: usize = 5_000;
         let mailbox = Mailbox::new(1).unwrap();
         let (answer, answered) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let mailbox = &mailbox;
             scope.spawn(move || {
-                for _ in 0..LETTERS {
+                for _ in 0..EVENTS {
                     mailbox.post(0);
                     answered.recv().unwrap();
                 }
             });
             let mut seen = 0;
-            while seen < LETTERS {
+            while seen < EVENTS {
                 mailbox.take(|_| {
                     seen += 1;
                     answer.send(()).unwrap();
                 });
-                if seen < LETTERS && mailbox.fall_asleep() {
+                if seen < EVENTS && mailbox.fall_asleep() {
                     let woken = wait(&[Interest::Readable(mailbox.as_fd())], None);
                     mailbox.wake_up(woken.first);
                 }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
-use super::engine::Engine;
 use super::input::Source;
 use super::open::Opening;
 use super::port::Link;
+use super::switch::Switch;
 use wormcast_switch_pipeline::PortId;
 
 /// Frames that wait until somebody sends them on; more are lost and counted.
@@ -94,7 +94,7 @@ pub enum PortChange {
     Remove,
 }
 
-impl Engine {
+impl Switch {
     /// Takes a frame that a message has brought to a port, which is added if it is not there,
     /// and what it leads to through the switch before it returns, as
     /// [`replay`](Self::replay) does. Frames that it leads to have its mark.
@@ -188,7 +188,7 @@ mod tests {
         let mut switch = DetachedSwitch::new(&settings, 0, &[]).unwrap();
         let program = Arc::new(LoadedProgram::from_json(text).unwrap());
         let pipeline = Pipeline::new(program, PipelineConfig::default());
-        switch.engine.install(pipeline);
+        switch.switch.install(pipeline);
         switch
     }
 
@@ -197,9 +197,9 @@ mod tests {
         let (ports, mut frames) = MessagePorts::new();
         let mut switch = switch(Some(ports));
         for mark in 1..=SENT_FRAMES_MAX as u64 + 10 {
-            switch.engine.bring(PortId(3), &[0; 60], mark).unwrap();
+            switch.switch.bring(PortId(3), &[0; 60], mark).unwrap();
         }
-        let snapshot = switch.engine.snapshot();
+        let snapshot = switch.switch.snapshot();
         // Port 1 was not added: what leaves by it is counted with all such ports.
         let counts = |port| {
             let port = snapshot.ports.iter().find(|other| other.port == port);
@@ -231,15 +231,15 @@ mod tests {
             instance: 5,
         });
         let backups = Backups::from([(replica, vec![backup])]);
-        let pipeline = switch.engine.pipeline().unwrap();
+        let pipeline = switch.switch.pipeline().unwrap();
         pipeline
             .insert_multicast_group_with(9, &[replica], &backups)
             .unwrap();
         let mut leaves_by = |port, change| {
-            let engine = &mut switch.engine;
-            engine.change_message_port(PortId(port), change).unwrap();
+            let switch = &mut switch.switch;
+            switch.change_message_port(PortId(port), change).unwrap();
             let frame = [0, 9, 0, 0, 0, 0, 0, 0, 0, 0];
-            engine.bring(PortId(3), &frame, 0).unwrap();
+            switch.bring(PortId(3), &frame, 0).unwrap();
             frames.try_recv().unwrap().port.0
         };
         for (port, change, leaves) in [
@@ -275,22 +275,22 @@ mod tests {
         let (ports, mut frames) = MessagePorts::new();
         let text = include_str!("../../tests/programs/multicast.json");
         let mut switch = switch_with(text, Some(ports));
-        let engine = &mut switch.engine;
+        let switch = &mut switch.switch;
         for change in [PortChange::Add, PortChange::Remove] {
-            engine.change_message_port(PortId(1), change).unwrap();
+            switch.change_message_port(PortId(1), change).unwrap();
         }
         let program = Arc::new(LoadedProgram::from_json(text).unwrap());
-        engine.install(Pipeline::new(program, PipelineConfig::default()));
+        switch.install(Pipeline::new(program, PipelineConfig::default()));
         let [replica, backup] = [1, 2].map(|port| Replica {
             port: PortId(port),
             instance: 5,
         });
         let backups = Backups::from([(replica, vec![backup])]);
-        let pipeline = engine.pipeline().unwrap();
+        let pipeline = switch.pipeline().unwrap();
         pipeline
             .insert_multicast_group_with(9, &[replica], &backups)
             .unwrap();
-        engine
+        switch
             .bring(PortId(3), &[0, 9, 0, 0, 0, 0, 0, 0, 0, 0], 0)
             .unwrap();
         assert_eq!(frames.try_recv().unwrap().port, PortId(2));
@@ -307,15 +307,15 @@ mod tests {
             instance: 5,
         });
         let backups = Backups::from([(replica, vec![backup])]);
-        let engine = &mut switch.engine;
-        let pipeline = engine.pipeline().unwrap();
+        let switch = &mut switch.switch;
+        let pipeline = switch.pipeline().unwrap();
         pipeline
             .insert_multicast_group_with(9, &[replica], &backups)
             .unwrap();
         for change in [PortChange::Add, PortChange::Down] {
-            engine.change_message_port(PortId(0), change).unwrap();
+            switch.change_message_port(PortId(0), change).unwrap();
         }
-        engine
+        switch
             .bring(PortId(3), &[0, 9, 0, 0, 0, 0, 0, 0, 0, 0], 0)
             .unwrap();
         assert_eq!(frames.try_recv().unwrap().port, PortId(2));
@@ -326,14 +326,14 @@ mod tests {
         let (ports, _frames) = MessagePorts::new();
         let mut with = switch(Some(ports));
         for number in [64, 512] {
-            let error = with.engine.bring(PortId(number), &[0; 60], 0).unwrap_err();
+            let error = with.switch.bring(PortId(number), &[0; 60], 0).unwrap_err();
             let expected =
                 format!("there is no port {number}; possible: 0 to 511, not 64, the CPU port");
             assert_eq!(error, expected);
         }
-        let error = with.engine.change_message_port(PortId(5), PortChange::Up);
+        let error = with.switch.change_message_port(PortId(5), PortChange::Up);
         assert_eq!(error.unwrap_err(), "port 5 was not added");
         let mut without = switch(None);
-        assert!(without.engine.bring(PortId(5), &[0; 60], 0).is_err());
+        assert!(without.switch.bring(PortId(5), &[0; 60], 0).is_err());
     }
 }

@@ -197,7 +197,7 @@ impl<'a> Opening<'a> {
             source,
             capture: self.capture(&file, "in")?,
             blocked_until_us: 0,
-            lane: 0,
+            thread: 0,
         };
         Ok((port, input))
     }

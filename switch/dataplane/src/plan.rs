@@ -9,7 +9,7 @@ use super::mailbox::Mailbox;
 use super::port::LinkOutput;
 use super::settings::{DataplaneSettings, LinkEnd};
 use super::start::StartError;
-use super::worker::Letter;
+use super::worker::Event;
 use wormcast_switch_pipeline::PortId;
 use wormcast_switch_ports::memory;
 use wormcast_switch_ports::memory::LINK_FRAMES_MAX;
@@ -21,16 +21,16 @@ pub(super) struct Plan {
     pub(super) places: Vec<Place>,
     /// Of each worker.
     pub(super) mailboxes: Vec<Arc<Mailbox>>,
-    /// What the letters of each worker mean.
-    pub(super) letters: Vec<Vec<Letter>>,
+    /// What the events of each worker mean.
+    pub(super) events: Vec<Vec<Event>>,
     /// What the ports at the ends of links get; each is taken once.
     ends: BTreeMap<LinkEnd, (LinkSender, LinkReceiver)>,
     peers: BTreeMap<LinkEnd, Peer>,
-    /// The letter of an end at its own worker that says there are frames; the next one
+    /// The event of an end at its own worker that says there are frames; the next one
     /// says there is room.
-    first_letters: BTreeMap<LinkEnd, usize>,
+    first_events: BTreeMap<LinkEnd, usize>,
     /// Of the further threads of each worker.
-    pub(super) bells: Vec<Vec<Arc<Mailbox>>>,
+    pub(super) helper_mailboxes: Vec<Vec<Arc<Mailbox>>>,
 }
 
 /// Where a switch runs.
@@ -39,7 +39,7 @@ pub(super) struct Place {
     /// Its worker.
     pub(super) worker: usize,
     /// Its position there.
-    pub(super) engine: usize,
+    pub(super) switch: usize,
 }
 
 struct Peer {
@@ -79,36 +79,36 @@ impl Plan {
                 peers.insert(end, Peer { end: peer, name });
             }
         }
-        let mut letters = vec![Vec::new(); workers];
-        let mut first_letters = BTreeMap::new();
+        let mut events = vec![Vec::new(); workers];
+        let mut first_events = BTreeMap::new();
         let mut linked = vec![0; count];
         for end in ends.keys() {
             // Ports of links come in this order, after those that lead out of the process.
             let position = settings.switches[end.switch].ports.len() + linked[end.switch];
             linked[end.switch] += 1;
-            let Place { worker, engine } = places[end.switch];
-            first_letters.insert(*end, letters[worker].len());
-            letters[worker].push(Letter::Frames {
-                engine,
+            let Place { worker, switch } = places[end.switch];
+            first_events.insert(*end, events[worker].len());
+            events[worker].push(Event::Frames {
+                switch,
                 input: position,
             });
-            letters[worker].push(Letter::Room {
-                engine,
+            events[worker].push(Event::Room {
+                switch,
                 port: position,
             });
         }
-        let bells: Result<_, _> = threads
+        let helper_mailboxes: Result<_, _> = threads
             .iter()
             .map(|threads| mailboxes(std::iter::repeat_n(0, threads - 1)))
             .collect();
         Ok(Self {
             places,
-            mailboxes: mailboxes(letters.iter().map(Vec::len))?,
-            letters,
+            mailboxes: mailboxes(events.iter().map(Vec::len))?,
+            events,
             ends,
             peers,
-            first_letters,
-            bells: bells?,
+            first_events,
+            helper_mailboxes: helper_mailboxes?,
         })
     }
 
@@ -127,20 +127,20 @@ impl Plan {
         let planned = |(end, (sender, receiver)): (LinkEnd, (LinkSender, LinkReceiver))| {
             let peer = &self.peers[&end];
             let mailbox = &self.mailboxes[self.places[peer.end.switch].worker];
-            let letter = self.first_letters[&peer.end];
+            let event = self.first_events[&peer.end];
             PlannedEnd {
                 port: end.port,
                 peer: peer.name.clone(),
                 output: LinkOutput {
                     sender,
                     receiver_mailbox: Arc::clone(mailbox),
-                    receiver_letter: letter,
+                    receiver_event: event,
                     unannounced: false,
                 },
                 input: LinkInput {
                     receiver,
                     sender_mailbox: Arc::clone(mailbox),
-                    sender_letter: letter + 1,
+                    sender_event: event + 1,
                 },
             }
         };
@@ -148,10 +148,10 @@ impl Plan {
     }
 }
 
-/// One for each count of letters.
+/// One for each count of events.
 fn mailboxes(counts: impl Iterator<Item = usize>) -> Result<Vec<Arc<Mailbox>>, StartError> {
     let mailboxes: io::Result<Vec<_>> = counts
-        .map(|letters| Mailbox::new(letters).map(Arc::new))
+        .map(|events| Mailbox::new(events).map(Arc::new))
         .collect();
     mailboxes.map_err(|error| StartError::System {
         step: "making an event descriptor",
@@ -166,9 +166,9 @@ fn place(count: usize, workers: usize) -> Vec<Place> {
     (0..count)
         .map(|number| {
             let worker = number * workers / count;
-            let engine = sizes[worker];
+            let switch = sizes[worker];
             sizes[worker] += 1;
-            Place { worker, engine }
+            Place { worker, switch }
         })
         .collect()
 }
@@ -182,7 +182,7 @@ mod tests {
         let places = place(5, 2);
         let pairs: Vec<_> = places
             .iter()
-            .map(|place| (place.worker, place.engine))
+            .map(|place| (place.worker, place.switch))
             .collect();
         assert_eq!(pairs, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]);
     }

@@ -42,7 +42,7 @@ pub(super) enum Link {
 pub(super) struct LinkOutput {
     pub(super) sender: LinkSender,
     pub(super) receiver_mailbox: Arc<Mailbox>,
-    pub(super) receiver_letter: usize,
+    pub(super) receiver_event: usize,
     /// Frames were put on the link that the receiver was not told of.
     pub(super) unannounced: bool,
 }
@@ -100,7 +100,7 @@ pub(super) struct Port {
     /// The link had no room when it was last asked.
     blocked: bool,
     /// No frames are to be sent without the port: it is to be renewed.
-    grounded: bool,
+    renewal_due: bool,
 }
 
 impl Port {
@@ -120,7 +120,7 @@ impl Port {
             retry_at_us: 0,
             wait_writable: false,
             blocked: false,
-            grounded: false,
+            renewal_due: false,
         }
     }
 
@@ -233,7 +233,7 @@ impl Port {
     pub(super) fn depart(&mut self, now_us: u64) -> Option<Departure> {
         match &mut self.link {
             Link::Interface(transmit)
-                if self.impairment.is_none() && !self.grounded && now_us >= self.retry_at_us =>
+                if self.impairment.is_none() && !self.renewal_due && now_us >= self.retry_at_us =>
             {
                 transmit.depart()
             }
@@ -242,9 +242,9 @@ impl Port {
     }
 
     /// Ends what [`depart`](Self::depart) began.
-    pub(super) fn land(&mut self, departure: Departure, now_us: u64) {
+    pub(super) fn complete(&mut self, departure: Departure, now_us: u64) {
         if let Link::Interface(transmit) = &mut self.link {
-            let flushed = transmit.land(departure);
+            let flushed = transmit.complete(departure);
             self.flushed(flushed, now_us);
         }
     }
@@ -252,8 +252,8 @@ impl Port {
     /// Whether the link may be taken away or renewed: not while frames are being sent by
     /// it, which would not be counted. It is the next time it is asked.
     pub(super) fn is_at_hand(&mut self) -> bool {
-        self.grounded = self.is_away();
-        !self.grounded
+        self.renewal_due = self.is_away();
+        !self.renewal_due
     }
 
     /// The interface has gone.
@@ -379,7 +379,7 @@ impl Port {
             }
             Link::Memory(link) if link.unannounced => {
                 link.unannounced = false;
-                link.receiver_mailbox.post(link.receiver_letter);
+                link.receiver_mailbox.post(link.receiver_event);
             }
             _ => {}
         }

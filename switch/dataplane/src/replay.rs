@@ -114,7 +114,7 @@ impl Replay {
         std::thread::sleep(wait);
         let mut frames = 0;
         while let Some((port, frame)) = self.next_frame()? {
-            let passed = dataplane.run(move |engine| engine.replay(port, &frame));
+            let passed = dataplane.run(move |switch| switch.replay(port, &frame));
             if let Err(Stopped) = runtime.block_on(passed) {
                 break;
             }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::engine::Engine;
 use super::input::Source;
 use super::lossless::LosslessSnapshot;
 use super::observer::{EventLogCounts, NotificationCounts};
 use super::port::Link;
+use super::switch::Switch;
 use super::traffic::TO_CONTROLLER_MAX;
 use wormcast_switch_pipeline::LoadedProgram;
 use wormcast_switch_pipeline::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
@@ -173,7 +173,7 @@ pub struct Counts {
     tables: Vec<TableCounts>,
 }
 
-impl Engine {
+impl Switch {
     /// Counts at this moment.
     pub fn snapshot(&mut self) -> Snapshot {
         self.counts().into()
@@ -248,7 +248,7 @@ impl Engine {
         }
         if let Some(input) = self.inputs.get_mut(position) {
             snapshot.interface.clone_from(&input.name);
-            snapshot.thread = input.lane;
+            snapshot.thread = input.thread;
             match &mut input.source {
                 Source::Interface {
                     ring: Some(ring), ..

@@ -11,15 +11,15 @@ use tokio::sync::mpsc;
 use super::clock::Clock;
 use super::control::{COMMANDS_MAX, DataplaneHandle};
 use super::deadlock::DeadlockWatch;
-use super::engine::Engine;
-use super::lane::{Lane, LaneThread};
 use super::load::Load;
 use super::mailbox::Mailbox;
 use super::open::Opening;
 use super::plan::{Place, Plan};
 use super::settings::{DataplaneSettings, LinkEnd, SwitchSettings};
+use super::switch::Switch;
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use super::worker::Worker;
+use super::worker_thread::{ThreadWork, WorkerThread};
 use crate::log::Log;
 use wormcast_switch_flow::cycle::FabricPort;
 use wormcast_switch_ports::InterfaceError;
@@ -79,8 +79,8 @@ impl Dataplane {
         let clock = Clock::start();
         let mut plan = Plan::new(settings)?;
         let mut from_dataplane = Vec::new();
-        let mut engines: Vec<Vec<Engine>> = Vec::new();
-        engines.resize_with(plan.mailboxes.len(), Vec::new);
+        let mut switches: Vec<Vec<Switch>> = Vec::new();
+        switches.resize_with(plan.mailboxes.len(), Vec::new);
         for (number, switch) in settings.switches.iter().enumerate() {
             let (to_controller, receiver) = mpsc::channel(TO_CONTROLLER_MAX);
             from_dataplane.push((switch.device_id, receiver));
@@ -90,44 +90,44 @@ impl Dataplane {
             traffic
                 .set_queueing(&switch.queueing, switch.priorities)
                 .map_err(StartError::Settings)?;
-            let engine = Engine::new(switch.clone(), inputs, traffic, log.clone());
-            engines[plan.places[number].worker].push(engine);
+            let switch = Switch::new(switch.clone(), inputs, traffic, log.clone());
+            switches[plan.places[number].worker].push(switch);
         }
         let mut senders = Vec::new();
         let mut workers = Vec::new();
-        let mailboxes = plan.mailboxes.into_iter().zip(plan.bells);
-        let parts = plan.letters.into_iter().zip(mailboxes).zip(engines);
-        for (number, ((letters, (mailbox, bells)), engines)) in parts.enumerate() {
+        let mailboxes = plan.mailboxes.into_iter().zip(plan.helper_mailboxes);
+        let parts = plan.events.into_iter().zip(mailboxes).zip(switches);
+        for (number, ((events, (mailbox, helper_mailboxes)), switches)) in parts.enumerate() {
             let (sender, commands) = mpsc::channel(COMMANDS_MAX);
             senders.push((sender, Arc::clone(&mailbox)));
-            let members = engines.len();
+            let members = switches.len();
             let worker = Worker::new(
                 clock,
-                engines,
-                letters,
+                switches,
+                events,
                 Arc::clone(&mailbox),
-                bells.clone(),
+                helper_mailboxes.clone(),
                 commands,
             );
             let worker = Arc::new(Mutex::new(worker));
-            let is_shared = !bells.is_empty();
-            for (lane, bell) in std::iter::once(mailbox).chain(bells).enumerate() {
-                let thread = LaneThread::new(
+            let is_shared = !helper_mailboxes.is_empty();
+            for (thread, mailbox) in std::iter::once(mailbox).chain(helper_mailboxes).enumerate() {
+                let runner = WorkerThread::new(
                     Arc::clone(&worker),
-                    Lane::new(lane, is_shared, members),
-                    Arc::clone(&bell),
+                    ThreadWork::new(thread, is_shared, members),
+                    Arc::clone(&mailbox),
                     Load::new(settings.spin_us),
                 );
-                let name = match lane {
+                let name = match thread {
                     0 => format!("dataplane-{number}"),
-                    _ => format!("dataplane-{number}.{lane}"),
+                    _ => format!("dataplane-{number}.{thread}"),
                 };
-                workers.push((bell, spawn(name, move || thread.run())?));
+                workers.push((mailbox, spawn(name, move || runner.run())?));
             }
         }
         let handle = |(switch, place): (&SwitchSettings, &Place)| {
             let (sender, mailbox) = &senders[place.worker];
-            let handle = DataplaneHandle::new(sender.clone(), Arc::clone(mailbox), place.engine);
+            let handle = DataplaneHandle::new(sender.clone(), Arc::clone(mailbox), place.switch);
             (switch.device_id, handle)
         };
         let handles = settings.switches.iter().zip(&plan.places).map(handle);

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::clock::Clock;
-use super::engine::Engine;
 use super::input::LinkInput;
 use super::mailbox::Mailbox;
 use super::open::Opening;
@@ -15,6 +14,7 @@ use super::plan::PlannedEnd;
 use super::port::LinkOutput;
 use super::settings::{LinkEnd, LinkSettings, SwitchSettings};
 use super::start::StartError;
+use super::switch::Switch;
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use crate::log::Log;
 use wormcast_switch_flow::cycle::{FabricPort, FabricQueue, find_rings};
@@ -36,7 +36,7 @@ pub struct VirtualFabric {
 }
 
 struct VirtualSwitch {
-    engine: Engine,
+    switch: Switch,
     inputs: usize,
     /// The switch has a turn at multiples of this.
     turn_us: u64,
@@ -86,13 +86,13 @@ impl VirtualFabric {
                     output: LinkOutput {
                         sender,
                         receiver_mailbox: Arc::clone(&mailbox),
-                        receiver_letter: 0,
+                        receiver_event: 0,
                         unannounced: false,
                     },
                     input: LinkInput {
                         receiver,
                         sender_mailbox: Arc::clone(&mailbox),
-                        sender_letter: 0,
+                        sender_event: 0,
                     },
                 })
                 .collect();
@@ -105,7 +105,7 @@ impl VirtualFabric {
                 .map_err(StartError::Settings)?;
             traffic.start_buckets_at(0);
             built.push(VirtualSwitch {
-                engine: Engine::new(settings.clone(), sources, traffic, Log::off()),
+                switch: Switch::new(settings.clone(), sources, traffic, Log::off()),
                 inputs,
                 turn_us: 1,
                 _controller: controller,
@@ -132,8 +132,8 @@ impl VirtualFabric {
     }
 
     /// A switch, by position.
-    pub fn engine(&mut self, switch: usize) -> &mut Engine {
-        &mut self.switches[switch].engine
+    pub fn switch(&mut self, switch: usize) -> &mut Switch {
+        &mut self.switches[switch].switch
     }
 
     /// From now on the switch has a turn only at multiples of this time, as if its thread
@@ -164,10 +164,10 @@ impl VirtualFabric {
             }
             for _ in 0..TURNS_MAX {
                 for input in 0..switch.inputs {
-                    switch.engine.frames_at(input);
-                    switch.engine.room_at(input);
+                    switch.switch.frames_at(input);
+                    switch.switch.room_at(input);
                 }
-                if !switch.engine.turn(self.now_us).more {
+                if !switch.switch.turn(self.now_us).more {
                     break;
                 }
             }
@@ -179,7 +179,7 @@ impl VirtualFabric {
         let waits = self
             .switches
             .iter()
-            .map(|switch| (switch.engine.device_id(), switch.engine.waits()))
+            .map(|switch| (switch.switch.device_id(), switch.switch.waits()))
             .collect();
         find_rings(&waits, &self.links)
     }

@@ -7,10 +7,10 @@ use tokio::sync::mpsc;
 
 use super::clock::Clock;
 use super::control::Command;
-use super::engine::Engine;
 use super::input::Input;
-use super::lane::{Lane, Sleep, spread};
 use super::mailbox::Mailbox;
+use super::switch::Switch;
+use super::worker_thread::{Sleep, ThreadWork, spread};
 use wormcast_switch_ports::readiness::Woken;
 use wormcast_switch_ports::{ReceiveRing, TransmitQueue};
 
@@ -20,16 +20,16 @@ const COMMANDS_A_TURN: usize = 16;
 /// How often interfaces are looked after.
 const MAINTENANCE_US: u64 = 250_000;
 
-/// What a letter in the mailbox of a worker means.
+/// What an event in the mailbox of a worker means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Letter {
+pub(super) enum Event {
     /// An input of a switch has frames.
-    Frames { engine: usize, input: usize },
+    Frames { switch: usize, input: usize },
     /// The link of a port has room again.
-    Room { engine: usize, port: usize },
+    Room { switch: usize, port: usize },
 }
 
-/// Switches that share a thread, or one switch whose threads share it ([`Lane`]).
+/// Switches that share a thread, or one switch whose threads share it ([`ThreadWork`]).
 ///
 /// Switches that have something to do are in a queue and have their turns in order, so a
 /// flood at one of them delays the others by no more than a turn each; those that have
@@ -39,10 +39,10 @@ pub(super) struct Worker {
     members: Vec<Member>,
     /// Inputs that nobody announces: interfaces.
     watched: Vec<Watched>,
-    letters: Vec<Letter>,
+    events: Vec<Event>,
     mailbox: Arc<Mailbox>,
     /// Of the threads but the first, which has the mailbox.
-    bells: Vec<Arc<Mailbox>>,
+    helper_mailboxes: Vec<Arc<Mailbox>>,
     commands: mpsc::Receiver<Command>,
     /// The earliest `next_us` of the members, or earlier.
     next_us: u64,
@@ -55,7 +55,7 @@ pub(super) struct Worker {
 
 /// A switch of the worker.
 struct Member {
-    engine: Engine,
+    switch: Switch,
     awaits_socket: bool,
     next_us: u64,
 }
@@ -84,9 +84,9 @@ pub(super) struct Round {
 const NEVER: u64 = u64::MAX;
 
 /// Inputs that are interfaces.
-fn watched<'a>(engines: impl Iterator<Item = &'a Engine>) -> Vec<Watched> {
-    let of = |(member, engine): (usize, &'a Engine)| {
-        let inputs = engine.inputs.iter().enumerate();
+fn watched<'a>(switches: impl Iterator<Item = &'a Switch>) -> Vec<Watched> {
+    let of = |(member, switch): (usize, &'a Switch)| {
+        let inputs = switch.inputs.iter().enumerate();
         let inputs = inputs.filter(|(_, input)| input.is_interface());
         inputs.map(move |(input, state)| Watched {
             member,
@@ -94,99 +94,101 @@ fn watched<'a>(engines: impl Iterator<Item = &'a Engine>) -> Vec<Watched> {
             frames_before: state.ring_frames(),
         })
     };
-    engines.enumerate().flat_map(of).collect()
+    switches.enumerate().flat_map(of).collect()
 }
 
 impl Worker {
-    /// `letters` tells what each letter of the mailbox means; `bells` are those of further
+    /// `events` tells what each event of the mailbox means; `helper_mailboxes` are those of further
     /// threads, which only a worker of a single switch has.
     pub(super) fn new(
         clock: Clock,
-        engines: Vec<Engine>,
-        letters: Vec<Letter>,
+        switches: Vec<Switch>,
+        events: Vec<Event>,
         mailbox: Arc<Mailbox>,
-        bells: Vec<Arc<Mailbox>>,
+        helper_mailboxes: Vec<Arc<Mailbox>>,
         commands: mpsc::Receiver<Command>,
     ) -> Self {
-        let member = |engine| Member {
-            engine,
+        let member = |switch| Member {
+            switch,
             awaits_socket: false,
             next_us: NEVER,
         };
-        let watched = watched(engines.iter());
+        let watched = watched(switches.iter());
         let mut worker = Self {
             clock,
-            members: engines.into_iter().map(member).collect(),
+            members: switches.into_iter().map(member).collect(),
             watched,
-            letters,
+            events,
             mailbox,
-            bells,
+            helper_mailboxes,
             commands,
             next_us: NEVER,
             leader_wakes_us: 0,
             maintained_us: 0,
             has_error: false,
         };
-        let lanes = worker.bells.len() + 1;
-        let places = (0..worker.watched.len()).map(|number| number % lanes);
+        let threads = worker.helper_mailboxes.len() + 1;
+        let places = (0..worker.watched.len()).map(|number| number % threads);
         worker.give_out(&places.collect::<Vec<usize>>());
         worker
     }
 
     /// What there is to do for a thread: one turn for each switch that is ready.
-    pub(super) fn round(&mut self, lane: &mut Lane) -> Round {
-        self.land(lane);
-        if lane.leads() && self.has_error {
+    pub(super) fn round(&mut self, work: &mut ThreadWork) -> Round {
+        self.complete(work);
+        if work.leads() && self.has_error {
             self.maintain();
         }
         let (mut ran, mut reachable) = (0, true);
-        if lane.leads() {
-            (ran, reachable) = self.run_commands(lane);
+        if work.leads() {
+            (ran, reachable) = self.run_commands(work);
         }
-        self.look_for_frames(lane);
+        self.look_for_frames(work);
         let now_us = self.clock.now_us();
-        if lane.leads() {
-            self.read_mailbox(lane);
-            self.wake_due(lane, now_us);
+        if work.leads() {
+            self.read_mailbox(work);
+            self.wake_due(work, now_us);
         }
-        let frames = self.turns(lane, now_us);
-        if lane.leads() && now_us - self.maintained_us >= MAINTENANCE_US {
+        let frames = self.turns(work, now_us);
+        if work.leads() && now_us - self.maintained_us >= MAINTENANCE_US {
             self.maintain();
         }
         Round {
             now_us,
             frames,
-            is_idle: lane.ready() == 0 && ran == 0,
+            is_idle: work.ready() == 0 && ran == 0,
             reachable,
         }
     }
 
     /// Takes back the ports that the thread has sent for.
-    fn land(&mut self, lane: &mut Lane) {
+    fn complete(&mut self, work: &mut ThreadWork) {
         let now_us = self.clock.now_us();
-        let mut departures = std::mem::take(&mut lane.departures);
+        let mut departures = std::mem::take(&mut work.departures);
         for departed in departures.drain(..) {
-            let engine = &mut self.members[departed.member].engine;
-            engine.land(departed.port, departed.departure, now_us);
-            lane.make_ready(departed.member);
+            let switch = &mut self.members[departed.member].switch;
+            switch.complete(departed.port, departed.departure, now_us);
+            work.make_ready(departed.member);
         }
-        lane.departures = departures;
+        work.departures = departures;
     }
 
     /// Gives the number of operations that ran, and whether there can be more.
-    fn run_commands(&mut self, lane: &mut Lane) -> (usize, bool) {
+    fn run_commands(&mut self, work: &mut ThreadWork) -> (usize, bool) {
         for ran in 0..COMMANDS_A_TURN {
             match self.commands.try_recv() {
                 Ok(command) => {
-                    let engine = &mut self.members[command.engine].engine;
-                    engine.traffic.now_us = self.clock.now_us();
-                    (command.run)(engine);
-                    if std::mem::take(&mut engine.inputs_changed) {
-                        let engines = self.members.iter().map(|member| &member.engine);
-                        self.watched = watched(engines);
-                        self.bells.iter().for_each(|bell| bell.ring());
+                    let switch = &mut self.members[command.switch].switch;
+                    switch.traffic.now_us = self.clock.now_us();
+                    (command.run)(switch);
+                    if std::mem::take(&mut switch.inputs_changed) {
+                        let switches = self.members.iter().map(|member| &member.switch);
+                        self.watched = watched(switches);
+                        self.helper_mailboxes
+                            .iter()
+                            .for_each(|mailbox| mailbox.wake());
                     }
-                    lane.make_ready(command.engine);
+                    work.make_ready(command.switch);
                 }
                 Err(mpsc::error::TryRecvError::Empty) => return (ran, true),
                 Err(mpsc::error::TryRecvError::Disconnected) => return (ran, false),
@@ -195,38 +197,38 @@ impl Worker {
         (COMMANDS_A_TURN, true)
     }
 
-    fn look_for_frames(&mut self, lane: &mut Lane) {
+    fn look_for_frames(&mut self, work: &mut ThreadWork) {
         for &Watched { member, input, .. } in &self.watched {
-            let engine = &mut self.members[member].engine;
-            let input_state = &engine.inputs[input];
-            if input_state.lane != lane.number {
+            let switch = &mut self.members[member].switch;
+            let input_state = &switch.inputs[input];
+            if input_state.thread != work.number {
                 continue;
             }
             let blocked_us = input_state.blocked_until_us;
             let is_blocked = blocked_us > 0 && blocked_us > self.clock.now_us();
             if !is_blocked && input_state.is_ready() {
-                engine.frames_at(input);
-                lane.make_ready(member);
+                switch.frames_at(input);
+                work.make_ready(member);
             }
         }
     }
 
-    fn read_mailbox(&mut self, lane: &mut Lane) {
+    fn read_mailbox(&mut self, work: &mut ThreadWork) {
         let mailbox = Arc::clone(&self.mailbox);
-        mailbox.take(|letter| match self.letters[letter] {
-            Letter::Frames { engine, input } => {
-                self.members[engine].engine.frames_at(input);
-                lane.make_ready(engine);
+        mailbox.take(|event| match self.events[event] {
+            Event::Frames { switch, input } => {
+                self.members[switch].switch.frames_at(input);
+                work.make_ready(switch);
             }
-            Letter::Room { engine, port } => {
-                self.members[engine].engine.room_at(port);
-                lane.make_ready(engine);
+            Event::Room { switch, port } => {
+                self.members[switch].switch.room_at(port);
+                work.make_ready(switch);
             }
         });
     }
 
     /// Members whose time has come are ready.
-    fn wake_due(&mut self, lane: &mut Lane, now_us: u64) {
+    fn wake_due(&mut self, work: &mut ThreadWork, now_us: u64) {
         if now_us < self.next_us {
             return;
         }
@@ -234,7 +236,7 @@ impl Worker {
         for member in 0..self.members.len() {
             let due_us = self.members[member].next_us;
             if due_us <= now_us {
-                lane.make_ready(member);
+                work.make_ready(member);
             } else {
                 self.next_us = self.next_us.min(due_us);
             }
@@ -242,99 +244,99 @@ impl Worker {
     }
 
     /// One turn for each member that is ready; gives the frames they had.
-    fn turns(&mut self, lane: &mut Lane, now_us: u64) -> usize {
+    fn turns(&mut self, work: &mut ThreadWork, now_us: u64) -> usize {
         let (mut frames, mut now_us) = (0, now_us);
-        for number in 0..lane.ready() {
-            let Some(position) = lane.next_ready() else {
+        for number in 0..work.ready() {
+            let Some(position) = work.next_ready() else {
                 break;
             };
             if number > 0 {
                 now_us = self.clock.now_us();
             }
             let member = &mut self.members[position];
-            let turn = member.engine.turn_of(now_us, position, lane);
+            let turn = member.switch.turn_of(now_us, position, work);
             frames += turn.received.max(turn.sent);
             let awaits_now = turn.awaits_socket && !member.awaits_socket;
             member.awaits_socket = turn.awaits_socket;
             member.next_us = turn.next_us.unwrap_or(NEVER);
             self.next_us = self.next_us.min(member.next_us);
             if turn.more {
-                lane.make_ready(position);
+                work.make_ready(position);
             }
-            if !lane.leads() && (awaits_now || member.next_us < self.leader_wakes_us) {
-                self.mailbox.ring();
+            if !work.leads() && (awaits_now || member.next_us < self.leader_wakes_us) {
+                self.mailbox.wake();
             }
         }
         frames
     }
 
     /// What a thread without anything to do waits for; none if it had better go on.
-    pub(super) fn fall_asleep(&mut self, lane: &Lane, bell: &Mailbox) -> Option<Sleep> {
+    pub(super) fn fall_asleep(&mut self, work: &ThreadWork, mailbox: &Mailbox) -> Option<Sleep> {
         let now_us = self.clock.now_us();
         let mut wakes_us = NEVER;
         for member in &mut self.members {
-            member.engine.flush_captures();
+            member.switch.flush_captures();
         }
-        if lane.leads() {
+        if work.leads() {
             let waits = self
                 .members
                 .iter()
-                .any(|member| member.engine.renewal_waits);
+                .any(|member| member.switch.renewal_waits);
             if waits || self.lacks_interface() {
                 wakes_us = self.maintained_us + MAINTENANCE_US;
             }
             wakes_us = wakes_us.min(self.next_us);
         }
-        if wakes_us <= now_us || !bell.fall_asleep() {
+        if wakes_us <= now_us || !mailbox.fall_asleep() {
             return None;
         }
-        if lane.leads() {
+        if work.leads() {
             if !self.commands.is_empty() || self.commands.is_closed() {
-                bell.wake_up(false);
+                mailbox.wake_up(false);
                 return None;
             }
             self.leader_wakes_us = wakes_us;
         }
         Some(Sleep {
-            readable: self.received_by(lane, now_us),
-            writable: self.awaited_by(lane),
+            readable: self.received_by(work, now_us),
+            writable: self.awaited_by(work),
             timeout_us: (wakes_us != NEVER).then(|| wakes_us - now_us),
         })
     }
 
     /// Sockets that bring frames for a thread.
-    fn received_by(&self, lane: &Lane, now_us: u64) -> Vec<Arc<OwnedFd>> {
+    fn received_by(&self, work: &ThreadWork, now_us: u64) -> Vec<Arc<OwnedFd>> {
         let inputs = self.watched.iter();
         let inputs = inputs.map(|watched| self.input(watched));
-        let inputs = inputs.filter(|input| input.lane == lane.number);
+        let inputs = inputs.filter(|input| input.thread == work.number);
         let inputs = inputs.filter(|input| input.blocked_until_us <= now_us);
         let rings = inputs.filter_map(Input::ring);
         rings.map(ReceiveRing::socket).collect()
     }
 
     /// Sockets that are to take frames again.
-    fn awaited_by(&self, lane: &Lane) -> Vec<Arc<OwnedFd>> {
-        if !lane.leads() {
+    fn awaited_by(&self, work: &ThreadWork) -> Vec<Arc<OwnedFd>> {
+        if !work.leads() {
             return Vec::new();
         }
         let waiting = self.members.iter().filter(|member| member.awaits_socket);
-        let awaited = waiting.flat_map(|member| member.engine.awaited());
+        let awaited = waiting.flat_map(|member| member.switch.awaited());
         awaited.map(TransmitQueue::socket).collect()
     }
 
     /// A thread is awake again.
-    pub(super) fn awake(&mut self, lane: &mut Lane, woken: Woken) {
+    pub(super) fn awake(&mut self, work: &mut ThreadWork, woken: Woken) {
         self.has_error |= woken.error;
-        if !lane.leads() {
+        if !work.leads() {
             if woken.error {
-                self.mailbox.ring();
+                self.mailbox.wake();
             }
             return;
         }
         self.leader_wakes_us = 0;
         for member in 0..self.members.len() {
             if self.members[member].awaits_socket {
-                lane.make_ready(member);
+                work.make_ready(member);
             }
         }
     }
@@ -342,13 +344,15 @@ impl Worker {
     /// The first thread ends, and with it all others.
     pub(super) fn end(&mut self) {
         for member in &mut self.members {
-            member.engine.flush_captures();
+            member.switch.flush_captures();
         }
-        self.bells.iter().for_each(|bell| bell.stop());
+        self.helper_mailboxes
+            .iter()
+            .for_each(|mailbox| mailbox.stop());
     }
 
     fn input(&self, watched: &Watched) -> &Input {
-        &self.members[watched.member].engine.inputs[watched.input]
+        &self.members[watched.member].switch.inputs[watched.input]
     }
 
     fn lacks_interface(&self) -> bool {
@@ -365,11 +369,13 @@ impl Worker {
         for position in 0..self.watched.len() {
             let member = self.watched[position].member;
             if last.replace(member) != Some(member) {
-                renewed |= self.members[member].engine.maintain();
+                renewed |= self.members[member].switch.maintain();
             }
         }
-        if !self.bells.is_empty() && (self.spread() || renewed) {
-            self.bells.iter().for_each(|bell| bell.ring());
+        if !self.helper_mailboxes.is_empty() && (self.spread() || renewed) {
+            self.helper_mailboxes
+                .iter()
+                .for_each(|mailbox| mailbox.wake());
         }
     }
 
@@ -380,10 +386,10 @@ impl Worker {
             .iter()
             .map(|watched| self.input(watched).ring_frames())
             .collect();
-        let lanes: Vec<usize> = self
+        let threads: Vec<usize> = self
             .watched
             .iter()
-            .map(|watched| self.input(watched).lane)
+            .map(|watched| self.input(watched).thread)
             .collect();
         let before = self.watched.iter().map(|watched| watched.frames_before);
         // A ring that was opened again begins where the last one ended, an interface of
@@ -396,17 +402,17 @@ impl Worker {
         for (watched, frames) in self.watched.iter_mut().zip(now) {
             watched.frames_before = frames;
         }
-        let better = spread(&loads, &lanes, self.bells.len() + 1);
-        better.is_some_and(|lanes| {
-            self.give_out(&lanes);
+        let better = spread(&loads, &threads, self.helper_mailboxes.len() + 1);
+        better.is_some_and(|threads| {
+            self.give_out(&threads);
             true
         })
     }
 
     /// Gives each input that is an interface to a thread.
-    fn give_out(&mut self, lanes: &[usize]) {
-        for (watched, lane) in self.watched.iter().zip(lanes) {
-            self.members[watched.member].engine.inputs[watched.input].lane = *lane;
+    fn give_out(&mut self, threads: &[usize]) {
+        for (watched, thread) in self.watched.iter().zip(threads) {
+            self.members[watched.member].switch.inputs[watched.input].thread = *thread;
         }
     }
 }

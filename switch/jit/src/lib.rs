@@ -28,7 +28,7 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use lower::{Exits, Lower};
 use wormcast_switch_pipeline::abi::{Calls, Entries, Entry, Numbers, status};
-use wormcast_switch_pipeline::{CALLS, Compilation, Compiler, Engine, MachineCode, NUMBERS};
+use wormcast_switch_pipeline::{CALLS, Compilation, Compiler, Execution, MachineCode, NUMBERS};
 use wormcast_switch_program::Program;
 
 /// Most instructions of a program, those of an action counted for each table that calls it;
@@ -84,11 +84,11 @@ impl MachineCode for Compiled {
 /// Compiles programs for this machine.
 pub const COMPILER: Compiler = unsafe { Compiler::new(compile) };
 
-/// What an engine needs: [`COMPILER`], or none.
-pub fn compiler_of(engine: Engine) -> Option<Compiler> {
-    match engine {
-        Engine::Compiled => Some(COMPILER),
-        Engine::Interpreted => None,
+/// What that execution needs: [`COMPILER`], or none.
+pub fn compiler_of(execution: Execution) -> Option<Compiler> {
+    match execution {
+        Execution::Compiled => Some(COMPILER),
+        Execution::Interpreted => None,
     }
 }
 

@@ -171,7 +171,7 @@ impl Forwarding {
         pipeline: Pipeline,
     ) -> Result<(), Rejection> {
         self.dataplane
-            .run(move |engine| engine.install(pipeline))
+            .run(move |switch| switch.install(pipeline))
             .await?;
         self.running = Some(verified);
         Ok(())
@@ -187,8 +187,8 @@ impl Forwarding {
         let mut pipeline = new.pipeline(self.settings);
         let replayed = Arc::clone(&new);
         self.dataplane
-            .run(move |engine| {
-                let running = of(engine.pipeline(), &old)?;
+            .run(move |switch| {
+                let running = of(switch.pipeline(), &old)?;
                 pipeline.advance(running.now_us());
                 let mut updates = Vec::new();
                 for filter in everything() {
@@ -204,7 +204,7 @@ impl Forwarding {
                             .within("the present state cannot be kept")
                     })?;
                 }
-                engine.install(pipeline);
+                switch.install(pipeline);
                 Ok::<_, Rejection>(())
             })
             .await??;
@@ -228,8 +228,8 @@ impl Forwarding {
         let mut results = Vec::with_capacity(count);
         for first in (0..count).step_by(turn) {
             let (batch, verified) = (Arc::clone(&batch), Arc::clone(&verified));
-            let done = self.dataplane.run(move |engine| {
-                let pipeline = of(engine.pipeline(), &verified)?;
+            let done = self.dataplane.run(move |switch| {
+                let pipeline = of(switch.pipeline(), &verified)?;
                 let part = first..count.min(first + turn);
                 Ok::<_, Rejection>(verified.apply(pipeline, &batch, part))
             });
@@ -247,8 +247,8 @@ impl Forwarding {
                 continue;
             }
             let verified = self.running.clone().ok_or_else(no_config)?;
-            let turn = self.dataplane.run(move |engine| {
-                let pipeline = of(engine.pipeline(), &verified)?;
+            let turn = self.dataplane.run(move |switch| {
+                let pipeline = of(switch.pipeline(), &verified)?;
                 verified.find(pipeline, &filter)
             });
             found.extend(turn.await??);

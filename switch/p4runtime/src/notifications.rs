@@ -156,8 +156,8 @@ impl Shared {
             return Ok(AGES_INTERVAL_MAX);
         };
         let of_program = Arc::clone(&running);
-        let looked = self.dataplane.run(move |engine| {
-            let pipeline = engine.pipeline()?;
+        let looked = self.dataplane.run(move |switch| {
+            let pipeline = switch.pipeline()?;
             if !of_program.runs_in(pipeline) {
                 return None; // it was replaced just now
             }

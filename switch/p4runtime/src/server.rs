@@ -451,9 +451,9 @@ impl Shared {
             );
             self.log.write(Level::Warn, text);
         }
-        let injected = self.dataplane.run(move |engine| {
-            let has_port = engine.cpu_port().is_some();
-            engine.inject(&frame);
+        let injected = self.dataplane.run(move |switch| {
+            let has_port = switch.cpu_port().is_some();
+            switch.inject(&frame);
             has_port
         });
         if injected.await? {

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use super::Pipeline;
 use super::abi::{Calls, Entry, NO_ACTION, Numbers, ODD_BYTES, Run, SLACK_BYTES, status};
 use super::codec::{self, BitWriter};
-use super::config::{Engine, limits};
+use super::config::{Execution, limits};
 use super::machine::{Flow, Machine};
 use super::profile::Profile;
 use super::stages::{holds, look_up};
@@ -60,17 +60,17 @@ pub(super) fn key_words_max(program: &Program) -> usize {
 }
 
 impl Pipeline {
-    /// The engine that runs packets: interpreted, though compiled was asked for, where
+    /// How packets are run: interpreted, though compiled was asked for, where
     /// there is no code for the machine or the program.
-    pub fn engine(&self) -> Engine {
+    pub fn execution(&self) -> Execution {
         match self.entries {
-            Some(_) => Engine::Compiled,
-            None => Engine::Interpreted,
+            Some(_) => Execution::Compiled,
+            None => Execution::Interpreted,
         }
     }
 
     /// Why packets are interpreted though compiled was asked for.
-    pub fn engine_refusal(&self) -> Option<String> {
+    pub fn refusal_to_compile(&self) -> Option<String> {
         let compiler = self.config.compiler?;
         self.program.entries(compiler).err().map(str::to_owned)
     }

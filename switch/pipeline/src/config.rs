@@ -1,4 +1,4 @@
-//! What a switch is told before it starts, and the limits of the engine.
+//! What a switch is told before it starts, and the limits of a pipeline.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct PortId(pub u16);
 
 /// How packets are run through a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Engine {
+pub enum Execution {
     /// By machine code that is made when the program is loaded; interpreted where that
     /// cannot be.
     #[default]
@@ -21,24 +21,24 @@ pub enum Engine {
     Interpreted,
 }
 
-impl fmt::Display for Engine {
+impl fmt::Display for Execution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Engine::Compiled => "compiled",
-            Engine::Interpreted => "interpreted",
+            Execution::Compiled => "compiled",
+            Execution::Interpreted => "interpreted",
         })
     }
 }
 
-impl FromStr for Engine {
+impl FromStr for Execution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "compiled" => Ok(Engine::Compiled),
-            "interpreted" => Ok(Engine::Interpreted),
+            "compiled" => Ok(Execution::Compiled),
+            "interpreted" => Ok(Execution::Interpreted),
             _ => Err(format!(
-                "`{text}` is not an engine: compiled or interpreted"
+                "`{text}` is not how packets are run: compiled or interpreted"
             )),
         }
     }
@@ -70,7 +70,7 @@ impl Default for PipelineConfig {
     }
 }
 
-/// Limits of the engine. What happens beyond each is said at the place that counts it.
+/// Limits of a pipeline. What happens beyond each is said at the place that counts it.
 pub mod limits {
     /// Longest packet taken or made, bytes.
     pub const PACKET_BYTES_MAX: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! The pure engine: executes a [`Program`] on packets.
+//! The pipeline: executes a [`Program`] on packets. Pure.
 //!
 //! A [`Pipeline`] does no IO, reads no clock, owns no threads and writes no log. Time and
 //! the seed of `random` are arguments; what leaves it goes to a [`TrafficSink`] or an
@@ -19,11 +19,11 @@ mod compiled;
 mod config;
 mod copies;
 mod crc;
-mod engine;
 mod entries;
 mod entry;
 mod error;
 mod event;
+mod execution;
 mod extraction;
 mod fields;
 mod filter;
@@ -56,7 +56,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use compiled::{CALLS, NUMBERS};
-pub use config::{Engine, PipelineConfig, PortId, limits};
+pub use config::{Execution, PipelineConfig, PortId, limits};
 pub use crc::CrcParameters;
 pub use entry::{
     ActionSet, Backups, CloneSession, ColourCounts, CounterValue, EntryAction, GroupMember,

@@ -61,7 +61,7 @@ enum Settled {
 }
 
 /// Frames of a queue that are being sent without the queue: another thread can fill it
-/// meanwhile. [`TransmitQueue::depart`] makes one, [`TransmitQueue::land`] ends it.
+/// meanwhile. [`TransmitQueue::depart`] makes one, [`TransmitQueue::complete`] ends it.
 #[derive(Debug)]
 pub struct Departure {
     socket: Arc<OwnedFd>,
@@ -155,7 +155,7 @@ impl TransmitQueue {
     }
 
     /// Begins to send what waits without the queue, which takes further frames meanwhile;
-    /// none if nothing waits or the last departure has not landed.
+    /// none if nothing waits or the last departure is not complete.
     pub fn depart(&mut self) -> Option<Departure> {
         if self.is_away() || self.is_empty() {
             return None;
@@ -170,7 +170,7 @@ impl TransmitQueue {
     /// Ends a departure: what the kernel took leaves the queue. As [`flush`](Self::flush),
     /// but frames that were collected meanwhile may wait although it says `Empty`. One of
     /// another queue, which this one has replaced, ends nothing.
-    pub fn land(&mut self, departure: Departure) -> Flushed {
+    pub fn complete(&mut self, departure: Departure) -> Flushed {
         if !Arc::ptr_eq(&departure.socket, &self.socket) {
             return self.rest();
         }

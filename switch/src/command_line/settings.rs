@@ -11,7 +11,7 @@ use wormcast_switch_listen::Address;
 use wormcast_switch_listen::socket_file::SocketMode;
 use wormcast_switch_p4runtime::{TlsArguments, TranslationArguments};
 use wormcast_switch_pipeline::trace::{Filter, Format};
-use wormcast_switch_pipeline::{Engine, PortId};
+use wormcast_switch_pipeline::{Execution, PortId};
 use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
 
 /// What the switch is told.
@@ -30,7 +30,7 @@ pub struct Settings {
     /// How long a thread without frames looks for more, microseconds.
     pub spin_us: u64,
     /// How packets are run.
-    pub engine: Engine,
+    pub execution: Execution,
     /// Where the P4Runtime server listens.
     pub address: Address,
     /// Who may connect to Unix sockets, if not their owner alone.

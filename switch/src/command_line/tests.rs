@@ -249,7 +249,7 @@ fn values_that_cannot_be() {
         ),
         (
             "--no-p4 --engine fast",
-            "`fast` is not an engine: compiled or interpreted",
+            "`fast` is not how packets are run: compiled or interpreted",
         ),
         ("--no-p4 --receive v4", "`v4` is not a way to receive: v2"),
         ("--no-p4 --port-rate 7", "`7` is not a rate"),
@@ -350,11 +350,11 @@ fn help_version_and_completions() {
 }
 
 #[test]
-fn engines() {
-    assert_eq!(run("--no-p4").engine, Engine::Compiled);
+fn executions() {
+    assert_eq!(run("--no-p4").execution, Execution::Compiled);
     assert_eq!(
-        run("--no-p4 --engine interpreted").engine,
-        Engine::Interpreted
+        run("--no-p4 --engine interpreted").execution,
+        Execution::Interpreted
     );
 }
 

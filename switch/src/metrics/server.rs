@@ -208,7 +208,7 @@ impl Shared {
     async fn snapshots(&self) -> Vec<(u64, Option<Snapshot>)> {
         let mut snapshots = Vec::new();
         for device in (self.devices)() {
-            let counts = device.dataplane.run(|engine| engine.counts());
+            let counts = device.dataplane.run(|switch| switch.counts());
             let counts = tokio::time::timeout(ANSWER_TIMEOUT, counts).await;
             let snapshot = counts.ok().and_then(Result::ok).map(|counts| {
                 let mut snapshot = Snapshot::from(counts);

@@ -42,7 +42,7 @@ impl Shared {
         let filter = wanted.filter;
         let added = device
             .dataplane
-            .run(move |engine| engine.tracing().add(filter, sink));
+            .run(move |switch| switch.tracing().add(filter, sink));
         match added.await {
             Ok(Ok(())) => {}
             Ok(Err(full)) => return refuse(StatusCode::SERVICE_UNAVAILABLE, full.to_string()),

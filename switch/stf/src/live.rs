@@ -28,7 +28,7 @@ const PACKET_OUT: i32 = 4;
 
 /// Runs a script on a switch that was started with a program.
 ///
-/// What only the engine of this switch can say (`check_drops`) is passed over.
+/// What only this switch can say (`check_drops`) is passed over.
 ///
 /// # Errors
 /// The first statement that cannot be carried out or does not hold, or the first packet

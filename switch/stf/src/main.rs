@@ -1,4 +1,4 @@
-//! `wormcast-stf`: runs STF scripts on the engine of the switch.
+//! `wormcast-stf`: runs STF scripts on the pipeline of the switch.
 
 use std::fs;
 use std::num::NonZero;
@@ -9,7 +9,7 @@ use std::thread;
 use clap::Parser;
 
 use wormcast_switch_flow::whole_number;
-use wormcast_switch_pipeline::{Engine, PipelineConfig, PortId};
+use wormcast_switch_pipeline::{Execution, PipelineConfig, PortId};
 use wormcast_switch_stf::{
     Compiler, Outcome, RunOptions, discover, junit, run_cases, summary_json,
 };
@@ -20,7 +20,7 @@ Exit status: 0 if every script passed, 1 if one did not, 2 if there is nothing t
 Example:
   wormcast-stf --junit report.xml tests/ other/program.stf";
 
-/// Runs STF scripts, the packet tests of p4c, on the engine of wormcast-switch.
+/// Runs STF scripts, the packet tests of p4c, on the pipeline of wormcast-switch.
 #[derive(Debug, Parser)]
 #[command(name = "wormcast-stf", version, after_help = AFTER_HELP)]
 struct Arguments {
@@ -45,8 +45,8 @@ struct Arguments {
     p4c_option: Vec<String>,
 
     /// How packets are run: `compiled` to machine code or `interpreted`, with the same outcome
-    #[arg(long, value_name = "HOW", default_value = "compiled")]
-    engine: Engine,
+    #[arg(long = "engine", value_name = "HOW", default_value = "compiled")]
+    execution: Execution,
 
     /// Port that drops
     #[arg(long, value_name = "N", default_value_t = 511, value_parser = whole_number(0..=511u16))]
@@ -56,9 +56,9 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole_number(0..=u64::MAX))]
     seed: u64,
 
-    /// Switch to run the scripts on instead of the engine: one with the options of BMv2's
+    /// Switch to run the scripts on instead of that pipeline: one with the options of BMv2's
     /// `simple_switch`, started anew for each script
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["engine", "drop_port", "seed", "trace"])]
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["execution", "drop_port", "seed", "trace"])]
     switch: Option<PathBuf>,
 
     /// Write the outcomes to this file as JUnit XML
@@ -108,7 +108,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let config = PipelineConfig {
         drop_port: PortId(arguments.drop_port),
         seed: arguments.seed,
-        compiler: wormcast_switch_jit::compiler_of(arguments.engine),
+        compiler: wormcast_switch_jit::compiler_of(arguments.execution),
         ..PipelineConfig::default()
     };
     let compiler = Compiler {

@@ -21,12 +21,12 @@ pub mod json_mutation;
 pub mod lossless_lab;
 #[path = "../switch/messages.rs"]
 pub mod messages;
+#[path = "../executions/modes.rs"]
+pub mod modes;
 #[path = "../lossless/network.rs"]
 pub mod network;
-#[path = "../engines/programs.rs"]
+#[path = "../executions/programs.rs"]
 pub mod programs;
-#[path = "../engines/ways.rs"]
-pub mod ways;
 #[path = "../wire/mod.rs"]
 pub mod wire;
 #[path = "../worms/frames.rs"]

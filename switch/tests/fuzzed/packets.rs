@@ -7,14 +7,14 @@
 use std::sync::OnceLock;
 
 use super::draws::Draws;
+use super::modes::{MODES, Mode};
 use super::programs::{self, Case};
-use super::ways::{WAYS, Way};
 use super::wire::{Wire, forward};
 use wormcast_switch_dataplane::trace::{trace_channel, write_record};
 use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::limits::PACKET_BYTES_MAX;
 use wormcast_switch_pipeline::trace::{Filter, Format};
-use wormcast_switch_pipeline::{Engine, Pipeline, PipelineConfig};
+use wormcast_switch_pipeline::{Execution, Pipeline, PipelineConfig};
 
 /// Bytes that entries are drawn from.
 const STATE_BYTES_MAX: usize = 4_096;
@@ -43,19 +43,19 @@ pub fn run(data: &[u8]) {
         let port = u16::from(draws.byte());
         packets.push((port, draws.block(PACKET_BYTES_MAX + 1).to_vec()));
     }
-    let run = |way: Way| {
-        let way = Way {
+    let run = |mode: Mode| {
+        let mode = Mode {
             copies_max: Some(COPIES_MAX),
-            ..way
+            ..mode
         };
-        way.run(&case.program, &mut Draws::new(state), &packets)
+        mode.run(&case.program, &mut Draws::new(state), &packets)
     };
-    let expected = run(WAYS[0]);
-    for way in &WAYS[1..] {
+    let expected = run(MODES[0]);
+    for mode in &MODES[1..] {
         // Copies that are thrown away are others when packets take the short way.
-        if expected.cut_off == 0 || !way.passes {
-            let what = format!("{}, {way:?}", case.name);
-            super::assert_same(&expected.seen, &run(*way).seen, &what);
+        if expected.cut_off == 0 || !mode.passes {
+            let what = format!("{}, {mode:?}", case.name);
+            super::assert_same(&expected.seen, &run(*mode).seen, &what);
         }
     }
     if first & 1 != 0 {
@@ -66,7 +66,7 @@ pub fn run(data: &[u8]) {
 /// A trace changes nothing but who looks on.
 fn traced(case: &Case, state: &[u8], packets: &[(u16, Vec<u8>)], expected: &[String]) {
     let config = PipelineConfig {
-        compiler: compiler_of(Engine::Compiled),
+        compiler: compiler_of(Execution::Compiled),
         ..PipelineConfig::default()
     };
     let mut pipeline = Pipeline::new(case.program.clone(), config);

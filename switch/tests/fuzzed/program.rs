@@ -1,4 +1,4 @@
-//! BMv2 JSON. Whatever is taken for a program runs, and in the same way by both engines;
+//! BMv2 JSON. Whatever is taken for a program runs, and the same compiled and interpreted;
 //! whatever is not has an error that says so.
 //!
 //! Input: the number of a program of the repository (or [`RAW`], and then the JSON itself),
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::draws::Draws;
 use super::json_mutation::{Mutation, mutate};
+use super::modes::{MODES, Mode};
 use super::programs::{self, Case};
-use super::ways::{WAYS, Way};
 use wormcast_switch_pipeline::LoadedProgram;
 
 /// In place of the number of a program: the rest is JSON.
@@ -63,20 +63,20 @@ pub fn run(data: &[u8]) {
             (port, programs::packet(&base.case, &mut choices))
         })
         .collect();
-    let run = |way: Way| {
-        let way = Way {
+    let run = |mode: Mode| {
+        let mode = Mode {
             copies_max: Some(COPIES_MAX),
-            ..way
+            ..mode
         };
-        way.run(&program, &mut Draws::new(state), &packets)
+        mode.run(&program, &mut Draws::new(state), &packets)
     };
     // Copies that are thrown away may be others when packets take the short way.
     for passes in [false, true] {
-        let mut runs = WAYS
+        let mut runs = MODES
             .iter()
-            .filter(|way| way.passes == passes)
-            .map(|way| run(*way));
-        let (expected, seen) = (runs.next().expect("a way"), runs.next().expect("another"));
+            .filter(|mode| mode.passes == passes)
+            .map(|mode| run(*mode));
+        let (expected, seen) = (runs.next().expect("a mode"), runs.next().expect("another"));
         super::assert_same(&expected.seen, &seen.seen, "compiled and interpreted");
     }
 }

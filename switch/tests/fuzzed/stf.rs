@@ -1,5 +1,5 @@
 //! STF scripts, on programs of the repository. A script passes or fails with a line of its
-//! own, and in the same way on both engines.
+//! own, and in the same way on both executions.
 //!
 //! Input: the number of a program, then the script.
 
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use super::draws::Draws;
 use super::programs::{self, Case};
 use wormcast_switch_jit::compiler_of;
-use wormcast_switch_pipeline::{Engine, PipelineConfig};
+use wormcast_switch_pipeline::{Execution, PipelineConfig};
 use wormcast_switch_stf::{Failure, Passed, run_script};
 
 fn cases() -> &'static [Case] {
@@ -20,15 +20,15 @@ pub fn run(data: &[u8]) {
     let mut draws = Draws::new(data);
     let case = &cases()[usize::from(draws.byte()) % cases().len()];
     let script = String::from_utf8_lossy(draws.rest());
-    let run = |engine: Engine| -> Result<Passed, Failure> {
+    let run = |execution: Execution| -> Result<Passed, Failure> {
         let config = PipelineConfig {
-            compiler: compiler_of(engine),
+            compiler: compiler_of(execution),
             ..PipelineConfig::default()
         };
         run_script(case.program.clone(), config, &script, None)
     };
-    let ended = run(Engine::Interpreted);
-    assert_eq!(ended, run(Engine::Compiled));
+    let ended = run(Execution::Interpreted);
+    assert_eq!(ended, run(Execution::Compiled));
     match ended {
         Ok(passed) => assert!(passed.packets + passed.checks <= script.lines().count() * 2),
         Err(failure) => {

@@ -11,12 +11,12 @@ use super::draws::Draws;
 use super::programs::{self, Case};
 use super::wire::{Wire, forward};
 use wormcast_switch_bmv2::thrift::{
-    Context, Identity, METHODS, Message, MessageKind, State, Switch, Type, Value, answer, restore,
+    Context, Identity, METHODS, Message, MessageKind, State, Target, Type, Value, answer, restore,
     save,
 };
 use wormcast_switch_dataplane::{Installed, PortStatus, Queues};
 use wormcast_switch_jit::compiler_of;
-use wormcast_switch_pipeline::{Engine, Pipeline, PipelineConfig, PortId};
+use wormcast_switch_pipeline::{Execution, Pipeline, PipelineConfig, PortId};
 use wormcast_switch_program::Program;
 
 /// Steps of one input.
@@ -68,7 +68,7 @@ struct Bench {
     now_us: u64,
 }
 
-impl Switch for Bench {
+impl Target for Bench {
     fn pipeline(&mut self) -> Option<&mut Pipeline> {
         self.pipeline.as_mut()
     }
@@ -118,7 +118,7 @@ pub fn run(data: &[u8]) {
     let mut draws = Draws::new(data);
     let base = &bases()[usize::from(draws.byte()) % bases().len()];
     let config = PipelineConfig {
-        compiler: compiler_of(Engine::Interpreted),
+        compiler: compiler_of(Execution::Interpreted),
         ..PipelineConfig::default()
     };
     let mut bench = Bench {

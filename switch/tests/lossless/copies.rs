@@ -28,7 +28,7 @@ fn a_replicated_frame_is_held_until_its_last_copy_leaves() {
             instance: 1,
         })
         .to_vec();
-    let pipeline = network.fabric.engine(0).pipeline().unwrap();
+    let pipeline = network.fabric.switch(0).pipeline().unwrap();
     pipeline.insert_multicast_group(1, &group).unwrap();
     assert!(network.fabric.send(end(0, 1), &pfc(u16::MAX)));
     network.run(100);
@@ -109,7 +109,7 @@ fn long_queues_mark_worms() {
         }
         assert_eq!(frames, 20);
         assert_eq!(marks > 0, marked, "{marks}");
-        let snapshot = network.fabric.engine(0).snapshot();
+        let snapshot = network.fabric.switch(0).snapshot();
         let counted: u64 = snapshot.ports.iter().map(|port| port.ecn_marked).sum();
         assert_eq!(counted, u64::from(marks));
     }

@@ -147,7 +147,7 @@ impl Network {
         let mut fabric = VirtualFabric::new(settings, &links, &ends).unwrap();
         for number in 0..switches {
             fabric
-                .engine(number)
+                .switch(number)
                 .install(pipeline(&(0..16).collect::<Vec<_>>()));
         }
         let link_rate = |end: &LinkEnd| {
@@ -195,7 +195,7 @@ impl Network {
     }
 
     pub fn lossless(&mut self, switch: usize) -> LosslessSnapshot {
-        self.fabric.engine(switch).snapshot().lossless.unwrap()
+        self.fabric.switch(switch).snapshot().lossless.unwrap()
     }
 
     pub fn sent(&self) -> u64 {
@@ -212,7 +212,7 @@ impl Network {
     pub fn assert_lossless(&mut self, switches: usize) -> u64 {
         let mut held_back = 0;
         for switch in 0..switches {
-            let snapshot = self.fabric.engine(switch).snapshot();
+            let snapshot = self.fabric.switch(switch).snapshot();
             let drops = snapshot
                 .pipeline
                 .iter()

@@ -242,8 +242,8 @@ async fn an_atomic_batch_is_seen_whole() {
     let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
     let observer = tokio::spawn(async move {
         while stopped.try_recv().is_err() {
-            let seen = dataplane.run(|engine| {
-                let pipeline = engine.pipeline().expect("a program");
+            let seen = dataplane.run(|switch| {
+                let pipeline = switch.pipeline().expect("a program");
                 let marks = pipeline.program().register("ingress.marks");
                 let marks = marks.expect("a register");
                 [0, 15].map(|index| pipeline.read_register(marks, index).unwrap())

@@ -117,8 +117,8 @@ async fn commit_takes_what_was_saved_and_written_since() {
         .unwrap();
     let entry = insert(table(address(&[5], action(FORWARD, &[&[3]]))));
     controller.write(vec![entry]).await.unwrap();
-    let running = |engine: &mut wormcast_switch_dataplane::Engine| {
-        let pipeline = engine.pipeline().unwrap();
+    let running = |switch: &mut wormcast_switch_dataplane::Switch| {
+        let pipeline = switch.pipeline().unwrap();
         let id = pipeline.program().table("ingress.addresses").unwrap();
         pipeline.entries(id).len()
     };

@@ -112,7 +112,7 @@ pub async fn learn(rig: &Rig, values: &[u8]) {
         .collect();
     let injected = rig
         .dataplane
-        .run(move |engine| frames.iter().for_each(|frame| engine.inject(frame)));
+        .run(move |switch| frames.iter().for_each(|frame| switch.inject(frame)));
     injected.await.unwrap();
 }
 
@@ -303,7 +303,7 @@ async fn two_calls_with_one_struct_are_one_digest() {
     controller.write(vec![enabled]).await.unwrap();
     for (call, value) in [(2, 0x11), (3, 0x22)] {
         let frame = [call, 0, 0, 0, 0, 0, 0, 0x50, value];
-        let injected = rig.dataplane.run(move |engine| engine.inject(&frame));
+        let injected = rig.dataplane.run(move |switch| switch.inject(&frame));
         injected.await.unwrap();
         let list = hear(&mut controller).await;
         assert_eq!(list.digest_id, LEARN, "call {call}");

@@ -95,9 +95,9 @@ pub fn probe(kind: u8, size: u16, address: u32) -> Vec<u8> {
 /// Sends a frame into port 1; gives what comes out, where.
 pub async fn send(rig: &Rig, frame: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let frame = frame.to_vec();
-    let sent = rig.dataplane.run(move |engine| {
+    let sent = rig.dataplane.run(move |switch| {
         let mut wire = Wire::default();
-        forward(engine.pipeline().unwrap(), &mut wire, 1, &frame, 0, 0);
+        forward(switch.pipeline().unwrap(), &mut wire, 1, &frame, 0, 0);
         wire.sent
     });
     let sent = sent.await.unwrap();
@@ -117,7 +117,7 @@ pub async fn send_one(rig: &Rig, frame: &[u8]) -> Vec<u8> {
 pub async fn set_port_up(rig: &Rig, port: u16, up: bool) {
     let told = rig
         .dataplane
-        .run(move |engine| engine.pipeline().unwrap().set_port_up(PortId(port), up));
+        .run(move |switch| switch.pipeline().unwrap().set_port_up(PortId(port), up));
     told.await.unwrap();
 }
 

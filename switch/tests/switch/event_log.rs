@@ -214,11 +214,11 @@ async fn nothing_is_traced_for_nobody() {
     rig.server.observe(Arc::clone(&event_log) as Arc<_>);
     Arc::clone(&event_log).watch(DEVICE_ID, rig.dataplane.clone());
     let inject = |ports: &'static [u16]| {
-        rig.dataplane.run(move |engine| {
+        rig.dataplane.run(move |switch| {
             for &port in ports {
-                engine.inject(&packet_out(port));
+                switch.inject(&packet_out(port));
             }
-            engine.tracing().running()
+            switch.tracing().running()
         })
     };
     assert_eq!(inject(&[9]).await.unwrap(), 0);
@@ -246,7 +246,7 @@ async fn nothing_is_traced_for_nobody() {
     assert_eq!(count(LogEvent::PacketOut(9)), 1, "{heard:?}");
     // The trace ends with the first packet that nobody hears of.
     wait_until(&|| inject(&[9]), 0).await;
-    let looked = rig.dataplane.run(|engine| engine.snapshot());
+    let looked = rig.dataplane.run(|switch| switch.snapshot());
     let mut snapshot = looked.await.unwrap();
     rig.server.complete(&mut snapshot);
     let counts = snapshot.event_log.unwrap();

@@ -302,7 +302,7 @@ fn switch_to_port_2(change: impl FnOnce(&mut SwitchSettings)) -> DetachedSwitch 
         }),
     };
     pipeline.insert_entry(table, entry).unwrap();
-    switch.engine.install(pipeline);
+    switch.switch.install(pipeline);
     switch
 }
 
@@ -318,7 +318,7 @@ fn a_full_link_holds_packets_back() {
         let (_, next_us) = switch.turn(u64::from(number));
         assert_eq!(next_us, None, "it waits for room, not for a time");
     }
-    let full = switch.engine.snapshot();
+    let full = switch.switch.snapshot();
     let dropped = full.ports[1].queue_tail_drops;
     let on_link = full.ports[1].sent_frames;
     assert_eq!(full.ports[1].queued, 100);
@@ -333,7 +333,7 @@ fn a_full_link_holds_packets_back() {
     }
     let kept = SENT - dropped as u32;
     assert_eq!(numbers, (0..kept).collect::<Vec<_>>());
-    assert_eq!(switch.engine.snapshot().ports[1].queued, 0);
+    assert_eq!(switch.switch.snapshot().ports[1].queued, 0);
 }
 
 /// A rate and a link in memory together: frames leave at their times.

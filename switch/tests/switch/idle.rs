@@ -126,10 +126,10 @@ async fn the_time_since_the_last_hit_is_told_when_asked_for() {
     let second = elapsed_ns(&mut controller).await;
     assert!(second >= first + 50_000_000, "{first} {second}");
     // The packet goes to the data plane after this time was read, so it is later than that.
-    let hit = rig.dataplane.run(|engine| {
+    let hit = rig.dataplane.run(|switch| {
         let mut frame = vec![0xff, 0x80, 2, 0, 0, 0, 0, 1];
         frame.resize(60, 0);
-        let pipeline = engine.pipeline().expect("a program");
+        let pipeline = switch.pipeline().expect("a program");
         let now_us = pipeline.now_us();
         let mut sink = Nowhere;
         let port = wormcast_switch_pipeline::PortId(1);
@@ -139,7 +139,7 @@ async fn the_time_since_the_last_hit_is_told_when_asked_for() {
     let hit_us = hit.await.unwrap();
     let later_us = rig
         .dataplane
-        .run(|engine| engine.pipeline().expect("a program").now_us());
+        .run(|switch| switch.pipeline().expect("a program").now_us());
     let bound = later_us.await.unwrap() - hit_us;
     let after = elapsed_ns(&mut controller).await;
     assert!(after as u64 / 1_000 >= bound, "{after} {bound}");

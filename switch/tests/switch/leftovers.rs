@@ -83,7 +83,7 @@ async fn hear_packet(controller: &mut Controller) -> PacketIn {
 }
 
 async fn snapshot(rig: &Rig) -> Snapshot {
-    let mut snapshot = rig.dataplane.run(|engine| engine.snapshot()).await.unwrap();
+    let mut snapshot = rig.dataplane.run(|switch| switch.snapshot()).await.unwrap();
     rig.server.complete(&mut snapshot);
     snapshot
 }

@@ -81,7 +81,7 @@ impl Testbed {
 
     fn snapshot(&self) -> Snapshot {
         self.runtime
-            .block_on(self.rig.dataplane.run(|engine| engine.snapshot()))
+            .block_on(self.rig.dataplane.run(|switch| switch.snapshot()))
             .unwrap()
     }
 }
@@ -277,7 +277,7 @@ fn the_pipeline_is_told_which_ports_are_down() {
             let asked = testbed
                 .rig
                 .dataplane
-                .run(|engine| engine.pipeline().unwrap().is_port_up(PortId(2)));
+                .run(|switch| switch.pipeline().unwrap().is_port_up(PortId(2)));
             testbed.runtime.block_on(asked).unwrap()
         };
         let expect = |up: bool, after: &str| {

@@ -72,17 +72,17 @@ async fn the_page_says_what_the_statistics_say() {
         action(FORWARD, &[&[9]]),
     )));
     controller.write(vec![entry]).await.unwrap();
-    let injected = rig.dataplane.run(|engine| {
+    let injected = rig.dataplane.run(|switch| {
         for port in [9, 9, 511, 510] {
-            engine.inject(&packet_out(port));
+            switch.inject(&packet_out(port));
         }
-        engine.inject(&vec![0; 20_000]);
+        switch.inject(&vec![0; 20_000]);
     });
     injected.await.unwrap();
     let metrics = serve(&rig).await;
     // The frames leave their queues before the page is asked for a second time.
     page(&metrics).await;
-    let snapshot = rig.dataplane.run(|engine| engine.snapshot()).await.unwrap();
+    let snapshot = rig.dataplane.run(|switch| switch.snapshot()).await.unwrap();
     let json = serde_json::to_value(&snapshot).unwrap();
     let page = page(&metrics).await;
     let device = DEVICE_ID.to_string();

@@ -54,7 +54,7 @@ impl Testbed {
 
     fn snapshot(&self) -> Snapshot {
         self.runtime
-            .block_on(self.rig.dataplane.run(|engine| engine.snapshot()))
+            .block_on(self.rig.dataplane.run(|switch| switch.snapshot()))
             .unwrap()
     }
 
@@ -231,9 +231,9 @@ fn interfaces_change_under_load() {
         run("ip link del s2");
         pause();
         add_link("s2", "h2");
-        let change = testbed.rig.dataplane.run(|engine| {
-            engine.remove_port(PortId(4))?;
-            engine.add_port(PortId(4), "s4")
+        let change = testbed.rig.dataplane.run(|switch| {
+            switch.remove_port(PortId(4))?;
+            switch.add_port(PortId(4), "s4")
         });
         testbed.runtime.block_on(change).unwrap().unwrap();
         pause();

@@ -167,11 +167,11 @@ async fn packet_ins_that_nobody_reads_are_dropped_and_counted() {
     let mut lost = 0;
     for _ in 0..100 {
         let frame = frame.clone();
-        let burst = rig.dataplane.run(move |engine| {
-            (0..1_000).for_each(|_| engine.inject(&frame));
+        let burst = rig.dataplane.run(move |switch| {
+            (0..1_000).for_each(|_| switch.inject(&frame));
         });
         burst.await.unwrap();
-        let mut snapshot = rig.dataplane.run(|engine| engine.snapshot()).await.unwrap();
+        let mut snapshot = rig.dataplane.run(|switch| switch.snapshot()).await.unwrap();
         rig.server.complete(&mut snapshot);
         lost = snapshot.to_controller_full
             + snapshot.packet_ins_stream_full

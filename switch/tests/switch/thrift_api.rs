@@ -351,7 +351,7 @@ async fn queues_and_clocks() {
     let (Value::I64(elapsed), Value::I64(epoch)) = (elapsed, epoch) else {
         panic!("no times");
     };
-    let now = rig.dataplane.run(|engine| engine.unix_us() as i64);
+    let now = rig.dataplane.run(|switch| switch.unix_us() as i64);
     let now = now.await.unwrap();
     let an_hour = 3_600_000_000;
     assert!((0..an_hour).contains(&elapsed), "since the start");

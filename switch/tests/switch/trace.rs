@@ -12,9 +12,9 @@ use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_req
 use wormcast_switch_pipeline::trace::{Filter, TRACES_MAX};
 
 async fn inject(rig: &Rig, ports: &'static [u16]) {
-    let injected = rig.dataplane.run(move |engine| {
+    let injected = rig.dataplane.run(move |switch| {
         for &port in ports {
-            engine.inject(&packet_out(port));
+            switch.inject(&packet_out(port));
         }
     });
     injected.await.unwrap();
@@ -81,7 +81,7 @@ async fn packets_are_traced_over_http() {
         "{text}"
     );
     assert_eq!(text.matches("Processing packet").count(), 1);
-    let tracing = |engine: &mut wormcast_switch_dataplane::Engine| engine.tracing().running();
+    let tracing = |switch: &mut wormcast_switch_dataplane::Switch| switch.tracing().running();
     assert_eq!(rig.dataplane.run(tracing).await.unwrap(), 0);
 }
 
@@ -138,11 +138,11 @@ async fn the_log_has_packets_at_level_trace_only() {
         };
         let add = rig
             .dataplane
-            .run(|engine| engine.tracing().add(filter, sink));
+            .run(|switch| switch.tracing().add(filter, sink));
         add.await.unwrap().unwrap();
         let _controller = rig.controller().await;
         inject(&rig, &[511]).await;
-        let snapshot = rig.dataplane.run(|engine| engine.snapshot()).await.unwrap();
+        let snapshot = rig.dataplane.run(|switch| switch.snapshot()).await.unwrap();
         assert_eq!(snapshot.trace_records, u64::from(logged));
         if !logged {
             continue;

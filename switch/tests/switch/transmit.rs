@@ -91,7 +91,7 @@ fn a_departure_takes_what_waits_and_leaves_room_for_more() {
             departure.send();
             departure
         });
-        assert_eq!(sender.land(thread.join().unwrap()), Flushed::Empty);
+        assert_eq!(sender.complete(thread.join().unwrap()), Flushed::Empty);
         assert!(!sender.is_away());
         // The kernel has found the second batch too.
         assert!(receive(&mut receiver, frames.len()) == frames);
@@ -109,7 +109,7 @@ fn a_departure_says_when_the_interface_is_down_and_when_the_queue_is_full() {
         assert!(frames.iter().all(|frame| sender.push(frame)));
         let mut departure = sender.depart().unwrap();
         departure.send();
-        assert_eq!(sender.land(departure), Flushed::WaitTime);
+        assert_eq!(sender.complete(departure), Flushed::WaitTime);
         let start = Instant::now();
         while sender.flush() != Flushed::Empty {
             assert!(start.elapsed() < PATIENCE);
@@ -120,7 +120,7 @@ fn a_departure_says_when_the_interface_is_down_and_when_the_queue_is_full() {
         let mut departure = sender.depart().unwrap();
         departure.send();
         assert!(sender.push(&frames[1]));
-        assert_eq!(sender.land(departure), Flushed::Empty);
+        assert_eq!(sender.complete(departure), Flushed::Empty);
         assert_eq!(sender.counts().interface_down, 2);
         // The socket keeps in mind that its interface went down, which is over.
         run("ip link set t1 down");
@@ -128,7 +128,7 @@ fn a_departure_says_when_the_interface_is_down_and_when_the_queue_is_full() {
         assert!(sender.push(&frames[2]));
         let mut departure = sender.depart().unwrap();
         departure.send();
-        assert_eq!(sender.land(departure), Flushed::Empty);
+        assert_eq!(sender.complete(departure), Flushed::Empty);
         assert_eq!(receive(&mut receiver, 1), [frames[2].clone()]);
         assert_eq!(sender.counts().interface_down, 2);
     });
@@ -147,10 +147,10 @@ fn a_departure_of_another_queue_ends_nothing() {
         // The socket of the old one is still there, and so are its frames.
         of_old.send();
         assert_eq!(receive(&mut receiver, 1), [frame(1, 100)]);
-        new.land(of_old);
+        new.complete(of_old);
         assert!(new.is_away());
         of_new.send();
-        new.land(of_new);
+        new.complete(of_new);
         assert!(!new.is_away());
         assert_eq!(receive(&mut receiver, 1), [frame(2, 100)]);
     });

@@ -57,8 +57,8 @@ fn short_packets_pass_where_there_is_no_link_layer() {
         let runtime = runtime();
         let rig = runtime.block_on(Rig::start_with(&settings));
         let program = Arc::new(LoadedProgram::from_json(PROGRAM).unwrap());
-        let installed = rig.dataplane.run(move |engine| {
-            engine.install(Pipeline::new(program, PipelineConfig::default()));
+        let installed = rig.dataplane.run(move |switch| {
+            switch.install(Pipeline::new(program, PipelineConfig::default()));
         });
         runtime.block_on(installed).unwrap();
         for length in [9, 13, 14, 20, 1_500] {
@@ -66,7 +66,7 @@ fn short_packets_pass_where_there_is_no_link_layer() {
             t2.write_all(&packet).unwrap();
             assert_eq!(read(&mut t1), packet, "{length} bytes");
         }
-        let snapshot = rig.dataplane.run(|engine| engine.snapshot());
+        let snapshot = rig.dataplane.run(|switch| switch.snapshot());
         let port = &runtime.block_on(snapshot).unwrap().ports[0];
         assert_eq!((port.sent_frames, port.dropped_frames()), (5, 0));
     });

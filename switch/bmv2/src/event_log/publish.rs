@@ -82,9 +82,9 @@ impl EventLog {
                 continue;
             }
             let (sink, reader) = trace_channel(RECORDS_MAX);
-            let added = dataplane.run(move |engine| {
-                let added = engine.tracing().add(Filter::default(), sink);
-                added.map(|()| engine.installed())
+            let added = dataplane.run(move |switch| {
+                let added = switch.tracing().add(Filter::default(), sink);
+                added.map(|()| switch.installed())
             });
             match added.await? {
                 Ok(installed) => {
@@ -161,7 +161,7 @@ impl<'l> Following<'l> {
 
     /// Tells if another program runs now.
     async fn look(&mut self, dataplane: &DataplaneHandle) -> Result<(), Stopped> {
-        let installed = dataplane.run(|engine| engine.installed()).await?;
+        let installed = dataplane.run(|switch| switch.installed()).await?;
         if installed != self.installed {
             self.installed = installed;
             let message = LogMessage::config_change(self.device_id);

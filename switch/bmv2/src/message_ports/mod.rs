@@ -39,7 +39,7 @@ impl MessageSwitch {
             Ok(port) => {
                 let brought = self
                     .dataplane
-                    .run(move |engine| engine.bring(port, &frame, mark));
+                    .run(move |switch| switch.bring(port, &frame, mark));
                 brought.await?
             }
             Err(problem) => Err(problem),
@@ -56,7 +56,7 @@ impl MessageSwitch {
         };
         let changed = self
             .dataplane
-            .run(move |engine| engine.change_message_port(port, change));
+            .run(move |switch| switch.change_message_port(port, change));
         changed.await
     }
 

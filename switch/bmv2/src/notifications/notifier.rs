@@ -215,7 +215,7 @@ impl Notifier {
                 dataplane.run(|_| ()).await?;
                 continue;
             }
-            let installed = dataplane.run(|engine| engine.installed()).await?;
+            let installed = dataplane.run(|switch| switch.installed()).await?;
             for (table, number) in sweeps.tables(installed) {
                 let idle = idle_entries(dataplane, table).await?;
                 if let Some(notification) = sweeps.ageing.sweep(number, &idle) {
@@ -234,7 +234,7 @@ impl Notifier {
         interval.tick().await;
         loop {
             interval.tick().await;
-            let ports = dataplane.run(|engine| engine.look_at_ports());
+            let ports = dataplane.run(|switch| switch.look_at_ports());
             let Ok(ports) = ports.await else { return };
             let ports = ports.iter().map(|port| (port.number.0, port.up));
             if let Some(notification) = watch.look(ports) {
@@ -296,8 +296,8 @@ async fn idle_entries(dataplane: &DataplaneHandle, table: TableId) -> Result<Vec
     let mut idle = Vec::new();
     let mut from = Some(0);
     while let Some(first) = from {
-        let look = dataplane.run(move |engine| {
-            let pipeline = engine.pipeline()?;
+        let look = dataplane.run(move |switch| {
+            let pipeline = switch.pipeline()?;
             Some(pipeline.idle_entries(table, first, AGES_A_TURN))
         });
         let (found, next) = look.await?.unwrap_or_default();

@@ -12,7 +12,7 @@ use wormcast_switch_pipeline::{Pipeline, PipelineConfig, PortId};
 use wormcast_switch_program::{TableId, TableInfo};
 
 /// What the interface needs of a switch.
-pub trait Switch {
+pub trait Target {
     /// The program that runs, with its tables.
     fn pipeline(&mut self) -> Option<&mut Pipeline>;
     /// Which program it is of those that were installed.
@@ -94,7 +94,7 @@ impl State {
 /// What one call works on.
 pub struct Context<'a> {
     /// The switch.
-    pub switch: &'a mut dyn Switch,
+    pub switch: &'a mut dyn Target,
     /// What is remembered.
     pub state: &'a mut State,
 }

@@ -12,7 +12,7 @@ mod arrays;
 mod client;
 mod config;
 mod context;
-mod engine;
+mod device;
 mod failure;
 mod interface;
 mod keys;
@@ -27,7 +27,7 @@ mod value_sets;
 mod wire;
 
 pub use client::{CallError, Client};
-pub use context::{Context, Identity, State, Switch};
+pub use context::{Context, Identity, State, Target};
 pub use interface::{METHODS, Method, answer};
 pub use keys::write_key;
 pub use saved_state::{restore, save};

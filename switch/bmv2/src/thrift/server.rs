@@ -146,10 +146,10 @@ impl Connection {
             };
             let is_answered = call.kind != MessageKind::Oneway;
             let state = Arc::clone(&self.state);
-            let carried_out = self.runtime.block_on(self.dataplane.run(move |engine| {
+            let carried_out = self.runtime.block_on(self.dataplane.run(move |switch| {
                 let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut context = Context {
-                    switch: engine,
+                    switch,
                     state: &mut state,
                 };
                 answer(&mut context, call)

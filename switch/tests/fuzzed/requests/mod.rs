@@ -202,7 +202,7 @@ impl Controller<'_> {
             PACKET => {
                 self.packets = true;
                 let frame = step.payload;
-                let injected = self.rig.dataplane.run(move |engine| engine.inject(&frame));
+                let injected = self.rig.dataplane.run(move |switch| switch.inject(&frame));
                 injected.await.expect("the data plane goes on");
             }
             _ => {}

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::clock::Clock;
 use super::input::{Input, Source};
-use super::lane::{Departed, Lane};
 use super::port::{Link, Port};
 use super::port_set::PortSet;
 use super::settings::SwitchSettings;
 use super::traffic::{Installed, TrafficManager};
+use super::worker_thread::{Departed, ThreadWork};
 use crate::log::{Level, Log};
 use wormcast_switch_pipeline::trace::Tracing;
 use wormcast_switch_pipeline::{DequeueInfo, Pipeline, PortId};
@@ -29,7 +29,7 @@ const DRAIN_PACKETS: usize = 128;
 const REPLAY_TURNS_MAX: usize = 1 << 16;
 
 /// The state of one switch, as operations see it.
-pub struct Engine {
+pub struct Switch {
     pub(super) clock: Clock,
     pub(super) log: Log,
     pub(super) settings: SwitchSettings,
@@ -72,7 +72,7 @@ impl Turn {
     }
 }
 
-impl Engine {
+impl Switch {
     /// `traffic.ports` begins with the ports of `inputs`, in order.
     pub(super) fn new(
         settings: SwitchSettings,
@@ -114,7 +114,7 @@ impl Engine {
                 self.program_replaced += 1;
             }
         }
-        if let Some(why) = pipeline.engine_refusal() {
+        if let Some(why) = pipeline.refusal_to_compile() {
             let text = format_args!("packets are interpreted, not compiled: {why}");
             self.log.write(Level::Warn, text);
         }
@@ -232,39 +232,39 @@ impl Engine {
 
     /// One batch from every input that has frames, and from every port that has packets.
     pub(super) fn turn(&mut self, now_us: u64) -> Turn {
-        self.turn_of(now_us, 0, &mut Lane::sole())
+        self.turn_of(now_us, 0, &mut ThreadWork::sole())
     }
 
     /// The same for a thread that may share the switch with others: its inputs only. What
     /// it is to send for the switch afterwards is in its departures, for `member`.
-    pub(super) fn turn_of(&mut self, now_us: u64, member: usize, lane: &mut Lane) -> Turn {
+    pub(super) fn turn_of(&mut self, now_us: u64, member: usize, work: &mut ThreadWork) -> Turn {
         let mut turn = Turn::default();
         self.traffic.now_us = now_us;
-        self.receive(&mut turn, lane.number);
+        self.receive(&mut turn, work.number);
         self.send_pauses(&mut turn);
-        self.send(&mut turn, member, lane);
+        self.send(&mut turn, member, work);
         self.send_pauses(&mut turn);
         self.watch(&mut turn);
         turn
     }
 
     /// Takes back a port whose frames a thread has sent.
-    pub(super) fn land(&mut self, position: usize, departure: Departure, now_us: u64) {
+    pub(super) fn complete(&mut self, position: usize, departure: Departure, now_us: u64) {
         if let Some(port) = self.traffic.ports.get_mut(position) {
-            port.land(departure, now_us);
+            port.complete(departure, now_us);
             self.traffic.active.insert(position);
         }
     }
 
-    /// Takes frames from the inputs of a lane through ingress.
-    fn receive(&mut self, turn: &mut Turn, lane: usize) {
+    /// Takes frames from the inputs of a thread through ingress.
+    fn receive(&mut self, turn: &mut Turn, thread: usize) {
         let unix_us = self.traffic.unix_us();
         let now_us = self.traffic.now_us;
         let mut from = 0;
         while let Some(position) = self.ready.next(from) {
             from = position + 1;
             let input = &mut self.inputs[position];
-            if input.lane != lane {
+            if input.thread != thread {
                 continue;
             }
             let number = input.number;
@@ -299,7 +299,7 @@ impl Engine {
     }
 
     /// Takes packets from queues through egress.
-    fn send(&mut self, turn: &mut Turn, member: usize, lane: &mut Lane) {
+    fn send(&mut self, turn: &mut Turn, member: usize, work: &mut ThreadWork) {
         let now_us = self.traffic.now_us;
         let unix_us = self.traffic.unix_us();
         let mut from = 0;
@@ -309,9 +309,9 @@ impl Engine {
             turn.sent += sent;
             let allowed = self.traffic.allowed(position);
             let port = &mut self.traffic.ports[position];
-            let departure = lane.is_shared.then(|| port.depart(now_us)).flatten();
+            let departure = work.is_shared.then(|| port.depart(now_us)).flatten();
             match departure {
-                Some(departure) => lane.departures.push(Departed {
+                Some(departure) => work.departures.push(Departed {
                     member,
                     port: position,
                     departure,

@@ -1,8 +1,8 @@
-//! Packets a second that the pure engine forwards on one core, without ports or queues,
+//! Packets a second that a pipeline forwards on one core, without ports or queues,
 //! compiled and interpreted. Counted against the processor time of the thread,
 //! so that other work on the machine does not count.
 //!
-//!     cargo run --release --example engine_rate [-- --seconds N] [--case NAME] [--json]
+//!     cargo run --release --example pipeline_rate [-- --seconds N] [--case NAME] [--json]
 //!
 //! Cases: l2 is `bench/switch/programs/l2.json`; the others are worms of the data plane of
 //! this repository, `tree` one that leaves by seven ports. `--packets N` runs so many and
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::LoadedProgram;
-use wormcast_switch_pipeline::{DequeueInfo, Engine, Pipeline, PipelineConfig, PortId};
+use wormcast_switch_pipeline::{DequeueInfo, Execution, Pipeline, PipelineConfig, PortId};
 use worms::{Sink, insert, set_up, worm};
 
 /// Rounds a measurement is cut into; the spread is that of the rounds.
@@ -70,7 +70,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn load(path: &str, engine: Engine) -> (Pipeline, Duration) {
+fn load(path: &str, execution: Execution) -> (Pipeline, Duration) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -78,12 +78,17 @@ fn load(path: &str, engine: Engine) -> (Pipeline, Duration) {
         Arc::new(LoadedProgram::from_json(&text).unwrap_or_else(|error| panic!("{error}")));
     let start = processor_time();
     let config = PipelineConfig {
-        compiler: compiler_of(engine),
+        compiler: compiler_of(execution),
         ..PipelineConfig::default()
     };
     let mut pipeline = Pipeline::new(program, config);
     let made = processor_time() - start;
-    assert_eq!(pipeline.engine(), engine, "{:?}", pipeline.engine_refusal());
+    assert_eq!(
+        pipeline.execution(),
+        execution,
+        "{:?}",
+        pipeline.refusal_to_compile()
+    );
     if path.ends_with("l2.json") {
         for address in 0..256 {
             let key = 0x0200_0000_0000 + address;
@@ -154,7 +159,7 @@ struct Settings {
     packets: Option<u64>,
     queued: bool,
     json: bool,
-    engines: Vec<Engine>,
+    executions: Vec<Execution>,
     case: Option<String>,
 }
 
@@ -164,7 +169,7 @@ fn settings() -> Settings {
         packets: None,
         queued: false,
         json: false,
-        engines: vec![Engine::Compiled, Engine::Interpreted],
+        executions: vec![Execution::Compiled, Execution::Interpreted],
         case: None,
     };
     let mut arguments = std::env::args().skip(1);
@@ -180,9 +185,9 @@ fn settings() -> Settings {
             }
             "--case" => settings.case = Some(value()),
             "--engine" => {
-                settings.engines = match value().as_str() {
-                    "compiled" => vec![Engine::Compiled],
-                    "interpreted" => vec![Engine::Interpreted],
+                settings.executions = match value().as_str() {
+                    "compiled" => vec![Execution::Compiled],
+                    "interpreted" => vec![Execution::Interpreted],
                     other => panic!("--engine {other}: compiled or interpreted"),
                 }
             }
@@ -203,16 +208,16 @@ fn main() {
         if settings.case.as_ref().is_some_and(|name| name != case.name) {
             continue;
         }
-        for &engine in &settings.engines {
-            let (mut pipeline, made) = load(case.program, engine);
+        for &execution in &settings.executions {
+            let (mut pipeline, made) = load(case.program, execution);
             let rates = rates(&mut pipeline, &case, &settings);
             let (median, least, most) = (rates[ROUNDS / 2], rates[0], rates[ROUNDS - 1]);
             let name = case.name;
-            let engine = format!("{engine:?}").to_lowercase();
+            let execution = format!("{execution:?}").to_lowercase();
             let (nanoseconds, made_ms) = (1e6 / median, made.as_secs_f64() * 1e3);
             if settings.json {
                 println!(
-                    "{{\"case\": \"{name}\", \"engine\": \"{engine}\", \"queued\": {}, \
+                    "{{\"case\": \"{name}\", \"engine\": \"{execution}\", \"queued\": {}, \
                      \"copies\": {}, \"kpps_median\": {median:.1}, \"kpps_least\": {least:.1}, \
                      \"kpps_most\": {most:.1}, \"ns_per_packet\": {nanoseconds:.1}, \
                      \"load_ms\": {made_ms:.2}}}",
@@ -220,7 +225,7 @@ fn main() {
                 );
             } else {
                 println!(
-                    "{name:<16} {engine:<11} {median:>7.0} kpps median, {least:.0} to {most:.0} \
+                    "{name:<16} {execution:<11} {median:>7.0} kpps median, {least:.0} to {most:.0} \
                      ({nanoseconds:.0} ns a packet; made in {made_ms:.1} ms)"
                 );
             }

@@ -4,18 +4,18 @@
 //! All programs of the repository, and those of `STF_PROGRAMS`, run on random and on mutated
 //! valid packets, with random table entries.
 
+mod modes;
 mod programs;
 mod variants;
-mod ways;
 #[path = "../wire/mod.rs"]
 mod wire;
 #[path = "../worms/frames.rs"]
 mod worms;
 
+use modes::{MODES, Mode};
 use programs::{Case, cases};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
-use ways::{WAYS, Way};
 
 fn compare(case: &Case, seed: u64, packets_max: usize) {
     let mut generator = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
@@ -25,17 +25,17 @@ fn compare(case: &Case, seed: u64, packets_max: usize) {
             (port, programs::packet(case, &mut generator))
         })
         .collect();
-    let run = |way: Way| {
+    let run = |mode: Mode| {
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
-        let run = way.run(&case.program, &mut generator, &packets);
+        let run = mode.run(&case.program, &mut generator, &packets);
         assert_eq!(run.cut_off, 0, "all copies run");
         run.seen
     };
-    let expected = run(WAYS[0]);
-    for way in &WAYS[1..] {
-        let seen = run(*way);
+    let expected = run(MODES[0]);
+    for mode in &MODES[1..] {
+        let seen = run(*mode);
         for (expected, seen) in expected.iter().zip(&seen) {
-            assert_eq!(expected, seen, "{}, {way:?}, seed {seed}", case.name);
+            assert_eq!(expected, seen, "{}, {mode:?}, seed {seed}", case.name);
         }
     }
 }

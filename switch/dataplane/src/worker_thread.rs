@@ -22,7 +22,7 @@ const PAUSES_A_LOOK: usize = 32;
 
 /// What one thread of a worker has to do.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct ThreadWork {
     /// 0 for the one that looks after everything that is not the frames of interfaces.
     pub(super) number: usize,
     /// Other threads have a share in the same switch.
@@ -43,7 +43,7 @@ pub(super) struct Departed {
     pub(super) departure: Departure,
 }
 
-impl Lane {
+impl ThreadWork {
     /// `members`: switches of the worker.
     pub(super) fn new(number: usize, is_shared: bool, members: usize) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Lane {
         Self::new(0, false, 0)
     }
 
-    /// Whether it looks after commands, letters, times and interfaces.
+    /// Whether it looks after commands, events, times and interfaces.
     pub(super) fn leads(&self) -> bool {
         self.number == 0
     }
@@ -90,7 +90,7 @@ impl Lane {
     }
 }
 
-/// What a sleeping thread waits for, beside its bell.
+/// What a sleeping thread waits for, beside its mailbox.
 #[derive(Debug)]
 pub(super) struct Sleep {
     pub(super) readable: Vec<Arc<OwnedFd>>,
@@ -99,9 +99,9 @@ pub(super) struct Sleep {
 }
 
 impl Sleep {
-    fn wait(&self, bell: &Mailbox) -> Woken {
+    fn wait(&self, mailbox: &Mailbox) -> Woken {
         let mut interests = Vec::with_capacity(1 + self.readable.len() + self.writable.len());
-        interests.push(Interest::Readable(bell.as_fd()));
+        interests.push(Interest::Readable(mailbox.as_fd()));
         let readable = self.readable.iter();
         interests.extend(readable.map(|socket| Interest::Readable(socket.as_fd())));
         let writable = self.writable.iter();
@@ -111,25 +111,25 @@ impl Sleep {
 }
 
 /// One thread of a worker.
-pub(super) struct LaneThread {
+pub(super) struct WorkerThread {
     worker: Arc<Mutex<Worker>>,
-    lane: Lane,
-    bell: Arc<Mailbox>,
+    work: ThreadWork,
+    mailbox: Arc<Mailbox>,
     load: Load,
 }
 
-impl LaneThread {
-    /// `bell`: for the first lane the mailbox of the worker.
+impl WorkerThread {
+    /// `mailbox`: of the first thread that of the worker.
     pub(super) fn new(
         worker: Arc<Mutex<Worker>>,
-        lane: Lane,
-        bell: Arc<Mailbox>,
+        work: ThreadWork,
+        mailbox: Arc<Mailbox>,
         load: Load,
     ) -> Self {
         Self {
             worker,
-            lane,
-            bell,
+            work,
+            mailbox,
             load,
         }
     }
@@ -138,62 +138,62 @@ impl LaneThread {
     /// thread of the worker has panicked.
     pub(super) fn run(mut self) {
         let mut reachable = true;
-        while reachable && !self.bell.is_stopping() {
+        while reachable && !self.mailbox.is_stopping() {
             let Ok(mut worker) = self.worker.lock() else {
                 return;
             };
-            let round = worker.round(&mut self.lane);
+            let round = worker.round(&mut self.work);
             reachable = round.reachable;
             self.load.count(round.frames as u64, round.now_us);
-            let idle = round.is_idle && self.lane.departures.is_empty();
+            let idle = round.is_idle && self.work.departures.is_empty();
             let may_sleep = idle && self.load.may_sleep(round.now_us);
             let sleep = match may_sleep {
-                true => worker.fall_asleep(&self.lane, &self.bell),
+                true => worker.fall_asleep(&self.work, &self.mailbox),
                 false => None,
             };
             drop(worker);
-            self.lane.send();
+            self.work.send();
             if let Some(sleep) = sleep {
-                let woken = sleep.wait(&self.bell);
-                self.bell.wake_up(woken.first);
+                let woken = sleep.wait(&self.mailbox);
+                self.mailbox.wake_up(woken.first);
                 let Ok(mut worker) = self.worker.lock() else {
                     return;
                 };
-                worker.awake(&mut self.lane, woken);
-            } else if idle && self.lane.is_shared {
+                worker.awake(&mut self.work, woken);
+            } else if idle && self.work.is_shared {
                 (0..PAUSES_A_LOOK).for_each(|_| std::hint::spin_loop());
             }
         }
-        if let (true, Ok(mut worker)) = (self.lane.leads(), self.worker.lock()) {
+        if let (true, Ok(mut worker)) = (self.work.leads(), self.worker.lock()) {
             worker.end();
         }
     }
 }
 
-/// Which thread has which input: `loads` are the frames of each of late, `lanes` where it
+/// Which thread has which input: `loads` are the frames of each of late, `threads` where it
 /// is now, below `count`. None if things had better stay: moving an input empties caches.
 ///
 /// The busiest input goes to the thread with the least so far, then the next (Graham 1969,
 /// longest processing time first: at most 4/3 of the least possible).
-pub(super) fn spread(loads: &[u64], lanes: &[usize], count: usize) -> Option<Vec<usize>> {
-    let most = |lanes: &[usize]| {
+pub(super) fn spread(loads: &[u64], threads: &[usize], count: usize) -> Option<Vec<usize>> {
+    let most = |threads: &[usize]| {
         let mut sums = vec![0; count];
-        for (lane, load) in lanes.iter().zip(loads) {
-            sums[*lane] += load;
+        for (thread, load) in threads.iter().zip(loads) {
+            sums[*thread] += load;
         }
         sums.into_iter().max().unwrap_or(0)
     };
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|input| std::cmp::Reverse(loads[*input]));
     let mut sums = vec![0; count];
-    let mut better = lanes.to_vec();
+    let mut better = threads.to_vec();
     for input in order.into_iter().filter(|input| loads[*input] > 0) {
         // Where several have as little, it stays if it can.
-        let least = (0..count).min_by_key(|lane| (sums[*lane], *lane != lanes[input]))?;
+        let least = (0..count).min_by_key(|thread| (sums[*thread], *thread != threads[input]))?;
         better[input] = least;
         sums[least] += loads[input];
     }
-    let (now, then) = (most(lanes), most(&better));
+    let (now, then) = (most(threads), most(&better));
     (then < now - now / 5).then_some(better)
 }
 

@@ -7,42 +7,42 @@ use super::wire::{Wire, forward};
 use rand_core::RngCore;
 use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::LoadedProgram;
-use wormcast_switch_pipeline::{Engine, Pipeline, PipelineConfig};
+use wormcast_switch_pipeline::{Execution, Pipeline, PipelineConfig};
 
-/// One way to run a pipeline.
+/// One mode to run a pipeline.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
-    pub engine: Engine,
+pub struct Mode {
+    pub execution: Execution,
     pub passes: bool,
     /// Copies of one packet that go through egress; none: all.
     pub copies_max: Option<usize>,
 }
 
-const fn way(engine: Engine, passes: bool) -> Way {
-    Way {
-        engine,
+const fn mode(execution: Execution, passes: bool) -> Mode {
+    Mode {
+        execution,
         passes,
         copies_max: None,
     }
 }
 
 /// The first one is what the others must equal.
-pub const WAYS: [Way; 4] = [
-    way(Engine::Interpreted, false),
-    way(Engine::Interpreted, true),
-    way(Engine::Compiled, false),
-    way(Engine::Compiled, true),
+pub const MODES: [Mode; 4] = [
+    mode(Execution::Interpreted, false),
+    mode(Execution::Interpreted, true),
+    mode(Execution::Compiled, false),
+    mode(Execution::Compiled, true),
 ];
 
 /// How a run went.
 pub struct Run {
     /// Everything that can be seen of the pipeline afterwards.
     pub seen: Vec<String>,
-    /// Copies that were thrown away because of [`Way::copies_max`].
+    /// Copies that were thrown away because of [`Mode::copies_max`].
     pub cut_off: usize,
 }
 
-impl Way {
+impl Mode {
     /// Runs packets, which arrive at these ports, through a pipeline that the generator
     /// fills.
     pub fn run(
@@ -52,11 +52,11 @@ impl Way {
         packets: &[(u16, Vec<u8>)],
     ) -> Run {
         let config = PipelineConfig {
-            compiler: compiler_of(self.engine),
+            compiler: compiler_of(self.execution),
             ..PipelineConfig::default()
         };
         let mut pipeline = Pipeline::new(Arc::clone(program), config);
-        assert_eq!(pipeline.engine(), self.engine);
+        assert_eq!(pipeline.execution(), self.execution);
         programs::fill(&mut pipeline, generator);
         let mut wire = Wire {
             passes: self.passes,
