@@ -80,7 +80,7 @@ PURE_LIBRARIES = {
 }  # fmt: skip
 PACKAGES = {"wormcast": "controller/wormcast"}
 # Pure Python packages and what they must not import.
-PURE_PACKAGES = ["controller/wormcast/network"]
+PURE_PACKAGES = [f"controller/wormcast/{name}" for name in ("network", "discovery", "routing", "pictures")]
 SHELL_MODULES = {"asyncio", "socket", "grpc", "finsy", "fastapi", "sqlite3", "time", "random", "threading"}
 
 Graph = Mapping[Path, frozenset[Path]]

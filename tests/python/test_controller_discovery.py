@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Callable
 
 import pytest
-from wormcast.discovery.clock import LATE_MAX_S, RESTORE_GRACE_S, LivedClock
 from wormcast.discovery.links import (
     PROBE_INTERVAL_S,
     PROBES_MISSED_MAX,
     PROBES_PER_S_MAX,
+    RESTORE_GRACE_S,
     SWITCH_GRACE_S,
     SWITCH_SILENT_S,
     LinkMonitor,
@@ -20,6 +20,7 @@ from wormcast.discovery.links import (
 from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode, encode_announcement, encode_probe
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.network.topology import Link, PortRef
+from wormcast.reconcile.clock import LATE_MAX_S, LivedClock
 
 A, B, C = (SwitchId(n) for n in range(3))
 MAC = bytes.fromhex("020000000001")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from wormcast.discovery.clock import RESTORE_GRACE_S
 from wormcast.discovery.hosts import (
     DETACH_GRACE_S,
     GONE_AFTER_S,
@@ -12,6 +11,7 @@ from wormcast.discovery.hosts import (
     HostRefused,
     HostRegistry,
 )
+from wormcast.discovery.links import RESTORE_GRACE_S
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import PortRef
 

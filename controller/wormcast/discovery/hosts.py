@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from wormcast_planner import HOST_ID_MAX
 
-from wormcast.discovery.clock import RESTORE_GRACE_S
+from wormcast.discovery.links import RESTORE_GRACE_S
 from wormcast.discovery.lldp import NAME_BYTES_MAX
 from wormcast.network.ids import HostId
 from wormcast.network.topology import PortRef

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from wormcast.discovery.clock import RESTORE_GRACE_S
 from wormcast.network.ids import CPU_PORT, PortId, SwitchId
 from wormcast.network.topology import Link, PortRef
 
@@ -35,6 +34,8 @@ SWITCH_SILENT_S = 2.0
 """A switch with a session that returns no echo for so long is silent, at least."""
 ECHOES_MISSED_MAX = 8
 """And so many intervals of probes, where these are long."""
+RESTORE_GRACE_S = 5.0
+"""After a start of the controller, remembered switches, links and agents count as present for so long unconfirmed."""
 
 
 @dataclass

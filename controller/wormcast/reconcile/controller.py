@@ -14,7 +14,6 @@ from wormcast_planner import ALGORITHM_DEFAULT
 
 from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
 from wormcast.directory.server import AgentDirectory
-from wormcast.discovery.clock import LivedClock
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
@@ -26,6 +25,7 @@ from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Refusal
 from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus, Capacity
 from wormcast.reconcile.change_rate import ChangeRate
+from wormcast.reconcile.clock import LivedClock
 from wormcast.reconcile.discovered import NOTHING as NOTHING_FOUND
 from wormcast.reconcile.discovered import Discovered, changes
 from wormcast.reconcile.errors import RequestError, as_number, unknown

@@ -12,8 +12,6 @@ from collections.abc import Callable
 LATE_MAX_S = 1.0
 """Longest time between two readings that counts whole; the controller reads its clock four times a second at
 least. Of a longer one so much counts."""
-RESTORE_GRACE_S = 5.0
-"""After a start of the controller, remembered switches, links and agents count as present for so long unconfirmed."""
 
 
 class LivedClock:
