@@ -31,7 +31,7 @@ setup: ## install what is needed: system packages, Rust, .venv
 
 build: setup .build/built ## build the switch, the agent, the binding and the Python package
 
-.build/built: $(RUST_SOURCES) $(shell find controller planner/python -name '*.py' -o -name 'pyproject.toml' 2>/dev/null) pyproject.toml setup/build
+.build/built: $(RUST_SOURCES) $(shell find controller planner/python -name '*.py' -o -name 'pyproject.toml' 2>/dev/null) pyproject.toml setup/build setup/rust
 	@setup/build
 	@mkdir -p .build && touch $@
 
