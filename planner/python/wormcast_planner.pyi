@@ -135,23 +135,6 @@ def order_members(
     """Members in an order: "id" (or "ascending"), "cco", "dimension", "hamiltonian",
     "random" from a seed."""
 
-def tree_edges(
-    topology: str, members: Sequence[int], fan_out: int = ..., root: int | None = None
-) -> list[tuple[int, int]]:
-    """Edges (parent, child) of the rooted tree over these members."""
-
-def optimal_k(hosts: int, packets: int) -> tuple[int, int]:
-    """(k, steps) of the best k-binomial tree for hosts, source included, and packets."""
-
-def encode_tree(paths: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, list[int]]]:
-    """TREE routes that reach each host by its port path: [(route, hosts reached)]."""
-
-def decode_tree(route: bytes) -> list[bytes]:
-    """Port paths that a TREE route leads along, ascending."""
-
-def multicast_root(topology: str, members: int = 8) -> tuple[int, float]:
-    """The root from which guard B crosses the fewest links on average, and how many."""
-
 def verify(
     topology: str,
     routes: str | None = None,
@@ -176,11 +159,6 @@ def plan_change(
     planned: bool = False,
 ) -> str:
     """A change file: steps from the routes in force to those of the new topology."""
-
-def find_buffer_cycle(
-    topology: str, requests: Sequence[str], root: int | None = None
-) -> list[tuple[int, int]] | None:
-    """A cycle of buffers (host, class) that these groups can make if they share them."""
 
 # What switches and agents must have
 

@@ -2,8 +2,7 @@
 //! split: `cargo run --release -p wormcast-routing --example multicast [SPEC]...`
 //!
 //! For each topology and share of the hosts that are members, means over random groups:
-//! links crossed in excess of the bound, worms of a message, and the links that the
-//! multicast root saves under guard B.
+//! links crossed in excess of the bound, and worms of a message.
 
 #![allow(
     clippy::disallowed_macros,
@@ -16,12 +15,10 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
-    Delivery, GroupRequest, Guard, Scheme, SwitchCost, SwitchMode, SwitchParameters,
-    mean_links_by_root, multicast_root, plan_group,
+    Delivery, GroupRequest, Guard, Scheme, SwitchCost, SwitchMode, SwitchParameters, plan_group,
 };
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::Topology;
-use wormcast_routing::updown::UpDown;
 use wormcast_wire::HostId;
 
 const GROUPS: u32 = 20;
@@ -51,7 +48,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let size = (topology.hosts().len() / share).max(4);
             measure(kind, &topology, &routes, size)?;
         }
-        print_roots(&topology, routes.updown());
     }
     Ok(())
 }
@@ -117,15 +113,4 @@ fn cost_of(
         Delivery::Switches(delivery) => Ok(delivery.cost),
         Delivery::Hosts { .. } => Err("hosts forward".into()),
     }
-}
-
-fn print_roots(topology: &Topology, updown: &UpDown) {
-    let chosen = multicast_root(topology, 8);
-    let own = UpDown::new(topology, Some(chosen)).expect("a switch");
-    println!(
-        "  guard B, 8 members: {:.2} links from root {}, {:.2} from {chosen}",
-        mean_links_by_root(topology, updown, 8),
-        updown.root(topology),
-        mean_links_by_root(topology, &own, 8),
-    );
 }

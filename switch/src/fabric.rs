@@ -5,7 +5,6 @@
 //! the system's to refuse.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use wormcast_switch_dataplane::list;
 
@@ -70,73 +69,46 @@ struct FabricEdge {
 }
 
 /// A fabric that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FabricError {
     /// Not JSON, or not of the format: what serde says, with the place.
+    #[error("{0}")]
     Json(String),
     /// Too many switches, or none.
+    #[error("{0} switches: a fabric has 1 to {SWITCHES_MAX}")]
     SwitchCount(usize),
     /// A name that no switch can have.
+    #[error("`{0}` is not a name of a switch: 1 to 64 letters, digits, `-`, `_` and `.`")]
     Name(String),
     /// Two switches have one name.
+    #[error("two switches have the name `{0}`")]
     NameTwice(String),
     /// Two switches have one device id: its value and their names.
+    #[error("switches `{1}` and `{2}` have the same device id {0}")]
     DeviceTwice(u64, String, String),
     /// Not of the form SWITCH:PORT.
+    #[error("`{0}` is not a port of a switch: SWITCH:PORT (like s1:3)")]
     End(String),
     /// No switch has the name: the end, and what there is.
+    #[error("`{0}`: there is no such switch; there are {1}")]
     NoSwitch(String, String),
     /// No such port: the end, and why.
+    #[error("`{0}`: {1}")]
     Port(String, String),
     /// A port is in two places of the file.
+    #[error("port `{0}` is used twice: in {1} and in {2}")]
     PortTwice(String, String, String),
     /// Two ports have one interface.
+    #[error("interface `{0}` is attached to two ports: in {1} and in {2}")]
     InterfaceTwice(String, String, String),
     /// A fault of a link that cannot be: where, and why.
+    #[error("{0}: {1}")]
     Fault(String, ImpairmentError),
     /// Options of a switch's queues, or rate or delay of a link, that cannot be: where, and
     /// why.
+    #[error("{0}: {1}")]
     Queueing(String, String),
 }
-
-impl fmt::Display for FabricError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Json(message) => f.write_str(message),
-            Self::SwitchCount(count) => {
-                write!(f, "{count} switches: a fabric has 1 to {SWITCHES_MAX}")
-            }
-            Self::Name(name) => write!(
-                f,
-                "`{name}` is not a name of a switch: 1 to 64 letters, digits, `-`, `_` and `.`"
-            ),
-            Self::NameTwice(name) => write!(f, "two switches have the name `{name}`"),
-            Self::DeviceTwice(id, first, second) => write!(
-                f,
-                "switches `{first}` and `{second}` have the same device id {id}"
-            ),
-            Self::End(text) => write!(
-                f,
-                "`{text}` is not a port of a switch: SWITCH:PORT (like s1:3)"
-            ),
-            Self::NoSwitch(end, known) => {
-                write!(f, "`{end}`: there is no such switch; there are {known}")
-            }
-            Self::Port(end, reason) => write!(f, "`{end}`: {reason}"),
-            Self::PortTwice(end, first, second) => {
-                write!(f, "port `{end}` is used twice: in {first} and in {second}")
-            }
-            Self::InterfaceTwice(name, first, second) => write!(
-                f,
-                "interface `{name}` is attached to two ports: in {first} and in {second}"
-            ),
-            Self::Fault(place, error) => write!(f, "{place}: {error}"),
-            Self::Queueing(place, reason) => write!(f, "{place}: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for FabricError {}
 
 /// The file as it is written.
 #[derive(Deserialize)]

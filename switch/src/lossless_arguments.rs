@@ -96,16 +96,9 @@ struct Alone {
 }
 
 /// Arguments that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct LosslessError(String);
-
-impl fmt::Display for LosslessError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for LosslessError {}
 
 impl LosslessArguments {
     /// What they say. Whether it fits the buffer is for [`LosslessSettings::plan`].

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from wormcast import routing
 
 Json = dict[str, Any]
 
@@ -21,15 +20,22 @@ def ends(topology: Json) -> dict[tuple[int, int], tuple[int, int] | int]:
 
 
 def tree_ends(topology: Json, source: int, route: bytes) -> list[int]:
-    """Hosts that copies of a TREE worm reach."""
+    """Hosts that copies of a TREE worm reach (wire/SPEC.md §3): for each branch a port, the
+    length of what the next switch gets, and that."""
     beyond = ends(topology)
     home = next((host["switch"], 0) for host in topology["hosts"] if host["id"] == source)
-    reached = []
-    for path in routing.decode_tree(route):
-        at: tuple[int, int] | int = home
-        for port in path:
-            assert not isinstance(at, int), f"the path {list(path)} passes host {at}"
-            at = beyond[at[0], port]
-        assert isinstance(at, int), f"the path {list(path)} ends at a switch"
-        reached.append(at)
+    assert route[-1] == 255, "a TREE route ends with the marker"
+    waiting, reached = [(home, route[:-1])], []
+    while waiting:
+        (switch, _), branches = waiting.pop()
+        while branches:
+            port, length = branches[:2]
+            end = beyond[switch, port]
+            if length:
+                assert not isinstance(end, int), f"branches beyond host {end}"
+                waiting.append((end, branches[2 : 2 + length]))
+            else:
+                assert isinstance(end, int), f"a branch ends at switch {end}"
+                reached.append(end)
+            branches = branches[2 + length :]
     return reached

@@ -64,17 +64,6 @@ def test_every_mode_reaches_the_members(spec: str, guard: str) -> None:
         assert file["unicast"] == ("tree-only" if guard == "A" else "osud")
 
 
-def test_the_multicast_root_is_where_the_hosts_are() -> None:
-    line = routing.make("line:7")
-    line["hosts"] += [{"id": 7 + n, "switch": 1, "port": 100 + n} for n in range(9)]
-    line["switches"][1]["ports"] = 120
-    root, links = routing.multicast_root(line, 4)
-    assert root == 1
-    assert links < routing.multicast_root(routing.make("line:7"), 4)[1]
-    with pytest.raises(routing.RoutingError, match="members 0"):
-        routing.multicast_root(line, 0)
-
-
 def test_the_command_line_plans_tables() -> None:
     def run(*arguments: str) -> Result:
         fixed = [

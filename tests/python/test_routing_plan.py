@@ -97,39 +97,13 @@ def test_every_scheme_reaches_every_member_once(fabric: Topology, scheme: str) -
     assert sorted(reached) == [0, 2, 5, 6, 7]
 
 
-def test_tree_routes_are_those_of_the_wire_format() -> None:
-    paths = [(4, bytes([4, 4, 0])), (1, bytes([1])), (5, bytes([4, 4, 1])), (2, bytes([4, 0]))]
-    [(route, hosts)] = routing.encode_tree(paths)
-    assert hosts == [1, 2, 4, 5]
-    assert routing.decode_tree(route) == [bytes([1]), bytes([4, 0]), bytes([4, 4, 0]), bytes([4, 4, 1])]
-    assert route.hex(" ") == "01 00 04 08 00 00 04 04 00 00 01 00 ff"
-    with pytest.raises(routing.RoutingError, match="without the marker 255"):
-        routing.decode_tree(route[:-1])
-    assert len(routing.encode_tree([(port, bytes([port])) for port in range(40)])) == 3
-
-
-def test_orders_and_tree_edges(fabric: Topology) -> None:
+def test_orders(fabric: Topology) -> None:
     assert routing.order(fabric, [7, 3, 5, 0], kind="ascending") == [0, 3, 5, 7]
     # Switch 0 is the root; 1, then 2 below it, then 3.
     assert routing.order(fabric, [7, 3, 5, 0], kind="cco") == [0, 3, 5, 7]
     assert routing.order(fabric, [7, 3, 5, 0], kind="cco", root=2) == [5, 3, 0, 7]
     with pytest.raises(routing.RoutingError, match="needs a torus or mesh"):
         routing.order(fabric, [1, 2], kind="dimension")
-    edges = routing.tree_edges(fabric, list(range(8)), fan_out=2)
-    assert len(edges) == 7
-    assert all(parent < child for parent, child in edges)
-    assert all(sum(parent == host for parent, _ in edges) <= 2 for host in range(8))
-
-
-def test_optimal_k_of_the_paper() -> None:
-    assert [routing.optimal_k(64, packets) for packets in (1, 2, 16, 64)] == [
-        (6, 6),
-        (2, 10),
-        (2, 38),
-        (1, 126),
-    ]
-    with pytest.raises(routing.RoutingError, match="packets 0 is outside 1 to"):
-        routing.optimal_k(4, 0)
 
 
 def test_verify_finds_a_cycle_and_names_it(fabric: Topology) -> None:
@@ -168,17 +142,6 @@ def test_branches_that_wait_for_each_other_are_seen_only_where_they_do(fabric: T
     assert {wait["held_by"]["src"] for wait in both["cycle"]} == {0, 5}
 
 
-def test_buffer_cycles_between_schemes(fabric: Topology) -> None:
-    members = list(range(8))
-    circuits = [{"scheme": "circuit", "source": source, "members": members} for source in members]
-    trees = [{"scheme": "tree", "source": source, "members": members} for source in members]
-    assert routing.find_buffer_cycle(fabric, circuits) is None
-    assert routing.find_buffer_cycle(fabric, trees) is None
-    cycle = routing.find_buffer_cycle(fabric, circuits + trees)
-    assert cycle is not None
-    assert {buffer_class for _, buffer_class in cycle} == {1}
-
-
 @pytest.mark.parametrize(
     ("work", "message"),
     [
@@ -195,8 +158,6 @@ def test_buffer_cycles_between_schemes(fabric: Topology) -> None:
         (lambda t: routing.verify(t, branching="x"), "choices are independent, coupled"),
         (lambda t: routing.verify(t, {"routes": 1}), 'field "routes" is missing or not a list'),
         (lambda t: routing.order(t, [1, 99]), "there is no host 99; hosts are 0, 1, 2"),
-        (lambda t: routing.tree_edges(t, [1], fan_out=0), "fan_out 0 is outside 1 to 65534"),
-        (lambda _: routing.encode_tree([(1, b"")]), "path to host 1 is empty"),
     ],
 )
 def test_what_is_refused_says_why(fabric: Topology, work: Any, message: str) -> None:

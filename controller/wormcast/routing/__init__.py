@@ -16,10 +16,9 @@ from wormcast.routing.changes import add_links, change
 from wormcast.routing.costs import cost_sets, costs, replay
 from wormcast.routing.files import to_text
 from wormcast.routing.forwarding import NO_PORT, ForwardingTables, forwarding
-from wormcast.routing.groups import GroupRequest, find_buffer_cycle, group, optimal_k, order, tree_edges
+from wormcast.routing.groups import GroupRequest, group, order
 from wormcast.routing.routes import route, route_summary, routes, spanning_tree
 from wormcast.routing.topologies import check, damage, make, read, write
-from wormcast.routing.tree_routes import decode_tree, encode_tree, multicast_root
 from wormcast.routing.verdicts import explain, plans_of, trees_of, verify
 from wormcast.routing.worms import Violation
 
@@ -40,16 +39,11 @@ __all__ = [
     "cost_sets",
     "costs",
     "damage",
-    "decode_tree",
-    "encode_tree",
     "explain",
-    "find_buffer_cycle",
     "forwarding",
     "group",
     "kinds",
     "make",
-    "multicast_root",
-    "optimal_k",
     "order",
     "plans_of",
     "read",
@@ -61,7 +55,6 @@ __all__ = [
     "spanning_tree",
     "to_text",
     "topology_formats",
-    "tree_edges",
     "trees_of",
     "verify",
     "write",

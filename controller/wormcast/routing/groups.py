@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 import wormcast_planner as native
@@ -44,28 +44,3 @@ def order(
     "dimension" and "hamiltonian" for tori and meshes, "random" from a seed. Raises
     `RoutingError`."""
     return native.order_members(json.dumps(topology), list(members), kind, root, seed)
-
-
-def tree_edges(
-    topology: Mapping[str, Any], members: Sequence[int], fan_out: int = 3, root: int | None = None
-) -> list[tuple[int, int]]:
-    """Edges (parent, child) of the rooted tree over the members; no host has more than
-    `fan_out` children. Raises `RoutingError`."""
-    return native.tree_edges(json.dumps(topology), list(members), fan_out, root)
-
-
-def optimal_k(hosts: int, packets: int) -> tuple[int, int]:
-    """(k, steps) of the best k-binomial tree for so many hosts, source included, and
-    packets of a message. Raises `RoutingError`."""
-    return native.optimal_k(hosts, packets)
-
-
-def find_buffer_cycle(
-    topology: Mapping[str, Any],
-    requests: Iterable[GroupRequest | Mapping[str, Any]],
-    root: int | None = None,
-) -> list[tuple[int, int]] | None:
-    """A cycle of buffers (host, class), each waiting for the next, that messages of these
-    groups can make if they share buffers; None if they cannot. Raises `RoutingError`."""
-    texts = [json.dumps(request) for request in requests]
-    return native.find_buffer_cycle(json.dumps(topology), texts, root)

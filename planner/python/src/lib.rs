@@ -14,7 +14,6 @@ mod planning;
 mod routes;
 mod switches;
 mod topologies;
-mod trees;
 mod verdicts;
 
 use std::fmt::Display;
@@ -110,7 +109,6 @@ fn wormcast_planner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     balance::register(module)?;
     groups::register(module)?;
     cost::register(module)?;
-    trees::register(module)?;
     verdicts::register(module)?;
     change::register(module)?;
     class_d::register(module)?;

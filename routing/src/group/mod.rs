@@ -11,7 +11,6 @@ mod scheme;
 mod switch_bound;
 mod switch_delivery;
 mod switch_parameters;
-mod switch_root;
 mod switch_table;
 mod switch_tree;
 mod switch_trees;
@@ -25,7 +24,6 @@ pub use order::Order;
 pub use scheme::{CHAIN_LENGTH_DEFAULT, Scheme};
 pub use switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
 pub use switch_parameters::{Guard, SwitchMode, SwitchParameters};
-pub use switch_root::{mean_links_by_root, multicast_root};
 pub use switch_tree::{SwitchTree, TreeEnd};
 pub use unicast::{Routing, Unicast, with_paths};
 

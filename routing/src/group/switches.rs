@@ -12,7 +12,6 @@
 //!   that order too. Hence no tree of its own for a group, and one root: of two roots
 //!   neither knows in which order worms leave the other, and hosts would see both orders.
 //!   A message that takes several worms has no one place in the order (`total_order`).
-//!   What is left to choose is the root: see [`multicast_root`](super::multicast_root).
 //! - **C**: multicast takes any legal paths, so each group has a tree of few links of its
 //!   own; unicast takes `osud`. A blocked branch holds the others. A switch marks a port
 //!   multicast-idle that has sent IDLE for a set time; a unicast worm that such a port

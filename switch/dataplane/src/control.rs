@@ -1,6 +1,5 @@
 //! How other threads reach the data plane.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::error::TrySendError;
@@ -20,16 +19,9 @@ pub(super) struct Command {
 }
 
 /// The data plane has stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the data plane has stopped")]
 pub struct Stopped;
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the data plane has stopped")
-    }
-}
-
-impl std::error::Error for Stopped {}
 
 /// Runs operations on one switch. Clones reach the same one.
 #[derive(Clone, Debug)]

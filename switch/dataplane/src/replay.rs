@@ -1,6 +1,5 @@
 //! Frames of captures, handed to a switch as if they came to its ports.
 
-use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -31,21 +30,14 @@ struct Track {
 }
 
 /// A capture that cannot be replayed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", path.display())]
 pub struct ReplayError {
     /// The capture.
     pub path: PathBuf,
     /// What is wrong with it.
     pub error: PcapError,
 }
-
-impl fmt::Display for ReplayError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.error)
-    }
-}
-
-impl std::error::Error for ReplayError {}
 
 /// The capture that the frames of a port come from; `None` for an interface.
 fn input_of(port: &PortSettings) -> Option<PathBuf> {

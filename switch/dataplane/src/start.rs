@@ -1,7 +1,6 @@
 //! Opening all ports and starting the threads.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -25,37 +24,22 @@ use wormcast_switch_flow::cycle::FabricPort;
 use wormcast_switch_ports::InterfaceError;
 
 /// A data plane that cannot start.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Settings that cannot be.
+    #[error("{0}")]
     Settings(String),
     /// An interface that cannot be used.
-    Interface(InterfaceError),
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
     /// The system refused something else.
+    #[error("data plane: {step}: {error}")]
     System {
         /// What was asked of it.
         step: &'static str,
         /// What it said.
         error: io::Error,
     },
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Settings(message) => f.write_str(message),
-            Self::Interface(error) => error.fmt(f),
-            Self::System { step, error } => write!(f, "data plane: {step}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-impl From<InterfaceError> for StartError {
-    fn from(error: InterfaceError) -> Self {
-        Self::Interface(error)
-    }
 }
 
 /// What each switch has for its controllers, by device id.

@@ -1,6 +1,5 @@
 //! Which priority a frame has: from its VLAN tag, its buffer class as a worm, or its DSCP.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::priority::PRIORITIES;
@@ -151,22 +150,12 @@ impl FromStr for ClassMap {
 }
 
 /// Part of a map that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` does not map frames to a priority: it must be KEY=PRIORITY with KEY worm1, worm2, pcp0 to \
+     pcp7, dscp0 to dscp63 (or a range like dscp24-31) or other, and PRIORITY 0 to 7"
+)]
 pub struct ClassMapError(String);
-
-impl fmt::Display for ClassMapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` does not map frames to a priority: it must be KEY=PRIORITY with KEY worm1, \
-             worm2, pcp0 to pcp7, dscp0 to dscp63 (or a range like dscp24-31) or other, and \
-             PRIORITY 0 to 7",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for ClassMapError {}
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@
 //! to arrive. All that must find room above the stop threshold: the headroom.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::ClassMap;
 use super::pause::{PauseMode, quanta_us};
@@ -162,9 +161,13 @@ pub struct BufferPlan {
 }
 
 /// Settings that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// XON, XOFF and a frame are not in order.
+    #[error(
+        "thresholds xon={xon} and xoff={xoff} cannot be: XON must be less than XOFF, and XOFF at least \
+         one frame ({frame} bytes)"
+    )]
     Thresholds {
         /// XON.
         xon: u64,
@@ -174,6 +177,13 @@ pub enum PlanError {
         frame: u64,
     },
     /// A pause ends before anybody can act on its repetition.
+    #[error(
+        "port {port}: with a response time of {response_us} us and a link delay of {delay_us} us a pause \
+         of {pause_us} us (--pause-quanta at --link-rate) may end before it is refreshed: twice their sum \
+         must not exceed half the pause; give a shorter --response-time (at most {} us), more \
+         --pause-quanta or a lower --link-rate",
+        (pause_us / 4).saturating_sub(*delay_us)
+    )]
     Response {
         /// Port.
         port: u16,
@@ -185,6 +195,12 @@ pub enum PlanError {
         pause_us: u64,
     },
     /// The headrooms and thresholds do not fit the buffer.
+    #[error(
+        "the buffer is too small: {ports} ports with {priorities} lossless priorities need {xoff_bytes} \
+         bytes up to XOFF and {headroom_bytes} bytes of headroom, and lossy frames {LOSSY_BYTES_MIN} \
+         bytes: {} together; --buffer-bytes is {buffer_bytes} (at most {BUFFER_BYTES_MAX})",
+        xoff_bytes + headroom_bytes + LOSSY_BYTES_MIN
+    )]
     Buffer {
         /// Ports.
         ports: usize,
@@ -198,48 +214,6 @@ pub enum PlanError {
         buffer_bytes: u64,
     },
 }
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Thresholds { xon, xoff, frame } => write!(
-                f,
-                "thresholds xon={xon} and xoff={xoff} cannot be: XON must be less than XOFF, and \
-                 XOFF at least one frame ({frame} bytes)"
-            ),
-            Self::Response {
-                port,
-                response_us,
-                delay_us,
-                pause_us,
-            } => write!(
-                f,
-                "port {port}: with a response time of {response_us} us and a link delay of \
-                 {delay_us} us a pause of {pause_us} us (--pause-quanta at --link-rate) may end \
-                 before it is refreshed: twice their sum must not exceed half the pause; give a \
-                 shorter --response-time (at most {} us), more --pause-quanta or a lower \
-                 --link-rate",
-                (pause_us / 4).saturating_sub(*delay_us)
-            ),
-            Self::Buffer {
-                ports,
-                priorities,
-                xoff_bytes,
-                headroom_bytes,
-                buffer_bytes,
-            } => write!(
-                f,
-                "the buffer is too small: {ports} ports with {priorities} lossless priorities need \
-                 {xoff_bytes} bytes up to XOFF and {headroom_bytes} bytes of headroom, and lossy \
-                 frames {LOSSY_BYTES_MIN} bytes: {} together; --buffer-bytes is {buffer_bytes} (at \
-                 most {BUFFER_BYTES_MAX})",
-                xoff_bytes + headroom_bytes + LOSSY_BYTES_MIN
-            ),
-        }
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 /// Bytes a link carries in a time, rounded up.
 pub fn bytes_in(rate: BitRate, time_us: u64) -> u64 {

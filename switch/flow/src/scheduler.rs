@@ -1,6 +1,5 @@
 //! Which of a port's queues sends next.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::priority::{PRIORITIES, PrioritySet};
@@ -28,21 +27,12 @@ impl SchedulerKind {
 }
 
 /// Text that names no scheduler.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a scheduler: it must be strict, weighted, or weighted: with weights of 1 to \
+     {WEIGHT_MAX} for priorities (like weighted:3=4,4=2; those not named have 1)"
+)]
 pub struct SchedulerError(String);
-
-impl fmt::Display for SchedulerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` is not a scheduler: it must be strict, weighted, or weighted: with weights \
-             of 1 to {WEIGHT_MAX} for priorities (like weighted:3=4,4=2; those not named have 1)",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for SchedulerError {}
 
 impl FromStr for SchedulerKind {
     type Err = SchedulerError;

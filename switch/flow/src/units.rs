@@ -1,22 +1,14 @@
 //! Quantities of the command line: probabilities, times and rates with their units.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// Text that is not the quantity it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{value}` is not {expected}")]
 pub struct UnitError {
     value: String,
     expected: &'static str,
 }
-
-impl fmt::Display for UnitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not {}", self.value, self.expected)
-    }
-}
-
-impl std::error::Error for UnitError {}
 
 /// A probability from 0 to 1, kept as a threshold for a 32-bit random number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -49,21 +49,12 @@ impl Default for WatchdogSettings {
 }
 
 /// Text that describes no watchdog.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` sets no watchdog: it must be KEY=VALUE with detect (a time from 1ms, like 200ms), action \
+     (drop or forward) or recover (a time), with commas between them"
+)]
 pub struct WatchdogError(String);
-
-impl fmt::Display for WatchdogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` sets no watchdog: it must be KEY=VALUE with detect (a time from 1ms, like \
-             200ms), action (drop or forward) or recover (a time), with commas between them",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for WatchdogError {}
 
 impl FromStr for WatchdogSettings {
     type Err = WatchdogError;

@@ -1,7 +1,6 @@
 //! Binding: finds every object of a P4Info in a program, or says what does not fit.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use super::absent::{Absent, Object};
 use super::digests::Shape;
@@ -21,25 +20,15 @@ use super::types::Types;
 use wormcast_switch_program::{ActionId, KeyField, MatchKind, Program, TableId};
 
 /// Why a P4Info does not fit a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// The program does not have an object of this id and name.
+    #[error("the P4Info does not fit the program: {0} `{2}` is not in the program")]
     Absent(Object, u32, String),
     /// The two contradict one another, or the P4Info itself.
+    #[error("the P4Info does not fit the program: {0}")]
     Misfit(String),
 }
-
-impl fmt::Display for SchemaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the P4Info does not fit the program: ")?;
-        match self {
-            Self::Absent(object, _, name) => write!(f, "{object} `{name}` is not in the program"),
-            Self::Misfit(what) => f.write_str(what),
-        }
-    }
-}
-
-impl std::error::Error for SchemaError {}
 
 /// What fits, or why it does not.
 pub type Bound<T> = Result<T, SchemaError>;

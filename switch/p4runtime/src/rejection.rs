@@ -13,7 +13,8 @@ use wormcast_switch_pipeline::ControlError;
 
 /// A canonical code (§"Error Reporting Messages" of the P4Runtime specification) and a
 /// message that names what was wrong with which value, and what would be right.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct Rejection {
     /// Canonical code, never OK.
     pub code: Code,
@@ -58,14 +59,6 @@ impl Rejection {
         }
     }
 }
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Rejection {}
 
 impl From<ControlError> for Rejection {
     fn from(error: ControlError) -> Self {

@@ -2,7 +2,6 @@
 //! with them.
 
 use std::error::Error;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -40,9 +39,10 @@ const KEY: &str = "--grpc-server-key";
 const CLIENT_AUTH: &str = "--grpc-server-with-client-auth";
 
 /// Why TLS cannot be spoken.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// An option is there without one that it needs.
+    #[error("{option} needs {needed} too")]
     Missing {
         /// The option that is there.
         option: &'static str,
@@ -50,6 +50,7 @@ pub enum TlsError {
         needed: &'static str,
     },
     /// A file cannot be read.
+    #[error("{option} {}: {error}", path.display())]
     Unread {
         /// The option that names it.
         option: &'static str,
@@ -59,6 +60,7 @@ pub enum TlsError {
         error: io::Error,
     },
     /// A file does not hold what it should.
+    #[error("{option} {}: not a PEM file with `{expected}`", path.display())]
     NotPem {
         /// The option that names it.
         option: &'static str,
@@ -68,6 +70,7 @@ pub enum TlsError {
         expected: &'static str,
     },
     /// Files that were read cannot be used.
+    #[error("{files}: {reason}")]
     Unusable {
         /// Options and paths of the files.
         files: String,
@@ -75,31 +78,6 @@ pub enum TlsError {
         reason: String,
     },
 }
-
-impl fmt::Display for TlsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { option, needed } => write!(f, "{option} needs {needed} too"),
-            Self::Unread {
-                option,
-                path,
-                error,
-            } => write!(f, "{option} {}: {error}", path.display()),
-            Self::NotPem {
-                option,
-                path,
-                expected,
-            } => write!(
-                f,
-                "{option} {}: not a PEM file with `{expected}`",
-                path.display()
-            ),
-            Self::Unusable { files, reason } => write!(f, "{files}: {reason}"),
-        }
-    }
-}
-
-impl Error for TlsError {}
 
 /// Certificates and key, found good.
 #[derive(Clone, Debug)]

@@ -29,16 +29,9 @@ pub struct TranslationTables {
 }
 
 /// Why a file with translations is not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct TranslationError(String);
-
-impl fmt::Display for TranslationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TranslationError {}
 
 /// Options of translated types.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]

@@ -1,21 +1,22 @@
 //! Why a control-plane operation is refused.
 
-use std::fmt;
-
 /// A control-plane operation that was refused; nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// An insert of what is there already.
+    #[error("{what} exists already")]
     AlreadyExists {
         /// What is there, in words.
         what: String,
     },
     /// A modify, delete or read of what is not there.
+    #[error("{what} does not exist")]
     NotFound {
         /// What is not there, in words.
         what: String,
     },
     /// A value outside its bounds.
+    #[error("{value} is not a valid {what}; valid: {bound}")]
     InvalidArgument {
         /// What the value is for.
         what: String,
@@ -25,6 +26,7 @@ pub enum ControlError {
         bound: String,
     },
     /// No room.
+    #[error("{what} is full: it holds at most {limit}")]
     ResourceExhausted {
         /// What is full.
         what: String,
@@ -32,6 +34,7 @@ pub enum ControlError {
         limit: usize,
     },
     /// A deletion of what something else refers to.
+    #[error("{what} cannot be deleted: {user} refers to it")]
     InUse {
         /// What is to be deleted, in words.
         what: String,
@@ -39,29 +42,9 @@ pub enum ControlError {
         user: String,
     },
     /// The program fixes this: constant entries, a constant default action.
+    #[error("fixed by the program: {what}")]
     Immutable {
         /// What is fixed.
         what: String,
     },
 }
-
-impl fmt::Display for ControlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ControlError::AlreadyExists { what } => write!(f, "{what} exists already"),
-            ControlError::NotFound { what } => write!(f, "{what} does not exist"),
-            ControlError::InvalidArgument { what, value, bound } => {
-                write!(f, "{value} is not a valid {what}; valid: {bound}")
-            }
-            ControlError::ResourceExhausted { what, limit } => {
-                write!(f, "{what} is full: it holds at most {limit}")
-            }
-            ControlError::InUse { what, user } => {
-                write!(f, "{what} cannot be deleted: {user} refers to it")
-            }
-            ControlError::Immutable { what } => write!(f, "fixed by the program: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for ControlError {}

@@ -34,16 +34,9 @@ pub trait TraceSink: fmt::Debug + Send {
 }
 
 /// There are [`TRACES_MAX`] traces already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{TRACES_MAX} traces run already, which is the most")]
 pub struct TracesFull;
-
-impl fmt::Display for TracesFull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{TRACES_MAX} traces run already, which is the most")
-    }
-}
-
-impl std::error::Error for TracesFull {}
 
 /// What a packet carries through its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 //! Everything follows from the seed, the port and the frames; time is an argument.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -115,43 +114,21 @@ impl ImpairmentTable {
 }
 
 /// An argument of `--impair` that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImpairmentError {
     /// Not of the form PORT:key=value,….
+    #[error("`{0}` is not of the form PORT:key=value[,key=value…] (like all:loss=0.01,delay=2ms)")]
     Shape(String),
     /// Neither a port nor `all`.
+    #[error("`{0}` is not a port: 0 to 511, or all")]
     Port(String),
     /// No such impairment.
+    #[error("`{0}` is not an impairment: loss, duplicate, corrupt, reorder, delay or rate")]
     Key(String),
     /// The value of a key.
-    Value(UnitError),
+    #[error(transparent)]
+    Value(#[from] UnitError),
 }
-
-impl From<UnitError> for ImpairmentError {
-    fn from(error: UnitError) -> Self {
-        Self::Value(error)
-    }
-}
-
-impl fmt::Display for ImpairmentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shape(text) => write!(
-                f,
-                "`{text}` is not of the form PORT:key=value[,key=value…] \
-                 (like all:loss=0.01,delay=2ms)"
-            ),
-            Self::Port(text) => write!(f, "`{text}` is not a port: 0 to 511, or all"),
-            Self::Key(text) => write!(
-                f,
-                "`{text}` is not an impairment: loss, duplicate, corrupt, reorder, delay or rate"
-            ),
-            Self::Value(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ImpairmentError {}
 
 /// What has been done to frames so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

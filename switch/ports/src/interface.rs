@@ -1,7 +1,6 @@
 //! Network interfaces by name.
 
 use std::ffi::CString;
-use std::fmt;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -13,13 +12,26 @@ pub struct Interface {
 }
 
 /// An interface that cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
     /// A name no interface can have.
+    #[error(
+        "`{0}` is not a name of an interface: 1 to {max} bytes without `/` or spaces",
+        max = libc::IFNAMSIZ - 1
+    )]
     InvalidName(String),
     /// No interface has the name.
+    #[error("there is no interface `{0}` (see `ip link`)")]
     Unknown(String),
     /// A step of opening it failed.
+    #[error(
+        "interface `{name}`: {step}: {error}{}",
+        if error.raw_os_error() == Some(libc::EPERM) {
+            " (packet sockets need root or CAP_NET_RAW)"
+        } else {
+            ""
+        }
+    )]
     Open {
         /// The interface.
         name: String,
@@ -29,28 +41,6 @@ pub enum InterfaceError {
         error: io::Error,
     },
 }
-
-impl fmt::Display for InterfaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InvalidName(name) => write!(
-                f,
-                "`{name}` is not a name of an interface: 1 to {} bytes without `/` or spaces",
-                libc::IFNAMSIZ - 1
-            ),
-            Self::Unknown(name) => write!(f, "there is no interface `{name}` (see `ip link`)"),
-            Self::Open { name, step, error } => {
-                write!(f, "interface `{name}`: {step}: {error}")?;
-                if error.raw_os_error() == Some(libc::EPERM) {
-                    f.write_str(" (packet sockets need root or CAP_NET_RAW)")?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl std::error::Error for InterfaceError {}
 
 impl Interface {
     /// Finds an interface in the network namespace of this process.

@@ -1,6 +1,5 @@
 //! Captures in pcap format (draft-ietf-opsawg-pcap), microsecond stamps, Ethernet.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
@@ -79,21 +78,28 @@ pub struct CapturedFrame {
 }
 
 /// Why a capture cannot be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum PcapError {
     /// Reading failed.
+    #[error(transparent)]
     Io(io::Error),
     /// It does not begin as captures do.
+    #[error(
+        "not a capture in pcap format: it begins with {magic:02x?} (pcapng is another format; editcap -F \
+         pcap converts)"
+    )]
     NotPcap {
         /// Its first four bytes.
         magic: [u8; 4],
     },
     /// The file ends within a frame.
+    #[error("the file ends within frame {}", frames + 1)]
     Ends {
         /// Frames before it.
         frames: u64,
     },
     /// A frame of which only a part was captured.
+    #[error("frame {} has {captured} of its {original} bytes; frames must be whole", frames + 1)]
     Cut {
         /// Frames before it.
         frames: u64,
@@ -103,6 +109,7 @@ pub enum PcapError {
         original: u32,
     },
     /// A frame longer than a capture can have.
+    #[error("frame {} has {bytes} bytes; a capture has at most {SNAP_BYTES}", frames + 1)]
     TooLong {
         /// Frames before it.
         frames: u64,
@@ -110,36 +117,6 @@ pub enum PcapError {
         bytes: u32,
     },
 }
-
-impl fmt::Display for PcapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PcapError::Io(error) => error.fmt(f),
-            PcapError::NotPcap { magic } => write!(
-                f,
-                "not a capture in pcap format: it begins with {magic:02x?} (pcapng is another \
-                 format; editcap -F pcap converts)"
-            ),
-            PcapError::Ends { frames } => write!(f, "the file ends within frame {}", frames + 1),
-            PcapError::Cut {
-                frames,
-                captured,
-                original,
-            } => write!(
-                f,
-                "frame {} has {captured} of its {original} bytes; frames must be whole",
-                frames + 1
-            ),
-            PcapError::TooLong { frames, bytes } => write!(
-                f,
-                "frame {} has {bytes} bytes; a capture has at most {SNAP_BYTES}",
-                frames + 1
-            ),
-        }
-    }
-}
-
-impl std::error::Error for PcapError {}
 
 /// Reads the frames of one capture, with stamps of microseconds or nanoseconds, written by
 /// a machine of either byte order.

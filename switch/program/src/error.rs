@@ -1,10 +1,9 @@
 //! Why a BMv2 JSON file cannot be loaded.
 
-use std::fmt;
-
 /// A BMv2 JSON file that is not well formed, contradicts itself, or uses something this
 /// switch does not have.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{problem}", if path.is_empty() { String::new() } else { format!("{path}: ") })]
 pub struct ProgramError {
     /// Where: a path from the root such as `pipelines[0].tables[3].key[1].target`.
     pub path: String,
@@ -13,9 +12,10 @@ pub struct ProgramError {
 }
 
 /// What is wrong at the place a [`ProgramError`] names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The text is not JSON.
+    #[error("not JSON at line {line}, column {column}: {message}")]
     Syntax {
         /// Line, from 1.
         line: usize,
@@ -25,11 +25,13 @@ pub enum Problem {
         message: String,
     },
     /// A member that has to be there is not.
+    #[error("member \"{member}\" is missing")]
     Missing {
         /// Name of the member.
         member: String,
     },
     /// A value of another JSON type than this place takes.
+    #[error("{value} is not valid here; expected {expected}")]
     WrongType {
         /// What stands there, shortened.
         value: String,
@@ -37,6 +39,7 @@ pub enum Problem {
         expected: String,
     },
     /// A value that is not among those this place takes.
+    #[error("{value} is not valid here; expected {expected}")]
     InvalidValue {
         /// What stands there, shortened.
         value: String,
@@ -44,6 +47,7 @@ pub enum Problem {
         expected: String,
     },
     /// A name or id that refers to nothing.
+    #[error("there is no {kind} \"{name}\"; there are: {choices}")]
     UnknownReference {
         /// Kind of object referred to.
         kind: &'static str,
@@ -53,6 +57,7 @@ pub enum Problem {
         choices: String,
     },
     /// Two objects of a kind with one name or id.
+    #[error("two objects of kind {kind} are called \"{name}\"")]
     Duplicate {
         /// Kind of object.
         kind: &'static str,
@@ -60,6 +65,7 @@ pub enum Problem {
         name: String,
     },
     /// Valid BMv2 JSON that this switch cannot run.
+    #[error("{feature} is not supported; supported: {supported}")]
     Unsupported {
         /// The construct.
         feature: String,
@@ -67,6 +73,7 @@ pub enum Problem {
         supported: String,
     },
     /// More of something than this switch holds.
+    #[error("{value} {what} are more than the limit of {limit}")]
     LimitExceeded {
         /// What is counted.
         what: &'static str,
@@ -76,44 +83,9 @@ pub enum Problem {
         limit: usize,
     },
     /// The graph of tables and conditions, or of jumps in an action, has a cycle.
+    #[error("\"{node}\" is on a cycle")]
     Cycle {
         /// A node on the cycle.
         node: String,
     },
 }
-
-impl fmt::Display for ProgramError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
-        }
-        match &self.problem {
-            Problem::Syntax {
-                line,
-                column,
-                message,
-            } => write!(f, "not JSON at line {line}, column {column}: {message}"),
-            Problem::Missing { member } => write!(f, "member \"{member}\" is missing"),
-            Problem::WrongType { value, expected } | Problem::InvalidValue { value, expected } => {
-                write!(f, "{value} is not valid here; expected {expected}")
-            }
-            Problem::UnknownReference {
-                kind,
-                name,
-                choices,
-            } => write!(f, "there is no {kind} \"{name}\"; there are: {choices}"),
-            Problem::Duplicate { kind, name } => {
-                write!(f, "two objects of kind {kind} are called \"{name}\"")
-            }
-            Problem::Unsupported { feature, supported } => {
-                write!(f, "{feature} is not supported; supported: {supported}")
-            }
-            Problem::LimitExceeded { what, value, limit } => {
-                write!(f, "{value} {what} are more than the limit of {limit}")
-            }
-            Problem::Cycle { node } => write!(f, "\"{node}\" is on a cycle"),
-        }
-    }
-}
-
-impl std::error::Error for ProgramError {}

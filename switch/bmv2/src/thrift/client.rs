@@ -1,6 +1,5 @@
 //! A client of the interface: calls by name, arguments by position.
 
-use std::fmt;
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -8,27 +7,18 @@ use std::time::Duration;
 use super::wire::{Message, MessageKind, Value, WireError};
 
 /// How a call failed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CallError {
     /// The exception that the method declares: its code.
+    #[error("refused with code {0}")]
     Code(i32),
     /// The switch did not understand the call, or cannot carry it out: its words.
+    #[error("refused: {0}")]
     Application(String),
     /// There was no answer, or none that could be read.
+    #[error("no answer: {0}")]
     Broken(String),
 }
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "refused with code {code}"),
-            Self::Application(why) => write!(f, "refused: {why}"),
-            Self::Broken(why) => write!(f, "no answer: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for CallError {}
 
 impl From<WireError> for CallError {
     fn from(error: WireError) -> Self {

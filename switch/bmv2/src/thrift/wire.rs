@@ -4,7 +4,6 @@
 //! `thrift-protocol-spec.md`. Values describe themselves, so a message is read without
 //! knowing the interface it belongs to. Numbers are big-endian.
 
-use std::fmt;
 use std::io::{self, Read};
 
 /// Longest message taken, bytes. A program (`bm_load_new_config`) is the longest there is.
@@ -100,32 +99,17 @@ pub struct Message {
 }
 
 /// Why a message could not be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The other side ended the connection between two messages.
+    #[error("the connection is closed")]
     Closed,
     /// Reading failed, or the connection ended within a message.
-    Io(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
     /// What was read is not a message, or is beyond a limit; says how.
+    #[error("not a message of Thrift's protocol: {0}")]
     Malformed(String),
-}
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WireError::Closed => f.write_str("the connection is closed"),
-            WireError::Io(error) => error.fmt(f),
-            WireError::Malformed(how) => write!(f, "not a message of Thrift's protocol: {how}"),
-        }
-    }
-}
-
-impl std::error::Error for WireError {}
-
-impl From<io::Error> for WireError {
-    fn from(error: io::Error) -> Self {
-        WireError::Io(error)
-    }
 }
 
 impl Type {
