@@ -10,7 +10,7 @@ use wormcast_routing::group::{
 };
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::torus_latency::{
-    Constants, PROCESS_S_NS, PROCESS_SEPARATE_NS, Way, forwarded_ns, full_ns, separate_ns,
+    Constants, PROCESS_S_NS, PROCESS_SEPARATE_NS, PathCounts, forwarded_ns, full_ns, separate_ns,
 };
 use wormcast_routing::structure::{Structure, TreeVariant, ordering};
 use wormcast_routing::topology::{Damage, Topology};
@@ -446,14 +446,14 @@ fn latencies_are_those_of_the_models() {
         forwarded_ns(&torus, 14, PROCESS_S_NS, 128.0),
         3988.0 + 14.0 * 268_988.0,
     );
-    let way = Way {
+    let path = PathCounts {
         hops: 3,
         forwarding: 1,
         switching: 1,
         intermediate: 1,
     };
     close(
-        full_ns(&torus, [way, Way::default()], PROCESS_S_NS, 128.0),
+        full_ns(&torus, [path, PathCounts::default()], PROCESS_S_NS, 128.0),
         3988.0 + 3.0 * 14.0 + 60.0 + 670.0 + 268_988.0,
     );
 }

@@ -60,7 +60,7 @@ impl Tree {
 
     /// The trees after this one on the way to another, that one included.
     pub fn slides(&self, channels: &Channels, to: &Tree) -> Vec<Tree> {
-        let mut way = Vec::new();
+        let mut trees = Vec::new();
         let mut at = self.clone();
         for &link in to.links.iter().filter(|link| !self.links.contains(link)) {
             let circle = at.path_between(channels, link);
@@ -78,10 +78,10 @@ impl Tree {
             let whole = at.with(link);
             for gap in gaps {
                 at = whole.without(gap);
-                way.push(at.clone());
+                trees.push(at.clone());
             }
         }
-        way
+        trees
     }
 
     /// All turns between its links.
@@ -100,28 +100,28 @@ impl Tree {
     pub fn paths(&self, channels: &Channels, needed: &Paths) -> Paths {
         let leaving = self.leaving(channels);
         let mut paths = Paths::none(channels, Side::New);
-        let mut way: Vec<Option<Vec<u32>>> = Vec::new();
+        let mut path_to: Vec<Option<Vec<u32>>> = Vec::new();
         let mut stack = Vec::new();
         for (place, of) in channels.places.iter().enumerate() {
             let Some(start) = of.new else { continue };
-            way.clear();
-            way.resize(channels.switches(), None);
-            way[start as usize] = Some(Vec::new());
+            path_to.clear();
+            path_to.resize(channels.switches(), None);
+            path_to[start as usize] = Some(Vec::new());
             stack.push(start);
             while let Some(at) = stack.pop() {
                 for &channel in &leaving[at as usize] {
                     let to = channels.hop(channel).to as usize;
-                    if way[to].is_none() {
-                        let mut on = way[at as usize].clone().expect("been there");
+                    if path_to[to].is_none() {
+                        let mut on = path_to[at as usize].clone().expect("been there");
                         on.push(channel);
-                        way[to] = Some(on);
+                        path_to[to] = Some(on);
                         stack.push(to as u32);
                     }
                 }
             }
             for (other, of) in channels.places.iter().enumerate() {
                 if needed.get(place, other).is_some()
-                    && let Some(path) = of.new.and_then(|end| way[end as usize].as_deref())
+                    && let Some(path) = of.new.and_then(|end| path_to[end as usize].as_deref())
                 {
                     paths.set(place, other, Some(path.into()));
                 }

@@ -92,12 +92,12 @@ impl ChannelGraph<'_> {
         // Switches crossed from each switch and phase, for the destination in `passed`.
         let mut crossed = vec![0u32; 2 * topology.switch_count()];
         let mut passed = vec![u32::MAX; 2 * topology.switch_count()];
-        let mut way: Vec<(usize, u32)> = Vec::new();
+        let mut path: Vec<(usize, u32)> = Vec::new();
         for &dst in occupied {
             for &src in occupied.iter().filter(|src| **src != dst) {
                 let (mut at, mut phase, mut over) = (src, Phase::Up, None);
                 let mut left = 1;
-                way.clear();
+                path.clear();
                 while at != dst {
                     let slot = tables.get(dst, at, phase);
                     if slot == NO_SLOT {
@@ -111,7 +111,7 @@ impl ChannelGraph<'_> {
                         left = crossed[state];
                         break;
                     }
-                    way.push((state, 1 + u32::from(cut)));
+                    path.push((state, 1 + u32::from(cut)));
                     (at, over) = (topology.arcs()[arc as usize].to, Some(arc));
                     phase = match updown.is_up(arc) {
                         true => Phase::Up,
@@ -121,7 +121,7 @@ impl ChannelGraph<'_> {
                 if at == dst {
                     self.add_last(over, (src, dst), known);
                 }
-                for &(state, more) in way.iter().rev() {
+                for &(state, more) in path.iter().rev() {
                     left += more;
                     crossed[state] = left;
                 }

@@ -3,8 +3,8 @@
 
 use super::{GroupError, GroupRequest, Scheme, Unicast, plan_structure};
 use crate::structure::torus_latency::{
-    Constants, PROCESS_MD_NS, PROCESS_MU_NS, PROCESS_S_NS, PROCESS_SEPARATE_NS, PROCESS_U_NS, Way,
-    forwarded_ns, full_ns, separate_ns,
+    Constants, PROCESS_MD_NS, PROCESS_MU_NS, PROCESS_S_NS, PROCESS_SEPARATE_NS, PROCESS_U_NS,
+    PathCounts, forwarded_ns, full_ns, separate_ns,
 };
 use crate::structure::{Discipline, Structure, TimedSend};
 use crate::topology::{Attachment, Grid, Topology};
@@ -126,7 +126,7 @@ pub fn measure_group<'r, 't: 'r>(
     }
     let links = Links::of(paths, &structure, &sends)?;
     let busy = links.replay(&structure, &sends, packets);
-    let ways = ways(&structure, &sends, &links);
+    let counts = path_counts(&structure, &sends, &links);
     let source = structure.place_of_source();
     let startup = sends.iter().filter(|send| send.from == source);
     Ok(Some(Metrics {
@@ -139,10 +139,14 @@ pub fn measure_group<'r, 't: 'r>(
         links_used: links.used(),
         link_concurrency: busy.concurrency,
         startup_steps: startup.map(|send| send.step(packets)).max().unwrap_or(0),
-        intermediate_hosts: ways.iter().map(|way| way.intermediate).max().unwrap_or(0),
+        intermediate_hosts: counts
+            .iter()
+            .map(|path| path.intermediate)
+            .max()
+            .unwrap_or(0),
         fpfs: holding(&structure, packets, Discipline::Fpfs),
         fcfs: holding(&structure, packets, Discipline::Fcfs),
-        latency: latency(request, &structure, &ways),
+        latency: latency(request, &structure, &counts),
     }))
 }
 
@@ -282,29 +286,29 @@ fn is_yet_to_wrap(grid: &Grid, at: SwitchId, next: SwitchId, end: SwitchId) -> b
 }
 
 /// What a packet passes on its way to each member, in the order of the sends.
-fn ways(structure: &Structure, sends: &[TimedSend], links: &Links<'_>) -> Vec<Way> {
-    let mut reached: Vec<Option<Way>> = vec![None; structure.order().len()];
-    let mut ways = Vec::with_capacity(sends.len());
+fn path_counts(structure: &Structure, sends: &[TimedSend], links: &Links<'_>) -> Vec<PathCounts> {
+    let mut reached: Vec<Option<PathCounts>> = vec![None; structure.order().len()];
+    let mut paths = Vec::with_capacity(sends.len());
     for (index, send) in sends.iter().enumerate() {
-        let mut way = match reached[send.from] {
-            Some(way) => Way {
-                intermediate: way.intermediate + 1,
-                ..way
+        let mut path = match reached[send.from] {
+            Some(path) => PathCounts {
+                intermediate: path.intermediate + 1,
+                ..path
             },
-            None => Way::default(),
+            None => PathCounts::default(),
         };
         let arcs = links.of_send(index);
-        way.hops += arcs.len() as u32;
+        path.hops += arcs.len() as u32;
         for pair in arcs.windows(2) {
             match dimension(links.topology, pair[0]) == dimension(links.topology, pair[1]) {
-                true => way.forwarding += 1,
-                false => way.switching += 1,
+                true => path.forwarding += 1,
+                false => path.switching += 1,
             }
         }
-        reached[send.to].get_or_insert(way);
-        ways.push(way);
+        reached[send.to].get_or_insert(path);
+        paths.push(path);
     }
-    ways
+    paths
 }
 
 /// The dimension of a torus or mesh that a link leads along; of other links 0.
@@ -352,7 +356,7 @@ fn holding(structure: &Structure, packets: u32, discipline: Discipline) -> Holdi
     holding
 }
 
-fn latency(request: &GroupRequest, structure: &Structure, ways: &[Way]) -> Option<Latency> {
+fn latency(request: &GroupRequest, structure: &Structure, paths: &[PathCounts]) -> Option<Latency> {
     let process_ns = match request.scheme {
         Scheme::Repeat => PROCESS_SEPARATE_NS,
         Scheme::UTorus => PROCESS_U_NS,
@@ -371,16 +375,19 @@ fn latency(request: &GroupRequest, structure: &Structure, ways: &[Way]) -> Optio
         let simplified = separate_ns(constants, members, process_ns, bytes);
         // The last copy leaves when the copies before it have; each crosses the network.
         let o = constants.overhead(bytes);
-        let full = ways
-            .iter()
-            .enumerate()
-            .map(|(copy, &way)| (copy + 1) as f64 * (o + process_ns) + o + constants.network(way));
+        let full = paths.iter().enumerate().map(|(copy, &path)| {
+            (copy + 1) as f64 * (o + process_ns) + o + constants.network(path)
+        });
         (simplified, full.fold(0.0, f64::max))
     } else {
-        let intermediate = ways.iter().map(|way| way.intermediate).max().unwrap_or(0);
+        let intermediate = paths
+            .iter()
+            .map(|path| path.intermediate)
+            .max()
+            .unwrap_or(0);
         (
             forwarded_ns(constants, intermediate, process_ns, bytes),
-            full_ns(constants, ways.iter().copied(), process_ns, bytes),
+            full_ns(constants, paths.iter().copied(), process_ns, bytes),
         )
     };
     Some(Latency {

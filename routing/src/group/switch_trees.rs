@@ -146,8 +146,8 @@ pub(super) fn legal_paths(
     let shortest = shortest.collect::<Result<Vec<_>, _>>()?;
     // No copy of a TREE worm is taken in and sent on by a host on the way.
     if shortest.iter().all(|route| route.in_transit.is_empty()) {
-        let ways = shortest.into_iter().map(|route| (route.dst, route.ports));
-        candidates.push(ways.collect());
+        let paths = shortest.into_iter().map(|route| (route.dst, route.ports));
+        candidates.push(paths.collect());
     }
     if let Some(tree) = LegalTree::grow(topology, updown, start, Direction::Legal, &terminals) {
         let mut paths = Vec::with_capacity(targets.len());

@@ -2,7 +2,7 @@
 //! over equals.
 //!
 //! For each destination the search gives the keys; then every state, farthest first,
-//! hands the traffic that meets there to one of its ways on. The one chosen has the
+//! hands the traffic that meets there to one arc. The one chosen has the
 //! least load on its link, plus the least on a link after that, plus what has met there
 //! already; a cut counts with what each host on that switch takes in already. Load is
 //! counted in pairs of hosts and carries over from one destination to the next; ties go
@@ -23,19 +23,19 @@ struct Spread {
     taken_in_sum: Vec<u64>,
     /// Traffic that has met in a state.
     flow: Vec<[u64; 2]>,
-    /// Least cost of a way on from a state.
+    /// Least cost of an arc from a state.
     ahead: Vec<[u64; 2]>,
-    ways: Ways,
+    next_arcs: NextArcs,
 }
 
-/// Arcs that lead on by a shortest way, switch after switch.
-struct Ways {
+/// Arcs on shortest paths, switch after switch.
+struct NextArcs {
     first: Vec<u32>,
-    all: Vec<Way>,
+    all: Vec<NextArc>,
 }
 
 #[derive(Clone, Copy)]
-struct Way {
+struct NextArc {
     to: u16,
     slot: u8,
     up: bool,
@@ -55,11 +55,11 @@ pub(crate) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
         taken_in_sum: vec![0; switches],
         flow: vec![[0; 2]; switches],
         ahead: vec![[0; 2]; switches],
-        ways: Ways::new(&wiring),
+        next_arcs: NextArcs::new(&wiring),
     };
     for dst in 0..switches as u32 {
         search.run(dst);
-        spread.ways.find(&wiring, &search);
+        spread.next_arcs.find(&wiring, &search);
         spread.look_ahead(&wiring, dst);
         for (at, up, down) in search.order().rev() {
             if at == dst {
@@ -68,9 +68,9 @@ pub(crate) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
             let choices = spread.choose(&wiring, at);
             for (phase, reached) in [(Phase::Up, up), (Phase::Down, down)] {
                 if reached {
-                    let way = choices[phase as usize].expect("a finite length has a way on");
-                    spread.hand_on(&wiring, at, phase, way);
-                    tables.set(dst, at, phase, way.slot);
+                    let arc = choices[phase as usize].expect("a finite length has a next arc");
+                    spread.hand_on(&wiring, at, phase, arc);
+                    tables.set(dst, at, phase, arc.slot);
                 }
             }
         }
@@ -78,22 +78,22 @@ pub(crate) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
     tables
 }
 
-impl Ways {
-    fn new(wiring: &Wiring) -> Ways {
-        let none = Way {
+impl NextArcs {
+    fn new(wiring: &Wiring) -> NextArcs {
+        let none = NextArc {
             to: 0,
             slot: 0,
             up: false,
             leads_on: [false; 2],
         };
-        Ways {
+        NextArcs {
             first: vec![0; wiring.switches() + 1],
             // One more than there can be: the next is written before it is known to count.
             all: vec![none; wiring.arc_count() + 1],
         }
     }
 
-    fn of(&self, at: u32) -> &[Way] {
+    fn of(&self, at: u32) -> &[NextArc] {
         let (first, last) = (self.first[at as usize], self.first[at as usize + 1]);
         &self.all[first as usize..last as usize]
     }
@@ -111,7 +111,7 @@ impl Ways {
             for (slot, (to, up)) in (0u8..).zip(wiring.arcs_of(at)) {
                 let key = search.keys[to as usize][usize::from(!up)] + STEP;
                 let leads_on = [key == here[0], key + u32::from(up) * cut == here[1]];
-                self.all[count] = Way {
+                self.all[count] = NextArc {
                     to: to as u16,
                     slot,
                     up,
@@ -126,9 +126,9 @@ impl Ways {
 
 impl Spread {
     /// Load of a way's link, and of the hosts that take in what is cut before it.
-    fn cost(&self, wiring: &Wiring, at: u32, way: Way, phase: Phase) -> u64 {
-        let load = self.load[wiring.first(at) as usize + usize::from(way.slot)];
-        match phase == Phase::Down && way.up {
+    fn cost(&self, wiring: &Wiring, at: u32, arc: NextArc, phase: Phase) -> u64 {
+        let load = self.load[wiring.first(at) as usize + usize::from(arc.slot)];
+        match phase == Phase::Down && arc.up {
             true => load + self.taken_in[at as usize],
             false => load,
         }
@@ -138,10 +138,10 @@ impl Spread {
         let into = u64::from(wiring.hosts(dst));
         for at in 0..wiring.switches() as u32 {
             let mut least = [u64::MAX; 2];
-            for &way in self.ways.of(at) {
+            for &arc in self.next_arcs.of(at) {
                 for phase in [Phase::Up, Phase::Down] {
-                    if way.leads_on[phase as usize] {
-                        let cost = self.cost(wiring, at, way, phase);
+                    if arc.leads_on[phase as usize] {
+                        let cost = self.cost(wiring, at, arc, phase);
                         least[phase as usize] = least[phase as usize].min(cost);
                     }
                 }
@@ -152,29 +152,29 @@ impl Spread {
     }
 
     /// The cheapest way on in either phase.
-    fn choose(&self, wiring: &Wiring, at: u32) -> [Option<Way>; 2] {
+    fn choose(&self, wiring: &Wiring, at: u32) -> [Option<NextArc>; 2] {
         let mut best = [(u64::MAX, None); 2];
-        for &way in self.ways.of(at) {
-            let (to, state) = (usize::from(way.to), usize::from(!way.up));
+        for &arc in self.next_arcs.of(at) {
+            let (to, state) = (usize::from(arc.to), usize::from(!arc.up));
             let beyond = self.ahead[to][state] + self.flow[to][state];
             for phase in [Phase::Up, Phase::Down] {
-                if way.leads_on[phase as usize] {
-                    let cost = beyond + self.cost(wiring, at, way, phase);
+                if arc.leads_on[phase as usize] {
+                    let cost = beyond + self.cost(wiring, at, arc, phase);
                     // Slots ascend with ports: the first of equals has the lowest port.
                     if cost < best[phase as usize].0 {
-                        best[phase as usize] = (cost, Some(way));
+                        best[phase as usize] = (cost, Some(arc));
                     }
                 }
             }
         }
-        best.map(|(_, way)| way)
+        best.map(|(_, arc)| arc)
     }
 
-    fn hand_on(&mut self, wiring: &Wiring, at: u32, phase: Phase, way: Way) {
+    fn hand_on(&mut self, wiring: &Wiring, at: u32, phase: Phase, arc: NextArc) {
         let flow = self.flow[at as usize][phase as usize];
-        self.load[wiring.first(at) as usize + usize::from(way.slot)] += flow;
-        self.flow[usize::from(way.to)][usize::from(!way.up)] += flow;
-        if way.up && phase == Phase::Down && flow > 0 {
+        self.load[wiring.first(at) as usize + usize::from(arc.slot)] += flow;
+        self.flow[usize::from(arc.to)][usize::from(!arc.up)] += flow;
+        if arc.up && phase == Phase::Down && flow > 0 {
             self.taken_in_sum[at as usize] += flow;
             self.taken_in[at as usize] =
                 self.taken_in_sum[at as usize] / u64::from(wiring.hosts(at));

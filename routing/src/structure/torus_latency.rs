@@ -41,10 +41,10 @@ impl Constants {
     }
 
     /// t_network of eq. 4 without the intermediate hosts, ns.
-    pub fn network(&self, way: Way) -> f64 {
-        f64::from(way.hops) * self.propagation_ns
-            + f64::from(way.forwarding) * self.forwarding_ns
-            + f64::from(way.switching) * self.switching_ns
+    pub fn network(&self, path: PathCounts) -> f64 {
+        f64::from(path.hops) * self.propagation_ns
+            + f64::from(path.forwarding) * self.forwarding_ns
+            + f64::from(path.switching) * self.switching_ns
     }
 }
 
@@ -61,7 +61,7 @@ pub const PROCESS_S_NS: f64 = 265_000.0;
 
 /// What a message passes on the way from the source to one member, through all unicasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct PathCounts {
     /// h_p: links.
     pub hops: u32,
     /// h_f: switches passed without a turn.
@@ -92,13 +92,14 @@ pub fn forwarded_ns(constants: &Constants, intermediate: u32, process_ns: f64, b
 /// In full (eq. 3, 4): 2·o + t_network on the slowest way, ns.
 pub fn full_ns(
     constants: &Constants,
-    ways: impl IntoIterator<Item = Way>,
+    paths: impl IntoIterator<Item = PathCounts>,
     process_ns: f64,
     bytes: f64,
 ) -> f64 {
-    ways.into_iter()
-        .map(|way| {
-            forwarded_ns(constants, way.intermediate, process_ns, bytes) + constants.network(way)
+    paths
+        .into_iter()
+        .map(|path| {
+            forwarded_ns(constants, path.intermediate, process_ns, bytes) + constants.network(path)
         })
         .fold(0.0, f64::max)
 }

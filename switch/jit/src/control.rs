@@ -37,9 +37,9 @@ fn in_order(control: &Control, successors: &dyn Fn(u32) -> Vec<u32>) -> Vec<u32>
     order
 }
 
-/// Ways between the nodes of a control.
-struct Ways {
-    blocks: BTreeMap<u32, Block>,
+/// Blocks of the nodes of a control, and what is known where each begins.
+struct Blocks {
+    of_node: BTreeMap<u32, Block>,
     known: BTreeMap<u32, Known>,
     done: Block,
 }
@@ -52,19 +52,19 @@ impl Lower<'_, '_> {
         let order = in_order(control, &|node| {
             control.successors(node, &program.table_plans)
         });
-        let blocks = order
+        let of_node = order
             .iter()
             .map(|&node| (node, self.builder.create_block()));
-        let mut ways = Ways {
-            blocks: blocks.collect(),
+        let mut blocks = Blocks {
+            of_node: of_node.collect(),
             known: BTreeMap::new(),
             done,
         };
-        let first = self.way(&mut ways, control.start);
+        let first = self.block_of(&mut blocks, control.start);
         self.builder.ins().jump(first, &[]);
         for node in order {
-            let known = ways.known.remove(&node).unwrap_or_default();
-            self.start_with(ways.blocks[&node], known);
+            let known = blocks.known.remove(&node).unwrap_or_default();
+            self.start_with(blocks.of_node[&node], known);
             match &control.nodes[node as usize] {
                 ControlNode::Condition {
                     code,
@@ -74,35 +74,35 @@ impl Lower<'_, '_> {
                 } => {
                     self.lower_piece(*code, exits);
                     let result = self.read(*result);
-                    let if_true = self.way(&mut ways, *if_true);
-                    let if_false = self.way(&mut ways, *if_false);
+                    let if_true = self.block_of(&mut blocks, *if_true);
+                    let if_false = self.block_of(&mut blocks, *if_false);
                     self.leave_if_exited(ends_early, done);
                     self.builder.ins().brif(result, if_true, &[], if_false, &[]);
                 }
                 ControlNode::Call { action, next, .. } => {
                     self.lower_piece(program.action_code[*action as usize], exits);
                     self.leave_if_exited(ends_early, done);
-                    let next = self.way(&mut ways, *next);
+                    let next = self.block_of(&mut blocks, *next);
                     self.builder.ins().jump(next, &[]);
                 }
                 ControlNode::Table(table) => {
-                    self.lower_table(*table, &mut ways, ends_early, exits);
+                    self.lower_table(*table, &mut blocks, ends_early, exits);
                 }
             }
         }
     }
 
     /// The block of a node that follows the code here.
-    fn way(&mut self, ways: &mut Ways, next: Next) -> Block {
+    fn block_of(&mut self, blocks: &mut Blocks, next: Next) -> Block {
         let Some(node) = next else {
-            return ways.done;
+            return blocks.done;
         };
-        let known = match ways.known.get(&node) {
+        let known = match blocks.known.get(&node) {
             None => self.known.clone(),
             Some(known) => common(known, &self.known),
         };
-        ways.known.insert(node, known);
-        ways.blocks[&node]
+        blocks.known.insert(node, known);
+        blocks.of_node[&node]
     }
 
     /// `exit` ends the control behind the node that called it.
@@ -115,7 +115,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    fn lower_table(&mut self, table: u32, ways: &mut Ways, ends_early: bool, exits: Exits) {
+    fn lower_table(&mut self, table: u32, blocks: &mut Blocks, ends_early: bool, exits: Exits) {
         let program = self.program;
         let plan = &program.table_plans[table as usize];
         self.lower_key(table);
@@ -148,7 +148,7 @@ impl Lower<'_, '_> {
             self.settle(ops);
             self.take_arguments(ops, &program.action_arguments[action]);
             self.lower_ops(ops, start, exits);
-            self.leave_if_exited(ends_early, ways.done);
+            self.leave_if_exited(ends_early, blocks.done);
             let after = plan.after_action[position];
             let on_hit = plan.on_hit.unwrap_or(after);
             let on_miss = plan.on_miss.unwrap_or(after);
@@ -156,18 +156,18 @@ impl Lower<'_, '_> {
         }
         // A hit without an action is one of a member that is gone.
         self.start_with(none, before);
-        self.leave_if_exited(ends_early, ways.done);
+        self.leave_if_exited(ends_early, blocks.done);
         let on_miss = plan.on_miss.unwrap_or(plan.after_none);
         self.leave_by_hit(ways, plan.after_none, on_miss);
     }
 
-    fn leave_by_hit(&mut self, ways: &mut Ways, on_hit: Next, on_miss: Next) {
-        let hit_block = self.way(ways, on_hit);
+    fn leave_by_hit(&mut self, blocks: &mut Blocks, on_hit: Next, on_miss: Next) {
+        let hit_block = self.block_of(ways, on_hit);
         if on_hit == on_miss {
             self.builder.ins().jump(hit_block, &[]);
             return;
         }
-        let miss_block = self.way(ways, on_miss);
+        let miss_block = self.block_of(ways, on_miss);
         let hit = self.register(Register::Hit);
         self.builder
             .ins()

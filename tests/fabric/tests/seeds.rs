@@ -10,6 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wormcast_fabric_tests::drawn::{Trace, run};
 
+/// A run of more seeds than this tells how far it is, each time so many are done.
+const PROGRESS: u64 = 1_000;
+
 /// Failures after which no more seeds are tried.
 const FAILURES_MAX: usize = 10;
 
@@ -42,6 +45,9 @@ fn whatever_befalls_nobody_loses_a_message() {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= end || failed.lock().expect("no panic").len() >= FAILURES_MAX {
                         return;
+                    }
+                    if seeds > PROGRESS && seed % PROGRESS == 0 {
+                        eprintln!("seed {seed} of {end}");
                     }
                     let trace = Trace::default();
                     if catch_unwind(AssertUnwindSafe(|| run(seed, &trace))).is_err() {

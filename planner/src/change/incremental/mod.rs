@@ -349,7 +349,7 @@ impl<'t> Incremental<'t> {
     }
 
     /// Arc that a state sends over; `None` at the destination and where there is no way.
-    fn way(&self, dst: u32, at: State) -> Option<u32> {
+    fn next_arc(&self, dst: u32, at: State) -> Option<u32> {
         let slot = self.tables.get(dst, at / 2, PHASES[(at & 1) as usize]);
         (slot != NO_SLOT).then(|| self.topology.arc_first(at / 2) + u32::from(slot))
     }
@@ -388,7 +388,7 @@ impl<'t> Incremental<'t> {
     fn walk(&self, dst: u32, from: u32, mut visit: impl FnMut(u32, u32)) {
         let mut at = state(from, Phase::Up);
         while at / 2 != dst {
-            let arc = self.way(dst, at).expect("there is a way");
+            let arc = self.next_arc(dst, at).expect("there is an arc");
             visit(at / 2, arc);
             let falls = !self.up[arc as usize];
             at = 2 * self.to(arc) + u32::from(at & 1 == 1 || falls);
@@ -449,7 +449,7 @@ impl<'t> Incremental<'t> {
         }
         let mut at = state(from, Phase::Up);
         while at / 2 != dst {
-            let arc = self.way(dst, at).expect("there is a way") as usize;
+            let arc = self.next_arc(dst, at).expect("there is an arc") as usize;
             self.load[arc] = if add {
                 self.load[arc] + pairs
             } else {
@@ -488,14 +488,16 @@ impl<'t> Incremental<'t> {
         let next = self.after(at, arc).expect("it leads on");
         let ahead = match next / 2 == dst || self.work.is_stale[next as usize] {
             true => 0,
-            false => self.way(dst, next).map_or(0, |arc| self.load[arc as usize]),
+            false => self
+                .next_arc(dst, next)
+                .map_or(0, |arc| self.load[arc as usize]),
         };
         self.load[arc as usize] + ahead
     }
 
     /// Whether an arc that is as short costs less than the way there is.
     fn is_lighter(&self, dst: u32, at: State, arc: u32) -> bool {
-        self.way(dst, at)
+        self.next_arc(dst, at)
             .is_some_and(|way| self.cost(dst, at, arc) < self.cost(dst, at, way))
     }
 }

@@ -34,7 +34,7 @@ impl Incremental<'_> {
                 self.work.is_orphan[at as usize] = true;
                 let mut queue = std::mem::take(&mut self.work.queue);
                 self.before(at, |from, arc| {
-                    if self.way(dst, from) == Some(arc) {
+                    if self.next_arc(dst, from) == Some(arc) {
                         queue.push(Reverse((self.length(dst, from), from)));
                     }
                 });
@@ -125,7 +125,7 @@ impl Incremental<'_> {
         let pairs = self.hosts[from as usize] * self.hosts[dst as usize];
         let mut at = state(from, Phase::Up);
         while at / 2 != dst {
-            let arc = self.way(dst, at).expect("it had a way") as usize;
+            let arc = self.next_arc(dst, at).expect("it had an arc") as usize;
             self.load[arc] -= pairs;
             at = 2 * self.topology.arcs()[arc].to + u32::from(at & 1 == 1 || !self.up[arc]);
         }
@@ -144,7 +144,7 @@ impl Incremental<'_> {
                 work.sources.push(at / 2);
             }
             self.before(at, |from, arc| {
-                if self.way(dst, from) == Some(arc) {
+                if self.next_arc(dst, from) == Some(arc) {
                     work.stack.push(from);
                 }
             });
