@@ -55,16 +55,16 @@ impl Lower<'_, '_> {
         let of_node = order
             .iter()
             .map(|&node| (node, self.builder.create_block()));
-        let mut blocks = Blocks {
+        let mut nodes = Blocks {
             of_node: of_node.collect(),
             known: BTreeMap::new(),
             done,
         };
-        let first = self.block_of(&mut blocks, control.start);
+        let first = self.block_of(&mut nodes, control.start);
         self.builder.ins().jump(first, &[]);
         for node in order {
-            let known = blocks.known.remove(&node).unwrap_or_default();
-            self.start_with(blocks.of_node[&node], known);
+            let known = nodes.known.remove(&node).unwrap_or_default();
+            self.start_with(nodes.of_node[&node], known);
             match &control.nodes[node as usize] {
                 ControlNode::Condition {
                     code,
@@ -74,35 +74,35 @@ impl Lower<'_, '_> {
                 } => {
                     self.lower_piece(*code, exits);
                     let result = self.read(*result);
-                    let if_true = self.block_of(&mut blocks, *if_true);
-                    let if_false = self.block_of(&mut blocks, *if_false);
+                    let if_true = self.block_of(&mut nodes, *if_true);
+                    let if_false = self.block_of(&mut nodes, *if_false);
                     self.leave_if_exited(ends_early, done);
                     self.builder.ins().brif(result, if_true, &[], if_false, &[]);
                 }
                 ControlNode::Call { action, next, .. } => {
                     self.lower_piece(program.action_code[*action as usize], exits);
                     self.leave_if_exited(ends_early, done);
-                    let next = self.block_of(&mut blocks, *next);
+                    let next = self.block_of(&mut nodes, *next);
                     self.builder.ins().jump(next, &[]);
                 }
                 ControlNode::Table(table) => {
-                    self.lower_table(*table, &mut blocks, ends_early, exits);
+                    self.lower_table(*table, &mut nodes, ends_early, exits);
                 }
             }
         }
     }
 
     /// The block of a node that follows the code here.
-    fn block_of(&mut self, blocks: &mut Blocks, next: Next) -> Block {
+    fn block_of(&mut self, nodes: &mut Blocks, next: Next) -> Block {
         let Some(node) = next else {
-            return blocks.done;
+            return nodes.done;
         };
-        let known = match blocks.known.get(&node) {
+        let known = match nodes.known.get(&node) {
             None => self.known.clone(),
             Some(known) => common(known, &self.known),
         };
-        blocks.known.insert(node, known);
-        blocks.of_node[&node]
+        nodes.known.insert(node, known);
+        nodes.of_node[&node]
     }
 
     /// `exit` ends the control behind the node that called it.
@@ -115,7 +115,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    fn lower_table(&mut self, table: u32, blocks: &mut Blocks, ends_early: bool, exits: Exits) {
+    fn lower_table(&mut self, table: u32, nodes: &mut Blocks, ends_early: bool, exits: Exits) {
         let program = self.program;
         let plan = &program.table_plans[table as usize];
         self.lower_key(table);
@@ -148,26 +148,26 @@ impl Lower<'_, '_> {
             self.settle(ops);
             self.take_arguments(ops, &program.action_arguments[action]);
             self.lower_ops(ops, start, exits);
-            self.leave_if_exited(ends_early, blocks.done);
+            self.leave_if_exited(ends_early, nodes.done);
             let after = plan.after_action[position];
             let on_hit = plan.on_hit.unwrap_or(after);
             let on_miss = plan.on_miss.unwrap_or(after);
-            self.leave_by_hit(ways, on_hit, on_miss);
+            self.leave_by_hit(nodes, on_hit, on_miss);
         }
         // A hit without an action is one of a member that is gone.
         self.start_with(none, before);
-        self.leave_if_exited(ends_early, blocks.done);
+        self.leave_if_exited(ends_early, nodes.done);
         let on_miss = plan.on_miss.unwrap_or(plan.after_none);
-        self.leave_by_hit(ways, plan.after_none, on_miss);
+        self.leave_by_hit(nodes, plan.after_none, on_miss);
     }
 
-    fn leave_by_hit(&mut self, blocks: &mut Blocks, on_hit: Next, on_miss: Next) {
-        let hit_block = self.block_of(ways, on_hit);
+    fn leave_by_hit(&mut self, nodes: &mut Blocks, on_hit: Next, on_miss: Next) {
+        let hit_block = self.block_of(nodes, on_hit);
         if on_hit == on_miss {
             self.builder.ins().jump(hit_block, &[]);
             return;
         }
-        let miss_block = self.block_of(ways, on_miss);
+        let miss_block = self.block_of(nodes, on_miss);
         let hit = self.register(Register::Hit);
         self.builder
             .ins()
