@@ -50,3 +50,17 @@ def test_lock_files_carry_no_addresses() -> None:
         text = lock.read_text()
         assert "--hash=sha256:" in text
         assert "://" not in text
+
+
+def test_places_that_the_architecture_names_are_there() -> None:
+    files = [path.relative_to(ROOT).as_posix() for path in tracked("")]
+    folders = {f"{parent.as_posix()}/" for file in files for parent in Path(file).parents}
+    places = re.findall(
+        r"`((?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:rs|py|p4|md|proto))`", (ROOT / "ARCHITECTURE.md").read_text()
+    )
+    assert len(places) > 40
+    known = [f"/{name}" for name in (*files, *folders)]
+    lost = [
+        place for place in places if not any(name.endswith((f"/{place}", f"/{place}/")) for name in known)
+    ]
+    assert not lost
