@@ -76,3 +76,35 @@ impl FromIterator<PortId> for PortSet {
         set
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The constants that the P4 program repeats, from its sources.
+    #[test]
+    fn constants_are_those_of_the_data_plane() {
+        let sources = [
+            include_str!("../../p4src/shared/ids.p4"),
+            include_str!("../../p4src/shared/sizes.p4"),
+        ];
+        for (name, ours) in [
+            ("MGID_BROADCAST", u32::from(MGID_BROADCAST.0)),
+            ("MGID_TREE_ALL", u32::from(MGID_TREE_ALL.0)),
+            ("MGID_TREE_SET", u32::from(MGID_TREE_SET)),
+            ("MGID_GROUP_FIRST", u32::from(MGID_GROUP_FIRST)),
+            ("MGID_GROUP_LAST", u32::from(MGID_GROUP_LAST)),
+            ("CLASS_D_SIZE", CLASS_D_SIZE as u32),
+        ] {
+            let mut lines = sources.iter().flat_map(|text| text.lines());
+            let value = lines
+                .find_map(|line| line.split_once(&format!(" {name} = "))?.1.split_once(';'))
+                .unwrap_or_else(|| panic!("{name} is not in the data plane"));
+            let theirs = match value.0.strip_prefix("0x") {
+                Some(digits) => u32::from_str_radix(digits, 16),
+                None => value.0.parse(),
+            };
+            assert_eq!(theirs, Ok(ours), "{name}");
+        }
+    }
+}
