@@ -129,11 +129,6 @@ impl Traffic {
             .count()
     }
 
-    /// Channels that one packet crosses, copies counted one by one.
-    pub fn crossing_count(&self) -> usize {
-        self.crossings.len()
-    }
-
     /// Places of the crossings of a send.
     pub(crate) fn crossings_of(&self, send: usize) -> Range<usize> {
         let end = self

@@ -94,13 +94,6 @@ fn read_group(at: &str, plan: &Value) -> Result<PlannedGroup, DeadlockError> {
     })
 }
 
-impl PlannedGroup {
-    /// Whether hosts forward, over unicast routes.
-    pub fn needs_routes(&self) -> bool {
-        matches!(self.delivery, Delivery::Hosts(_))
-    }
-}
-
 impl ChannelGraph<'_> {
     /// Adds the messages of a group. `routes` gives the routes from one host to another,
     /// several if messages take turns on them, none if there is no way.

@@ -186,20 +186,6 @@ pub fn plan_structure<'r, 't: 'r>(
     build(paths, &request, &ordered)
 }
 
-/// As [`plan_structure`], on the unicast paths that the request asks for.
-///
-/// # Errors
-/// As [`plan_group_on`].
-pub fn plan_structure_on(
-    topology: &Topology,
-    root: Option<SwitchId>,
-    request: &GroupRequest,
-) -> Result<Option<Structure>, GroupError> {
-    unicast::with_paths(topology, root, request.routing, |paths| {
-        plan_structure(paths, request)
-    })
-}
-
 /// Checks the members and fills in every choice; gives the members in their order too.
 fn complete(
     paths: Unicast<'_, '_>,

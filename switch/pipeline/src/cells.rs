@@ -5,7 +5,7 @@ use super::entry::{ColourCounts, CounterValue, MeterRates};
 use super::error::ControlError;
 use wormcast_switch_program::Bits;
 use wormcast_switch_program::FieldMatch;
-use wormcast_switch_program::{CounterId, KeyField, MeterId, RegisterId, TableId};
+use wormcast_switch_program::{CounterId, MeterId, RegisterId, TableId};
 
 impl Pipeline {
     /// One cell of an indirect counter.
@@ -399,14 +399,6 @@ impl Pipeline {
             });
         }
         Ok(())
-    }
-
-    /// The key fields of a table.
-    pub fn key_fields(&self, table: TableId) -> &[KeyField] {
-        let tables = self.program.tables();
-        tables
-            .get(table.index())
-            .map_or(&[], |info| info.key.as_slice())
     }
 }
 
