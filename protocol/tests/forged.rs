@@ -1,4 +1,4 @@
-//! PDUs that no honest peer sends: dropped and counted, and no message is lost by them.
+//! PDUs made by hand: those that no honest peer sends are dropped and counted, and no message is lost by them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -402,4 +402,45 @@ fn other_requests_that_cannot_be_are_counted_by_reason() {
         check(MEMBER, MEMBER, status(1_000), Reject::OwnSource);
         check(MEMBER, OTHER, status(1_000), Reject::NotParent);
     });
+}
+
+/// Not forged, only seldom: a child that had another parent is ahead, and its ACK is of the plan
+/// before. Nothing has to be sent to it, and yet its word is missing that all is stable.
+#[test]
+fn a_child_that_is_ahead_is_asked_what_is_stable() {
+    let mut parent = engine(PARENT);
+    let mut now = Instant::from_micros(1_000);
+    let mut buf = vec![0; 2_000];
+    let mut asked = false;
+    let mut run = |parent: &mut Engine, now: Instant| {
+        parent.handle_timeout(now);
+        while let Some(sent) = parent.poll_transmit(now, &mut buf) {
+            let worm = worm::decode(&buf[..sent.length]).expect("a worm");
+            let body = pdu::decode(PARENT, worm.payload).expect("a PDU").body;
+            let to_child = worm.route == [MEMBER.0 as u8];
+            asked |= to_child && matches!(body, Body::Status(Status { ack_now: true, .. }));
+            assert!(
+                !(to_child && matches!(body, Body::Data(_))),
+                "it has everything"
+            );
+        }
+    };
+    let hear = |parent: &mut Engine, source: HostId, body: Body<'_>, now: Instant| {
+        let heard = parent.handle_frame(&frame(source, &common(), &body), now);
+        heard.expect("an honest PDU");
+    };
+    hear(&mut parent, ORIGIN, status(1_000), now);
+    let ack = Ack {
+        epoch: 0,
+        ..ack(100, 1_002, 1_002)
+    };
+    hear(&mut parent, MEMBER, Body::Ack(ack), now);
+    for seq in [1_000, 1_001] {
+        hear(&mut parent, ORIGIN, data(seq, b"packet"), now);
+    }
+    for _ in 0..200 {
+        now = now.plus_us(1_000);
+        run(&mut parent, now);
+    }
+    assert!(asked, "the child is asked");
 }
