@@ -7,7 +7,7 @@ mod graphs;
 use std::collections::{BTreeMap, BTreeSet};
 
 use graphs::{Plain, connected_graphs, neighbours, route, wire};
-use wormcast_planner::change::{Change, Method, Plan, Step, plan};
+use wormcast_planner::change::{Change, ChangeSteps, Method, Step, plan};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::{Attachment, Damage, Parts, Topology};
@@ -94,7 +94,7 @@ fn is_acyclic(mut waits: BTreeSet<(Hop, Hop)>) -> bool {
 }
 
 /// Makes the steps one by one and checks each; gives the routes in the end.
-fn check(asked: &Change<'_>, plan: &Plan) -> BTreeMap<Pair, Route> {
+fn check(asked: &Change<'_>, plan: &ChangeSteps) -> BTreeMap<Pair, Route> {
     let planned = Routes::plan(asked.old, asked.algorithm, asked.root).unwrap();
     let before = (asked.routes).map_or_else(|| planned.iter().collect(), <[Route]>::to_vec);
     let mut in_force: BTreeMap<Pair, Route> = before
@@ -200,7 +200,7 @@ fn failures(topology: &Topology) -> Vec<Damage> {
 
 type Tally = BTreeMap<(usize, Option<Method>), usize>;
 
-fn count(tally: &mut Tally, plan: &Plan) {
+fn count(tally: &mut Tally, plan: &ChangeSteps) {
     let method = plan.steps.last().map(|step| step.method);
     *tally.entry((plan.steps.len(), method)).or_default() += 1;
 }

@@ -24,7 +24,7 @@ pub const PORT_MAX: u16 = 511;
 
 /// A fabric as its file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fabric {
+pub struct FabricFile {
     /// Switches, in the order of the file.
     pub switches: Vec<FabricSwitch>,
     links: Vec<FabricLink>,
@@ -181,7 +181,7 @@ impl Faults {
     }
 }
 
-impl Fabric {
+impl FabricFile {
     /// Reads the file. `drop_port`: the port that no link may lead to.
     pub fn parse(json: &str, drop_port: u16) -> Result<Self, FabricError> {
         let file: File =

@@ -21,7 +21,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use command_line::{LogTo, P4Runtime, Settings, Task};
 use console::{complain, say};
-use switches::{Plan, Started, Switches};
+use switches::{Started, Startup, Switches};
 use traces::Traces;
 use wormcast_switch::metrics::{Devices, MetricsServer};
 use wormcast_switch_dataplane::Dataplane;
@@ -79,7 +79,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     };
     let traces = Traces::new(&settings, log.clone())?;
     let tls = settings.tls.settings()?;
-    let started = Plan::new(&settings)?.start(log)?;
+    let started = Startup::new(&settings)?.start(log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::command_line::Settings;
 use crate::console::{complain, say};
 use crate::traces::Traces;
-use wormcast_switch::fabric::Fabric;
+use wormcast_switch::fabric::FabricFile;
 use wormcast_switch::metrics::Device;
 use wormcast_switch_bmv2::thrift;
 use wormcast_switch_dataplane::log::{Level, Log};
@@ -43,7 +43,7 @@ fn deadlock_interval<'s>(queueing: impl Iterator<Item = &'s QueueSettings>) -> O
 }
 
 /// What is to be run.
-pub struct Plan {
+pub struct Startup {
     dataplane: DataplaneSettings,
     /// Program to start with, of each switch.
     programs: Vec<Option<Arc<LoadedProgram>>>,
@@ -55,7 +55,7 @@ pub struct Plan {
     is_fabric: bool,
 }
 
-impl Plan {
+impl Startup {
     /// Reads the files that the command line names.
     pub fn new(settings: &Settings) -> Result<Self, Box<dyn Error>> {
         let messages = settings
@@ -96,7 +96,8 @@ impl Plan {
         };
         let fail = |error: &dyn Error| format!("--fabric {}: {error}", path.display());
         let text = fs::read_to_string(path).map_err(|error| fail(&error))?;
-        let fabric = Fabric::parse(&text, settings.drop_port.0).map_err(|error| fail(&error))?;
+        let fabric =
+            FabricFile::parse(&text, settings.drop_port.0).map_err(|error| fail(&error))?;
         let (switches, links) = fabric.settings(&common);
         // What the file names is beside it.
         let directory = path.parent().unwrap_or(Path::new("."));
@@ -145,7 +146,7 @@ impl Plan {
             }
         }
         Ok(Started {
-            plan: self,
+            startup: self,
             dataplane,
             from_dataplane,
             log,
@@ -181,7 +182,7 @@ impl Loaded {
 
 /// A data plane that runs, whose switches have no program yet and nobody to control them.
 pub struct Started {
-    plan: Plan,
+    startup: Startup,
     dataplane: Dataplane,
     from_dataplane: Vec<(u64, mpsc::Receiver<ToController>)>,
     log: Log,
@@ -195,9 +196,9 @@ impl Started {
         traces: &Traces<'_>,
     ) -> Result<Switches, Box<dyn Error>> {
         let configs = Arc::new(Configs::default());
-        let translations = self.plan.translations;
+        let translations = self.startup.translations;
         let mut servers = Vec::with_capacity(self.from_dataplane.len());
-        let switches = self.from_dataplane.into_iter().zip(self.plan.programs);
+        let switches = self.from_dataplane.into_iter().zip(self.startup.programs);
         for ((device_id, from_dataplane), program) in switches {
             let Some(handle) = self.dataplane.handle(device_id) else {
                 return Err(format!("the data plane has no device {device_id}").into());
@@ -208,13 +209,13 @@ impl Started {
                 added.await??;
             }
             let mut pipeline_config = config;
-            if self.plan.is_fabric {
+            if self.startup.is_fabric {
                 let step = device_id.wrapping_mul(SEED_STEP);
                 pipeline_config.seed = config.seed.wrapping_add(step);
             }
             if let Some(program) = program {
                 let mut pipeline = Pipeline::new(program, pipeline_config);
-                if let Some((path, text)) = &self.plan.state {
+                if let Some((path, text)) = &self.startup.state {
                     thrift::restore(&mut pipeline, text)
                         .map_err(|error| format!("--restore-state {}: {error}", path.display()))?;
                 }
@@ -229,13 +230,13 @@ impl Started {
             server.translate_with(translations.clone()).await;
             servers.push((device_id, server));
         }
-        let switches = self.plan.dataplane.switches.iter();
+        let switches = self.startup.dataplane.switches.iter();
         Ok(Switches {
             deadlock_interval: deadlock_interval(switches.map(|switch| &switch.queueing)),
             dataplane: self.dataplane,
             devices: Devices::new(servers),
-            is_fabric: self.plan.is_fabric,
-            sent_frames: self.plan.sent_frames,
+            is_fabric: self.startup.is_fabric,
+            sent_frames: self.startup.sent_frames,
             log: self.log,
         })
     }

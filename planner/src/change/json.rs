@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Plan, Step};
+use super::{ChangeSteps, Step};
 use wormcast_routing::routes::Unreachable;
 
-impl Plan {
+impl ChangeSteps {
     /// Writes `{"steps":[…],"unreachable":[…],"summary":{…}}`; a step has `method`,
     /// `root`, `routes_changed`, `changed` (routes as in a file of routes), `drain` (pairs
     /// that stop), `waiting` (how many pairs have no route until a later step) and

@@ -135,7 +135,7 @@ pub struct Step {
 
 /// Steps to make one after the other; none if no route changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ChangeSteps {
     /// The steps.
     pub steps: Vec<Step>,
     /// Pairs of hosts of the new topology without a route in the end.
@@ -154,6 +154,6 @@ pub struct Plan {
 /// # Errors
 /// [`ChangeError`]: roots that are not there, routes that do not fit the old topology or
 /// can deadlock, an algorithm with more than one path a pair.
-pub fn plan(change: &Change<'_>) -> Result<Plan, ChangeError> {
+pub fn plan(change: &Change<'_>) -> Result<ChangeSteps, ChangeError> {
     Planner::new(change)?.plan()
 }

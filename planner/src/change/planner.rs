@@ -5,7 +5,7 @@ use super::dependencies::Dependencies;
 use super::order::Order;
 use super::paths::{Paths, Side};
 use super::trees::Tree;
-use super::{Change, ChangeError, Method, Plan, detours, sequence};
+use super::{Change, ChangeError, ChangeSteps, Method, detours, sequence};
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
@@ -74,7 +74,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    pub fn plan(&self) -> Result<Plan, ChangeError> {
+    pub fn plan(&self) -> Result<ChangeSteps, ChangeError> {
         let goals = match self.change.new_root {
             Some(_) => vec![self.fresh_again()],
             None => {
@@ -126,7 +126,7 @@ impl<'a> Planner<'a> {
         kept.chain(repaired).chain(detours).chain(fresh)
     }
 
-    fn plan_steps(&self, goals: Vec<Candidate>) -> Plan {
+    fn plan_steps(&self, goals: Vec<Candidate>) -> ChangeSteps {
         let mut best: Option<Found> = None;
         for goal in goals {
             let mut found = vec![self.stage(&self.old, &self.in_force, goal.again())];

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use super::dependencies::Dependencies;
 use super::paths::Paths;
 use super::planner::{Candidate, Planner};
-use super::{Method, Plan, Step};
+use super::{ChangeSteps, Method, Step};
 use wormcast_routing::deadlock::Channel;
 use wormcast_routing::routes::Unreachable;
 use wormcast_wire::HostId;
 
 impl Planner<'_> {
     /// Writes the steps out: what each changes, and why it is safe.
-    pub(super) fn write(&self, states: Vec<Candidate>, drained: &[(usize, usize)]) -> Plan {
+    pub(super) fn write(&self, states: Vec<Candidate>, drained: &[(usize, usize)]) -> ChangeSteps {
         let channels = &self.channels;
         let ports: BTreeMap<HostId, u8> = (self.change.new.hosts().iter())
             .map(|host| (host.id, host.port.get()))
             .collect();
         let last = &states.last().expect("one step at least").paths;
-        let mut plan = Plan {
+        let mut plan = ChangeSteps {
             steps: Vec::new(),
             unreachable: Vec::new(),
             broken: 0,

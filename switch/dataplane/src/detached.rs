@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use super::clock::Clock;
 use super::input::LinkInput;
+use super::layout::LinkPort;
 use super::mailbox::Mailbox;
 use super::open::Opening;
-use super::plan::PlannedEnd;
 use super::port::LinkOutput;
 use super::settings::SwitchSettings;
 use super::start::StartError;
@@ -57,7 +57,7 @@ impl DetachedSwitch {
                 sender,
                 receiver,
             });
-            ends.push(PlannedEnd {
+            ends.push(LinkPort {
                 port: *port,
                 peer: String::new(),
                 output: LinkOutput {

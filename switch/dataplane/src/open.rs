@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::clock::Clock;
 use super::input::{Input, Source};
+use super::layout::LinkPort;
 use super::message_ports::MessageLink;
-use super::plan::PlannedEnd;
 use super::port::{Capture, Link, Port};
 use super::settings::{Attachment, PortSettings, SwitchSettings};
 use super::start::StartError;
@@ -45,10 +45,7 @@ impl<'a> Opening<'a> {
     /// Both halves of the ports: those that lead out of the process and those of links, in
     /// order; among the sending halves follow the one to the controller, if there is one,
     /// and the one that stands for all others.
-    pub(super) fn open(
-        &self,
-        links: Vec<PlannedEnd>,
-    ) -> Result<(Vec<Port>, Vec<Input>), StartError> {
+    pub(super) fn open(&self, links: Vec<LinkPort>) -> Result<(Vec<Port>, Vec<Input>), StartError> {
         let mut ports = Vec::new();
         let mut inputs = Vec::new();
         for settings in &self.switch.ports {

@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 use super::clock::Clock;
 use super::control::{COMMANDS_MAX, DataplaneHandle};
 use super::deadlock::DeadlockWatch;
+use super::layout::{Layout, Place};
 use super::load::Load;
 use super::mailbox::Mailbox;
 use super::open::Opening;
-use super::plan::{Place, Plan};
 use super::settings::{DataplaneSettings, LinkEnd, SwitchSettings};
 use super::switch::Switch;
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
@@ -61,26 +61,26 @@ impl Dataplane {
     ) -> Result<(Self, FromDataplane), StartError> {
         settings.check().map_err(StartError::Settings)?;
         let clock = Clock::start();
-        let mut plan = Plan::new(settings)?;
+        let mut layout = Layout::new(settings)?;
         let mut from_dataplane = Vec::new();
         let mut switches: Vec<Vec<Switch>> = Vec::new();
-        switches.resize_with(plan.mailboxes.len(), Vec::new);
+        switches.resize_with(layout.mailboxes.len(), Vec::new);
         for (number, switch) in settings.switches.iter().enumerate() {
             let (to_controller, receiver) = mpsc::channel(TO_CONTROLLER_MAX);
             from_dataplane.push((switch.device_id, receiver));
             let opening = Opening::new(switch, settings.seed, clock);
-            let (ports, inputs) = opening.open(plan.ends_of(number))?;
+            let (ports, inputs) = opening.open(layout.ends_of(number))?;
             let mut traffic = TrafficManager::new(clock, ports, to_controller);
             traffic
                 .set_queueing(&switch.queueing, switch.priorities)
                 .map_err(StartError::Settings)?;
             let switch = Switch::new(switch.clone(), inputs, traffic, log.clone());
-            switches[plan.places[number].worker].push(switch);
+            switches[layout.places[number].worker].push(switch);
         }
         let mut senders = Vec::new();
         let mut workers = Vec::new();
-        let mailboxes = plan.mailboxes.into_iter().zip(plan.helper_mailboxes);
-        let parts = plan.events.into_iter().zip(mailboxes).zip(switches);
+        let mailboxes = layout.mailboxes.into_iter().zip(layout.helper_mailboxes);
+        let parts = layout.events.into_iter().zip(mailboxes).zip(switches);
         for (number, ((events, (mailbox, helper_mailboxes)), switches)) in parts.enumerate() {
             let (sender, commands) = mpsc::channel(COMMANDS_MAX);
             senders.push((sender, Arc::clone(&mailbox)));
@@ -114,7 +114,7 @@ impl Dataplane {
             let handle = DataplaneHandle::new(sender.clone(), Arc::clone(mailbox), place.switch);
             (switch.device_id, handle)
         };
-        let handles = settings.switches.iter().zip(&plan.places).map(handle);
+        let handles = settings.switches.iter().zip(&layout.places).map(handle);
         let handles = handles.collect();
         let fabric_port = |end: LinkEnd| FabricPort {
             switch: settings.switches[end.switch].device_id,

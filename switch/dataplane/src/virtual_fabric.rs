@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use super::clock::Clock;
 use super::input::LinkInput;
+use super::layout::LinkPort;
 use super::mailbox::Mailbox;
 use super::open::Opening;
-use super::plan::PlannedEnd;
 use super::port::LinkOutput;
 use super::settings::{LinkEnd, LinkSettings, SwitchSettings};
 use super::start::StartError;
@@ -78,9 +78,9 @@ impl VirtualFabric {
             let (own, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
                 ends.into_iter().partition(|(end, _)| end.switch == number);
             ends = others;
-            let planned: Vec<PlannedEnd> = own
+            let planned: Vec<LinkPort> = own
                 .into_iter()
-                .map(|(end, (sender, receiver))| PlannedEnd {
+                .map(|(end, (sender, receiver))| LinkPort {
                     port: end.port,
                     peer: String::new(),
                     output: LinkOutput {

@@ -17,7 +17,7 @@ fn common() -> SwitchSettings {
 
 #[test]
 fn a_file_becomes_settings() {
-    let fabric = Fabric::parse(TWO, 511).unwrap();
+    let fabric = FabricFile::parse(TWO, 511).unwrap();
     let (switches, links) = fabric.settings(&common());
     assert_eq!(switches.len(), 2);
     assert_eq!((switches[0].device_id, switches[1].device_id), (0, 7));
@@ -133,7 +133,7 @@ fn what_cannot_be_is_named_with_what_can() {
         ),
     ];
     for (json, expected) in cases {
-        let error = Fabric::parse(&json, 511).unwrap_err().to_string();
+        let error = FabricFile::parse(&json, 511).unwrap_err().to_string();
         assert!(error.contains(expected), "{json}: {error}");
     }
 }
@@ -145,7 +145,7 @@ fn queues_and_timing_of_lossless_ports() {
         "links": [{"ends": ["s0:1", "s1:2"], "rate": "100mbit"}],
         "edges": [{"port": "s0:0", "interface": "eth1", "delay": "3ms"}]
     }"#;
-    let fabric = Fabric::parse(text, 511).unwrap();
+    let fabric = FabricFile::parse(text, 511).unwrap();
     let (switches, _) = fabric.settings(&common());
     let lossless = switches[0].queueing.lossless.as_ref().unwrap();
     assert_eq!(lossless.link_of(1).rate.bits_per_s(), 100_000_000);
@@ -157,7 +157,7 @@ fn queues_and_timing_of_lossless_ports() {
     );
     let error = |from: &str, to: &str| {
         let text = text.replace(from, to);
-        Fabric::parse(&text, 511).unwrap_err().to_string()
+        FabricFile::parse(&text, 511).unwrap_err().to_string()
     };
     let message = error("--link-rate=1gbit", "--link-rate=fast");
     assert!(

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use wormcast_switch::fabric::{Fabric, PORT_MAX};
+use wormcast_switch::fabric::{FabricFile, PORT_MAX};
 use wormcast_switch_dataplane::{SWITCHES_MAX, SwitchSettings};
 
 const DROP_PORT: u16 = 511;
@@ -16,7 +16,7 @@ fn common() -> SwitchSettings {
 
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let fabric = match Fabric::parse(&text, DROP_PORT) {
+    let fabric = match FabricFile::parse(&text, DROP_PORT) {
         Ok(fabric) => fabric,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
@@ -46,7 +46,7 @@ pub fn run(data: &[u8]) {
         assert_ne!(Some(port), switches[switch].cpu_port);
     }
     assert_eq!(fabric.links().count(), links.len());
-    assert_eq!(Fabric::parse(&text, DROP_PORT).as_ref(), Ok(&fabric));
+    assert_eq!(FabricFile::parse(&text, DROP_PORT).as_ref(), Ok(&fabric));
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
@@ -65,7 +65,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
 pub fn check_seeds() {
     for seed in seeds() {
         let text = String::from_utf8_lossy(&seed);
-        if let Err(error) = Fabric::parse(&text, DROP_PORT) {
+        if let Err(error) = FabricFile::parse(&text, DROP_PORT) {
             panic!("{error}");
         }
     }

@@ -19,7 +19,7 @@ from pathlib import Path
 from rig.targets import REPOSITORY, targets
 
 from differential import findings
-from differential.campaign import Plan, prepare, run_campaign
+from differential.campaign import Campaign, prepare, run_campaign
 from differential.generate import PACKETS_MAX
 from differential.judge import Pair, judge
 from differential.program import Program
@@ -140,7 +140,7 @@ def main() -> int:
     if not programs:
         print("differential: no program in " + ", ".join(map(str, given.program)), file=sys.stderr)
         return 2
-    plan = Plan(
+    campaign = Campaign(
         pair=pair,
         programs=programs,
         seed=given.seed,
@@ -152,7 +152,7 @@ def main() -> int:
         shrinks=not given.no_shrink,
         mutates=given.mutate,
     )
-    summary = run_campaign(plan)
+    summary = run_campaign(campaign)
     print(summary.text())
     if given.json:
         given.json.write_text(summary.json())

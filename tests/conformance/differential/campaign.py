@@ -25,7 +25,7 @@ BROKEN = "broken"
 
 
 @dataclass(frozen=True)
-class Plan:
+class Campaign:
     """What to run. `keep`: the directories of all cases stay, under `findings`. `mutates`:
     every second case of a program has a changed one."""
 
@@ -123,11 +123,11 @@ def prepare(path: Path, alike: bool) -> Program:
         raise ValueError(f"{path} is not as BMv2's programs are: {type(error).__name__}: {error}") from error
 
 
-def start(plan: Plan, program: Program, root: Path) -> str | None:
+def start(campaign: Campaign, program: Program, root: Path) -> str | None:
     """Why a program is not run: the reference does not take it. None where it does."""
     case = replace(generate(program, "start"), packets=(), commands=())
     try:
-        run(plan.pair.reference, program, case, root / "start" / program.name)
+        run(campaign.pair.reference, program, case, root / "start" / program.name)
     except NotStarted as error:
         return " ".join(str(error).split())[:200]
     except SwitchError:
@@ -135,30 +135,30 @@ def start(plan: Plan, program: Program, root: Path) -> str | None:
     return None
 
 
-def run_case(plan: Plan, program: Program, seed: str, root: Path) -> Judged:
+def run_case(campaign: Campaign, program: Program, seed: str, root: Path) -> Judged:
     """One case. What breaks outside the switches is a verdict as well."""
-    case = generate(program, seed, plan.packets)
+    case = generate(program, seed, campaign.packets)
     directory = root / "".join(one if one.isalnum() else "-" for one in seed)
     try:
-        return judge(plan.pair, program, case, directory)
+        return judge(campaign.pair, program, case, directory)
     except NotStarted as error:
-        if start(plan, program, directory) is not None:
+        if start(campaign, program, directory) is not None:
             return Judged(case, Verdict(), Outcome(), Outcome(), given_up=True)
         return Judged(case, Verdict(BROKEN, str(error)), Outcome(), Outcome())
     except SwitchError as error:
         return Judged(case, Verdict(BROKEN, str(error)), Outcome(), Outcome())
     finally:
-        if not plan.keep:
+        if not campaign.keep:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def smaller(plan: Plan, program: Program, judged: Judged, root: Path) -> Judged:
+def smaller(campaign: Campaign, program: Program, judged: Judged, root: Path) -> Judged:
     """The finding with as little as shows it."""
     directory = root / "shrink"
 
     def once(case: Case) -> Judged | None:
         try:
-            return judge(plan.pair, program, case, directory)
+            return judge(campaign.pair, program, case, directory)
         except SwitchError:
             return None
 
@@ -174,31 +174,31 @@ def smaller(plan: Plan, program: Program, judged: Judged, root: Path) -> Judged:
     return again if again is not None and not again.verdict.same else judged
 
 
-def run_campaign(plan: Plan, progress: bool = True) -> Summary:
-    """Runs a plan and writes its findings."""
-    summary = Summary(programs=len(plan.programs))
+def run_campaign(campaign: Campaign, progress: bool = True) -> Summary:
+    """Runs a campaign and writes its findings."""
+    summary = Summary(programs=len(campaign.programs))
     scratch = Path(tempfile.mkdtemp(prefix="differential-"))
-    root = plan.findings / "cases" if plan.keep else scratch
+    root = campaign.findings / "cases" if campaign.keep else scratch
     try:
-        with ThreadPoolExecutor(plan.jobs) as threads:
+        with ThreadPoolExecutor(campaign.jobs) as threads:
             futures: dict[Future[Judged], tuple[Program, str]] = {}
-            refusals = threads.map(lambda program: start(plan, program, scratch), plan.programs)
-            for program, refusal in zip(plan.programs, refusals, strict=True):
+            refusals = threads.map(lambda program: start(campaign, program, scratch), campaign.programs)
+            for program, refusal in zip(campaign.programs, refusals, strict=True):
                 if refusal is not None:
                     summary.not_taken[program.name] = refusal
-            for program, seed in plan.jobs_in_order():
+            for program, seed in campaign.jobs_in_order():
                 if program.name in summary.not_taken:
                     continue
-                futures[threads.submit(run_case, plan, program, seed, root)] = (program, seed)
+                futures[threads.submit(run_case, campaign, program, seed, root)] = (program, seed)
             try:
                 for future in as_completed(futures):
                     program, seed = futures.pop(future)
                     judged = future.result()
                     summary.add(judged)
                     if not judged.verdict.same:
-                        _found(plan, summary, program, seed, judged, scratch)
+                        _found(campaign, summary, program, seed, judged, scratch)
                     if progress:
-                        _show(summary, plan.cases * (len(plan.programs) - len(summary.not_taken)))
+                        _show(summary, campaign.cases * (len(campaign.programs) - len(summary.not_taken)))
             except BaseException:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -207,16 +207,18 @@ def run_campaign(plan: Plan, progress: bool = True) -> Summary:
     return summary
 
 
-def _found(plan: Plan, summary: Summary, program: Program, seed: str, judged: Judged, scratch: Path) -> None:
-    folder = findings.folder_of(plan.findings, program, judged.case)
+def _found(
+    campaign: Campaign, summary: Summary, program: Program, seed: str, judged: Judged, scratch: Path
+) -> None:
+    folder = findings.folder_of(campaign.findings, program, judged.case)
     # Before it is made small, which may take long and be interrupted.
-    findings.write(folder, plan.pair, program, judged)
+    findings.write(folder, campaign.pair, program, judged)
     print(
         f"\nFOUND in {program.name}, seed {seed}: {folder}\n{findings.describe(judged.verdict)}", flush=True
     )
-    if plan.shrinks:
-        judged = smaller(plan, program, judged, scratch)
-        findings.write(folder, plan.pair, program, judged)
+    if campaign.shrinks:
+        judged = smaller(campaign, program, judged, scratch)
+        findings.write(folder, campaign.pair, program, judged)
     summary.findings.append((program.name, judged.verdict, folder))
 
 

@@ -46,7 +46,7 @@ fn whatever_befalls_nobody_loses_a_message() {
                     if seed >= end || failed.lock().expect("no panic").len() >= FAILURES_MAX {
                         return;
                     }
-                    if seeds > PROGRESS && seed % PROGRESS == 0 {
+                    if seeds > PROGRESS && seed.is_multiple_of(PROGRESS) {
                         eprintln!("seed {seed} of {end}");
                     }
                     let trace = Trace::default();

@@ -15,8 +15,8 @@ use wormcast_switch_ports::memory;
 use wormcast_switch_ports::memory::LINK_FRAMES_MAX;
 use wormcast_switch_ports::{LinkReceiver, LinkSender};
 
-/// The plan of a whole data plane.
-pub(super) struct Plan {
+/// The layout of a whole data plane.
+pub(super) struct Layout {
     /// Where each switch runs.
     pub(super) places: Vec<Place>,
     /// Of each worker.
@@ -48,7 +48,7 @@ struct Peer {
 }
 
 /// What a port at the end of a link gets.
-pub(super) struct PlannedEnd {
+pub(super) struct LinkPort {
     /// Number of the port.
     pub(super) port: PortId,
     /// Name of the port at the other end.
@@ -59,7 +59,7 @@ pub(super) struct PlannedEnd {
     pub(super) input: LinkInput,
 }
 
-impl Plan {
+impl Layout {
     /// `settings` have been checked.
     pub(super) fn new(settings: &DataplaneSettings) -> Result<Self, StartError> {
         let count = settings.switches.len();
@@ -113,7 +113,7 @@ impl Plan {
     }
 
     /// The ends of links at one switch, by port; they are given once.
-    pub(super) fn ends_of(&mut self, switch: usize) -> Vec<PlannedEnd> {
+    pub(super) fn ends_of(&mut self, switch: usize) -> Vec<LinkPort> {
         let first = LinkEnd {
             switch,
             port: PortId(0),
@@ -128,7 +128,7 @@ impl Plan {
             let peer = &self.peers[&end];
             let mailbox = &self.mailboxes[self.places[peer.end.switch].worker];
             let event = self.first_events[&peer.end];
-            PlannedEnd {
+            LinkPort {
                 port: end.port,
                 peer: peer.name.clone(),
                 output: LinkOutput {
