@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from differential import __main__ as command
 from differential import findings, pcap
-from differential.campaign import Plan, Summary, prepare, run_campaign, run_case
+from differential.campaign import Campaign, Summary, prepare, run_campaign, run_case
 from differential.generate import generate
 from differential.judge import Pair, judge
 from differential.switches import Switch
@@ -33,8 +33,8 @@ def pair_of(*words: str) -> Pair:
 
 def campaign(pair: Pair, cases: int, folder: Path) -> Summary:
     programs = command.find_programs(list(command.COMMITTED), alike=not pair.reference.bmv2)
-    plan = Plan(pair, programs, SEED, cases, folder)
-    return run_campaign(plan, progress=False)
+    campaign = Campaign(pair, programs, SEED, cases, folder)
+    return run_campaign(campaign, progress=False)
 
 
 def test_unreadable_programs_of_a_folder_are_named_and_left_out(
@@ -92,8 +92,8 @@ def test_a_difference_is_found_and_made_small(tmp_path: Path) -> None:
     wrong = Switch("wrong", OURS.binary, ("--impair", "1:loss=1"))
     pair = Pair(wrong, Switch("right", OURS.binary))
     program = prepare(PROGRAMS / "ends.json", alike=True)
-    plan = Plan(pair, (program,), SEED, 1, tmp_path)
-    summary = run_campaign(plan, progress=False)
+    campaign = Campaign(pair, (program,), SEED, 1, tmp_path)
+    summary = run_campaign(campaign, progress=False)
     assert [(name, verdict.kind) for name, verdict, _ in summary.findings] == [("ends", "frames")]
     folder = summary.findings[0][2]
     again, case = findings.load(folder)
@@ -128,8 +128,8 @@ def test_a_program_that_only_one_takes_is_a_finding(tmp_path: Path) -> None:
     assert OURS.binary is not None
     refuses = Switch("refuses", OURS.binary, ("--no-such-option",))
     program = prepare(PROGRAMS / "ends.json", alike=True)
-    plan = Plan(Pair(refuses, Switch("right", OURS.binary)), (program,), SEED, 1, tmp_path)
-    judged = run_case(plan, program, SEED, tmp_path / "run")
+    campaign = Campaign(Pair(refuses, Switch("right", OURS.binary)), (program,), SEED, 1, tmp_path)
+    judged = run_case(campaign, program, SEED, tmp_path / "run")
     assert judged.verdict.kind == "broken"
     assert "--no-such-option" in judged.verdict.problem
     assert not (tmp_path / "run" / SEED).exists()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from differential import judge as judging
 from differential import known, switches
-from differential.campaign import Plan, Summary, smaller
+from differential.campaign import Campaign, Summary, smaller
 from differential.compare import Verdict
 from differential.generate import Case
 from differential.judge import LEFT_OUT_MAX, PATIENCE, Judged, Pair, judge
@@ -112,8 +112,8 @@ def test_what_has_no_end_is_not_made_small(tmp_path: Path) -> None:
     """Each try would take as long."""
     verdict = Verdict("endless", "x")
     judged = Judged(case_of(1), verdict, Outcome(), Outcome())
-    plan = Plan(PAIR, (), "1", 1, tmp_path)
-    assert smaller(plan, Program("p", {}), judged, tmp_path) is judged
+    campaign = Campaign(PAIR, (), "1", 1, tmp_path)
+    assert smaller(campaign, Program("p", {}), judged, tmp_path) is judged
 
 
 class Machine:
