@@ -222,14 +222,6 @@ impl Session {
             return;
         }
         self.proven = true;
-        // A child that came from another parent may have these packets. Then none is sent, and only its
-        // word that they are stable is missing.
-        for index in 0..self.children.len() {
-            self.settle_child(index, now);
-        }
-        let Some(reception) = &mut self.reception else {
-            return;
-        };
         let readable = reception.discard(&self.store, self.cumulative);
         if readable && !reception.readable_told {
             reception.readable_told = true;
@@ -237,6 +229,11 @@ impl Session {
                 group: self.group,
                 origin: self.origin,
             });
+        }
+        // A child that came from another parent may have these packets. Then none is sent, and only its
+        // word that they are stable is missing.
+        for index in 0..self.children.len() {
+            self.settle_child(index, now);
         }
         self.note_stability(shared, now);
     }
