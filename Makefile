@@ -14,7 +14,7 @@ DEMO_ARGS := --switch $(SWITCH) --topology $(TOPOLOGY) \
   $(if $(MTU),--mtu '$(MTU)') $(if $(FABRIC_MTU),--fabric-mtu '$(FABRIC_MTU)') \
   $(if $(CUT),--cut $(CUT)) $(if $(SEED),--seed $(SEED))
 
-.PHONY: help demo test test-quick build setup bench lint fmt clean lock
+.PHONY: help demo lab test test-quick build setup onos bench lint fmt clean lock dist docs
 
 help: ## list the targets
 	@echo 'Wormcast: reliable multicast on programmable Ethernet.'
@@ -36,7 +36,10 @@ build: setup .build/built ## build the switch, the agent, the binding and the Py
 	@mkdir -p .build && touch $@
 
 demo: build ## a real file to every member through P4 switches, under every scheme
-	@$(PY) mininet/demo.py $(DEMO_ARGS)
+	@.venv/bin/wormcast demo $(DEMO_ARGS)
+
+lab: build ## a lab in a sandbox: make lab LAB=queues; without LAB the list of labs
+	@labs/run $(LAB)
 
 test: build ## every test: Rust, Python, conformance, Mininet end to end
 	@setup/test
@@ -44,20 +47,32 @@ test: build ## every test: Rust, Python, conformance, Mininet end to end
 test-quick: build ## the tests that need no network namespaces
 	@setup/test --quick
 
+dist: build ## packages in dist/: wheel, .deb, static programs, source distribution
+	@$(PY) packaging/package.py
+
+onos: ## the ONOS application, onos-app/target/wormcast-onos-*.oar
+	@setup/onos
+
 bench: build ## measurements, side by side; see bench/README.md
 	@bench/run
+
+docs: build ## the documentation as pages that need no server and no network: out/docs/index.html
+	@setup/docs
+	@$(PY) docs/site/build.py
 
 lint: build ## rustfmt, clippy, ruff, mypy
 	@setup/lint
 
 fmt: setup ## format Rust and Python
 	cargo fmt --all
-	.venv/bin/ruff format controller mininet tests bench setup
-	.venv/bin/ruff check --fix controller mininet tests bench setup
+	.venv/bin/ruff format controller labs tests bench setup packaging docs
+	.venv/bin/ruff check --fix controller labs tests bench setup packaging docs
 
 lock: setup ## pin the Python dependencies anew (with hashes, without addresses)
 	.venv/bin/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra dev --output-file requirements.lock pyproject.toml
+	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["docs"], sep="\n")' | \
+	  .venv/bin/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --output-file setup/docs.lock -
 
 clean: ## remove what was built (not .venv)
 	cargo clean 2>/dev/null || rm -rf target
-	rm -rf .build out controller/wormcast/agentrpc/agent_pb2*
+	rm -rf .build build dist out onos-app/target onos-app/integration/target controller/wormcast/agentrpc/agent_pb2*

@@ -59,10 +59,13 @@ CRATES = {
     "switch/listen": shell(),
     "switch/dataplane": shell(*switch("program", "pipeline", "flow", "ports")),
     "switch/p4runtime": shell(*switch("program", "pipeline", "dataplane", "listen")),
+    "switch/gnmi": shell(*switch("dataplane")),
     "switch/bmv2": shell(*switch("program", "pipeline", "dataplane", "listen")),
     "switch/stf": shell(*switch("program", "pipeline", "flow", "jit", "dataplane", "bmv2")),
     "switch": shell(
-        *switch("program", "pipeline", "flow", "jit", "ports", "listen", "dataplane", "p4runtime", "bmv2")
+        *switch(
+            "program", "pipeline", "flow", "jit", "ports", "listen", "dataplane", "p4runtime", "gnmi", "bmv2"
+        )
     ),
     "tests/fabric": shell(
         "wormcast-wire",

@@ -6,18 +6,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "mininet"))
-
-import fabric as fabrics  # noqa: E402
-import topologies  # noqa: E402
-from wormcast.network.groups import SCHEMES  # noqa: E402
+from wormcast.mininet import fabric as fabrics
+from wormcast.mininet import topologies
+from wormcast.network.groups import SCHEMES
 
 MEMBERS = [0, 2, 5, 7]
 

@@ -56,7 +56,7 @@ def compare(spec: str) -> Comparison:
         (row["src"], row["dst"]): len(row["switches"]) - 1
         for row in routing.routes(topology, "osud", tree["root"])["routes"]
     }
-    theirs = _walk(topology, answer.ports, speaker)
+    theirs = walk(topology, answer.ports, speaker)
     result = Comparison(spec, len(theirs), 0, 0, 0, 0, True, [])
     for row in theirs:
         length, best = len(row["switches"]) - 1, ours[row["src"], row["dst"]]
@@ -77,7 +77,7 @@ def compare(spec: str) -> Comparison:
     return result
 
 
-def _walk(
+def walk(
     topology: Mapping[str, Any], ports: Mapping[int, Mapping[int, int]], speaker: Mapping[int, Any]
 ) -> list[dict[str, Any]]:
     """Routes between the speakers of all switches, as OpenSM's tables lead."""

@@ -1,12 +1,14 @@
 """OpenSM on ibsim, InfiniBand's simulator, as a yardstick: what it routes on a topology file,
 how long that takes and how far its routes go.
 
-Needs the packages `opensm` and `ibsim-utils`. Everything runs in a directory of its own; only
+Needs the packages `opensm` and `ibsim-utils`; `dump` also `infiniband-diags`. Everything runs in a directory of its own; only
 processes started here are ended.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -23,6 +25,7 @@ from typing import Any
 Topology = Mapping[str, Any]
 
 NEEDED = ("opensm", "ibsim", "ibsim-run")
+DUMPERS = ("ibnetdiscover", "dump_lfts", "ibroute", "saquery")
 SIMULATOR_WAIT = 60.0
 """Most seconds until ibsim has read its net list."""
 FIRST_SWITCH_GUID = 0x200000
@@ -58,9 +61,23 @@ class Answer:
     """Port of each switch towards each host, in our numbers; empty unless asked for."""
 
 
-def missing() -> list[str]:
+@dataclass(frozen=True)
+class Dump:
+    """What the tools of InfiniBand print of a fabric that OpenSM has routed."""
+
+    engine: str
+    """The engine that made the tables."""
+    ibnetdiscover: str
+    tables: dict[str, str]
+    """By the name of the program or of OpenSM's file: dump_lfts, ibroute (of every switch, one
+    after the other), opensm-lfts.dump, opensm.fdbs."""
+    records: str
+    """What saquery PR prints of all pairs of hosts; empty unless asked for."""
+
+
+def missing(*more: str) -> list[str]:
     """Programs that are not installed."""
-    return [name for name in NEEDED if shutil.which(name, path=_path()) is None]
+    return [name for name in (*NEEDED, *more) if shutil.which(name, path=_path()) is None]
 
 
 def net_list(topology: Topology) -> str:
@@ -95,25 +112,131 @@ def route(
     switches = sorted(switch["id"] for switch in topology["switches"])
     with tempfile.TemporaryDirectory(prefix="opensm-") as name:
         folder = Path(name)
-        (folder / "modules").write_text(LOG_MODULES)
-        (folder / "conf").write_text(f"per_module_logging_file {folder}/modules\n")
-        (folder / "net").write_text(net_list(topology))
-        command = ["ibsim-run", "opensm", "-F", f"{folder}/conf", "-o", "-R", engine, "-f", f"{folder}/log"]
-        command += ["-D", "0x43"]
-        if root is not None:
-            (folder / "roots").write_text(f"{FIRST_SWITCH_GUID + switches.index(root):#x}\n")
-            command += ["-a", f"{folder}/roots"]
+        command = _prepare(folder, topology, engine, root)
         with _simulator(folder, topology):
             peak = _run(command, folder, timeout)
-        log = (folder / "log").read_text(errors="replace").splitlines()
-        made = [line for line in log if "tables configured on all switches" in line]
-        begun = [line for mark in BEGIN for line in log if mark in line]
-        if not made or not begun:
-            raise OpenSmError("OpenSM wrote no tables:\n" + "\n".join(log[-5:]))
+        made, begun = _made_and_begun(folder)
         seconds = _seconds(made[-1]) - _seconds(begun[0])
         hops = _read_hops(folder / "opensm-lid-matrix.dump", switches) if tables else {}
-        ports = _read_ports(folder / "opensm-lfts.dump") if tables else {}
-        return Answer(made[-1].split(": ")[-1].split()[0], seconds, peak, hops, ports)
+        ports = read_ports(folder / "opensm-lfts.dump") if tables else {}
+        return Answer(_engine(made), seconds, peak, hops, ports)
+
+
+def dump(
+    topology: Topology,
+    engine: str,
+    root: int | None = None,
+    *,
+    lmc: int = 0,
+    records: bool = False,
+    timeout: float = 600,
+) -> Dump:
+    """Lets OpenSM route a topology as `route` does, and the other tools print what they find.
+
+    `lmc`: every port of a host has 2^lmc LIDs. `records`: OpenSM uses service levels, and is
+    asked for the path records. Raises `OpenSmError`.
+    """
+    with tempfile.TemporaryDirectory(prefix="opensm-") as name:
+        folder = Path(name)
+        command = [*_prepare(folder, topology, engine, root), "-l", str(lmc)]
+        with _simulator(folder, topology), contextlib.ExitStack() as stack:
+            host = None
+            if records:
+                # It stays, on the first host, and the other programs run on the second.
+                stack.enter_context(_staying([*command, "-Q"], folder, timeout))
+                host = f"H{topology['hosts'][1]['id']}"
+            else:
+                _run(command, folder, timeout)
+            made, _ = _made_and_begun(folder)
+            found = _print(folder, timeout, "ibnetdiscover", host=host)
+            lids = re.findall(r"^Switch.* port 0 lid (\d+)", found, re.M)
+            tables = {name: (folder / name).read_text() for name in ("opensm-lfts.dump", "opensm.fdbs")}
+            tables["dump_lfts"] = _print(folder, timeout, "dump_lfts", host=host)
+            tables["ibroute"] = "".join(_print(folder, timeout, "ibroute", lid, host=host) for lid in lids)
+            answers = "".join(_ask_pairs(folder, timeout, found, host)) if records else ""
+        return Dump(_engine(made), found, tables, answers)
+
+
+def _ask_pairs(folder: Path, timeout: float, found: str, host: str | None) -> Iterator[str]:
+    """Path records of all pairs of hosts, one by one: ibsim loses answers of several packets."""
+    lids = re.findall(r"# lid (\d+) lmc", found)
+    for src, dst in itertools.permutations(lids, 2):
+        yield _print(folder, timeout, "saquery", "--slid", src, "--dlid", dst, "PR", host=host)
+
+
+@contextmanager
+def _staying(command: Sequence[str], folder: Path, timeout: float) -> Iterator[None]:
+    """OpenSM until the end of the block; it begins when the subnet is up."""
+    with (folder / "conf").open("a") as conf:
+        conf.write("force_log_flush TRUE\n")
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(
+            [word for word in command if word != "-o"],
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            cwd=folder,
+            env=_environment(folder),
+            start_new_session=True,
+        )
+    log = folder / "log"
+    try:
+        deadline = time.monotonic() + timeout
+        while not log.exists() or "SUBNET UP" not in log.read_text(errors="replace"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise OpenSmError("OpenSM does not bring the subnet up")
+            time.sleep(0.05)
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _print(folder: Path, timeout: float, *command: str, host: str | None = None) -> str:
+    done = subprocess.run(
+        ["ibsim-run", *command],
+        cwd=folder,
+        env=_environment(folder) | ({"SIM_HOST": host} if host else {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    if done.returncode:
+        raise OpenSmError(f"{' '.join(command)} failed: {done.stderr[-500:]}")
+    return done.stdout
+
+
+def _prepare(folder: Path, topology: Topology, engine: str, root: int | None) -> list[str]:
+    """Writes OpenSM's files; the command that runs it."""
+    switches = sorted(switch["id"] for switch in topology["switches"])
+    (folder / "modules").write_text(LOG_MODULES)
+    (folder / "conf").write_text(f"per_module_logging_file {folder}/modules\n")
+    (folder / "net").write_text(net_list(topology))
+    command = ["ibsim-run", "opensm", "-F", f"{folder}/conf", "-o", "-R", engine, "-f", f"{folder}/log"]
+    command += ["-D", "0x43"]
+    if root is not None:
+        (folder / "roots").write_text(f"{FIRST_SWITCH_GUID + switches.index(root):#x}\n")
+        command += ["-a", f"{folder}/roots"]
+    return command
+
+
+def _made_and_begun(folder: Path) -> tuple[list[str], list[str]]:
+    """Lines of OpenSM's log: its tables are made, the engine begins."""
+    log = (folder / "log").read_text(errors="replace").splitlines()
+    made = [line for line in log if "tables configured on all switches" in line]
+    begun = [line for mark in BEGIN for line in log if mark in line]
+    if not made or not begun:
+        raise OpenSmError("OpenSM wrote no tables:\n" + "\n".join(log[-5:]))
+    return made, begun
+
+
+def _engine(made: Sequence[str]) -> str:
+    return made[-1].split(": ")[-1].split()[0]
 
 
 @contextmanager
@@ -220,7 +343,7 @@ def _read_hops(path: Path, switches: Sequence[int]) -> dict[int, dict[int, int]]
     return hops
 
 
-def _read_ports(path: Path) -> dict[int, dict[int, int]]:
+def read_ports(path: Path) -> dict[int, dict[int, int]]:
     """`Unicast lids … of switch … ('S3'):`, then LID, port and whose LID it is on each line.
     Only hosts are listed as destinations here."""
     ports: dict[int, dict[int, int]] = {}

@@ -1,8 +1,8 @@
 """Wormcast: reliable multicast on programmable Ethernet.
 
-The package holds the controller (`fabric`, `discovery`, `p4rt`, `directory`,
-`store`, `control`, `api`), the command line (`cli`) and the client library of
-the host agent (`agent`). `fabric` and `discovery` are pure: no IO, no clock.
+The package holds the controller (`network`, `discovery`, `reconcile`, `p4rt`, `directory`, `store`, `api`), the
+command line (`cli`), the client library of the host agent (`client`), planning on files (`routing`, `pictures`) and
+fabrics in Mininet (`mininet`). `network`, `discovery`, `routing` and `pictures` are pure: no IO, no clock.
 """
 
 __version__ = "0.1.0"

@@ -17,6 +17,8 @@ pub struct AgentSettings {
     pub dataplane: DataPlaneSettings,
     /// Where the controller is.
     pub controller: ControllerAddress,
+    /// Worms of others are not to be routed through this host.
+    pub no_transit: bool,
     /// Where the local API is to be.
     pub socket: PathBuf,
     /// Who may connect to it.
@@ -88,6 +90,7 @@ pub fn run(settings: AgentSettings) -> Result<(), AgentError> {
             host: settings.dataplane.host,
             mac: settings.dataplane.interface.mac.0,
             mtu_bytes: settings.dataplane.agent.mtu_bytes,
+            no_transit: settings.no_transit,
         };
         let directory = DirectoryClient::new(
             settings.controller,

@@ -51,6 +51,10 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=65_534))]
     pub host_id: Option<u16>,
 
+    /// Have no worms of others routed through this host: it re-injects none
+    #[arg(long)]
+    pub no_transit: bool,
+
     /// Largest frame, bytes after the Ethernet header [default: the interface's MTU]
     #[arg(long, value_name = "BYTES")]
     pub mtu: Option<u32>,
@@ -158,6 +162,7 @@ impl Options {
                 host: self.host_id.map(HostId),
             },
             controller: self.controller,
+            no_transit: self.no_transit,
             socket: self.socket.unwrap_or_else(socket_path),
             socket_mode: self.socket_mode.unwrap_or(SocketMode::OWNER_ALONE),
         })

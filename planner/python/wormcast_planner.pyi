@@ -33,6 +33,9 @@ def algorithms() -> list[str]:
 ALGORITHM_DEFAULT: str
 """That of unicast routes unless another is named: one shortest up*/down* path a pair, without in-transit hosts."""
 
+def check_routing(algorithm: str, root: int | None = None, balanced: bool = False) -> None:
+    """Refuses what no network can have: an unknown algorithm, a switch that cannot be, a balance that there is not."""
+
 def schemes() -> list[str]:
     """Names of the schemes."""
 
@@ -46,6 +49,9 @@ FAN_OUT_DEFAULT: int
 """tree: most children of a host, unless a group says otherwise."""
 
 # Bounds of wire/src/ids.rs
+
+ALTERNATIVES_MAX: int
+"""Most routes of a pair of hosts."""
 
 SWITCH_ID_MAX: int
 HOST_ID_MAX: int
@@ -80,6 +86,7 @@ def plan_all_routes(
     seed: int = 1,
     src: int | None = None,
     dst: int | None = None,
+    balanced: bool = False,
 ) -> str:
     """A file of routes: between all hosts, or from one, or to one, or both."""
 
@@ -94,9 +101,14 @@ def plan_route(
     """One route, as an entry of a file of routes; of several, the first."""
 
 def summarize_routes(
-    topology: str, algorithm: str = ..., root: int | None = None, seed: int = 1
+    topology: str,
+    algorithm: str = ...,
+    root: int | None = None,
+    seed: int = 1,
+    balanced: bool = False,
 ) -> str:
-    """Figures over all routes: how long, how many in-transit hosts, which load."""
+    """Figures over all routes: how long, how many in-transit hosts, which load; and how many pairs have
+    longer routes because some hosts do not re-inject."""
 
 def forwarding(topology: str, algorithm: str = ..., root: int | None = None) -> bytes:
     """First ports from every switch to every host, row by row; 255 where there is no way."""
@@ -145,9 +157,19 @@ def verify(
     groups: Sequence[str] = (),
     buffers: str = "spill",
     forwarding: str = "store",
+    balanced: bool = False,
 ) -> str:
     """Deadlock check of routes from a file, of an algorithm, of TREE routes and of files
     of group plans."""
+
+def verify_tables(
+    topology: str, tables: Sequence[str], ends: str = "hosts", records: str | None = None
+) -> str:
+    """Deadlock check of forwarding tables: texts of dump_lfts, ibroute or OpenSM, or tables
+    files; `records` is what saquery PR prints. A `RoutingError` has `text`, the number of the text it is in, or None."""
+
+def verify_paths(paths: str, topology: str | None = None) -> str:
+    """Deadlock check of the paths of a CSV file; errors as of `verify_tables`."""
 
 def plan_change(
     topology: str,
@@ -355,9 +377,15 @@ class AgentPlan:
     @property
     def host(self) -> HostId: ...
     @property
-    def routes(self) -> list[tuple[HostId, bytes]]: ...
+    def routes(self) -> list[tuple[HostId, int, bytes]]:
+        """Destination, share and ports of each."""
+
     @property
-    def tree_routes(self) -> list[tuple[HostId, bytes]]: ...
+    def tree_routes(self) -> list[tuple[HostId, int, bytes]]: ...
+    @property
+    def at_random(self) -> bool:
+        """Whether a message takes any of the unicast routes to a host at random; else in turn."""
+
     @property
     def groups(self) -> tuple[AgentGroup, ...]: ...
     def group(self, id: int) -> AgentGroup | None:
@@ -377,6 +405,14 @@ class FabricState:
     @property
     def parts(self) -> list[frozenset[SwitchId]]:
         """Switches that are joined, by their lowest."""
+
+    @property
+    def roots(self) -> list[SwitchId]:
+        """The root of each of these parts."""
+
+    @property
+    def lengthened(self) -> int:
+        """Pairs of hosts with longer routes because some hosts do not re-inject."""
 
     @property
     def failures(self) -> list[str]:
@@ -419,8 +455,9 @@ class Planner:
     and groups of agents that come out the same are the same objects.
     """
 
-    def __init__(self, algorithm: str) -> None:
-        """The algorithm of unicast routes."""
+    def __init__(self, algorithm: str, root: int | None = None, balanced: bool = False) -> None: ...
+    def set_routing(self, algorithm: str, root: int | None, balanced: bool) -> None:
+        """Plans with these unicast routes from now on."""
 
     def plan(
         self,

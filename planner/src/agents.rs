@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use wormcast_routing::routes::Algorithm;
-use wormcast_routing::topology::Topology;
+use wormcast_routing::routes::Setting;
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::groups::Group;
 
+use crate::parts::Part;
 use crate::shapes::{Shapes, Whole};
 use crate::state::{AgentGroup, AgentPlan};
 
@@ -104,6 +104,7 @@ pub(crate) struct AgentPlanner {
     whole_of: BTreeMap<HostId, usize>,
     /// Parts without routes; their agents keep what they have.
     failures: Vec<PlanFailure>,
+    at_random: bool,
     hosts: Hosts,
     planned: BTreeMap<GroupId, Planned>,
     groups_of: BTreeMap<HostId, BTreeMap<GroupId, Arc<AgentGroup>>>,
@@ -120,25 +121,28 @@ impl AgentPlanner {
     /// `known` are the connected parts of all that is known, `up` of what is up. What comes out
     /// the same as `before` will be the same objects; a group that cannot be planned stays.
     pub(crate) fn new(
-        known: Vec<Topology>,
-        up: &[Topology],
-        unicast: Algorithm,
+        known: Vec<Part>,
+        up: &[Part],
+        setting: &Setting,
         before: AgentPlanner,
     ) -> AgentPlanner {
         let mut planner = AgentPlanner {
             inherited: before.planned,
             inherited_agents: before.agents,
+            at_random: setting.algorithm.draws_routes(),
             ..AgentPlanner::default()
         };
         let mut wholes = Vec::with_capacity(known.len());
         for (at, whole) in known.into_iter().enumerate() {
             planner
                 .whole_of
-                .extend(whole.hosts().iter().map(|host| (host.id, at)));
-            let is_inside = |part: &&Topology| whole.switch_index(part.switches()[0].id).is_ok();
-            let inside: Vec<&Topology> = up.iter().filter(is_inside).collect();
-            let switches = whole.switches().iter().map(|switch| switch.id).collect();
-            let (whole, error) = Whole::new(whole, &inside, unicast);
+                .extend(whole.topology.hosts().iter().map(|host| (host.id, at)));
+            let first = |part: &Part| part.topology.switches()[0].id;
+            let is_inside = |part: &&Part| whole.topology.switch_index(first(part)).is_ok();
+            let inside: Vec<&Part> = up.iter().filter(is_inside).collect();
+            let switches = whole.topology.switches();
+            let switches = switches.iter().map(|switch| switch.id).collect();
+            let (whole, error) = Whole::new(whole, &inside, setting);
             planner.failures.extend(error.map(|error| PlanFailure {
                 subject: Subject::Switches(switches),
                 reason: format!("no routes: {error}"),
@@ -410,6 +414,7 @@ impl AgentPlanner {
             let plan = AgentPlan {
                 host,
                 routes: routes.clone(),
+                at_random: self.at_random,
                 tree_routes: tree_routes.clone(),
                 groups: groups.map_or_else(Vec::new, |groups| groups.values().cloned().collect()),
                 digest: OnceLock::new(),

@@ -16,6 +16,7 @@ mod difference;
 mod entries;
 mod groups;
 mod ids;
+mod parts;
 mod planner;
 pub mod replay;
 mod replication;
@@ -39,6 +40,6 @@ pub use ids::{
 pub use planner::{FabricState, NOT_PLANNED, Planner};
 pub use replication::{CapacityError, allocate_mgids};
 pub use state::{
-    Action, AgentGroup, AgentPlan, EntryKey, KeyFields, MatchValue, Name, Place, RouteTable,
-    SwitchState, TableDefault, TableEntry, digest_agents,
+    Action, AgentGroup, AgentPlan, EntryKey, KeyFields, MatchValue, Name, Place, PlannedRoute,
+    RouteTable, SwitchState, TableDefault, TableEntry, digest_agents,
 };

@@ -93,10 +93,10 @@ impl PartPorts {
 }
 
 impl GroupTree {
-    pub(crate) fn new(part: &Topology) -> GroupTree {
+    /// The spanning tree of these levels.
+    pub(crate) fn new(part: &Topology, updown: &UpDown) -> GroupTree {
         let switches: Vec<SwitchId> = part.switches().iter().map(|switch| switch.id).collect();
         let index = |switch: SwitchId| switches.binary_search(&switch).expect("of the topology");
-        let updown = UpDown::new(part, None).expect("no root is asked for");
         let mut leaves_first = updown.tree_links(part);
         leaves_first.reverse();
         let mut ports = vec![PartPorts::default(); switches.len()];

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use wormcast_routing::group::plan_tree;
-use wormcast_routing::routes::{Algorithm, RouteError, Routes};
+use wormcast_routing::routes::{Algorithm, Alternative, RouteError, Routes, Setting};
 use wormcast_routing::structure::{k_binomial, ordering};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
 use wormcast_wire::{HostId, Scheme};
 
 use crate::groups::{Group, Parameters};
-use crate::state::RouteTable;
+use crate::parts::Part;
+use crate::state::{PlannedRoute, RouteTable};
 
 /// Unicast routes from a host, and routes along the spanning tree.
 pub(crate) type HostRoutes = (Arc<RouteTable>, Arc<RouteTable>);
@@ -31,42 +32,13 @@ pub(crate) struct Whole {
 impl Whole {
     /// `up` are the connected parts of what is up within it. Routes run there, and for all other
     /// pairs over everything known.
-    pub(crate) fn new(
-        topology: Topology,
-        up: &[&Topology],
-        unicast: Algorithm,
-    ) -> (Whole, Option<RouteError>) {
-        let tables = match up {
-            [part] if **part == topology => Ok(Vec::new()),
-            _ => [unicast, Algorithm::TreeOnly]
-                .map(|algorithm| Routes::plan(&topology, algorithm, None))
-                .into_iter()
-                .collect(),
-        };
-        let found = tables.and_then(|everywhere: Vec<Routes<'_>>| {
-            let [routes, along_tree] = [unicast, Algorithm::TreeOnly].map(|algorithm| {
-                let parts = up.iter().map(|part| Routes::plan(part, algorithm, None));
-                parts.collect::<Result<Vec<_>, _>>()
-            });
-            let (routes, along_tree) = (routes?, along_tree?);
-            let hosts = topology.hosts().iter().map(|host| host.id);
-            Ok(hosts
-                .map(|host| {
-                    let unicast = table(&topology, host, &routes, everywhere.first());
-                    (
-                        host,
-                        (
-                            unicast,
-                            table(&topology, host, &along_tree, everywhere.get(1)),
-                        ),
-                    )
-                })
-                .collect())
-        });
+    pub(crate) fn new(whole: Part, up: &[&Part], setting: &Setting) -> (Whole, Option<RouteError>) {
+        let found = routes_of_hosts(&whole, up, setting);
         let (routes, error) = match found {
             Ok(routes) => (routes, None),
             Err(error) => (BTreeMap::new(), Some(error)),
         };
+        let topology = whole.topology;
         (
             Whole {
                 topology,
@@ -91,29 +63,49 @@ impl Whole {
     }
 }
 
-/// An agent holds one route to a host: of several, the first.
-fn table(
-    topology: &Topology,
-    from: HostId,
-    parts: &[Routes<'_>],
-    everywhere: Option<&Routes<'_>>,
-) -> Arc<RouteTable> {
-    let own = parts
-        .iter()
-        .find(|routes| routes.topology().host(from).is_ok());
-    let others = topology
-        .hosts()
-        .iter()
-        .map(|host| host.id)
-        .filter(|&other| other != from);
-    let route = |other| {
-        let mut tables = own.into_iter().chain(everywhere);
-        let ports = tables
-            .find_map(|routes| routes.route(from, other).ok())?
-            .ports;
-        Some((other, ports.into_boxed_slice()))
+fn routes_of_hosts(
+    whole: &Part,
+    up: &[&Part],
+    setting: &Setting,
+) -> Result<BTreeMap<HostId, HostRoutes>, RouteError> {
+    let everywhere = match up {
+        [part] if part.topology == whole.topology => None,
+        _ => Some(whole.routes(setting)?),
     };
-    Arc::new(RouteTable(others.filter_map(route).collect()))
+    let parts = up.iter().map(|part| part.routes(setting));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    let hosts = whole.topology.hosts().iter().map(|host| host.id);
+    let table = |from, kind: usize| {
+        let is_here = |routes: &&[Routes<'_>; 2]| routes[kind].topology().host(from).is_ok();
+        let own = parts.iter().find(is_here);
+        let both = [own, everywhere.as_ref()];
+        let found = both.map(|routes| routes.map(|routes| &routes[kind]));
+        Arc::new(table(from, found.into_iter().flatten()))
+    };
+    Ok(hosts
+        .map(|host| (host, (table(host, 0), table(host, 1))))
+        .collect())
+}
+
+/// Routes from a host: to each other one, the first of these that lead there.
+fn table<'r, 't: 'r>(from: HostId, all: impl Iterator<Item = &'r Routes<'t>>) -> RouteTable {
+    let mut found: BTreeMap<HostId, Vec<Alternative>> = BTreeMap::new();
+    for routes in all {
+        let own = routes.from_host(from).into_iter().flatten();
+        for alternatives in own {
+            let to = alternatives[0].route.dst;
+            found.entry(to).or_insert(alternatives);
+        }
+    }
+    let planned = found
+        .into_values()
+        .flatten()
+        .map(|alternative| PlannedRoute {
+            to: alternative.route.dst,
+            share: alternative.share.parts(),
+            ports: alternative.route.ports.into_boxed_slice(),
+        });
+    RouteTable(planned.collect())
 }
 
 /// The structure of a group over its hosts.

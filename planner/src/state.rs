@@ -92,9 +92,21 @@ impl SwitchState {
     }
 }
 
-/// Source routes from one host, by destination.
+/// A source route, and how much of the traffic to its destination takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedRoute {
+    /// Where it leads.
+    pub to: HostId,
+    /// How many of [`wormcast_wire::SHARES_WHOLE`] messages take it.
+    pub share: u32,
+    /// Its port bytes.
+    pub ports: Box<[u8]>,
+}
+
+/// Source routes from one host, by destination; those to one host in the order of their turns,
+/// their shares add up to the whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RouteTable(pub Vec<(HostId, Box<[u8]>)>);
+pub struct RouteTable(pub Vec<PlannedRoute>);
 
 /// A group as one agent has to know it (`Group` of agent.proto).
 #[derive(Clone, Debug)]
@@ -143,6 +155,8 @@ pub struct AgentPlan {
     pub host: HostId,
     /// Unicast routes.
     pub routes: Arc<RouteTable>,
+    /// Whether a message takes any of the unicast routes at random; else they take turns.
+    pub at_random: bool,
     /// Routes along the spanning tree.
     pub tree_routes: Arc<RouteTable>,
     /// Groups by number.
@@ -154,6 +168,7 @@ impl PartialEq for AgentPlan {
     fn eq(&self, other: &AgentPlan) -> bool {
         self.host == other.host
             && self.routes == other.routes
+            && self.at_random == other.at_random
             && self.tree_routes == other.tree_routes
             && self.groups == other.groups
     }
@@ -174,12 +189,14 @@ impl AgentPlan {
             for RouteTable(routes) in [&*self.routes, &*self.tree_routes] {
                 digest.update(self.host.0.to_be_bytes());
                 digest.update((routes.len() as u64).to_be_bytes());
-                for (other, ports) in routes {
-                    digest.update(other.0.to_be_bytes());
-                    digest.update((ports.len() as u64).to_be_bytes());
-                    digest.update(ports);
+                for route in routes {
+                    digest.update(route.to.0.to_be_bytes());
+                    digest.update(route.share.to_be_bytes());
+                    digest.update((route.ports.len() as u64).to_be_bytes());
+                    digest.update(&route.ports);
                 }
             }
+            digest.update([u8::from(self.at_random)]);
             self.groups
                 .iter()
                 .for_each(|group| digest.update(group.digest()));

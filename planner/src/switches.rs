@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wormcast_routing::topology::Topology;
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::class_d::ClassDNumbers;
@@ -12,6 +11,7 @@ use crate::entries::{
 };
 use crate::groups::Group;
 use crate::ids::{Mgid, PortSet};
+use crate::parts::Part;
 use crate::replication::{CapacityError, GroupTree, allocate_mgids, tree_set_groups};
 use crate::state::{Action, EntryKey, Place, SwitchState, TableEntry};
 
@@ -54,11 +54,14 @@ pub(crate) struct SwitchPlanner {
 
 impl SwitchPlanner {
     /// Plans connected parts without groups.
-    pub(crate) fn new(parts: &[Topology]) -> SwitchPlanner {
+    pub(crate) fn new(parts: &[Part]) -> SwitchPlanner {
         let mut planner = SwitchPlanner::default();
-        for part in parts {
-            let tree = GroupTree::new(part);
-            for (switch, uses) in part.switches().iter().zip(tree.part_ports()) {
+        for Part {
+            topology, order, ..
+        } in parts
+        {
+            let tree = GroupTree::new(topology, order);
+            for (switch, uses) in topology.switches().iter().zip(tree.part_ports()) {
                 let mut state = SwitchState::default();
                 let (links, hosts) = (uses.to_switches, uses.to_hosts);
                 port_entries(switch.ports, links, hosts)

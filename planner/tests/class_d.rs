@@ -13,7 +13,7 @@ use wormcast_planner::class_d::{HASHED_FIRST, OWN_MAX, hashed};
 use wormcast_planner::{
     ClassDMode, ClassDNumbers, Group, MatchValue, Planner, TableEntry, class_d_entries,
 };
-use wormcast_routing::routes::Algorithm;
+use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_wire::{GroupId, HostId, Scheme};
 
 fn ip(text: &str) -> Ipv4Addr {
@@ -219,7 +219,7 @@ proptest! {
         let groups = random_groups(&mut random, &network, 4);
         let room = if crowded { 2 } else { OWN_MAX };
         let numbers = wide(&groups, &ClassDNumbers::default(), room);
-        let mut planner = Planner::new(Algorithm::Osud);
+        let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
         let state = planner.plan(&network, &network, &groups, &all_live(&network), &numbers).unwrap();
         let mut walker = Walker::new(&network, state.switches);
         let carrying: Vec<_> = groups.iter().filter_map(|g| Some((g, g.class_d?))).collect();

@@ -13,8 +13,8 @@ use lab::{
 };
 use proptest::prelude::*;
 use wormcast_planner::{
-    CUT_OFF, ClassDNumbers, FabricState, Group, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, RouteTable,
-    allocate_mgids, digest_agents,
+    CUT_OFF, ClassDNumbers, FabricState, Group, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, PlannedRoute,
+    RouteTable, allocate_mgids, digest_agents,
 };
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
 use wormcast_routing::updown::UpDown;
@@ -62,7 +62,8 @@ fn walker<'t>(topology: &'t Topology, state: &FabricState) -> Walker<'t> {
 }
 
 fn routes(table: &RouteTable) -> BTreeMap<HostId, Box<[u8]>> {
-    table.0.iter().cloned().collect()
+    let pair = |route: &PlannedRoute| (route.to, route.ports.clone());
+    table.0.iter().map(pair).collect()
 }
 
 proptest! {
@@ -146,14 +147,14 @@ proptest! {
                 let others: Vec<HostId> =
                     host_ids(&part).into_iter().filter(|&other| other != host.id).collect();
                 for RouteTable(routes) in [&*told.routes, &*told.tree_routes] {
-                    let named: Vec<HostId> = routes.iter().map(|route| route.0).collect();
+                    let named: Vec<HostId> = routes.iter().map(|route| route.to).collect();
                     prop_assert_eq!(&named, &others);
-                    for (other, route) in routes {
+                    for PlannedRoute { to: other, ports: route, .. } in routes {
                         walker.crossed.clear();
                         prop_assert_eq!(walker.send_unicast(host, route), Some(*other));
                     }
                 }
-                for (_, route) in &told.tree_routes.0 {
+                for PlannedRoute { ports: route, .. } in &told.tree_routes.0 {
                     walker.crossed.clear();
                     walker.send_unicast(host, route);
                     prop_assert!(walker.crossed.is_subset(&in_tree));
@@ -230,10 +231,10 @@ proptest! {
             let (told, before) = (&state.agents[&host.id], &whole.agents[&host.id]);
             prop_assert_eq!(&told.groups, &before.groups);
             for RouteTable(routes) in [&*told.routes, &*told.tree_routes] {
-                let others: Vec<HostId> = routes.iter().map(|route| route.0).collect();
-                let known: Vec<HostId> = before.routes.0.iter().map(|route| route.0).collect();
+                let others: Vec<HostId> = routes.iter().map(|route| route.to).collect();
+                let known: Vec<HostId> = before.routes.0.iter().map(|route| route.to).collect();
                 prop_assert_eq!(others, known);
-                for (other, route) in routes {
+                for PlannedRoute { to: other, ports: route, .. } in routes {
                     let part = part_of(host.id);
                     let joined = part.is_some() && part == part_of(*other);
                     let walker = if joined { &mut standing } else { &mut everything };
@@ -308,6 +309,7 @@ fn line(hosts: &[u16], cut: bool) -> Topology {
             id: HostId(host),
             switch: id,
             port: port(0),
+            transit: true,
         });
         if n > 0 && !(cut && n + 1 == hosts.len()) {
             let a = SwitchId(n as u16 - 1);

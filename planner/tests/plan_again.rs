@@ -16,7 +16,7 @@ use wormcast_planner::{
     Capacity, ClassDMode, ClassDNumbers, FabricState, Planner, Stage, Subject, Update, difference,
 };
 use wormcast_routing::generate::from_spec;
-use wormcast_routing::routes::Algorithm;
+use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::structure::ordering;
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
 use wormcast_routing::updown::UpDown;
@@ -40,7 +40,7 @@ proptest! {
             return Ok(());
         }
         let mut up = known.clone();
-        let mut planner = Planner::new(Algorithm::Osud);
+        let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
         let mut groups = random_groups(&mut random, &known, 4);
         let mut class_d = ClassDNumbers::default();
         let everyone = all_live(&known);
@@ -64,7 +64,7 @@ proptest! {
                 }
             }
             let found = planner.plan(&up, &known, &groups, &hosts, &class_d).unwrap();
-            let mut anew = Planner::new(Algorithm::Osud);
+            let mut anew = Planner::new(Setting::plain(Algorithm::Osud));
             let anew = anew.plan(&up, &known, &groups, &hosts, &class_d).unwrap();
             prop_assert_eq!(&found.switches, &anew.switches);
             prop_assert_eq!(&found.agents, &anew.agents);
@@ -111,7 +111,7 @@ proptest! {
 
 fn mix_plans(random: &mut Random, network: &Topology) {
     let hosts = all_live(network);
-    let mut planner = Planner::new(Algorithm::Osud);
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
     let mut groups = random_groups(random, network, 6);
     let mut plan = |up: &Topology, groups: &[_]| {
         planner
@@ -214,7 +214,7 @@ fn the_change_of_one_group_makes_nothing_else_anew() {
     let network = random_topology(&mut random);
     let hosts = all_live(&network);
     let mut groups = random_groups(&mut random, &network, 20);
-    let mut planner = Planner::new(Algorithm::Osud);
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
     let mut plan = |groups: &[_]| {
         planner
             .plan(
@@ -265,6 +265,7 @@ fn pair_of_pairs() -> Topology {
                 id,
                 switch,
                 port: port(p.into()),
+                transit: true,
             });
         }
     }
@@ -307,7 +308,7 @@ fn a_group_that_cannot_be_planned_is_named_and_holds_up_no_other() {
             .collect::<Vec<_>>()
     );
 
-    let mut planner = Planner::new(Algorithm::Osud);
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
     let hosts = all_live(&network);
     let mut plan = |groups: &[_]| {
         planner
@@ -370,7 +371,7 @@ fn an_agent_that_takes_few_groups_or_refuses_one_is_left_out_of_the_others() {
         },
     );
     hosts.capacities.insert(three, capacity(100, 3));
-    let mut planner = Planner::new(Algorithm::Osud);
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
     let mut plan = |groups: &[_]| {
         planner
             .plan(

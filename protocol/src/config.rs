@@ -28,8 +28,8 @@ pub struct EngineConfig {
     /// streams). The same seed and the same calls give the same run.
     pub seed: u64,
     /// Tells one life of this host's agent from the next. It must grow (RFC 1982
-    /// order) from one start to the next; tenths of a second since 1970, truncated
-    /// to 32 bits, will do.
+    /// order) from one start to the next, and faster than this host opens streams, which
+    /// are numbered from it: milliseconds since 1970, truncated to 32 bits, will do.
     pub incarnation: u32,
     /// The first sequence number of streams this host originates. None: follows
     /// from the seed.

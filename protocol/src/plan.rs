@@ -2,7 +2,7 @@
 
 use core::fmt;
 use std::sync::Arc;
-use wormcast_wire::{BufferClass, GroupId, HostId, Scheme};
+use wormcast_wire::{ALTERNATIVES_MAX, BufferClass, GroupId, HostId, SHARES_WHOLE, Scheme};
 
 /// One send from host to host in a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +140,24 @@ pub enum PlanError {
         group: GroupId,
         /// This host.
         host: HostId,
+    },
+    /// A host has no routes, or too many.
+    #[error("host {host} has {count} routes; it must have 1 to {ALTERNATIVES_MAX}")]
+    Alternatives {
+        /// Where they lead.
+        host: HostId,
+        /// How many.
+        count: usize,
+    },
+    /// The routes to a host do not share all of the messages.
+    #[error(
+        "the shares of the routes to host {host} add up to {shares}; each must be 1 or more, and all together {SHARES_WHOLE}"
+    )]
+    Shares {
+        /// Where they lead.
+        host: HostId,
+        /// The sum of their shares.
+        shares: u64,
     },
     /// A route is empty or too long.
     #[error("the route to host {host} has {length} bytes; it must have 1 to {most}")]

@@ -10,6 +10,7 @@
 //! - [`updown`], [`routes`]: up\*/down\* and routes for each pair of hosts
 //! - [`intransit`]: minimal paths that hosts on the way re-inject
 //! - [`deadlock`]: whether worms can wait for each other
+//! - [`foreign`]: the same of routes that others made: forwarding tables, paths in CSV files
 //! - [`change`]: from routes to routes while worms of both are in the network
 //! - [`group`]: a scheme with its parameters on a topology, what it costs there; dimension-order paths of tori and meshes
 //! - [`structure`]: circuits, trees and chains over the hosts of a group
@@ -17,6 +18,7 @@
 pub mod clos;
 pub mod deadlock;
 mod digraph;
+pub mod foreign;
 pub mod formats;
 pub mod generate;
 pub mod group;

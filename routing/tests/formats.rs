@@ -78,7 +78,12 @@ fn documents() -> impl Strategy<Value = Document> {
                         continue;
                     };
                     let id = HostId(id);
-                    parts.hosts.push(Host { id, switch, port });
+                    parts.hosts.push(Host {
+                        id,
+                        switch,
+                        port,
+                        transit: true,
+                    });
                     names.hosts.extend(name.map(|name| (id, name)));
                 }
                 for [(a, a_port), (b, b_port)] in links {

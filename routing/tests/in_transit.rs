@@ -10,7 +10,7 @@ use graphs::{connected_graphs, distances, passed};
 use proptest::prelude::*;
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::intransit::ALTERNATIVES_MAX;
+use wormcast_routing::intransit::PATHS_MAX;
 use wormcast_routing::routes::{Algorithm, Routes, Share};
 use wormcast_routing::topology::Topology;
 use wormcast_wire::HostId;
@@ -26,7 +26,7 @@ const IN_TRANSIT: [Algorithm; 5] = [
 /// `kept` are all of `all`, or ten of them.
 fn check_kept(kept: &BTreeSet<Switches>, all: &BTreeSet<Switches>) {
     assert!(kept.is_subset(all), "{kept:?} of {all:?}");
-    assert_eq!(kept.len(), all.len().min(ALTERNATIVES_MAX));
+    assert_eq!(kept.len(), all.len().min(PATHS_MAX));
 }
 
 /// Holds the routes of a pair, all switches with hosts and single links, against all

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use graphs::all_paths::{Switches, paths_of, share_of};
 use graphs::{follow, passed, wire};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::intransit::ALTERNATIVES_MAX;
+use wormcast_routing::intransit::PATHS_MAX;
 use wormcast_routing::routes::{Algorithm, Alternative, Routes, Share};
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{HostId, SwitchId};
@@ -43,7 +43,7 @@ fn more_than_ten_are_drawn_evenly() {
         routes = routes.with_seed(seed);
         let all = routes.alternatives(HostId(0), HostId(15)).unwrap();
         assert_eq!(all, routes.alternatives(HostId(0), HostId(15)).unwrap());
-        assert_eq!(paths_of(&all).len(), ALTERNATIVES_MAX);
+        assert_eq!(paths_of(&all).len(), PATHS_MAX);
         for path in paths_of(&all) {
             *kept.entry(path).or_default() += 1;
         }
@@ -71,10 +71,7 @@ fn algorithms_keep_the_same_minimal_paths() {
         assert_eq!(paths_of(&rmit), paths_of(&rrmit));
         let (short, long): (Vec<_>, Vec<_>) = pit.into_iter().partition(|one| one.minimal);
         assert_eq!(paths_of(&rmit), paths_of(&short));
-        assert_eq!(
-            (rmit.len(), long.len()),
-            (ALTERNATIVES_MAX, ALTERNATIVES_MAX)
-        );
+        assert_eq!((rmit.len(), long.len()), (PATHS_MAX, PATHS_MAX));
         assert!(long.iter().all(|one| passed(&one.route).len() == 8));
         assert_eq!(share_of(long.iter()) * 5, Share::WHOLE.parts());
     }

@@ -3,6 +3,7 @@
 mod command_line;
 mod console;
 mod event_log_service;
+mod gnmi_service;
 mod message_service;
 mod notification_service;
 mod replay_service;
@@ -114,6 +115,7 @@ async fn serve(
             .each()
             .for_each(|(_, _, server)| server.need_config());
     }
+    tokio::spawn(switches.dataplane.link_watch(switches.log.clone()).run());
     let listener = listen(settings).await?;
     let notifiers = notification_service::start(settings, &switches).await?;
     let event_log = event_log_service::start(settings, &switches).await?;
@@ -130,7 +132,7 @@ async fn serve(
     let ended = tokio::select! {
         () = watch_deadlocks(&switches) => Err("the deadlock watch has ended".into()),
         () = metrics => Err("the metrics server has ended".into()),
-        served = serve_p4runtime(listener, tls, switches.devices.clone()) => served,
+        served = serve_grpc(listener, tls, &switches) => served,
         ended = wait_for_end(signals, &switches, settings) => ended,
     };
     switches
@@ -168,18 +170,19 @@ async fn listen(settings: &Settings) -> Result<Option<Listener>, Box<dyn Error>>
     Ok(Some(listener))
 }
 
-/// Serves P4Runtime; without a listener, never ends.
-async fn serve_p4runtime(
+/// Serves P4Runtime, and gNMI at the same address; without a listener, never ends.
+async fn serve_grpc(
     listener: Option<Listener>,
     tls: Option<TlsSettings>,
-    devices: wormcast_switch_p4runtime::Devices,
+    switches: &Switches,
 ) -> Result<(), Box<dyn Error>> {
     match listener {
         Some(listener) => {
-            let served = wormcast_switch_p4runtime::serve(
+            let served = wormcast_switch_p4runtime::serve_beside(
                 listener,
                 tls.as_ref(),
-                devices,
+                switches.devices.clone(),
+                gnmi_service::routes(switches),
                 std::future::pending(),
             );
             Ok(served.await?)

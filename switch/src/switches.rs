@@ -231,7 +231,11 @@ impl Started {
             servers.push((device_id, server));
         }
         let switches = self.startup.dataplane.switches.iter();
+        let named = switches.clone().filter(|switch| !switch.name.is_empty());
         Ok(Switches {
+            names: named
+                .map(|switch| (switch.device_id, switch.name.clone()))
+                .collect(),
             deadlock_interval: deadlock_interval(switches.map(|switch| &switch.queueing)),
             dataplane: self.dataplane,
             devices: Devices::new(servers),
@@ -248,6 +252,8 @@ pub struct Switches {
     pub dataplane: Dataplane,
     /// Their servers.
     pub devices: Devices,
+    /// Names of those that have one, by device id.
+    pub names: BTreeMap<u64, String>,
     /// They are those of `--fabric`.
     pub is_fabric: bool,
     /// What leaves by ports without interfaces, if frames come in messages.

@@ -1,25 +1,19 @@
 """End-to-end tests run inside one sandbox, each module with a fabric of its own.
 
-Run them with `make test`, or `.venv/bin/python mininet/sandbox.py pytest tests/e2e`.
+Run them with `make test`, or `.venv/bin/python -m wormcast.mininet.sandbox pytest tests/e2e`.
 """
 
 from __future__ import annotations
 
 import secrets
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "mininet"))
-
-import fabric as fabrics  # noqa: E402
-import sandbox  # noqa: E402
-import topologies  # noqa: E402
+from wormcast.mininet import fabric as fabrics
+from wormcast.mininet import sandbox, topologies
 
 SWITCHES = ["wormcast", "bmv2"]
 
@@ -28,7 +22,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Refuse to touch the machine's own network."""
     if items and not sandbox.inside() and not config.option.collectonly:
         raise pytest.UsageError(
-            "end-to-end tests run in a sandbox: .venv/bin/python mininet/sandbox.py pytest tests/e2e"
+            "end-to-end tests run in a sandbox: .venv/bin/python -m wormcast.mininet.sandbox pytest tests/e2e"
         )
 
 

@@ -1,12 +1,9 @@
-"""What README says about fabrics is done, word for word, as a first-time user does it."""
+"""What README and the pages of docs/ say about fabrics is done, word for word, as a first-time user does it."""
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 from document_lab.commands import blocks  # noqa: E402
+from document_lab.pages import Page, pages  # noqa: E402
+from document_lab.running import SECONDS_MAX, environment, read_page, terminal  # noqa: E402
 
-SECONDS_MAX = 180.0
-"""Only against hanging for ever."""
 README = [block.commands for block in blocks() if block.document == "README.md" and block.fenced]
 
 
@@ -28,47 +25,29 @@ def block_with(text: str) -> tuple[str, ...]:
     return found
 
 
-def outside() -> dict[str, str]:
-    """The environment of someone who is in no sandbox, as users are."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("WORMCAST_")}
-
-
-@pytest.fixture(scope="module")
-def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+@pytest.fixture
+def fabric(tmp_path: Path) -> Iterator[None]:
     """What README's first terminal does."""
-    (command,) = block_with("mininet/run.py")
-    log = tmp_path_factory.mktemp("run") / "log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"],
-            cwd=ROOT,
-            env=outside(),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-        )
-    try:
-        deadline = time.monotonic() + SECONDS_MAX
-        while "fabric up" not in log.read_text():
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
+    (command,) = block_with("wormcast up")
+    with terminal(command, tmp_path / "terminal"):
         yield
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(SECONDS_MAX)
 
 
 @pytest.mark.usefixtures("fabric")
 def test_the_second_terminal() -> None:
-    commands = block_with("mininet/on h0 wormcast topo show")
+    commands = block_with("wormcast on h0 wormcast topo show")
     received = [ROOT / "out" / host / "README.md" for host in ("h1", "h2")]
     for path in received:
         path.unlink(missing_ok=True)
     # One shell, since some of the commands go on in the background; a failure ends it.
     script = "\n".join(["set -e", *[f"echo '+ {number}'\n{c}" for number, c in enumerate(commands)], "wait"])
     done = subprocess.run(
-        ["bash", "-c", script], cwd=ROOT, env=outside(), capture_output=True, text=True, timeout=SECONDS_MAX
+        ["bash", "-c", script],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "group 0 (group-0)" in done.stdout
@@ -107,10 +86,18 @@ def test_machines_of_their_own(tmp_path: Path) -> None:
     done = subprocess.run(
         [*command, "bash", "-c", script],
         cwd=tmp_path,
-        env=outside(),
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 hosts" in done.stdout
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if page.where == "fabric"], ids=lambda page: page.document
+)
+def test_pages_that_need_a_fabric(page: Page, tmp_path: Path) -> None:
+    read_page(page, ROOT, tmp_path)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fabric import Fabric, FabricError
-from links import Link
-from transfer import transfer
+from wormcast.mininet.fabric import Fabric, FabricError
+from wormcast.mininet.links import Link
+from wormcast.mininet.transfer import transfer
 from wormcast.network.groups import SCHEMES
 
 MIB = 2**20
+SECONDS_MAX = 120.0
+"""Only against hanging for ever."""
 RECEIVERS = list(range(1, 8))
 
 
@@ -25,6 +28,35 @@ def used_link(fabric: Fabric, near: int = 0) -> Link:
     """A link between switches at the switch of host `near`."""
     switch = next(h["switch"] for h in fabric.options.topology["hosts"] if h["id"] == near)
     return next(x for x in fabric.links if x.far_switch is not None and switch in (x.switch, x.far_switch))
+
+
+def test_a_port_that_is_down_is_told_by_its_switch(fabric: Fabric) -> None:
+    """wormcast-switch tells; BMv2's links are known by probes alone."""
+    tells = fabric.options.switch == "wormcast"
+
+    def ports_down() -> list[list[int] | None]:
+        return [switch["ports_down"] for switch in fabric.get("switches")["switches"]]
+
+    def until(wanted: list[list[int] | None]) -> None:
+        deadline = time.monotonic() + SECONDS_MAX
+        while ports_down() != wanted:
+            assert time.monotonic() < deadline, ports_down()
+            time.sleep(0.05)
+
+    until([[]] * 4 if tells else [None] * 4)
+    link = next(link for link in fabric.links if link.far_switch is not None)
+    try:
+        subprocess.run(["ip", "link", "set", link.interface, "down"], check=True)
+        deadline = time.monotonic() + SECONDS_MAX
+        while len(fabric.get("topology")["links"]) != 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        if tells:
+            down = {link.switch: [link.port], link.far_switch: [link.far_port]}
+            until([down.get(number, []) for number in range(4)])
+    finally:
+        subprocess.run(["ip", "link", "set", link.interface, "up"], check=True)
+    fabric.wait_ready()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fabric import Fabric
-from transfer import transfer
+from wormcast.mininet.fabric import Fabric
+from wormcast.mininet.transfer import transfer
 
 GROUPS = 600
 SETTLE_SECONDS_MAX = 120.0

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from fabric import Fabric
-from links import Link
-from options import Mtus
-from transfer import transfer
+from wormcast.mininet.fabric import Fabric
+from wormcast.mininet.links import Link
+from wormcast.mininet.options import Mtus
+from wormcast.mininet.transfer import transfer
 
 SENDER = textwrap.dedent(
     """

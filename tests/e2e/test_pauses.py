@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fabric import Fabric
-from transfer import sha256_of
+from wormcast.mininet.fabric import Fabric
+from wormcast.mininet.transfer import sha256_of
 from wormcast.network.groups import SCHEMES
 
 MIB = 2**20

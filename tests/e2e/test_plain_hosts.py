@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fabric import Fabric
+from wormcast.mininet.fabric import Fabric
 
 RECEIVER = textwrap.dedent(
     """

@@ -1,25 +1,29 @@
-"""`mininet/run.py` and `mininet/on`: who tries faults kills things, and what is left when all ends is nothing."""
+"""`wormcast up` and `wormcast on`: who tries faults kills things, and what is left when all ends is nothing."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
 import re
 import select
+import shutil
 import signal
+import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import finsy
+import httpx
 import pytest
-import sandbox
+from wormcast.mininet import programs, sandbox
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-RUN = [sys.executable, str(ROOT / "mininet" / "run.py")]
-ON = [str(ROOT / "mininet" / "on")]
+UP = [programs.find("wormcast"), "up"]
+ON = [programs.find("wormcast"), "on"]
 SECONDS_MAX = 180.0
 """Only against hanging for ever."""
 
@@ -70,13 +74,13 @@ def take_terminal() -> None:
 
 
 class Run:
-    """One run.py, with a terminal of its own."""
+    """One `wormcast up`, with a terminal of its own."""
 
     def __init__(self, cwd: Path, *arguments: str) -> None:
         (cwd / "tmp").mkdir(exist_ok=True)
         self.terminal, slave = pty.openpty()
         self.process = subprocess.Popen(
-            [*RUN, *arguments],
+            [*UP, *arguments],
             cwd=cwd,
             env={**outside(), "TMPDIR": str(cwd / "tmp")},
             stdin=slave,
@@ -132,7 +136,7 @@ class Run:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """Start run.py in a directory of the test."""
+    """Start one in a directory of the test."""
     started: list[Run] = []
 
     def begin(*arguments: str) -> Run:
@@ -152,7 +156,7 @@ def on(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_fabrics_beside_each_other_and_on_finds_them(start: Callable[..., Run], tmp_path: Path) -> None:
     none = on("h0", "true")
-    assert (none.returncode, none.stderr) == (2, "on: no fabric runs; start one with mininet/run.py\n")
+    assert (none.returncode, none.stderr) == (2, "Error: no fabric runs; start one with `wormcast up`\n")
     first, second = start(), start()
     first.expect("fabric up")
     second.expect("fabric up")
@@ -339,7 +343,7 @@ def test_a_wait_that_is_too_short_is_said_shortly(start: Callable[..., Run]) -> 
     assert run.wait() == 1
     lines = [line for line in run.text.splitlines() if line]
     assert len(lines) == 1, run.text
-    assert re.match(r"run: fabric not ready after 0.05 s: .*; see .*controller\.log", lines[0])
+    assert re.match(r"wormcast: fabric not ready after 0.05 s: .*; see .*controller\.log", lines[0])
     assert len(lines[0]) < 300 + len(str(ROOT))
 
 
@@ -351,6 +355,8 @@ def test_a_wait_that_is_too_short_is_said_shortly(start: Callable[..., Run]) -> 
         (["--fabric-mtu", "1513"], "fabric MTU '1513' is not a number of bytes from 1514 to 16370"),
         (["--mtu", "9000", "--fabric-mtu", "1600"], "fabric MTU '1600' is not a number of bytes from 9014"),
         (["--name", "a/b"], "name 'a/b' is not 1 to 64 letters"),
+        (["--rest", "localhost"], "--rest 'localhost' is not ADDRESS:PORT with a port from 1 to 65535"),
+        (["--p4runtime", "127.0.0.1:65535"], "2 switches need ports up to 65536"),
         (["--", "h9", "true"], "host 'h9' is not one of: h0, h1"),
         (["--", "h0"], "no command for h0"),
     ],
@@ -361,6 +367,61 @@ def test_wrong_use_is_answered_with_value_and_bound(
     run = start(*arguments)
     assert run.wait() == 2, run.text
     assert said in run.text.replace("\r\n", "")
+
+
+@pytest.mark.parametrize(
+    ("tool", "lacks", "module"), [("ip", "type veth", "veth"), ("tc", "root tbf", "sch_tbf")]
+)
+def test_a_missing_kernel_module_is_named(
+    start: Callable[..., Run],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    lacks: str,
+    module: str,
+) -> None:
+    """What `ip` and `tc` say on a kernel without it is said here by programs in their place."""
+    shim = tmp_path / "bin" / tool
+    shim.parent.mkdir()
+    refuses = "echo 'RTNETLINK answers: Operation not supported' >&2; exit 2"
+    shim.write_text(
+        f'#!/bin/sh\n[ "$1" = -batch ] || exec {shutil.which(tool)} "$@"\ntext=$(cat)\n'
+        f"case $text in *'{lacks}'*) {refuses} ;; esac\necho \"$text\" | exec {shutil.which(tool)} -batch -\n"
+    )
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    run = start("--rate", "10")
+    assert run.wait() == 1, run.text
+    assert f"on the machine itself: modprobe {module} (" in run.text
+    assert len(run.text.strip().splitlines()) == 1, run.text
+
+
+def test_rest_and_p4runtime_can_be_reached_from_outside(start: Callable[..., Run]) -> None:
+    run = start("--rest", "127.0.0.1:18080", "--p4runtime", "127.0.0.1:15051")
+    run.expect("fabric up")
+    taken = start("--rest", "127.0.0.1:18080")
+    assert taken.wait() == 2
+    assert "REST cannot listen at 127.0.0.1:18080: Address already in use" in taken.text
+    with httpx.Client(base_url="http://127.0.0.1:18080/v1") as client:
+        assert len(client.get("hosts").json()["hosts"]) == 2
+        # What is slow to read holds up nobody else.
+        with client.stream("GET", "/events"):
+            assert len(client.get("switches").json()["switches"]) == 2
+
+    async def entries(address: str, device_id: int) -> int:
+        options = finsy.SwitchOptions(
+            device_id=device_id, initial_election_id=1
+        )  # the controller stays primary
+        async with finsy.Switch("other", address, options) as switch:
+            assert not switch.is_primary
+            return len([entry async for entry in switch.read(finsy.P4TableEntry())])
+
+    assert asyncio.run(entries("127.0.0.1:15051", 0)) > 0
+    assert asyncio.run(entries("127.0.0.1:15052", 1)) > 0
+    run.process.send_signal(signal.SIGTERM)
+    assert run.wait() == 128 + signal.SIGTERM
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", 18080))
 
 
 def test_a_command_gives_its_exit_code(start: Callable[..., Run]) -> None:

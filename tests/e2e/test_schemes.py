@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fabric import Fabric
-from transfer import transfer
+from wormcast.mininet.fabric import Fabric
+from wormcast.mininet.transfer import transfer
 from wormcast.network.groups import SCHEMES
 
 MIB = 2**20

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fabric import BIN, Fabric
+from wormcast.mininet import programs
+from wormcast.mininet.fabric import Fabric
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_controller_down(fabric: Fabric) -> None:
 
 def test_agent_without_privileges(fabric: Fabric) -> None:
     agent = [
-        str(BIN / "wormcast-agent"),
+        programs.find(programs.AGENT),
         "--interface",
         "h0-eth0",
         "--controller",
@@ -91,7 +92,7 @@ def test_agent_without_privileges(fabric: Fabric) -> None:
 
 def test_agent_on_an_interface_that_is_not_there(fabric: Fabric) -> None:
     agent = [
-        str(BIN / "wormcast-agent"),
+        programs.find(programs.AGENT),
         "--interface",
         "eth99",
         "--controller",

@@ -1,7 +1,9 @@
 """Commands in the documents: those that need no network are run, word for word; of the others programs,
 files, subcommands and options are looked up, and the reason why they are not run is here.
 
-tests/e2e/test_documents.py runs what README says about fabrics.
+tests/e2e/test_documents.py runs what README and the pages of docs/ say about fabrics. Every block of docs/ is run, page by
+page. A ```console block is for a machine that this one is not: it names the test that types it on one, or says why
+none does.
 """
 
 from __future__ import annotations
@@ -15,33 +17,36 @@ from pathlib import Path
 
 import click
 import pytest
-from document_lab.commands import ROOT, Block, blocks
+from document_lab.commands import OFFLINE, ROOT, Block, blocks
+from document_lab.pages import Console, Page, consoles, is_page, pages
+from document_lab.running import read_page
 from wormcast.cli.main import main
 
 BIN = ROOT / ".venv" / "bin"
 SECONDS_MAX = 280
-OFFLINE = re.compile(
-    r"wormcast (topo (make|draw|convert|fabric)|costs|schema|completions|--help"
-    r"|(route|verify|group plan|balance|change) .*--topology) ?"
-)
-"""What needs neither a controller nor an agent."""
 BY_E2E = re.compile(
-    r"(\.venv/bin/python )?mininet/(on h\d|run\.py)|wormcast (host list|controller run|-agent)|wormcast-agent|mkdir|echo"
+    r"wormcast (on h\d|up|demo|host list|routing|controller run|-agent)|wormcast-agent|mkdir|echo"
 )
 REASONS = {
-    r"make (demo|build|test|bench|help)\b": "takes minutes, or runs these tests; the target is looked up",
+    r"make (demo|lab|build|dist|test|bench|docs|help|onos)\b": "takes minutes, or runs these tests; the target is looked up",
     r"make run ": "a target of p4lang's tutorials, which are not here",
     r"cargo |target/release/": "builds; its package, test or example is looked up",
     r"pytest ": "these tests themselves; the path is looked up",
     r"(bench/|switch/fuzz/|\.\./\.\./\.venv/bin/python|SANITIZER=)": "measures or searches for minutes",
     r"wormcast-switch |wormcast-stf |bare_forwarder |flood ": "needs interfaces and programs of the reader's",
     r"(curl|ln|cd|kill|\.) ": "about what the reader has started or installed",
-    r"mininet/on (HOST|--)|wormcast (schema KIND|recv|send|status|group|events|controller|verify|balance|change|route|topo)": (
+    r"setup/arm64 ": "builds for many minutes",
+    r"(docker compose|labs/run|git clone) ": "a lab: run by tests/e2e/test_labs.py; its options are looked up",
+    r"docker ": "needs an image from elsewhere",
+    r"WORMCAST_ONOS_BUNDLES=": "needs files of the official image of ONOS",
+    r"wormcast (on( HOST| --|$)|schema KIND|recv|send|status|group|events|controller|verify|balance|change|route|topo)": (
         "a form, or one that needs a fabric: run by tests/e2e/test_documents.py as README has it"
     ),
 }
-SYSTEM = {"curl", "ln", "cd", "kill", ".", "mkdir", "echo", "pytest", "cargo"}
-ALL = blocks()
+SYSTEM = {"curl", "ln", "cd", "kill", ".", "mkdir", "echo", "pytest", "cargo", "docker", "git"}
+# What stands in the blocks of docs/ is done page by page.
+ALL = [block for block in blocks() if not (is_page(block.document) and block.fenced)]
+PAGES = pages()
 
 
 def test_documents_have_commands() -> None:
@@ -50,12 +55,70 @@ def test_documents_have_commands() -> None:
     assert sum(len(block.commands) for block in ALL) > 80
 
 
+def test_pages_have_commands() -> None:
+    assert {page.where for page in PAGES} == {"anywhere", "fabric", "copy"}
+    assert sum(len(page.blocks) for page in PAGES) > 30
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.where == "anywhere"], ids=lambda page: page.document
+)
+def test_pages_that_need_no_fabric_are_done(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "reader").mkdir()
+    read_page(page, tmp_path / "reader", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.where == "copy"], ids=lambda page: page.document
+)
+def test_pages_that_change_the_code_are_done_in_a_copy(page: Page, tmp_path: Path) -> None:
+    copy = tmp_path / "checkout"
+    copy.mkdir()
+    archive = subprocess.run(
+        "git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T -",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    subprocess.run(["tar", "-x"], cwd=copy, input=archive.stdout, check=True)
+    subprocess.run(["git", "init", "--quiet"], cwd=copy, check=True)
+    (copy / ".venv").symlink_to(ROOT / ".venv")
+    # What does not change is not compiled again.
+    cargo = {
+        "CARGO_TARGET_DIR": str(ROOT / "target" / "documents"),
+        "PATH": f"{Path.home()}/.cargo/bin:{BIN}:{os.environ['PATH']}",
+    }
+    read_page(page, copy, tmp_path, cargo)
+
+
+@pytest.mark.parametrize(
+    "block", consoles(), ids=lambda block: f"{block.document}: {block.heading}: {block.commands[0]}"
+)
+def test_commands_for_other_machines_are_run_there_or_say_why_not(block: Console) -> None:
+    for test in block.run_by:
+        asks = re.compile(
+            rf'console\(\s*"{re.escape(block.document)}", ("{re.escape(block.heading)}"|[a-z]+)[,)]'
+        )
+        assert asks.search((ROOT / test).read_text()), (
+            f"{test} does not ask for {block.heading!r} of {block.document}"
+        )
+    if block.run_by:
+        return
+    assert block.not_run, f"write `<!-- run by TEST -->` or `<!-- not run: REASON -->` above {block.commands}"
+    pytest.skip(f"not run: {block.not_run}")
+
+
 def has_blank(command: str) -> bool:
     """Whether a word in capitals stands for something of the reader's, as in FILE."""
     return bool(re.search(r"(?<![\w./-])[A-Z]{3,}(?![\w.])|…|\.\.\.", command))
 
 
 def runs_here(block: Block) -> bool:
+    if is_page(block.document):
+        return False
     whole = [c for c in block.commands if OFFLINE.match(c) and not has_blank(c)]
     # A span such as `wormcast balance` names a command and is not one to type.
     return len(whole) == len(block.commands)
@@ -89,11 +152,11 @@ def test_other_commands_are_there(document: str, command: str) -> None:
     words = words_of(command)
     while re.match(r"[A-Z_]+=", words[0]):
         words.pop(0)
-    if words[:2] == [".venv/bin/python", "mininet/run.py"]:
-        words = words[1:]
     program = words[0]
-    if program == "mininet/on" and "wormcast" in words:
-        check_wormcast(words[words.index("wormcast") + 1 :])
+    if words[:2] == ["wormcast", "on"]:
+        check_wormcast(words[1:2])
+        if "wormcast" in words[1:]:
+            check_wormcast(words[words.index("wormcast", 1) + 1 :])
     elif program == "wormcast":
         check_wormcast(words[1:])
     elif program == "make":

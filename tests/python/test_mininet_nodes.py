@@ -13,9 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def find(kind: str) -> subprocess.CompletedProcess[str]:
     """Ask for a switch's binary where the PATH has nothing; OSError is what the demo reports in a line."""
     code = (
-        "import sys; sys.path.insert(0, 'mininet')\n"
-        "import nodes\n"
-        f"try: nodes.find_binary({kind!r})\n"
+        "from wormcast.mininet import programs\n"
+        f"try: programs.find_switch({kind!r})\n"
         "except (OSError, ValueError) as error: print(error)\n"
     )
     environment = {**os.environ, "PATH": "/nowhere"}

@@ -62,7 +62,9 @@ def test_plans_say_what_agents_and_switches_must_have() -> None:
     assert all(found.members == [0, 3, found.id, 17] for found in told.groups)
     assert sorted(child for _, child in told.groups[2].tree_edges) == [3, 7, 17]
     routes = {(r["src"], r["dst"]): bytes(r["ports"]) for r in routing.routes(NETWORK.to_json())["routes"]}
-    assert dict(told.routes) == {dst: ports for (src, dst), ports in routes.items() if src == 17}
+    assert {to: ports for to, _, ports in told.routes} == {
+        dst: ports for (src, dst), ports in routes.items() if src == 17
+    }
     entries = [entry for entry in state.switches[SwitchId(0)].entries() if entry.table == "ingress.groups"]
     assert [entry.match for entry in entries] == [[("group", n)] for n in (5, 6, 7, 8, 9, 255)]
     assert {entry.action for entry in entries} == {"ingress.replicate"}
@@ -96,15 +98,32 @@ def test_members_that_cannot_take_part_are_told_by_group() -> None:
     assert state.shortfalls_of(99) == {}
 
 
-def test_an_agent_is_given_the_first_of_several_routes() -> None:
-    file = routing.routes(NETWORK.to_json(), "rrmit")
-    first: dict[int, bytes] = {}
-    for route in file["routes"]:
-        if route["src"] == 5:
-            first.setdefault(route["dst"], bytes(route["ports"]))
-    state = plan(Planner("rrmit"), [])
-    assert len(file["routes"]) > 18 * 17
-    assert dict(state.agents[HostId(5)].routes) == first
+@pytest.mark.parametrize("algorithm", routing.algorithms())
+@pytest.mark.parametrize("root", [None, 7])
+def test_an_agent_is_given_all_routes_with_their_shares(algorithm: str, root: int | None) -> None:
+    file = routing.routes(NETWORK.to_json(), algorithm, root)
+    wanted = [
+        (route["dst"], round(route.get("share", 1) * 12_600), bytes(route["ports"]))
+        for route in file["routes"]
+        if route["src"] == 5
+    ]
+    state = plan(Planner(algorithm, root), [])
+    told = state.agents[HostId(5)]
+    assert told.routes == wanted
+    assert told.at_random == (algorithm in ("rmit", "pit"))
+    assert state.roots == [file["root"]]
+
+
+def test_routes_go_around_hosts_that_do_not_re_inject() -> None:
+    planner, network = Planner("rmit"), topology("irregular:9:2:2:3")
+    assert plan(planner, [], network).lengthened == 0
+    hosts = tuple(Host(host.id, host.switch, host.port, transit=False) for host in network.hosts)
+    none = Topology(network.switches, hosts, network.links)
+    around = plan(planner, [], none)
+    assert around.lengthened == routing.route_summary(none.to_json(), "rmit")["lengthened_pairs"] > 0
+    assert around.digest != plan(planner, [], network).digest
+    planner.set_routing("osud", None, True)
+    assert plan(planner, [], none).digest == plan(planner, [], network).digest
 
 
 def test_what_is_no_network_or_algorithm_is_refused() -> None:

@@ -24,7 +24,10 @@ from wormcast.reconcile.errors import RequestError
 
 LARGE = {"topology": routing.make("torus:64")}
 SMALL = {"topology": routing.make("torus:3")}
-NO_FABRIC: dict[str, Any] = {"topology": {"switches": [], "hosts": [], "links": []}, "algorithm": "osud"}
+NO_FABRIC: dict[str, Any] = {
+    "topology": {"switches": [], "hosts": [], "links": []},
+    "routing": {"algorithm": "osud", "root": None, "balanced": False},
+}
 PROBES_MIN = 20
 
 

@@ -77,6 +77,9 @@ def commands() -> dict[str, list[tuple[list[object], tuple[int, ...]]]]:
         "costs": [(["costs"], (0,))],
         "balance": [(["balance", "--topology", "irregular:8:1"], (0,))],
         "refusal": [],
+        "routing-change": [],  # of a running fabric: test_routing_setting.py
+        # Of running switches: test_verify_switches.
+        "tables": [],
     }
     found["topology"] += [
         (["topo", "convert", spec, "--to", "json"], (0,)) for spec in ("testbed", "torus:3")
@@ -128,6 +131,18 @@ def test_every_scheme_is_planned_somewhere() -> None:
     assert planned == set(routing.schemes())
 
 
+def ring_tables(folder: Path) -> Path:
+    """Every switch of a ring sends everything onward: it goes round, and host 9 has no port."""
+    rows = [
+        {"switch": n, "entries": [{"key": "0/0", "ports": [1]}, {"key": "9", "ports": [0, 7]}]}
+        for n in range(3)
+    ]
+    file = folder / "tables.json"
+    file.write_text(json.dumps({"tables": [{"name": "t", "bits": 8, "switches": rows}]}))
+    check("tables", json.loads(file.read_text()))
+    return file
+
+
 @pytest.mark.skipif("verify" not in schemas.kinds(), reason="verdicts have no schema")
 def test_both_verdicts_are_as_their_schema_says(tmp_path: Path) -> None:
     routes = tmp_path / "routes.json"
@@ -135,6 +150,15 @@ def test_both_verdicts_are_as_their_schema_says(tmp_path: Path) -> None:
     deadlock = run("verify", "--topology", "testbed", "--routes", routes, "--json")
     assert deadlock.exit_code == 1
     check("verify", json.loads(deadlock.stdout))
+    others = tmp_path / "paths.csv"
+    others.write_text("src,path,vc\na,s0:1 s1:1 s2,0\nb,s1:1 s2:1 s0,0\nc,s2:1 s0:1 s1,0\n")
+    for given, code in [
+        (["--paths", others], 1),
+        (["--topology", "ring:3", "--tables", ring_tables(tmp_path)], 1),
+    ]:
+        found = run("verify", *given, "--json")
+        assert found.exit_code == code, found.output
+        check("verify", json.loads(found.stdout))
     free = run("verify", "--topology", "testbed", "--json")
     assert free.exit_code == 0
     check("verify", json.loads(free.stdout))

@@ -46,6 +46,8 @@ def status(members: int, groups: int) -> dict[str, Any]:
             }
             for number in range(groups)
         ],
+        "routes": [{"host": 60_000 + host, "messages": [large] * 20} for host in range(groups)],
+        "routes_left_out": groups,
         "counters": {"drops.receive_queue_full": large, "link.received_bytes": large, "zero": 0},
         "failed_members": [
             {
@@ -69,6 +71,9 @@ def test_no_line_is_wider_and_no_value_is_cut(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= WIDTH
     words = " ".join(lines).split()
+    for routes in value["routes"]:
+        assert f"{routes['host']}:" in words
+        assert words.count(str(routes["messages"][0])) >= 20
     for group in value["groups"]:
         assert {str(group["group"]), *map(str, group["members"])} <= set(words)
         for stream in group["streams"]:

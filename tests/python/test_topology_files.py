@@ -152,6 +152,18 @@ def test_make_with_options(arguments: list[object], spec: str) -> None:
     assert made["kind"] == spec
 
 
+def verdict_of_a_loop(net: str) -> dict[str, Any]:
+    """Of tables that send everything by the first link of each switch."""
+    first: dict[int, int] = {}
+    for link in json.loads(net)["links"]:
+        first.setdefault(link["a"], link["a_port"])
+        first.setdefault(link["b"], link["b_port"])
+    rows = [
+        {"switch": switch, "entries": [{"key": "0/0", "ports": [port]}]} for switch, port in first.items()
+    ]
+    return routing.verify_tables(net, [json.dumps({"tables": [{"name": "t", "bits": 1, "switches": rows}]})])
+
+
 def test_examples_of_the_help_texts_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every line `wormcast topo make …` or `… draw …` of a help text."""
     monkeypatch.chdir(tmp_path)
@@ -159,6 +171,7 @@ def test_examples_of_the_help_texts_work(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "group.json").write_text(text("group", "plan", "--topology", "net.json", 0, 5, 9))
     (tmp_path / "fabric.json").write_text(text("topo", "make", "testbed"))
     (tmp_path / "zoo.graphml").write_text(text("topo", "make", "ring:3:0", "--format", "graphml"))
+    (tmp_path / "verdict.json").write_text(json.dumps(verdict_of_a_loop((tmp_path / "net.json").read_text())))
     ran = 0
     for command in ("make", "convert", "fabric", "draw"):
         for line in text("topo", command, "--help").splitlines():

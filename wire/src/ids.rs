@@ -16,6 +16,12 @@ pub const SWITCHES_CROSSED_MAX: usize = 64;
 /// Most bytes of a route: its length is one byte of the header. The P4 program takes as many.
 pub const ROUTE_LENGTH_MAX: usize = 255;
 
+/// Most routes that a pair of hosts uses by turns: ten of either length of PIT (ITB §IV.D).
+pub const ALTERNATIVES_MAX: usize = 20;
+/// All worms of a pair of hosts: the shares of its routes add up to it. Any share of up to ten
+/// routes, and of 80 % or 20 % of them, is a whole number of this.
+pub const SHARES_WHOLE: u32 = 5 * 2520;
+
 /// A host of the fabric, 0 to [`HOST_ID_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u16);

@@ -19,8 +19,9 @@ pub mod worm;
 pub use error::DecodeError;
 pub use fail_reason::FailReason;
 pub use ids::{
-    BufferClass, GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, ROUTE_LENGTH_MAX,
-    SWITCH_ID_MAX, SWITCH_PORTS_MAX, SWITCHES_CROSSED_MAX, Seq, SwitchId,
+    ALTERNATIVES_MAX, BufferClass, GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, PortId,
+    ROUTE_LENGTH_MAX, SHARES_WHOLE, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SWITCHES_CROSSED_MAX, Seq,
+    SwitchId,
 };
 pub use scheme::{Replication, Scheme, SchemeName};
 

@@ -27,10 +27,13 @@ from wormcast.api.models import (
     MembersBody,
     OneOrMoreGroups,
     OneOrMoreSwitches,
+    PlanBody,
+    RoutingBody,
     SwitchesBody,
     VerifyBody,
+    read_routing,
 )
-from wormcast.api.plan_requests import ask_group_file, ask_routes, ask_verify
+from wormcast.api.plan_requests import ask_change, ask_group_file, ask_network, ask_routes, ask_verify
 from wormcast.network.groups import Group
 from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
@@ -65,6 +68,7 @@ HostKey = Annotated[str, Path(description="host id or name")]
 
 
 VERIFY_PATH = "/v1/verify"
+PLAN_PATH = "/v1/plan"
 
 _REFUSALS = {
     400: "not JSON",
@@ -94,7 +98,7 @@ def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAP
     )
     app.router.route_class = JsonRoute
     failures.install(app)
-    app.add_middleware(BodyLimit, by_path={VERIFY_PATH: FILE_BYTES_MAX})
+    app.add_middleware(BodyLimit, by_path={VERIFY_PATH: FILE_BYTES_MAX, PLAN_PATH: FILE_BYTES_MAX})
     _serve_network(app, controller)
     _serve_groups(app, controller)
     pool = pool or WorkerPool()
@@ -166,7 +170,11 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
 
     @app.get("/v1/hosts/{host}", tags=["network"], summary="One host")
     async def get_host(host: HostKey) -> dict[str, Any]:
-        return views.show_host(controller, controller.find_host(host))
+        record = controller.find_host(host)
+        return {
+            **views.show_host(controller, record),
+            "routes_used": views.show_route_uses(controller, record.id),
+        }
 
     @app.delete("/v1/hosts/{host}", tags=["network"], status_code=204, summary="Forget a host without agent")
     async def delete_host(host: HostKey) -> None:
@@ -294,7 +302,33 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
             end: None if key is None else controller.find_host(key).id
             for end, key in (("src", src), ("dst", dst))
         }
-        return await offload(request, "routes", {**ask_routes(controller, algorithm), **ends})
+        return await offload(request, "routes", {**ask_routes(controller, algorithm, ends["src"]), **ends})
+
+    @app.get("/v1/routing", tags=["plans"], summary="Which unicast routes are wanted, and what came of it")
+    async def get_routing() -> dict[str, Any]:
+        return views.show_routing(controller)
+
+    @app.put(
+        "/v1/routing",
+        tags=["plans"],
+        summary="Use other unicast routes, or say what they would bring",
+        response_model=None,
+    )
+    async def put_routing(
+        body: RoutingBody,
+        request: Request,
+        dry_run: Annotated[
+            bool, Query(description="true: change nothing; loads before and after, steps, certificate")
+        ] = False,
+    ) -> dict[str, Any] | Response:
+        wanted = read_routing(body)
+        controller.check_routing(wanted)
+        if dry_run:
+            context = ask_change(controller, wanted)
+            with pool.admit():
+                return _file(await _while_wanted(request, pool.run("change_routing", context, b"")))
+        await controller.put_routing(wanted)
+        return views.show_routing(controller)
 
     @app.get(VERIFY_PATH, tags=["plans"], summary="Are the routes in force free of deadlock?")
     async def get_verify(request: Request) -> Response:
@@ -312,7 +346,21 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
         },
     )
     async def post_verify(request: Request) -> Response:
-        return await offload(request, "verify_body", ask_routes(controller, None))
+        return await offload(request, "verify_body", ask_network(controller))
+
+    @app.post(
+        PLAN_PATH,
+        tags=["plans"],
+        summary="What must switches hold that another controller programs?",
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {CONTENT_TYPE: {"schema": PlanBody.model_json_schema()}},
+            }
+        },
+    )
+    async def post_plan(request: Request) -> Response:
+        return await offload(request, "plan_switches", ask_network(controller))
 
 
 async def _while_wanted(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
@@ -348,6 +396,15 @@ def _file(content: bytes) -> Response:
 
 
 def _serve_watching(app: FastAPI, controller: Controller, pool: WorkerPool) -> None:
+    @app.get("/v1/igmp", tags=["watching"], summary="Addresses that hosts want, as they said by IGMP")
+    async def get_igmp() -> dict[str, Any]:
+        return {
+            "members": [
+                {"group": str(address), "switch": switch, "port": port}
+                for address, (switch, port) in controller.igmp.members()
+            ]
+        }
+
     @app.get("/v1/status", tags=["watching"], summary="The controller at a glance")
     async def get_status() -> dict[str, Any]:
         return views.show_status(controller, __version__)

@@ -115,6 +115,18 @@ def _add_network(page: _Page, controller: Controller) -> None:
         "LLDP frames ignored",
         (({"reason": r}, n) for r, n in sorted(controller.lldp_rejected.items())),
     )
+    page.add(
+        "igmp_rejected_total",
+        "counter",
+        "IGMP packets ignored",
+        (({"reason": r}, n) for r, n in sorted(controller.igmp_rejected.items())),
+    )
+    page.add(
+        "igmp_overflows_total",
+        "counter",
+        "IGMP reports beyond what is kept",
+        [({}, controller.igmp.overflows)],
+    )
     page.add("host_conflicts_total", "counter", "announcements ignored, place taken", [({}, hosts.conflicts)])
     page.add(
         "host_reports_doubted_total",

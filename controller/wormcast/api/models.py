@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StrictStr, Tag
-from wormcast_planner import FAN_OUT_DEFAULT, PORT_ID_MAX, SWITCH_ID_MAX
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
+from wormcast_planner import FAN_OUT_DEFAULT, PORT_ID_MAX, SWITCH_ID_MAX, RoutingError, algorithms
 
 from wormcast.network.groups import (
     FAN_OUT_MAX,
@@ -15,6 +15,9 @@ from wormcast.network.groups import (
     SCHEME_DEFAULT,
     SCHEMES,
 )
+from wormcast.network.ids import SwitchId
+from wormcast.network.routing import Routing
+from wormcast.reconcile.errors import RequestError
 
 GROUPS_MAX = 4096
 """Groups of one request."""
@@ -161,6 +164,41 @@ class MembersBody(Body):
     members: list[StrictInt | StrictStr]
 
 
+class RoutingBody(Body):
+    """Which unicast routes the fabric is to use."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"algorithm": "rmit", "root": 3}]}
+    )
+    algorithm: Annotated[StrictStr, Field(description=f"one of {', '.join(algorithms())}")]
+    root: Annotated[
+        StrictInt | None,
+        Field(
+            description="root switch; null: each connected part chooses, as one does that the root is not in"
+        ),
+    ] = None
+    balanced: Annotated[
+        StrictBool, Field(description="paths, and unless it is given the root, that lower the largest load")
+    ] = False
+
+
+def read_routing(body: RoutingBody) -> Routing:
+    """The same, checked. Raises `RequestError`."""
+    if body.algorithm not in (known := algorithms()):
+        raise RequestError(
+            422, f"there is no algorithm {body.algorithm!r}", value=body.algorithm, choices=known
+        )
+    if body.root is not None and not 0 <= body.root <= SWITCH_ID_MAX:
+        raise RequestError(
+            422, f"switch {body.root} is out of range", value=body.root, bound=f"0 to {SWITCH_ID_MAX}"
+        )
+    try:
+        root = None if body.root is None else SwitchId(body.root)
+        return Routing(body.algorithm, root, body.balanced)
+    except RoutingError as error:
+        raise RequestError(422, str(error), value=body.algorithm) from None
+
+
 class VerifyBody(Body):
     """Routes to check, in the form of the routes file, and the topology they run on."""
 
@@ -169,6 +207,26 @@ class VerifyBody(Body):
     )
     routes: Annotated[dict[str, Any] | None, Field(description="routes file; those in force if absent")] = (
         None
+    )
+
+
+class PlanGroupBody(Body):
+    """A group of a network that another controller programs."""
+
+    id: Annotated[StrictInt | None, Field(description=f"{GROUP_BOUND}; a free one if absent")] = None
+    members: Annotated[list[StrictInt], Field(description="hosts of the topology, by id")]
+    class_d: Annotated[StrictStr, Field(description="IP multicast address whose packets the group carries")]
+
+
+class PlanBody(Body):
+    """A network and its groups, for a controller that programs the switches itself."""
+
+    topology: Annotated[dict[str, Any] | None, Field(description="topology file; the fabric's if absent")] = (
+        None
+    )
+    groups: Annotated[list[PlanGroupBody], Field(description="up to 4096")] = []
+    class_d: Annotated[StrictStr, Field(description="narrow or wide: how addresses become numbers")] = (
+        "narrow"
     )
 
 

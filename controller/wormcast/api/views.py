@@ -8,6 +8,7 @@ from typing import Any
 
 from wormcast_planner import NOT_PLANNED
 
+from wormcast.api.plan_requests import tree_root
 from wormcast.discovery.hosts import HostRecord
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
@@ -43,6 +44,7 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         "up": switch in controller.monitor.switches(),
         "silent": switch in controller.monitor.silent(),
         "connected": session.connected,
+        "ports_down": controller.monitor.ports_down(switch),
         "last_error": session.last_error,
         "updates_written": session.updates_written,
         "writes_refused": session.writes_refused,
@@ -71,6 +73,8 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
         "switch": None if record.place is None else record.place[0],
         "port": None if record.place is None else record.place[1],
         "declared": record.declared,
+        "transit": record.transit,
+        "re_injects": controller.hosts.re_injects(record, now),
         "agent": record.agent,
         "attached": record.attached,
         "mac": record.mac.hex(":") if record.mac else None,
@@ -89,6 +93,13 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
             "max": None if status is None else status.groups_max,
         },
     }
+
+
+def show_route_uses(controller: Controller, host: HostId) -> list[dict[str, Any]]:
+    """How many messages took each of a host's routes, by destination."""
+    status = controller.agents.get(host)
+    uses = {} if status is None else status.routes
+    return [{"host": to, "messages": list(messages)} for to, messages in sorted(uses.items())]
 
 
 def show_group(controller: Controller, group: Group) -> dict[str, Any]:
@@ -123,6 +134,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "class_d": None if group.class_d is None else str(group.class_d),
         **_show_class_d(controller, group),
         "epoch": reconciler.epoch,
+        "root": tree_root(controller, group),
         "state": members,
         "switches_refused": [
             {"switch": switch, "reason": str(refusal)}
@@ -155,6 +167,18 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
     return {"class_d_mode": numbers.mode, "class_d_number": number, "class_d_shared_with": shared}
 
 
+def show_routing(controller: Controller) -> dict[str, Any]:
+    """Unicast routes: what is wanted, and what came of it."""
+    state = controller.reconciler.state
+    wanted = controller.routing
+    return {
+        **wanted.to_json(),
+        "roots": list(state.roots),
+        "root_away": wanted.root is not None and wanted.root not in state.roots,
+        "lengthened_pairs": state.lengthened,
+    }
+
+
 def show_status(controller: Controller, version: str) -> dict[str, Any]:
     """The controller at a glance."""
     now = controller.clock.now()
@@ -162,7 +186,8 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
     return {
         "version": version,
         "epoch": controller.reconciler.epoch,
-        "algorithm": controller.algorithm,
+        "algorithm": controller.routing.algorithm,
+        "routing": show_routing(controller),
         "switches": len(controller.sessions),
         "switches_up": len(controller.monitor.switches()),
         "links": len(controller.monitor.links()),

@@ -38,6 +38,7 @@ def _lines(status: Status) -> Iterator[str]:
     yield from _wrap(f"controller: {controller['address']} {text}", "  ")
     yield f"  plan: {status['plan_epoch'] or 'none'}; up for {status['uptime_s']} s"
     yield from _groups(status["groups"])
+    yield from _routes(status["routes"], status["routes_left_out"])
     for failed in status["failed_members"]:
         yield from _wrap(
             f"failed {failed['age_s']} s ago: host {failed['host']} in group {failed['group']}, "
@@ -62,6 +63,18 @@ def _groups(groups: Sequence[dict[str, Any]]) -> Iterator[str]:
         streams = [[str(stream.get(field, "")) for field in _STREAM.values()] for stream in group["streams"]]
         if streams:
             yield from (f"  {line}" for line in _table(list(_STREAM), streams, 0))
+
+
+def _routes(routes: Sequence[dict[str, Any]], left_out: int) -> Iterator[str]:
+    """Messages by each of the routes to a host, where there is more than one."""
+    shown = [route for route in routes if len(route["messages"]) > 1]
+    if shown:
+        yield ""
+        yield "messages by each of the routes to a host"
+    for route in shown:
+        yield from _wrap(f"host {route['host']}: {' '.join(map(str, route['messages']))}", "  ")
+    if left_out:
+        yield f"  routes to {left_out} more hosts are used"
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:

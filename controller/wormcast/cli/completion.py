@@ -38,6 +38,18 @@ def complete_hosts(
     return []
 
 
+def complete_switches(
+    context: click.Context,
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Switches that the controller has."""
+    with contextlib.suppress(Exception):
+        ids = [str(switch["id"]) for switch in _ask(context, "/switches")["switches"]]
+        return [CompletionItem(name) for name in ids if name.startswith(incomplete)]
+    return []
+
+
 def complete_own_groups(
     context: click.Context,
     parameter: click.Parameter,

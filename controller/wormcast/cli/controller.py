@@ -7,10 +7,13 @@ import os
 from pathlib import Path
 
 import click
-from wormcast_planner import ALGORITHM_DEFAULT, CLASS_D_MODES
+from wormcast_planner import ALGORITHM_DEFAULT, CLASS_D_MODES, SWITCH_ID_MAX, RoutingError
 
 from wormcast.cli.refusal import Commands, Refusal
+from wormcast.cli.source import complete_algorithm
 from wormcast.discovery.hosts import GONE_AFTER_MAX_S, GONE_AFTER_MIN_S, GONE_AFTER_S
+from wormcast.network.ids import SwitchId
+from wormcast.network.routing import Routing
 
 AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
 LISTEN_DEFAULT = "127.0.0.1:8080"
@@ -59,10 +62,21 @@ def controller() -> None:
 )
 @click.option(
     "--algorithm",
-    default=ALGORITHM_DEFAULT,
-    show_default=True,
+    shell_complete=complete_algorithm,
     help="Unicast routes. osud: shortest legal paths over all links. tree-only: along the spanning tree. "
-    "omit: shortest paths, on which hosts re-inject.",
+    "omit, rmit, rrmit, pit, rrmit-min: shortest paths, on which hosts re-inject; all but omit use several a pair. "
+    "Kept in the state file with --root and --balanced; 'wormcast routing set' changes them at run time. "
+    f"[default: as kept there, else {ALGORITHM_DEFAULT}]",
+)
+@click.option(
+    "--root",
+    type=click.IntRange(0, SWITCH_ID_MAX),
+    help="Root switch of the routes. [default: each connected part chooses]",
+)
+@click.option(
+    "--balanced",
+    is_flag=True,
+    help="Choose paths, and without --root the root, so that the largest load falls. For osud and tree-only.",
 )
 @click.option(
     "--probe-interval-ms",
@@ -101,7 +115,9 @@ def run(
     listen: str,
     state: Path,
     pipeline: Path | None,
-    algorithm: str,
+    algorithm: str | None,
+    root: int | None,
+    balanced: bool,
     probe_interval_ms: int,
     gone_after: float,
     class_d: str | None,
@@ -132,7 +148,7 @@ def run(
         listen,
         None if str(state) == ":memory:" else state,
         pipeline,
-        algorithm,
+        _routing(algorithm, root, balanced),
         probe_interval_ms / 1000,
         class_d,
         gone_after,
@@ -141,4 +157,14 @@ def run(
     try:
         serve(options)
     except StartError as error:
+        raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error
+
+
+def _routing(algorithm: str | None, root: int | None, balanced: bool) -> Routing | None:
+    """What the options say; None if nothing."""
+    if algorithm is None and root is None and not balanced:
+        return None
+    try:
+        return Routing(algorithm or ALGORITHM_DEFAULT, None if root is None else SwitchId(root), balanced)
+    except RoutingError as error:
         raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error

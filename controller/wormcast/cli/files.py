@@ -65,6 +65,22 @@ def write_bytes(content: bytes, output: Path) -> None:
         raise Refusal(f"cannot write {output}: {reason}", code="cannot-write") from error
 
 
+def as_png_file(asked: bool, output: Path | None) -> bool:
+    """Whether the picture is to be PNG; the name of the file must not say otherwise."""
+    if output is None:
+        if asked:
+            raise Refusal("a PNG needs a file; name it with --output")
+        return False
+    suffix = output.suffix.lower()
+    if suffix not in ("", ".svg", ".png"):
+        raise Refusal(
+            f"{output}: pictures are SVG or PNG; name the file .svg or .png", code="unsupported", value=suffix
+        )
+    if asked and suffix == ".svg":
+        raise Refusal(f"--png does not fit {output}; leave it out, or name the file .png", value=suffix)
+    return asked or suffix == ".png"
+
+
 def read_text(path: Path, what: str) -> str:
     """A text file; - is standard input."""
     is_stdin = str(path) == "-"
@@ -134,6 +150,13 @@ def read_topology(
         raise refusal from error
     except UnicodeError as error:
         raise Refusal(f"topology {name} has text that is not Unicode", code="syntax") from error
+
+
+def topology_text(name: str) -> str:
+    """The text of a topology file, or of the file of a kind."""
+    if _is_kind(name):
+        return json.dumps(planned(lambda: routing.make(name)))
+    return read_text(Path(name), "topology")
 
 
 def _empty(text: str) -> Json | None:

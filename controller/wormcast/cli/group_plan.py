@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
-from wormcast_planner import FAN_OUT_DEFAULT
+from wormcast_planner import FAN_OUT_DEFAULT, is_copied_by_switches
 
 from wormcast import pictures, routing
 from wormcast.cli.costs import auto_options
@@ -158,6 +158,8 @@ def plan_group(
     elif "source" not in request:
         request["source"] = _lowest(request["members"])
     _refuse_foreign(request, given)
+    if root is None and group is not None and is_copied_by_switches(request["scheme"]):
+        root = group.root
     planned_group = planned(lambda: routing.group(topology, request, root, metrics))
     _refuse_needless(request, given, planned_group["parameters"])
     if draw is not None:

@@ -24,13 +24,14 @@ def list_hosts(api: str, as_json: bool) -> None:
         return
     print_table(
         f"{len(value['hosts'])} hosts",
-        ["host", "name", "state", "switch:port", "plan", "MAC"],
+        ["host", "name", "state", "switch:port", "transit", "plan", "MAC"],
         [
             [
                 h["id"],
                 h["name"],
                 f"{h['state']}: {h['reason']}" if h["reason"] else h["state"],
                 None if h["switch"] is None else f"{h['switch']}:{h['port']}",
+                "yes" if h["re_injects"] else "no" if h["transit"] else "opted out",
                 h["plan_epoch"],
                 h["mac"],
             ]

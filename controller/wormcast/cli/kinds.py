@@ -17,6 +17,7 @@ _MARKS: dict[str, tuple[str, ...]] = {
     "routes": ("routes", "algorithm"),
     "group": ("scheme", "members"),
     "costs": ("set", "packet_send_ns"),
+    "tables": ("tables",),
 }
 _MADE_BY = {
     "topology": "wormcast topo make KIND",
@@ -24,6 +25,7 @@ _MADE_BY = {
     "group": "wormcast group plan --topology FILE --json",
     "verify": "wormcast verify --topology FILE --json",
     "costs": "wormcast costs",
+    "tables": "wormcast verify --p4runtime SWITCHES --save-tables FILE",
 }
 
 

@@ -26,6 +26,7 @@ _COMMANDS = {
     "topo": _Command("wormcast.cli.topo", "topo", "Show the network, or make, convert and draw topologies."),
     "group": _Command("wormcast.cli.group", "group", "Create, list, change and plan groups."),
     "host": _Command("wormcast.cli.host", "host", "List hosts, or declare the port of one."),
+    "routing": _Command("wormcast.cli.routing", "routing", "Show or set the routes of the fabric."),
     "route": _Command("wormcast.cli.route", "route", "Show source routes."),
     "balance": _Command("wormcast.cli.balance", "balance", "Report and balance channel loads."),
     "verify": _Command("wormcast.cli.verify", "verify", "Check routes for deadlock."),
@@ -36,6 +37,11 @@ _COMMANDS = {
     "send": _Command("wormcast.cli.transfer", "send", "Send a file to a group."),
     "recv": _Command("wormcast.cli.transfer", "recv", "Receive files of a group."),
     "status": _Command("wormcast.cli.transfer", "status", "Show what the agent of this host does."),
+    "up": _Command("wormcast.cli.fabric", "up", "Bring a fabric up in Mininet."),
+    "on": _Command("wormcast.cli.fabric", "on", "Run a command on a host of such a fabric."),
+    "demo": _Command(
+        "wormcast.cli.fabric", "demo", "Send a file to all hosts of a fabric, under every scheme."
+    ),
     "completions": _Command("wormcast.cli.completions", "completions", "Print completions for a shell."),
 }
 

@@ -17,6 +17,7 @@ from wormcast.cli.source import (
     PlanningCommand,
     Source,
     at_least_one_switch,
+    chosen_routing,
     complete_algorithm,
     complete_end,
     find_host,
@@ -80,28 +81,33 @@ def route(
     """Show source routes: from host SRC, to host DST, or all. Hosts are ids or names.
 
     The network is that of the running controller, or that of --topology. Without
-    --algorithm and --root these are the routes in force. Prints a table to a terminal,
-    and JSON elsewhere or with --json.
+    --algorithm and --root these are the routes in force; of one source also how many
+    messages took each. Prints a table to a terminal, and JSON elsewhere or with --json.
     """
     src, dst = _either("source", src, "--from", sender), _either("destination", dst, "--to", receiver)
     if summary and (src is not None or dst is not None):
         raise Refusal("--summary is over all pairs; leave out source and destination")
-    chosen = algorithm or source.algorithm()
+    setting = chosen_routing(source, algorithm, root)
+    chosen = setting["algorithm"]
     if chosen in routing.algorithms() and chosen not in DRAWN:
         refuse_without_effect("--seed", seed, f"with {chosen}; it is for {', '.join(DRAWN)}")
     topology = source.topology()
     seed = SEED_DEFAULT if seed is None else seed
-    ends = {name: find_host(topology, key) for name, key in (("src", src), ("dst", dst)) if key is not None}
+    ends: Json = {
+        name: find_host(topology, key) for name, key in (("src", src), ("dst", dst)) if key is not None
+    }
     at_terminal = not as_json and output is None and sys.stdout.isatty()
     if summary:
-        figures = planned(lambda: routing.route_summary(topology, chosen, root, seed=seed))
+        figures = planned(lambda: routing.route_summary(topology, **setting, seed=seed))
         baseline = planned(lambda: routing.route_summary(topology, routing.ALGORITHM_DEFAULT, root))
         if at_terminal:
             _print_summary(figures, baseline)
         else:
             write_text(routing.to_text(figures | {"baseline": baseline}), output)
         return
-    routes = planned(lambda: routing.routes(at_least_one_switch(topology), chosen, root, seed=seed, **ends))
+    routes = planned(lambda: routing.routes(at_least_one_switch(topology), **setting, seed=seed, **ends))
+    if algorithm is None and root is None and seed == SEED_DEFAULT and "src" in ends:
+        source.add_uses(routes["routes"], ends["src"])
     if not topology["switches"]:
         routes["root"] = None
     if at_terminal:
@@ -120,14 +126,16 @@ def _either(what: str, argument: Host | None, option: str, value: Host | None) -
 
 def _print_routes(routes: Json) -> None:
     listed = routes["routes"]
+    counted = ["messages"] if any("messages" in row for row in listed) else []
     print_table(
         f"{len(listed)} routes, {routes['algorithm']}, root {routes['root']}",
-        ["from", "to", "share", "ports", "switches", "in transit"],
+        ["from", "to", "share", *counted, "ports", "switches", "in transit"],
         [
             [
                 row["src"],
                 row["dst"],
                 f"{row.get('share', 1):.1%}",
+                *(row.get(name) for name in counted),
                 " ".join(map(str, row["ports"])),
                 " ".join(map(str, row["switches"])),
                 " ".join(map(str, row["in_transit"])) or None,

@@ -15,13 +15,13 @@ from typing import Any
 
 import uvicorn
 
-from wormcast import routing
 from wormcast.api.app import create_app
 from wormcast.api.connections import IDLE_SECONDS_MAX, Connection
 from wormcast.decimal import read_decimal
 from wormcast.directory.server import DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.network.ids import SwitchId
+from wormcast.network.routing import Routing
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
 from wormcast.reconcile.controller import Controller
@@ -48,7 +48,7 @@ class Options:
     listen: str
     state: Path | None
     pipeline: Path | None
-    algorithm: str
+    routing: Routing | None
     probe_interval_s: float
     class_d: str | None = None
     gone_after_s: float = GONE_AFTER_S
@@ -68,16 +68,12 @@ def _raise_file_limit() -> None:
 
 
 async def _serve(options: Options) -> None:
-    if options.algorithm not in routing.algorithms():
-        raise StartError(
-            f"--algorithm {options.algorithm!r} is unknown; there are {', '.join(routing.algorithms())}"
-        )
     listen = rest_settings(options.listen)
     try:
         controller = Controller(
             Database(options.state),
             find_artifacts(options.pipeline),
-            options.algorithm,
+            options.routing,
             probe_interval_s=options.probe_interval_s,
             class_d=options.class_d,
             gone_after_s=options.gone_after_s,

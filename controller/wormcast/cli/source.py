@@ -17,7 +17,15 @@ from wormcast_planner import HOST_ID_MAX
 
 from wormcast import routing
 from wormcast.cli.completion import complete_groups, complete_hosts, items_of
-from wormcast.cli.files import NOTHING, SWITCH, Json, planned, read_topology, refuse_without_effect
+from wormcast.cli.files import (
+    NOTHING,
+    SWITCH,
+    Json,
+    planned,
+    read_topology,
+    refuse_without_effect,
+    topology_text,
+)
 from wormcast.cli.refusal import Refusal, unknown
 from wormcast.cli.rest import API_ENVIRONMENT, Client, api_address, segment
 
@@ -38,6 +46,8 @@ class Group:
     members: list[int]
     """Those that take part."""
     parameters: Json
+    root: int | None
+    """Root of the tree along which switches copy; None if hosts forward."""
 
     def request(self, source: int) -> Json:
         """What `routing.group` takes, seen from one sender."""
@@ -55,8 +65,14 @@ class Source(Protocol):
     def topology(self) -> Json:
         """The topology file."""
 
-    def algorithm(self) -> str:
-        """That of the routes in force."""
+    def text(self) -> str:
+        """The same as text: a file as it is, with what only its own format has."""
+
+    def routing(self) -> Json:
+        """The routes in force, as keywords of `routing.routes`: algorithm, root, balanced."""
+
+    def add_uses(self, routes: list[Json], src: int) -> None:
+        """Adds to the routes in force of a host how many messages took each, if that is known."""
 
     def group(self, key: str) -> Group | None:
         """The group of this id or name; None: groups have no names here, and the key is a host."""
@@ -75,9 +91,16 @@ class FileSource:
         """See `Source`."""
         return read_topology(self.name)
 
-    def algorithm(self) -> str:
+    def text(self) -> str:
         """See `Source`."""
-        return routing.ALGORITHM_DEFAULT
+        return topology_text(self.name)
+
+    def routing(self) -> Json:
+        """See `Source`."""
+        return {"algorithm": routing.ALGORITHM_DEFAULT, "root": None, "balanced": False}
+
+    def add_uses(self, routes: list[Json], src: int) -> None:
+        """See `Source`."""
 
     def group(self, key: str) -> Group | None:  # noqa: ARG002 - as `Source`
         """See `Source`."""
@@ -101,9 +124,19 @@ class ControllerSource:
             return {name: [] for name in NOTHING}
         return planned(lambda: routing.read(json.dumps(value), format="json", allow_split=True))
 
-    def algorithm(self) -> str:
+    def text(self) -> str:
         """See `Source`."""
-        return str(self.client.get("/status")["algorithm"])
+        return json.dumps(self.topology())
+
+    def routing(self) -> Json:
+        """See `Source`."""
+        value = self.client.get("/routing")
+        root = None if value["root_away"] else value["root"]
+        return {"algorithm": value["algorithm"], "root": root, "balanced": value["balanced"]}
+
+    def add_uses(self, routes: list[Json], src: int) -> None:
+        """See `Source`."""
+        routing.add_uses(routes, self.client.get(f"/hosts/{src}")["routes_used"])
 
     def group(self, key: str) -> Group | None:
         """See `Source`."""
@@ -125,7 +158,16 @@ def _group(value: Mapping[str, Any]) -> Group:
         value["scheme"],
         [member["host"] for member in value["state"] if member["takes_part"]],
         {name: number for name, number in value["parameters"].items() if number},
+        value["root"],
     )
+
+
+def chosen_routing(source: Source, algorithm: str | None, root: int | None) -> Json:
+    """The routes that options name, as keywords of `routing.routes`; what they leave open is as in force."""
+    if algorithm is not None:
+        return {"algorithm": algorithm, "root": root, "balanced": False}
+    in_force = source.routing()
+    return in_force if root is None else {**in_force, "root": root}
 
 
 def at_least_one_switch(topology: Json) -> Json:

@@ -11,15 +11,16 @@ from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json, print_table
 
 _ON_FILES = {
-    "make": "topo_make",
-    "convert": "topo_convert",
-    "fabric": "topo_fabric",
-    "draw": "topo_draw",
+    "make": "topo_files",
+    "convert": "topo_files",
+    "fabric": "topo_files",
+    "draw": "topo_files",
+    "lab": "topo_lab",
 }
 
 
 class _TopoGroup(Commands):
-    """These commands come from `wormcast.cli.topo_files` when they are used."""
+    """The modules of these commands are imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*super().list_commands(ctx), *_ON_FILES]
@@ -27,7 +28,7 @@ class _TopoGroup(Commands):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _ON_FILES:
             return super().get_command(ctx, cmd_name)
-        command = getattr(importlib.import_module("wormcast.cli.topo_files"), _ON_FILES[cmd_name])
+        command = getattr(importlib.import_module(f"wormcast.cli.{_ON_FILES[cmd_name]}"), f"topo_{cmd_name}")
         assert isinstance(command, click.Command)
         return command
 

@@ -15,6 +15,7 @@ from wormcast.cli.files import (
     NUMBER,
     SWITCH,
     Json,
+    as_png_file,
     planned,
     read_json,
     read_topology,
@@ -265,6 +266,12 @@ def _pairs(
 )
 @click.option("--group", "group_path", type=Path, help="Draw this group file over the topology.")
 @click.option(
+    "--cycle",
+    "cycle_path",
+    type=Path,
+    help="Draw the cycle of channels in this verify file over the topology.",
+)
+@click.option(
     "--png",
     is_flag=True,
     help="Write PNG instead of SVG; needs --output. A name that ends in .png does the same.",
@@ -277,43 +284,34 @@ def topo_draw(
     pairs: list[tuple[int, int]],
     algorithm: str | None,
     group_path: Path | None,
+    cycle_path: Path | None,
     png: bool,
     output: Path | None,
     as_json: bool,  # noqa: ARG001
 ) -> None:
-    """Draw a topology and its spanning tree as SVG, and routes or a group over it.
+    """Draw a topology and its spanning tree as SVG, and routes, a group or a cycle over it.
 
     \b
     wormcast topo draw torus:4 -o torus.svg
     wormcast topo draw net.json --route 0,9 --route 3,12 -o routes.svg
     wormcast topo draw net.json --group group.json -o group.png
+    wormcast topo draw net.json --cycle verdict.json -o cycle.svg
     """
-    as_png = _as_png(png, output)
+    as_png = as_png_file(png, output)
     if not pairs:
         refuse_without_effect("--algorithm", algorithm, "without --route")
     value = read_topology(topology)
     group: Any = None if group_path is None else read_json(group_path, "group", "group")
+    cycle: Any = None if cycle_path is None else read_json(cycle_path, "cycle", "verify")
     routes = planned(lambda: _routes(value, pairs, algorithm or routing.ALGORITHM_DEFAULT, root))
     if as_png and output is not None:
-        write_bytes(planned(lambda: pictures.png(value, root, routes=routes, group=group)), output)
-    else:
-        write_text(planned(lambda: pictures.svg(value, root, routes=routes, group=group)), output)
-
-
-def _as_png(asked: bool, output: Path | None) -> bool:
-    """Whether the picture is to be PNG; the name of the file must not say otherwise."""
-    if output is None:
-        if asked:
-            raise Refusal("a PNG needs a file; name it with --output")
-        return False
-    suffix = output.suffix.lower()
-    if suffix not in ("", ".svg", ".png"):
-        raise Refusal(
-            f"{output}: pictures are SVG or PNG; name the file .svg or .png", code="unsupported", value=suffix
+        write_bytes(
+            planned(lambda: pictures.png(value, root, routes=routes, group=group, cycle=cycle)), output
         )
-    if asked and suffix == ".svg":
-        raise Refusal(f"--png does not fit {output}; leave it out, or name the file .png", value=suffix)
-    return asked or suffix == ".png"
+    else:
+        write_text(
+            planned(lambda: pictures.svg(value, root, routes=routes, group=group, cycle=cycle)), output
+        )
 
 
 def _routes(topology: Json, pairs: list[tuple[int, int]], algorithm: str, root: int | None) -> list[Json]:

@@ -13,19 +13,23 @@ from wormcast_planner import is_copied_by_switches
 from wormcast import routing
 from wormcast.cli.files import (
     Json,
+    as_png_file,
     parse_json,
     planned,
     read_json,
     read_text,
     refuse_without_effect,
+    write_bytes,
     write_text,
 )
+from wormcast.cli.foreign import Foreign, answer_foreign, foreign_options, is_good, read_routes
 from wormcast.cli.kinds import mismatch
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.source import (
     PlanningCommand,
     Source,
     at_least_one_switch,
+    chosen_routing,
     complete_algorithm,
     source_options,
 )
@@ -77,6 +81,12 @@ def _complete_model(
 @click.option(
     "--check", "certificate_path", type=Path, help="Check that the order in this verify file holds."
 )
+@foreign_options
+@click.option(
+    "--draw",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="If there is a deadlock, write a picture of the cycle to this file, SVG or PNG.",
+)
 @source_options
 @click.pass_context
 def verify(
@@ -86,6 +96,8 @@ def verify(
     group_paths: tuple[Path, ...],
     groups_path: Path | None,
     certificate_path: Path | None,
+    foreign: Foreign,
+    draw: Path | None,
     source: Source,
     root: int | None,
     output: Path | None,
@@ -100,13 +112,59 @@ def verify(
     --routes, --algorithm, --group and --groups, the controller's routes and groups in
     force are checked; a file has no groups.
 
-    Exit status 1: they can deadlock. With --check: the order does not hold.
+    \b
+    Routes that others made are checked too:
+      wormcast verify --topology ibnetdiscover.txt --tables lfts.txt     (dump_lfts, OpenSM)
+      wormcast verify --paths paths.csv                                  (any router)
+      wormcast verify --topology net.json --p4runtime switches.json      (running switches)
+
+    Exit status 1: they can deadlock, or a destination is not reached. With --check: the
+    order does not hold.
     """
     model = {"branching": branching, "buffers": buffers, "forwarding": forwarding}
-    _refuse_needless(model, certificate_path, routes_path, algorithm, root)
-    certificate = None if certificate_path is None else _certificate(certificate_path)
-    if certificate is not None:
-        buffers = (certificate.get("model") or {}).get("buffers")
+    foreign.refuse_needless()
+    as_png = draw is not None and as_png_file(False, draw)
+    if foreign.option is None:
+        _refuse_needless(model, certificate_path, routes_path, algorithm, root)
+    else:
+        ours = {"routes": routes_path, "algorithm": algorithm, "group": group_paths, "groups": groups_path}
+        for name, given in {**ours, **model, "root": root}.items():
+            refuse_without_effect(f"--{name}", given, f"with {foreign.option}")
+    certificate = None if certificate_path is None else _certificate(certificate_path, foreign.option)
+    if foreign.option is None:
+        check = (certificate, certificate_path)
+        answer = _verify_ours(source, routes_path, algorithm, (group_paths, groups_path), root, model, check)
+    else:
+        routes, names = read_routes(foreign, source, context.params.get("api"))
+        answer = answer_foreign(routes, names, certificate, certificate_path)
+    if draw is not None and answer.get("cycle"):
+        picture = planned(lambda: _picture(answer, as_png))
+        write_bytes(picture, draw)
+    for_people = output is None and not as_json and sys.stdout.isatty()
+    write_text(_explain(answer) if for_people else routing.to_text(answer), output)
+    if not is_good(answer):
+        context.exit(EXIT_DEADLOCK)
+
+
+def _picture(answer: Json, as_png: bool) -> bytes:
+    from wormcast import pictures
+
+    return pictures.cycle_png(answer) if as_png else pictures.cycle_svg(answer).encode()
+
+
+def _verify_ours(
+    source: Source,
+    routes_path: Path | None,
+    algorithm: str | None,
+    group_files: tuple[tuple[Path, ...], Path | None],
+    root: int | None,
+    model: Json,
+    check: tuple[Json | None, Path | None],
+) -> Json:
+    """The answer about routes and groups in our own files, or in force."""
+    group_paths, groups_path = group_files
+    certificate, certificate_path = check
+    buffers = model["buffers"] if certificate is None else (certificate.get("model") or {}).get("buffers")
     topology = source.topology()
     routes = None if routes_path is None else read_json(routes_path, "routes", "routes")
     groups = [_plan(path) for path in group_paths]
@@ -114,32 +172,27 @@ def verify(
         groups += _plans(groups_path)
     if not (groups_path or group_paths or routes_path or algorithm):
         groups = _groups_in_force(source, topology, root, forwarded=buffers not in (None, "spill"))
-    if routes is None and algorithm is None:
-        algorithm = source.algorithm()
+    setting: Json = {"root": root}
+    if routes is None:
+        setting = chosen_routing(source, algorithm, root)
     topology = at_least_one_switch(topology)
     if certificate is not None:
         if routes is None:
-            assert algorithm is not None
-            routes = planned(functools.partial(routing.routes, topology, algorithm, root))
-        answer = _check(topology, routes, groups, certificate, certificate_path)
-        good = answer["holds"]
-    else:
-        given: dict[str, Any] = {name: chosen for name, chosen in model.items() if chosen is not None}
-        answer = planned(
-            lambda: routing.verify(topology, routes, algorithm=algorithm, root=root, groups=groups, **given)
-        )
-        good = answer["deadlock_free"]
-    for_people = output is None and not as_json and sys.stdout.isatty()
-    write_text(_explain(answer) if for_people else routing.to_text(answer), output)
-    if not good:
-        context.exit(EXIT_DEADLOCK)
+            routes = planned(functools.partial(routing.routes, topology, **setting))
+        return _check(topology, routes, groups, certificate, certificate_path)
+    given: dict[str, Any] = {name: chosen for name, chosen in model.items() if chosen is not None}
+    return planned(lambda: routing.verify(topology, routes, **setting, groups=groups, **given))
 
 
 def _groups_in_force(source: Source, topology: Json, root: int | None, *, forwarded: bool) -> list[Json]:
     """What every sender of a group may send. Groups that hosts forward send unicast worms, which the routes
     hold already; their buffers count only where these are finite: `forwarded`."""
     return [
-        planned(functools.partial(routing.group, topology, group.request(sender), root))
+        planned(
+            functools.partial(
+                routing.group, topology, group.request(sender), group.root if root is None else root
+            )
+        )
         for group in source.groups()
         if len(group.members) > 1 and (forwarded or is_copied_by_switches(group.scheme))
         for sender in group.members
@@ -183,15 +236,18 @@ def _plans(path: Path) -> list[Json]:
     return plans
 
 
-def _certificate(path: Path) -> Json:
+def _certificate(path: Path, option: str | None) -> Json:
     certificate = read_json(path, "certificate")
     if wrong := mismatch(certificate, "verify"):
         raise Refusal(f"certificate {path}: the files do not fit together: {wrong}", code="wrong-type")
-    wanted = {"deadlock_free": bool, "model": dict, "order": list}
+    # What says of which routes it is.
+    about = "model" if option is None else "checked"
+    wanted = {"deadlock_free": bool, about: dict, "order": list}
     for name, kind in wanted.items():
         if certificate.get("deadlock_free") is not False and not isinstance(certificate.get(name), kind):
             text = f'certificate {path}: the files do not fit together: field "{name}" is missing or wrong'
-            raise Refusal(f"{text}; 'wormcast verify --topology FILE --json' makes one", code="missing-field")
+            made_by = "wormcast verify --topology FILE" + (f" {option} …" if option else "")
+            raise Refusal(f"{text}; '{made_by} --json' makes one", code="missing-field")
     return certificate
 
 

@@ -51,9 +51,14 @@ class PlanEncoder:
 
 def _routes_message(plan: AgentPlan) -> Any:
     return agent_pb2.Plan(
-        routes=[agent_pb2.Route(host=host, ports=ports) for host, ports in plan.routes],
-        tree_routes=[agent_pb2.Route(host=host, ports=ports) for host, ports in plan.tree_routes],
+        routes=[_route(*route) for route in plan.routes],
+        routes_at_random=plan.at_random,
+        tree_routes=[_route(*route) for route in plan.tree_routes],
     )
+
+
+def _route(host: int, share: int, ports: bytes) -> Any:
+    return agent_pb2.Route(host=host, ports=ports, share=share)
 
 
 def _group_message(group: AgentGroup) -> Any:

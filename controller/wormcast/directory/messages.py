@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
-from wormcast_planner import GROUP_ID_MAX, HOST_ID_MAX
+from wormcast_planner import ALTERNATIVES_MAX, GROUP_ID_MAX, HOST_ID_MAX
 
 from wormcast.discovery.hosts import HostRefused
+from wormcast.network.ids import HostId
 
 MESSAGE_BYTES_MAX = 1 << 20
 """Longest message of an agent: Statistics of 4,096 counters, or an answer that refuses 1,024 groups."""
@@ -21,8 +22,15 @@ TEXT_MAX = 1000
 VERSION_MAX = 64
 """Characters of an agent's version."""
 MTU_MAX = 0xFFFF
+ROUTE_USES_MAX = 256
+"""Hosts to which one message says how often routes were used; further ones are not read."""
 NOTHING: Mapping[int, str] = MappingProxyType({})
 """No group is refused."""
+
+
+RouteUses: TypeAlias = Mapping[HostId, tuple[int, ...]]
+"""How many messages took each of the routes to a host."""
+NO_USES: RouteUses = MappingProxyType({})
 
 
 class BadMessage(ValueError):
@@ -45,6 +53,16 @@ def check_register(register: Any) -> None:
 def read_refused(applied: Any) -> dict[int, str]:
     """Groups that an agent refuses, and why."""
     return {entry.group: clip(entry.reason) for entry in applied.refused[:REFUSED_MAX]}
+
+
+def read_route_uses(statistics: Any) -> RouteUses:
+    """How often an agent's routes were used; raises `BadMessage` for a host that cannot be."""
+    uses = {}
+    for use in statistics.routes[:ROUTE_USES_MAX]:
+        if use.host > HOST_ID_MAX:
+            raise BadMessage(f"it counts routes to host {use.host}; possible: 0 to {HOST_ID_MAX}")
+        uses[HostId(use.host)] = tuple(use.messages[:ALTERNATIVES_MAX])
+    return uses
 
 
 def check_report(report: Any) -> None:

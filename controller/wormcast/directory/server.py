@@ -15,12 +15,15 @@ from wormcast.agentrpc import agent_pb2, agent_pb2_grpc
 from wormcast.directory.messages import (
     COUNTERS_MAX,
     MESSAGE_BYTES_MAX,
+    NO_USES,
     NOTHING,
     BadMessage,
+    RouteUses,
     check_register,
     check_report,
     clip,
     read_refused,
+    read_route_uses,
 )
 from wormcast.discovery.hosts import HostRefused
 from wormcast.network.ids import Epoch, GroupId, HostId
@@ -74,6 +77,7 @@ class AgentWatcher(Protocol):
         epoch: Epoch,
         groups_max: int = 0,
         members_max: int = 0,
+        transit: bool = True,
     ) -> HostId:
         """Admits an agent, and learns what it takes if it says so; raises `HostRefused`."""
 
@@ -92,8 +96,10 @@ class AgentWatcher(Protocol):
     ) -> None:
         """An agent saw another one fail."""
 
-    def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
-        """Counters of an agent: name, group, value."""
+    def statistics_received(
+        self, host: HostId, counters: Iterable[tuple[str, int, int]], routes: RouteUses = NO_USES
+    ) -> None:
+        """Counters of an agent: name, group, value; and how many messages took its routes, by destination."""
 
 
 class _Stream:
@@ -242,6 +248,7 @@ class AgentDirectory:
             Epoch(register.plan_epoch),
             register.groups_max,
             register.members_max,
+            not register.no_transit,
         )
         for old in [s for s in self._streams.values() if s.host == host or s.name == register.name]:
             del self._streams[old.host]
@@ -318,6 +325,7 @@ class AgentDirectory:
                 self._watcher.statistics_received(
                     host,
                     [(c.name, c.group, c.value) for c in message.statistics.counters[:COUNTERS_MAX]],
+                    read_route_uses(message.statistics),
                 )
             case "register":
                 raise BadMessage("a second Register")

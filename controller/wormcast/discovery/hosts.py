@@ -68,6 +68,8 @@ class HostRecord:
     """Counts as attached until then without a stream."""
     detached_at: float = float("-inf")
     """When its stream ended; of no meaning while it has one."""
+    transit: bool = True
+    """Its agent lets worms of others be routed through the host."""
     silent: str = ""
     """Why a neighbour holds it for dead; empty: it does not, or it has been heard since."""
 
@@ -106,7 +108,14 @@ class HostRegistry:
             self._hosts[record.id] = record
 
     def register(
-        self, name: str, asked: int | None, mac: bytes, mtu_bytes: int, version: str, now: float
+        self,
+        name: str,
+        asked: int | None,
+        mac: bytes,
+        mtu_bytes: int,
+        version: str,
+        now: float,
+        transit: bool = True,
     ) -> HostRecord:
         """An agent opened its stream. Raises `HostRefused`; the text is for the agent's operator."""
         check_name(name)
@@ -115,6 +124,7 @@ class HostRegistry:
         record = self._claim(name, asked, now)
         record.mac, record.mtu_bytes, record.version = mac, mtu_bytes, version
         record.agent = record.attached = True
+        record.transit = transit
         record.silent = ""
         waiting = self._unclaimed.pop(name, None)
         if waiting is not None and not record.declared:
@@ -225,6 +235,10 @@ class HostRegistry:
         if not record.declared and not self._is_fresh(record, now):
             return "lost"
         return "up"
+
+    def re_injects(self, record: HostRecord, now: float) -> bool:
+        """Whether worms of others may be routed through it: it is up, its agent is there and lets them."""
+        return record.transit and self.state(record, now) == "up"
 
     def records(self) -> list[HostRecord]:
         """All hosts by id."""

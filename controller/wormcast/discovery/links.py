@@ -1,12 +1,13 @@
-"""Which switches are there and which links join them, told from probes. Pure; time is an argument.
+"""Which switches are there and which links join them, told from probes and by switches. Pure; time is an argument.
 
 A probe leaves a switch port every `PROBE_INTERVAL_S`; where it comes in is the
 other end of that direction. A link is up when both directions have been heard,
-and down when one has missed `PROBES_MISSED_MAX` in a row. A probe counts as
-missed when the next one is sent and both switches have shown since that they
-forward: every switch is sent an echo, a packet-out to its own CPU port. So a
-switch that is paused is silent, and its links are not down for that; nor does a
-controller that stalls take its own silence for the network's.
+and down when too many probes in a row stay unanswered in one (`Direction` says
+how many those are), or when a switch says that a port is down. A probe counts as
+unanswered when both switches have shown since that they forward: every switch is
+sent an echo, a packet-out to its own CPU port. So a switch that is paused is
+silent, and its links are not down for that; nor does a controller that stalls
+take its own silence for the network's.
 
 What is down or silent may be back at any moment. It stays known as suspected:
 routes avoid it where there is another way, and nobody loses a membership by it.
@@ -14,38 +15,31 @@ routes avoid it where there is another way, and nobody loses a membership by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from wormcast.discovery.direction import LATE_S, SILENCE_MIN_S, Direction
 from wormcast.network.ids import CPU_PORT, PortId, SwitchId
 from wormcast.network.topology import Link, PortRef
 
-PROBE_INTERVAL_S = 0.25
+PROBE_INTERVAL_S = 0.05
 """Between probes on a port that leads to a switch."""
-PROBES_MISSED_MAX = 4
-"""So many probes lost in a row in one direction: the link is down. At 1 % loss: once in 10^8."""
+PROBE_INTERVAL_TOLD_S = 0.25
+"""The same where both switches say which of their ports are down."""
 PROBES_PER_S_MAX = 800
 """Probes and echoes a second in all; where more would be due, all intervals and the limit of silence grow alike."""
 PROBE_IDLE_INTERVAL_S = 1.0
 """Between probes on a port where no switch has been heard."""
 SWITCH_GRACE_S = 1.0
 """A switch whose P4Runtime session is lost counts as up for so long."""
+SILENCE_WITHOUT_ECHO_S = 1.0
+"""A target without echo may be paused: its links are down after so long at least."""
 SWITCH_SILENT_S = 2.0
 """A switch with a session that returns no echo for so long is silent, at least."""
 ECHOES_MISSED_MAX = 8
 """And so many intervals of probes, where these are long."""
 RESTORE_GRACE_S = 5.0
 """After a start of the controller, remembered switches, links and agents count as present for so long unconfirmed."""
-
-
-@dataclass
-class _Direction:
-    """What is known of what is behind one port."""
-
-    far: PortRef
-    missed: int = 0
-    awaited_at: float | None = None
-    """When the probe left that is the next to be missed, if nothing is heard."""
 
 
 @dataclass
@@ -66,6 +60,9 @@ class _SwitchRecord:
     """The last echo that is back left then: what was sent before has passed the switch, and the controller has read
     what it handed in. Infinite until the first: of a target without echo nothing can be told by its silence."""
     silent: bool = False
+    tells_ports: bool = False
+    """It says which of its ports are down."""
+    ports_down: set[PortId] = field(default_factory=set)
 
 
 def echo_port(port: PortId) -> bool:
@@ -77,12 +74,16 @@ class LinkMonitor:
     """State machine of switches and links."""
 
     def __init__(
-        self, probe_interval_s: float = PROBE_INTERVAL_S, idle_interval_s: float = PROBE_IDLE_INTERVAL_S
+        self,
+        probe_interval_s: float = PROBE_INTERVAL_S,
+        told_interval_s: float = PROBE_INTERVAL_TOLD_S,
+        idle_interval_s: float = PROBE_IDLE_INTERVAL_S,
     ) -> None:
         self._probe_interval_s = probe_interval_s
+        self._told_interval_s = told_interval_s
         self._idle_interval_s = idle_interval_s
         self._switches: dict[SwitchId, _SwitchRecord] = {}
-        self._directions: dict[PortRef, _Direction] = {}
+        self._directions: dict[PortRef, Direction] = {}
         self._arrivals: dict[PortRef, PortRef] = {}
         """Receiving port to sending port; the inverse of `_directions`."""
         self._links: frozenset[Link] = frozenset()
@@ -137,7 +138,7 @@ class LinkMonitor:
         record.probe_at = {PortId(port): now for port in range(record.ports)}
         for ref, direction in self._directions.items():
             if switch in (ref[0], direction.far[0]):
-                direction.missed = 0
+                direction.forgive()
 
     def disconnect(self, switch: SwitchId, now: float) -> None:
         """The session is lost; the switch is down unless it is back within `SWITCH_GRACE_S`."""
@@ -172,7 +173,7 @@ class LinkMonitor:
             record.silent = False
             for ref, direction in self._directions.items():
                 if switch in (ref[0], direction.far[0]):
-                    direction.missed, direction.awaited_at = 0, None
+                    direction.forgive()
 
     def handle_probe(self, sent: PortRef, received: PortRef) -> None:
         """A probe sent out of one port came in at another."""
@@ -181,9 +182,25 @@ class LinkMonitor:
             return
         known = self._directions.get(sent)
         if known is not None and known.far == received:
-            known.missed, known.awaited_at = 0, None
+            known.hear()
             return
+        if self._is_told_down(sent) or self._is_told_down(received):
+            return  # it was on its way when the port went down
         self._hear(sent, received)
+
+    def tell_ports(self, switch: SwitchId, down: Collection[PortId] | None, now: float) -> None:
+        """The switch says which of its ports are down; None: it does not say any more."""
+        record = self._switches.get(switch)
+        if record is None:
+            return
+        before, record.tells_ports, record.ports_down = record.ports_down, down is not None, set(down or ())
+        for port in record.ports_down - before:
+            self._drop_direction((switch, port))
+            if (far := self._arrivals.get((switch, port))) is not None:
+                self._drop_direction(far)
+        for port in before - record.ports_down:
+            if port in record.probe_at:
+                record.probe_at[port] = now
 
     def handle_timeout(self, now: float) -> None:
         """Lets grace periods run out, and notices switches that have become silent."""
@@ -201,10 +218,9 @@ class LinkMonitor:
         """Ports that are due for a probe, or for an echo as `echo_port` tells. Counts the probes that are missed."""
         due: list[PortRef] = []
         stretch = self._stretch()
-        interval_s, idle_s = self._probe_interval_s * stretch, self._idle_interval_s * stretch
         for switch, record in self._switches.items():
             if record.connected and now >= record.echo_at:
-                record.echo_at = now + interval_s
+                record.echo_at = now + self._echo_interval_s(record) * stretch
                 if record.echo_sent_at is None:
                     record.echo_sent_at = now
                 due.append((switch, PortId(CPU_PORT + record.echo_bit)))
@@ -214,33 +230,60 @@ class LinkMonitor:
                 if now < at:
                     continue
                 ref = (switch, port)
+                if port in record.ports_down:
+                    record.probe_at[port] = now + self._idle_interval_s * stretch
+                    continue
                 direction = self._directions.get(ref)
-                if direction is not None and self._is_missed(record, direction):
-                    direction.missed, direction.awaited_at = direction.missed + 1, None
-                    if direction.missed >= PROBES_MISSED_MAX:
-                        self._drop_direction(ref)
-                        direction = None
-                if direction is not None and direction.awaited_at is None:
-                    direction.awaited_at = now
-                heard = direction is not None or ref in self._arrivals
-                record.probe_at[port] = now + (interval_s if heard else idle_s)
+                if direction is not None and self._is_down(record, direction, now):
+                    self._drop_direction(ref)
+                    direction = None
+                if direction is None:
+                    heard = ref in self._arrivals
+                    wait_s = self._probe_interval_s if heard else self._idle_interval_s
+                    record.probe_at[port] = now + wait_s * stretch
+                    due.append(ref)
+                    continue
+                again_at = direction.sent_at + self._interval_s(record, direction) * stretch
+                late = direction.is_late(now, stretch)
+                if not late and now < again_at:
+                    record.probe_at[port] = again_at
+                    continue
+                if late:
+                    self._hurry(record, direction, now + LATE_S * stretch)
+                direction.send(now)
+                record.probe_at[port] = now + LATE_S * stretch  # to see whether it is late then
                 due.append(ref)
         return due
+
+    def _hurry(self, sender: _SwitchRecord, direction: Direction, at: float) -> None:
+        """Has both switches of a direction asked for an echo soon."""
+        for record in (sender, self._switches[direction.far[0]]):
+            record.echo_at = min(record.echo_at, at)
+
+    def _interval_s(self, sender: _SwitchRecord, direction: Direction) -> float:
+        told = sender.tells_ports and self._switches[direction.far[0]].tells_ports
+        return self._told_interval_s if told else self._probe_interval_s
+
+    def _echo_interval_s(self, record: _SwitchRecord) -> float:
+        seldom = record.tells_ports or record.silent
+        return self._told_interval_s if seldom else self._probe_interval_s
 
     def _stretch(self) -> float:
         """By how much intervals are longer than they are in a small fabric."""
         asked = [record for record in self._switches.values() if record.connected]
-        often = len(self._directions) + len(asked)
+        wanted_per_s = sum(1 / self._echo_interval_s(record) for record in asked)
+        for (switch, _), direction in self._directions.items():
+            wanted_per_s += 1 / self._interval_s(self._switches[switch], direction)
         rest = max(0, sum(len(record.probe_at) for record in asked) - len(self._directions))
-        wanted_per_s = often / self._probe_interval_s + rest / self._idle_interval_s
+        wanted_per_s += rest / self._idle_interval_s
         return max(1.0, wanted_per_s / PROBES_PER_S_MAX)
 
-    def _is_missed(self, sender: _SwitchRecord, direction: _Direction) -> bool:
-        """Whether the awaited probe had its time: both switches have forwarded an echo that left with it or later."""
+    def _is_down(self, sender: _SwitchRecord, direction: Direction, now: float) -> bool:
         far = self._switches[direction.far[0]]
-        if direction.awaited_at is None or not far.connected:
-            return False
-        return direction.awaited_at <= min(sender.forwarded_at, far.forwarded_at)
+        sure_until = min(sender.forwarded_at, far.forwarded_at)
+        told_by_echo = max(sender.forwarded_at, far.forwarded_at) < float("inf")
+        silence_s = SILENCE_MIN_S if told_by_echo else SILENCE_WITHOUT_ECHO_S
+        return far.connected and direction.is_down(sure_until, silence_s, now)
 
     def poll_timeout(self) -> float | None:
         """When `handle_timeout` or `poll_transmit` next has work."""
@@ -279,9 +322,17 @@ class LinkMonitor:
         record = self._switches.get(switch)
         return record is not None and record.connected
 
+    def ports_down(self, switch: SwitchId) -> list[PortId] | None:
+        """Ports that the switch says are down, ascending; None if it does not say."""
+        record = self._switches.get(switch)
+        return sorted(record.ports_down) if record is not None and record.tells_ports else None
+
     def leads_to_switch(self, ref: PortRef) -> bool:
         """Whether probes came in at this port lately."""
         return ref in self._arrivals or ref in self._directions
+
+    def _is_told_down(self, ref: PortRef) -> bool:
+        return ref[1] in self._switches[ref[0]].ports_down
 
     def _knows(self, ref: PortRef) -> bool:
         record = self._switches.get(ref[0])
@@ -291,7 +342,7 @@ class LinkMonitor:
         self._drop_direction(sent)
         if received in self._arrivals:  # recabled: the port cannot have two far ends
             self._drop_direction(self._arrivals[received])
-        self._directions[sent] = _Direction(received)
+        self._directions[sent] = Direction(received)
         self._arrivals[received] = sent
         self._stale = True
         probe_at = self._switches[received[0]].probe_at

@@ -103,6 +103,8 @@ def parse_scheme(value: str) -> str:
 
 
 CLASS_D_BOUND = "224.0.1.0 to 239.255.255.255"
+CLASS_D_LINK_LOCAL: Final = ipaddress.IPv4Network("224.0.0.0/24")
+"""Never leave a link (RFC 5771 §4)."""
 
 
 def parse_class_d(value: str) -> ipaddress.IPv4Address:
@@ -111,7 +113,7 @@ def parse_class_d(value: str) -> ipaddress.IPv4Address:
         address = ipaddress.IPv4Address(value)
     except ValueError:
         raise GroupError(f"{value!r} is not an IPv4 address", value=value, bound=CLASS_D_BOUND) from None
-    if not address.is_multicast or address in ipaddress.IPv4Network("224.0.0.0/24"):
+    if not address.is_multicast or address in CLASS_D_LINK_LOCAL:
         raise GroupError(
             f"{value} is not a class D address that leaves a link", value=value, bound=CLASS_D_BOUND
         )

@@ -28,3 +28,4 @@ CPU_PORT = PortId(wire.CPU_PORT)
 """A packet-out to it comes back as a packet-in."""
 
 LLDP_ETHERTYPE = wire.ETHERTYPE_LLDP
+IPV4_ETHERTYPE = wire.ETHERTYPE_IPV4

@@ -26,6 +26,13 @@ class Host:
     id: HostId
     switch: SwitchId
     port: PortId
+    transit: bool = True
+    """Whether it may re-inject worms of others."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Its entry in the `topology` file."""
+        entry: dict[str, Any] = {"id": self.id, "switch": self.switch, "port": self.port}
+        return entry if self.transit else {**entry, "transit": False}
 
 
 @dataclass(frozen=True, order=True)
@@ -64,7 +71,7 @@ class Topology:
         """The `topology` file form."""
         return {
             "switches": [{"id": s.id, "ports": s.ports} for s in self.switches],
-            "hosts": [{"id": h.id, "switch": h.switch, "port": h.port} for h in self.hosts],
+            "hosts": [host.to_json() for host in self.hosts],
             "links": [
                 {"a": link.a, "a_port": link.a_port, "b": link.b, "b_port": link.b_port}
                 for link in self.links

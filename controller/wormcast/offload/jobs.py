@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wormcast import routing
+from wormcast.network.groups import GroupError
+from wormcast.network.routing import Routing
+from wormcast.offload.switch_plan import switch_plan
 from wormcast.strict_json import JsonError, read_json
 
 SWITCHES_MAX = 4096
@@ -16,8 +19,15 @@ PAIRS_MAX = 1 << 24
 """Pairs of hosts whose routes are planned in one request."""
 ROUTES_MAX = 1 << 20
 """Routes of a file."""
+PLAN_GROUPS_MAX = 4096
+"""Groups of one request for what switches must hold."""
 
 Json = dict[str, Any]
+Kind = tuple[type, str]
+"""A type of JSON, and its name."""
+OBJECT: Kind = (dict, "dictionary")
+LIST: Kind = (list, "list")
+STRING: Kind = (str, "string")
 
 
 class JobRefused(Exception):
@@ -30,7 +40,7 @@ class JobRefused(Exception):
 
 def verify_body(context: Json, raw: bytes) -> bytes:
     """The verify file of the body of POST /v1/verify, on the fabric's topology if it names none."""
-    body = _read_body(raw)
+    body = _read_body(raw, {"topology": OBJECT, "routes": OBJECT})
     given = body.get("topology")
     # A file has more than the controller's own topology: the library reads it whole.
     topology = context["topology"] if given is None else _complete(given)
@@ -40,7 +50,7 @@ def verify_body(context: Json, raw: bytes) -> bytes:
     routes = body.get("routes")
     if routes is None:
         _check_pairs(topology)
-        return _encode(routing.verify(topology, algorithm=context["algorithm"]))
+        return _encode(routing.verify(topology, **_in_force(topology, context)))
     if isinstance(entries := routes.get("routes"), list):
         _check_count("routes", len(entries), ROUTES_MAX)
     return _encode(routing.verify(topology, routes))
@@ -52,10 +62,67 @@ def verify_fabric(context: Json, _: bytes) -> bytes:
     if not topology["switches"]:
         return _encode({"deadlock_free": True, "order": []})
     _check_pairs(topology)
-    trees = [
-        tree for request in context["requests"] for tree in routing.trees_of(routing.group(topology, request))
-    ]
-    return _encode(routing.verify(topology, algorithm=context["algorithm"], trees=trees))
+    trees = _trees(topology, context)
+    return _encode(routing.verify(topology, **_in_force(topology, context), trees=trees))
+
+
+def _trees(topology: Json, context: Json) -> list[tuple[int, bytes]]:
+    """TREE routes of all groups that switches copy, from the roots in force."""
+    planned = (routing.group(topology, request, root) for request, root in context["requests"])
+    return [tree for group in planned for tree in routing.trees_of(group)]
+
+
+def _in_force(topology: Json, context: Json) -> Json:
+    """Algorithm, root and balance; a root that the topology does not have is its own choice."""
+    entries = topology["switches"] if isinstance(topology["switches"], list) else []
+    there = {
+        switch["id"] for switch in entries if isinstance(switch, dict) and isinstance(switch.get("id"), int)
+    }
+    return Routing.from_json(context["routing"]).on(there)
+
+
+def change_routing(context: Json, _: bytes) -> bytes:
+    """What other routes would bring: loads before and after, the steps there, and a certificate of what is new."""
+    topology = context["topology"]
+    if not topology["switches"]:
+        raise JobRefused(409, "no switch is up, so there are no routes to compare", code="conflict")
+    _check_pairs(topology)
+    before, after = (
+        {"routing": context["new"] if new else context["routing"], "requests": context["requests"]}
+        for new in (False, True)
+    )
+    now, new = _in_force(topology, before), _in_force(topology, after)
+    figures = [routing.route_summary(topology, **setting) for setting in (now, new)]
+    return _encode(
+        {
+            "now": context["routing"],
+            "new": context["new"],
+            "before": figures[0],
+            "after": figures[1],
+            "gain": _gain(*(summary["link_load"]["max"] for summary in figures)),
+            "lengthened_pairs": figures[1]["lengthened_pairs"],
+            **_steps(topology, now, new),
+            "certificate": routing.verify(topology, **new),
+        }
+    )
+
+
+def _gain(before: float, after: float) -> float:
+    return 1 - after / before if before else 0.0
+
+
+def _steps(topology: Json, now: Json, new: Json) -> Json:
+    """The steps from the routes in force to the new ones, or why there is no such plan."""
+    try:
+        if new["balanced"]:
+            raise routing.RoutingError("steps lead to plain routes, not to balanced ones")
+        in_force = routing.routes(topology, **now)
+        root = routing.spanning_tree(topology, new["root"])["root"]
+        steps = routing.change(topology, topology, new["algorithm"], routes=in_force, new_root=root)
+    except routing.RoutingError as error:
+        return {"steps": None, "steps_unknown": str(error)}
+    kept = ("method", "root", "routes_changed", "drain", "waiting")
+    return {"steps": [{name: step[name] for name in kept} for step in steps["steps"]], "steps_unknown": None}
 
 
 def routes(context: Json, _: bytes) -> bytes:
@@ -69,23 +136,40 @@ def routes(context: Json, _: bytes) -> bytes:
         one_end = {end: host}
     else:
         _check_pairs(topology)
-    algorithm = context["algorithm"]
-    if algorithm not in (known := routing.algorithms()):
-        raise routing.RoutingError(f"unknown algorithm {algorithm!r}; there are {', '.join(known)}")
+    if (asked := context["algorithm"]) is not None and asked not in (known := routing.algorithms()):
+        raise routing.RoutingError(f"unknown algorithm {asked!r}; there are {', '.join(known)}")
+    setting = _in_force(topology, context) if asked is None else {"algorithm": asked}
     if not topology["switches"]:
-        return _encode({"algorithm": algorithm, "root": None, "routes": []})
-    file = routing.routes(topology, algorithm, **one_end)
+        return _encode({"algorithm": setting["algorithm"], "root": None, "routes": []})
+    file = routing.routes(topology, **setting, **one_end)
     file["routes"] = [r for r in file["routes"] if all(r[end] == host for end, host in wanted.items())]
+    if asked is None:
+        routing.add_uses(file["routes"], context["uses"])
     return _encode(file)
+
+
+def plan_switches(context: Json, raw: bytes) -> bytes:
+    """What the switches of the topology of the body must hold, or of the fabric's if it names none."""
+    body = _read_body(raw, {"topology": OBJECT, "groups": LIST, "class_d": STRING})
+    given = body.get("topology")
+    topology = context["topology"] if given is None else _complete(given)
+    _check_sizes(topology)
+    _check_pairs(topology)
+    groups = body.get("groups") or []
+    _check_count("groups", len(groups), PLAN_GROUPS_MAX)
+    return _encode(
+        switch_plan(topology, groups, body.get("class_d") or "narrow", _in_force(topology, context))
+    )
 
 
 def group_file(context: Json, _: bytes) -> bytes:
     """The group file, with what the controller knows of the group."""
-    return _encode({**context["about"], **routing.group(context["topology"], context["request"])})
+    return _encode({**context["about"], **routing.group(context["topology"], *context["request"])})
 
 
 JOBS: Mapping[str, Callable[[Json, bytes], bytes]] = {
-    job.__name__: job for job in (verify_body, verify_fabric, routes, group_file)
+    job.__name__: job
+    for job in (verify_body, verify_fabric, change_routing, routes, plan_switches, group_file)
 }
 
 
@@ -98,23 +182,27 @@ def run(name: str, context: bytes, body: bytes) -> bytes:
         raise JobRefused(
             400, message, code=error.code, value=error.value, line=error.line, column=error.column
         ) from None
+    except GroupError as error:
+        bounds = {"value": error.value, "bound": error.bound, "choices": error.choices}
+        raise JobRefused(422, str(error), code="outside-bounds", **bounds) from None
     except routing.RoutingError as error:
         raise JobRefused(422, str(error), code=getattr(error, "code", "refused")) from None
 
 
-def _read_body(raw: bytes) -> Json:
+def _read_body(raw: bytes, kinds: Mapping[str, Kind]) -> Json:
     if not raw:
         raise JobRefused(422, "body: missing", code="missing-field")
     body = read_json(raw)
     if not isinstance(body, dict):
         raise JobRefused(422, "the body is not a JSON object", code="wrong-type")
     for name, value in body.items():
-        if name not in ("topology", "routes"):
+        if name not in kinds:
             raise JobRefused(
-                422, f"body.{name[:40]}: unknown field", code="unknown-field", choices=["topology", "routes"]
+                422, f"body.{name[:40]}: unknown field", code="unknown-field", choices=list(kinds)
             )
-        if value is not None and not isinstance(value, dict):
-            raise JobRefused(422, f"body.{name}: input should be a valid dictionary", code="wrong-type")
+        kind, wanted = kinds[name]
+        if value is not None and not isinstance(value, kind):
+            raise JobRefused(422, f"body.{name}: input should be a valid {wanted}", code="wrong-type")
     return body
 
 

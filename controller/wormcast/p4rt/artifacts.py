@@ -34,20 +34,13 @@ class Artifacts:
 
 
 def find_artifacts(directory: Path | None = None) -> Artifacts:
-    """The compiled program in `directory`, else $WORMCAST_PIPELINE, the installed package or the checkout."""
+    """The compiled program in `directory`, else $WORMCAST_PIPELINE, else that of this package."""
     if directory is None and (value := os.environ.get(ENVIRONMENT)):
         directory = Path(value)
-    package = Path(__file__).resolve().parent.parent
-    places = (
-        [directory]
-        if directory is not None
-        else [package / "pipeline", package.parent.parent / "p4src" / "compiled"]
-    )
-    for place in places:
-        p4info = next((place / name for name in P4INFO_NAMES if (place / name).is_file()), None)
-        if p4info is not None and (place / BLOB_NAME).is_file():
-            return Artifacts(p4info, place / BLOB_NAME)
+    place = directory if directory is not None else Path(__file__).resolve().parent.parent / "pipeline"
+    p4info = next((place / name for name in P4INFO_NAMES if (place / name).is_file()), None)
+    if p4info is not None and (place / BLOB_NAME).is_file():
+        return Artifacts(p4info, place / BLOB_NAME)
     raise ArtifactError(
-        f"no {BLOB_NAME} with {P4INFO_NAMES[0]} in {', '.join(str(p) for p in places)}; "
-        f"say where with --pipeline or {ENVIRONMENT}"
+        f"no {BLOB_NAME} with {P4INFO_NAMES[0]} in {place}; say where with --pipeline or {ENVIRONMENT}"
     )

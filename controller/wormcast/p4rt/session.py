@@ -17,11 +17,12 @@ from typing import Any, Protocol
 import finsy
 from wormcast_planner import TABLES_WITH_DEFAULT, Place, SwitchState, Update
 
-from wormcast.network.ids import LLDP_ETHERTYPE, PortId, SwitchId
+from wormcast.network.ids import IPV4_ETHERTYPE, LLDP_ETHERTYPE, PortId, SwitchId
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.p4rt.convert import ForeignEntry, decode_default_into, decode_into, encode_update
 from wormcast.p4rt.eviction import evict_foreign_groups
+from wormcast.p4rt.port_states import follow_ports
 from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, Stage, SwitchTables, split_batches
 from wormcast.store.database import SwitchSpec
 
@@ -70,6 +71,9 @@ class SwitchWatcher(Protocol):
 
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
         """An LLDP frame came in."""
+
+    def ports_told(self, switch: SwitchId, down: frozenset[PortId] | None) -> None:
+        """The switch says which of its ports are down; None: it does not, or no more."""
 
 
 class SwitchSession:
@@ -230,14 +234,27 @@ class SwitchSession:
         LOG.info("switch %d: connected to %s", self.spec.id, self.spec.address)
         switch.create_task(self._send_packets(), name="packet-out")
         switch.create_task(self._receive_packets(switch), name="packet-in")
+        switch.create_task(self._follow_ports(), name="ports")
         self._watcher.switch_connected(self.spec.id)
+
+    async def _follow_ports(self) -> None:
+        """For as long as there is a session. What is wrong with gNMI costs the news of ports, and nothing else."""
+        try:
+            async for down in follow_ports(self.spec.address, self.spec.device_id):
+                self._watcher.ports_told(self.spec.id, down)
+        except Exception as error:
+            LOG.warning("switch %d: gNMI: %s: %s", self.spec.id, type(error).__name__, error)
+        finally:
+            self._watcher.ports_told(self.spec.id, None)
 
     async def _send_packets(self) -> None:
         while True:
             await self._switch.write([await self._outbox.get()])
 
     async def _receive_packets(self, switch: Any) -> None:
-        async for packet in switch.read_packets(queue_size=PACKET_IN_MAX, eth_types=[LLDP_ETHERTYPE]):
+        # IPv4 is IGMP: p4src/CONTRACT.md, Packet-in.
+        kinds = [LLDP_ETHERTYPE, IPV4_ETHERTYPE]
+        async for packet in switch.read_packets(queue_size=PACKET_IN_MAX, eth_types=kinds):
             try:
                 self._watcher.packet_received(self.spec.id, PortId(packet["ingress_port"]), packet.payload)
             except Exception:

@@ -9,6 +9,7 @@ from typing import Any
 
 from wormcast_planner import RoutingError
 
+from wormcast.pictures.cycles import draw_cycle
 from wormcast.pictures.geometry import Curve, Point, bowed, direction, line
 from wormcast.pictures.hosts import HOST_DISTANCE_MAX, HOST_RADIUS, HOSTS_DRAWN_MAX, place_hosts
 from wormcast.pictures.layout import Layout, place
@@ -55,12 +56,13 @@ def draw(
     root: int | None,
     routes: Sequence[Mapping[str, Any]] = (),
     group: Mapping[str, Any] | None = None,
+    cycle: Mapping[str, Any] | None = None,
 ) -> Scene:
     """The picture of a topology, of its spanning tree unless something is drawn over it,
-    and of routes and a group. Raises `RoutingError`."""
+    and of routes, a group and a cycle of channels. Raises `RoutingError`."""
     tree = spanning_tree(topology, root)
     sketch = _sketch(topology, place(topology, tree))
-    over = bool(routes) or group is not None
+    over = bool(routes) or group is not None or cycle is not None
     scene = Scene(frames=list(sketch.layout.frames))
     _draw_links(scene, sketch, tree, faded=over)
     legend = [("disc", SWITCH, "switch"), ("disc", ROOT, "root")]
@@ -70,6 +72,8 @@ def draw(
     legend += draw_routes(scene, sketch, routes)
     if group is not None:
         legend += _draw_group(scene, sketch, group)
+    if cycle is not None:
+        legend += draw_cycle(scene, sketch, cycle)
     _draw_nodes(scene, sketch, tree)
     if len(topology["links"]) <= PORTS_SHOWN_MAX:
         _draw_ports(scene, sketch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from wormcast_planner import GROUP_ID_MAX, AgentGroup, AgentPlan
 
+from wormcast.directory.messages import RouteUses
 from wormcast.network.groups import Group
 from wormcast.network.ids import Epoch, GroupId
 
@@ -42,6 +43,8 @@ class AgentStatus:
     """Groups it takes; None: it does not say."""
     members_max: int | None = None
     """Members of a group it takes; None: it does not say."""
+    routes: RouteUses = field(default_factory=dict)
+    """How many messages took each of its routes."""
     refused: dict[GroupId, tuple[Group | None, str]] = field(default_factory=dict)
     """Groups it does not take, as they were configured then, and why."""
     _installed: AgentPlan | None = None

@@ -10,15 +10,15 @@ import time
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from wormcast_planner import ALGORITHM_DEFAULT
-
-from wormcast.directory.messages import NOTHING, TEXT_MAX, BadMessage
+from wormcast.directory.messages import NO_USES, NOTHING, TEXT_MAX, BadMessage, RouteUses
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
+from wormcast.discovery.igmp import IgmpError, IgmpMembers
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
 from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
 from wormcast.network.groups import Group
-from wormcast.network.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.network.ids import CPU_PORT, IPV4_ETHERTYPE, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.network.routing import Routing
 from wormcast.network.topology import PortRef, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
@@ -44,6 +44,8 @@ LOG = logging.getLogger("wormcast.reconcile")
 
 TICK_MIN_S = 0.01
 TICK_MAX_S = 0.25
+LOOK_INTERVAL_S = 0.1
+"""Between looks at what time alone has changed; a link that is down is looked at at once."""
 EVENTS_AT_ONCE = 256
 """Events of one request before watchers get their turn: fewer than wait for one of them at most."""
 
@@ -55,7 +57,7 @@ class Controller:
         self,
         database: Database,
         artifacts: Artifacts,
-        algorithm: str = ALGORITHM_DEFAULT,
+        routing: Routing | None = None,
         *,
         probe_interval_s: float = PROBE_INTERVAL_S,
         class_d: str | None = None,
@@ -71,8 +73,8 @@ class Controller:
         self._probes: dict[PortRef, bytes] = {}
         self._background: list[asyncio.Task[None]] = []
         self._network = NOTHING_FOUND
-        self.algorithm = algorithm
-        """Of unicast routes."""
+        self.routing = self._keep_routing(routing)
+        """Unicast routes, as the operator wants them."""
         self.events = EventLog()
         self.monitor = LinkMonitor(probe_interval_s)
         self.hosts = HostRegistry(gone_after_s)
@@ -82,6 +84,8 @@ class Controller:
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
         self.lldp_rejected: Counter[str] = Counter()
+        self.igmp = IgmpMembers()
+        self.igmp_rejected: Counter[str] = Counter()
         self.store_failures = 0
         """Changes of the network that could not be written to the state file."""
         self._notices = Paced(self._look_around)
@@ -89,9 +93,7 @@ class Controller:
         self.task_failures = 0
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
-        self.reconciler = Reconciler(
-            self.look, algorithm, database, self.sessions, self.directory, self.events
-        )
+        self.reconciler = Reconciler(self.look, database, self.sessions, self.directory, self.events)
         self._restore(now)
 
     def _restore(self, now: float) -> None:
@@ -103,6 +105,13 @@ class Controller:
         self.monitor.restore_suspected(*self._database.suspected())
         self.hosts.restore(self._database.hosts(), self._database.hosts_present(), now)
         self._network = self.discovered.describe(now)
+
+    def _keep_routing(self, given: Routing | None) -> Routing:
+        """What is asked for now, else what was last."""
+        if given is None:
+            return self._database.routing() or Routing()
+        self._database.put_routing(given)
+        return given
 
     # -- life ---------------------------------------------------------------
 
@@ -164,6 +173,29 @@ class Controller:
         self.monitor.remove_switch(session.spec.id)
         await session.stop()
         self.notice()
+
+    def check_routing(self, routing: Routing) -> None:
+        """Raises `RequestError` for a root that is no switch of this fabric."""
+        if routing.root is not None and routing.root not in self.sessions:
+            raise RequestError(
+                422, f"there is no switch {routing.root}", value=routing.root, choices=sorted(self.sessions)
+            )
+
+    async def put_routing(self, routing: Routing) -> None:
+        """Uses other unicast routes from now on, and waits for the plan that follows. Raises `RequestError`,
+        `StoreError`."""
+        self.check_routing(routing)
+        if routing != self.routing:
+            self._database.put_routing(routing)
+            self.routing = routing
+            self.events.add("routing_changed", time.time(), **routing.to_json())
+        await self.reconciler.settle()
+
+    def root_of(self, switch: SwitchId) -> SwitchId | None:
+        """The root of the connected part that a switch is in, in the plan in force."""
+        state = self.reconciler.state
+        roots = zip(state.parts, state.roots, strict=True)
+        return next((SwitchId(root) for part, root in roots if switch in part), None)
 
     def declare_host(self, name: str | None, switch: int, port: int, host: int | None) -> HostRecord:
         """Says which port a host is connected to; raises `RequestError`."""
@@ -234,13 +266,14 @@ class Controller:
         """Topology, groups and hosts as they are now."""
         now = self.clock.now()
         records = self.hosts.records()
-        topology = self.topology()
+        topology = self.discovered.topology(now)
         return View(
             topology,
-            self.discovered.known_topology(topology),
+            self.discovered.known_topology(topology, now),
             tuple(self.groups.groups()),
             frozenset(r.id for r in records if r.agent),
             self.hosts.live(now),
+            self.routing,
             self.groups.class_d,
             {
                 host: status.capacity(self.groups.find)
@@ -271,7 +304,7 @@ class Controller:
 
     def topology(self) -> Topology:
         """What is up."""
-        return self.discovered.topology()
+        return self.discovered.topology(self.clock.now())
 
     def notice(self) -> None:
         """Looks for changes of the network: records them, tells watchers, has a plan made."""
@@ -310,12 +343,16 @@ class Controller:
         self.sessions[spec.id] = SwitchSession(spec, self._artifacts, self._election_id, self)
 
     async def _tick_forever(self) -> None:
+        look_at = 0.0
         while True:
             now = self.clock.now()
+            links = self.monitor.links()
             self.monitor.handle_timeout(now)
             for ref in self.monitor.poll_transmit(now):
                 self.sessions[ref[0]].send(CPU_PORT if echo_port(ref[1]) else ref[1], self._probe(ref))
-            self.notice()
+            if now >= look_at or self.monitor.links() is not links:
+                self.notice()
+                look_at = now + LOOK_INTERVAL_S
             times = [t for t in (self.monitor.poll_timeout(), self.hosts.poll_timeout(now)) if t is not None]
             wait_s = min(times, default=now + TICK_MAX_S) - self.clock.now()
             await asyncio.sleep(min(max(wait_s, TICK_MIN_S), TICK_MAX_S))
@@ -358,6 +395,12 @@ class Controller:
         place = (switch, port)
         now = self.clock.now()
         self.monitor.hear(switch, now)
+        if frame[12:14] == IPV4_ETHERTYPE.to_bytes(2, "big"):
+            try:
+                self.igmp.handle(frame, place)
+            except IgmpError as error:
+                self.igmp_rejected[str(error)] += 1
+            return
         try:
             message = decode(frame, self._probe_key)
         except LldpError as error:
@@ -380,6 +423,11 @@ class Controller:
             if record is not None and before != (record.place, self.hosts.state(record, now)):
                 self.notice()
 
+    def ports_told(self, switch: SwitchId, down: frozenset[PortId] | None) -> None:
+        """See `SwitchWatcher`."""
+        self.monitor.tell_ports(switch, down, self.clock.now())
+        self.notice()
+
     # -- AgentWatcher -------------------------------------------------------
 
     def agent_registered(
@@ -392,6 +440,7 @@ class Controller:
         epoch: Epoch,
         groups_max: int = 0,
         members_max: int = 0,
+        transit: bool = True,
     ) -> HostId:
         """See `AgentWatcher`."""
         if epoch > (bound := max(EPOCH_TOLD_MAX, self.reconciler.epoch)):
@@ -400,7 +449,7 @@ class Controller:
                 value=epoch,
                 bound=f"0 to {bound}",
             )
-        record = self.hosts.register(name, asked, mac, mtu_bytes, version, self.clock.now())
+        record = self.hosts.register(name, asked, mac, mtu_bytes, version, self.clock.now(), transit)
         self.agents[record.id] = AgentStatus(
             epoch, groups_max=groups_max or None, members_max=members_max or None
         )
@@ -456,6 +505,10 @@ class Controller:
         found = self.groups.find(group)
         return found is not None and set(hosts) <= set(found.members)
 
-    def statistics_received(self, host: HostId, counters: Iterable[tuple[str, int, int]]) -> None:
+    def statistics_received(
+        self, host: HostId, counters: Iterable[tuple[str, int, int]], routes: RouteUses = NO_USES
+    ) -> None:
         """See `AgentWatcher`."""
-        self.agents.setdefault(host, AgentStatus(Epoch(0))).take_counters(counters, COUNTERS_MAX)
+        status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
+        status.take_counters(counters, COUNTERS_MAX)
+        status.routes = routes

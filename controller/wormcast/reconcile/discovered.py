@@ -33,23 +33,23 @@ class Discovered:
         self.monitor = monitor
         self.hosts = hosts
 
-    def topology(self) -> Topology:
+    def topology(self, now: float) -> Topology:
         """Switches that are up and answer, links between them that are up, and the hosts on them."""
         silent = self.monitor.silent()
         ports = {s: n for s, n in self.monitor.switches().items() if s not in silent}
         links = [link for link in self.monitor.links() if link.a in ports and link.b in ports]
-        return self._build(ports, links)
+        return self._build(ports, links, now)
 
-    def known_topology(self, up: Topology) -> Topology:
+    def known_topology(self, up: Topology, now: float) -> Topology:
         """What is up, and switches and links that are suspected to be away for a moment."""
         used = {end for link in up.links for end in link.ends()} | {(h.switch, h.port) for h in up.hosts}
         away = [link for link in self.monitor.known_links() if used.isdisjoint(link.ends())]
-        return self._build(self.monitor.known_switches(), [*up.links, *away])
+        return self._build(self.monitor.known_switches(), [*up.links, *away], now)
 
-    def _build(self, ports: dict[SwitchId, int], links: Collection[Link]) -> Topology:
+    def _build(self, ports: dict[SwitchId, int], links: Collection[Link], now: float) -> Topology:
         used = {end for link in links for end in link.ends()}
         hosts = [
-            Host(r.id, r.place[0], r.place[1])
+            Host(r.id, r.place[0], r.place[1], self.hosts.re_injects(r, now))
             for r in self.hosts.records()
             if r.place is not None and r.place not in used and r.place[1] < ports.get(r.place[0], 0)
         ]

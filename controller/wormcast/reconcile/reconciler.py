@@ -17,6 +17,7 @@ from wormcast.directory.convert import PlanEncoder
 from wormcast.directory.server import AgentDirectory
 from wormcast.network.groups import Group
 from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
+from wormcast.network.routing import Routing
 from wormcast.network.topology import Topology
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Stage
@@ -50,6 +51,7 @@ class View:
     groups: tuple[Group, ...]
     agents: frozenset[HostId]
     live: frozenset[HostId]
+    routing: Routing = field(default_factory=Routing)
     class_d: ClassDNumbers = field(default_factory=ClassDNumbers)
     capacities: dict[HostId, Capacity] = field(default_factory=dict)
 
@@ -92,14 +94,13 @@ class Reconciler:
     def __init__(
         self,
         look: Callable[[], View],
-        algorithm: str,
         database: Database,
         sessions: Mapping[SwitchId, SwitchSession],
         directory: AgentDirectory,
         events: EventLog,
     ) -> None:
         self._look = look
-        self._planner = Planner(algorithm)
+        self._planner = Planner(Routing().algorithm)
         self._database = database
         self._sessions = sessions
         self._directory = directory
@@ -242,6 +243,7 @@ class Reconciler:
 
     def _make(self, view: View) -> FabricState:
         try:
+            self._planner.set_routing(**view.routing.to_json())
             return self._planner.plan(
                 view.topology,
                 view.known,

@@ -15,9 +15,12 @@ from wormcast.routing.certificate import check as check_certificate
 from wormcast.routing.changes import add_links, change
 from wormcast.routing.costs import cost_sets, costs, replay
 from wormcast.routing.files import to_text
+from wormcast.routing.foreign import verify_paths, verify_tables
+from wormcast.routing.foreign_certificate import check_paths, check_tables
+from wormcast.routing.foreign_files import Network as CheckedNetwork
 from wormcast.routing.forwarding import NO_PORT, ForwardingTables, forwarding
 from wormcast.routing.groups import GroupRequest, group, order
-from wormcast.routing.routes import route, route_summary, routes, spanning_tree
+from wormcast.routing.routes import add_uses, route, route_summary, routes, spanning_tree
 from wormcast.routing.topologies import check, damage, make, read, write
 from wormcast.routing.verdicts import explain, plans_of, trees_of, verify
 from wormcast.routing.worms import Violation
@@ -25,17 +28,21 @@ from wormcast.routing.worms import Violation
 __all__ = [
     "ALGORITHM_DEFAULT",
     "NO_PORT",
+    "CheckedNetwork",
     "ForwardingTables",
     "GroupRequest",
     "RoutingError",
     "Violation",
     "add_links",
+    "add_uses",
     "algorithms",
     "balance_report",
     "balanced_routes",
     "change",
     "check",
     "check_certificate",
+    "check_paths",
+    "check_tables",
     "cost_sets",
     "costs",
     "damage",
@@ -57,5 +64,7 @@ __all__ = [
     "topology_formats",
     "trees_of",
     "verify",
+    "verify_paths",
+    "verify_tables",
     "write",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import wormcast_planner as native
@@ -19,6 +19,7 @@ def routes(
     seed: int = SEED_DEFAULT,
     src: int | None = None,
     dst: int | None = None,
+    balanced: bool = False,
 ) -> dict[str, Any]:
     """The routes file: all pairs of hosts, or those from `src`, or to `dst`, or that pair.
 
@@ -26,10 +27,11 @@ def routes(
     keeps several routes for a pair (rmit, rrmit, pit, rrmit-min) they follow each other in
     the order in which they take turns, each with its "share" (0 to 1) of the pair's
     messages; `seed` decides which are drawn where there are more than ten. Routes of
-    algorithms that use in-transit hosts say whether they are "minimal". Raises
+    algorithms that use in-transit hosts say whether they are "minimal". `balanced` takes the
+    paths, and unless it is given the root, that lower the largest load. Raises
     `RoutingError`, for a single pair also if there is no path.
     """
-    text = native.plan_all_routes(json.dumps(topology), algorithm, root, seed, src, dst)
+    text = native.plan_all_routes(json.dumps(topology), algorithm, root, seed, src, dst, balanced)
     planned: dict[str, Any] = json.loads(text)
     return planned
 
@@ -56,13 +58,30 @@ def route_summary(
     root: int | None = None,
     *,
     seed: int = SEED_DEFAULT,
+    balanced: bool = False,
 ) -> dict[str, Any]:
     """Figures over the routes of all pairs: "pairs", "unreachable", "minimal" (share of
     routes that no path undercuts), means and maxima of links, switches crossed and
     in-transit hosts, "in_transit_load" (pairs a host re-injects for) and "link_load" (pairs
-    over a link); alternatives count by their share. Raises `RoutingError`."""
-    figures: dict[str, Any] = json.loads(native.summarize_routes(json.dumps(topology), algorithm, root, seed))
+    over a link); alternatives count by their share. "lengthened_pairs" have longer routes
+    because some hosts do not re-inject. Raises `RoutingError`."""
+    text = native.summarize_routes(json.dumps(topology), algorithm, root, seed, balanced)
+    figures: dict[str, Any] = json.loads(text)
     return figures
+
+
+def add_uses(routes: Iterable[dict[str, Any]], uses: Iterable[Mapping[str, Any]]) -> None:
+    """Adds to routes of one host how many messages took each ("messages"), from what its agent says: to each
+    "host" the "messages" by each route. Where it does not count the same routes, nothing is added."""
+    counted = {use["host"]: use["messages"] for use in uses}
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for row in routes:
+        rows.setdefault(row["dst"], []).append(row)
+    for dst, alternatives in rows.items():
+        messages = counted.get(dst, ())
+        if len(messages) == len(alternatives):
+            for row, count in zip(alternatives, messages, strict=True):
+                row["messages"] = count
 
 
 def spanning_tree(topology: Mapping[str, Any], root: int | None = None) -> dict[str, Any]:

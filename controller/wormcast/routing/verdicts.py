@@ -8,6 +8,9 @@ from typing import Any
 
 import wormcast_planner as native
 
+from wormcast.routing.foreign import channel_name, checked_lines, packet_name
+from wormcast.routing.ring import draw_ring, hops_of
+
 
 def verify(
     topology: Mapping[str, Any],
@@ -20,6 +23,7 @@ def verify(
     groups: Sequence[Mapping[str, Any]] = (),
     buffers: str = "spill",
     forwarding: str = "store",
+    balanced: bool = False,
 ) -> dict[str, Any]:
     """The verify file for the routes of a file, those of an algorithm, TREE routes
     (source, route) and planned groups, all taken together. Groups that hosts forward go
@@ -37,7 +41,16 @@ def verify(
     file = None if routes is None else json.dumps(routes)
     plans = [json.dumps(groups[0] if len(groups) == 1 else list(groups))] if groups else []
     answer = native.verify(
-        json.dumps(topology), file, algorithm, list(trees), branching, root, plans, buffers, forwarding
+        json.dumps(topology),
+        file,
+        algorithm,
+        list(trees),
+        branching,
+        root,
+        plans,
+        buffers,
+        forwarding,
+        balanced,
     )
     verdict: dict[str, Any] = json.loads(answer)
     return verdict
@@ -57,26 +70,42 @@ def plans_of(file: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Mapp
 
 def explain(verdict: Mapping[str, Any]) -> str:
     """A verify file for people: who waits for whom."""
+    lines = _free(verdict) if verdict["deadlock_free"] else _deadlock(verdict)
+    if "checked" in verdict:
+        return "\n".join([*lines, *checked_lines(verdict)]) + "\n"
     model = verdict["model"]
     assumed = f"branches {model['branching']}, buffers {model['buffers']}, forwarding {model['forwarding']}"
-    if verdict["deadlock_free"]:
-        kinds = {
-            kind: sum(kind in entry for entry in verdict["order"]) for kind in ("from", "buffer", "turn")
-        }
-        taken = f"{kinds['from']} channels"
-        taken += f", {kinds['buffer']} buffers" if kinds["buffer"] else ""
-        taken += f", {kinds['turn']} turns at the root" if kinds["turn"] else ""
-        return f"free of deadlock: every worm takes {taken} in one order (--json shows it)\n{assumed}\n"
+    return "\n".join([*lines, assumed]) + "\n"
+
+
+def _free(verdict: Mapping[str, Any]) -> list[str]:
+    kinds = {kind: sum(kind in entry for entry in verdict["order"]) for kind in ("from", "buffer", "turn")}
+    taken = f"{kinds['from']} channels"
+    taken += f", {kinds['buffer']} buffers" if kinds["buffer"] else ""
+    taken += f", {kinds['turn']} turns at the root" if kinds["turn"] else ""
+    who = "packet" if "checked" in verdict else "worm"
+    return [f"free of deadlock: every {who} takes {taken} in one order (--json shows it)"]
+
+
+def _deadlock(verdict: Mapping[str, Any]) -> list[str]:
     cycle = verdict["cycle"]
-    lines = [f"deadlock: {len(cycle)} {'waits' if len(cycle) > 1 else 'wait'} in a circle"]
-    lines[0] += "" if verdict["proven"] else "; it is not proven that these worms can all be there at once"
+    first = f"deadlock: {len(cycle)} {'waits' if len(cycle) > 1 else 'wait'} in a circle"
+    first += "" if verdict["proven"] else "; it is not proven that these worms can all be there at once"
+    hops = hops_of(cycle)
+    ring = [f"  {line}" for line in draw_ring(hops)] if hops else []
+    return [first, *(["", *ring, ""] if ring else []), *waits(verdict)]
+
+
+def waits(verdict: Mapping[str, Any]) -> list[str]:
+    """Who waits for whom in the cycle of a verify file, a line each, numbered from 1."""
+    cycle = verdict["cycle"]
     names = [_resource(wait["channel"]) for wait in cycle]
     width = max(map(len, names))
-    for number, wait in enumerate(cycle):
-        corner = "┌→ " if number == 0 else "│  "
-        lines.append(f"{corner}{names[number]:{width}}  held by {_worm(wait['held_by'])}, which waits for")
-    lines.append("└─ " + names[0])
-    return "\n".join([*lines, assumed]) + "\n"
+    lines = []
+    for number, wait in enumerate(cycle, 1):
+        held = f"{names[number - 1]:{width}}  held by {_worm(wait['held_by'])}"
+        lines.append(f"[{number}] {held}, which waits for [{number % len(cycle) + 1}]")
+    return lines
 
 
 def _resource(entry: Mapping[str, Any]) -> str:
@@ -85,6 +114,8 @@ def _resource(entry: Mapping[str, Any]) -> str:
         return f"buffer of host {entry['buffer']['host']}" + ("" if number is None else f", class {number}")
     if "turn" in entry:
         return f"turn at root {entry['turn']['switch']}"
+    if "node" in entry["from"]:
+        return channel_name(entry)
     return f"{_end(entry['from'])} → {_end(entry['to'])}"
 
 
@@ -93,6 +124,8 @@ def _end(end: Mapping[str, int]) -> str:
 
 
 def _worm(worm: Mapping[str, Any]) -> str:
+    if worm["kind"] == "packet":
+        return packet_name(worm)
     if worm["kind"] == "unicast":
         return f"unicast {worm['src']}→{worm['dst']}"
     if worm["kind"] == "tree":

@@ -22,6 +22,7 @@ from wormcast_planner import GROUP_ID_MAX, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_M
 from wormcast.discovery.hosts import HostRecord, check_name
 from wormcast.network.groups import Group, Parameters, parse_scheme
 from wormcast.network.ids import Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.network.routing import Routing
 from wormcast.network.topology import Link
 
 SCHEMA_VERSION = 2
@@ -202,6 +203,8 @@ class Database:
     ) -> None:
         """Replaces what was discovered; with each host whether it is present, that is, not gone."""
         suspects = {"switches": sorted(suspected[0]), "links": [astuple(x) for x in sorted(suspected[1])]}
+        hosts = list(hosts)
+        no_transit = [host.id for host, _ in hosts if not host.transit]
         with self._change() as sql:
             sql.execute("UPDATE switches SET up=0")
             sql.executemany("UPDATE switches SET up=1 WHERE id=?", [(i,) for i in up])
@@ -214,7 +217,10 @@ class Database:
                 "INSERT INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [_host_row(host, present) for host, present in hosts],
             )
-            sql.execute("INSERT OR REPLACE INTO settings VALUES ('suspected', ?)", (json.dumps(suspects),))
+            sql.executemany(
+                "INSERT OR REPLACE INTO settings VALUES (?, ?)",
+                [("suspected", json.dumps(suspects)), ("no_transit", json.dumps(no_transit))],
+            )
 
     def suspected(self) -> tuple[list[SwitchId], list[Link]]:
         """Switches and links that were known and not up when last seen."""
@@ -224,7 +230,11 @@ class Database:
     def hosts(self) -> list[HostRecord]:
         """All hosts by id."""
         columns = "id, name, mac, mtu_bytes, version, agent, declared, switch, port, silent"
-        return self._read("hosts", f"{columns} FROM {{table}} ORDER BY id", _host)
+        found = self._read("hosts", f"{columns} FROM {{table}} ORDER BY id", _host)
+        opted_out = self._read("settings", "value FROM {table} WHERE name='no_transit'", _host_ids)
+        for host in found:
+            host.transit = not (opted_out and host.id in opted_out[0])
+        return found
 
     def hosts_present(self) -> frozenset[HostId]:
         """Hosts that were not gone when last seen."""
@@ -247,6 +257,16 @@ class Database:
             )
             if class_d is not None:
                 _put_class_d(sql, class_d)
+
+    def routing(self) -> Routing | None:
+        """The routes that the operator wants; None if nobody ever said."""
+        found = self._read("settings", "value FROM {table} WHERE name='routing'", _routing)
+        return found[0] if found else None
+
+    def put_routing(self, routing: Routing) -> None:
+        """Replaces the routes that the operator wants."""
+        value = json.dumps(routing.to_json())
+        self._put("INSERT OR REPLACE INTO settings VALUES ('routing', ?)", (value,))
 
     def class_d(self) -> ClassDNumbers:
         """Mode and numbers of class D addresses; narrow if none was ever set."""
@@ -322,6 +342,14 @@ def _suspected(text: str) -> tuple[list[SwitchId], list[Link]]:
     value = json.loads(text)
     switches = [SwitchId(_within("switch", switch, 0, SWITCH_ID_MAX)) for switch in value["switches"]]
     return switches, [_link(*link) for link in value["links"]]
+
+
+def _routing(text: str) -> Routing:
+    return Routing.from_json(json.loads(text))
+
+
+def _host_ids(text: str) -> frozenset[HostId]:
+    return frozenset(HostId(_within("host", host, 0, HOST_ID_MAX)) for host in json.loads(text))
 
 
 def _host(

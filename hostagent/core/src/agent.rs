@@ -473,6 +473,7 @@ impl Agent {
             ] {
                 figures.push(name, engine.pool_bytes(class) as u64);
             }
+            figures.set_routes(engine.routes_taken().map(|(host, taken)| (host.0, taken)));
             for (group, origin, statistics) in engine.statistics() {
                 for (name, value) in statistics.entries() {
                     figures.push_stream(name, group.0, origin.0, value);

@@ -6,6 +6,18 @@ use std::collections::BTreeMap;
 /// Streams in one status at most, about 1 KB each; groups with more are left out.
 const STREAMS_MAX: usize = 256;
 
+/// Hosts in one status at most whose routes are named: those used most.
+const ROUTES_MAX: usize = 256;
+
+/// How many messages took each of the unicast routes to a host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteUse {
+    /// Where they lead.
+    pub host: u16,
+    /// In the order of the plan.
+    pub messages: Vec<u64>,
+}
+
 /// One counter; group 0 and `grouped` false if it is not a group's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Figure {
@@ -57,6 +69,10 @@ pub struct Figures {
     pub groups: Vec<Value>,
     /// Groups of the plan that are not among them, for want of room in the answer.
     pub groups_left_out: usize,
+    /// Unicast routes that messages took, by host; at most 256 hosts.
+    pub routes: Vec<RouteUse>,
+    /// Hosts whose routes are used and not among them.
+    pub routes_left_out: usize,
     /// The last failures seen.
     pub failed: Vec<FailedMember>,
 }
@@ -70,6 +86,23 @@ impl Figures {
             origin: None,
             value,
         });
+    }
+
+    /// Takes the routes used, as many as are named; those used most.
+    pub fn set_routes<'r>(&mut self, taken: impl Iterator<Item = (u16, &'r [u64])>) {
+        let used = |(host, messages): (u16, &[u64])| RouteUse {
+            host,
+            messages: messages.to_vec(),
+        };
+        let sum = |routes: &RouteUse| routes.messages.iter().sum::<u64>();
+        let mut routes: Vec<RouteUse> = taken.map(used).filter(|one| sum(one) > 0).collect();
+        self.routes_left_out = routes.len().saturating_sub(ROUTES_MAX);
+        if self.routes_left_out > 0 {
+            routes.sort_by_key(|one| std::cmp::Reverse(sum(one)));
+            routes.truncate(ROUTES_MAX);
+            routes.sort_by_key(|one| one.host);
+        }
+        self.routes = routes;
     }
 
     /// Adds a counter of a stream.
@@ -111,6 +144,10 @@ impl Figures {
             "link": { "up": self.link_up, "mac": self.mac, "mtu_bytes": self.mtu_bytes },
             "groups": groups,
             "groups_left_out": left_out,
+            "routes": self.routes.iter().map(|routes| {
+                json!({ "host": routes.host, "messages": routes.messages })
+            }).collect::<Vec<Value>>(),
+            "routes_left_out": self.routes_left_out,
             "counters": counters,
             "failed_members": failed,
         })
@@ -146,5 +183,24 @@ impl Figures {
         }
         let left_out = self.groups_left_out + self.groups.len() - groups.len();
         (groups, left_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_routes_used_most_are_named_and_the_others_counted() {
+        let taken: Vec<[u64; 2]> = (0..300).map(|host| [0, host]).collect();
+        let mut figures = Figures::default();
+        figures.set_routes((0..).zip(taken.iter().map(|taken| &taken[..])));
+        assert_eq!(figures.routes_left_out, 299 - ROUTES_MAX);
+        let hosts: Vec<u16> = figures.routes.iter().map(|routes| routes.host).collect();
+        assert_eq!(hosts, (44..300).collect::<Vec<u16>>());
+        assert_eq!(
+            figures.to_json()["routes"][0],
+            json!({"host": 44, "messages": [0, 44]})
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The data plane's slow half: commands in, and what the agent has to say out.
 
 use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, TransmitBatch};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wormcast_agent_core::agent::Remark;
 use wormcast_agent_core::figures::Figures;
 use wormcast_agent_core::plan::{AgentPlan, RefusedGroup};
@@ -161,12 +161,23 @@ impl DataPlane {
     }
 }
 
-/// Tells this start of the agent from earlier and later ones.
+/// Greater than that of every life before, in milliseconds since 1970. Waits for the next one: a life
+/// may end in the very millisecond in which it began, and the one after it must not have its number.
 fn incarnation() -> u32 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    (since.as_millis() / 100) as u32
+    let milliseconds = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_millis() as u32
+    };
+    let begun = milliseconds();
+    loop {
+        let now = milliseconds();
+        if now != begun {
+            return now;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
 }
 
 fn random_seed() -> u64 {
@@ -180,5 +191,20 @@ fn random_seed() -> u64 {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_nanos() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::incarnation;
+    use wormcast_wire::Seq;
+
+    #[test]
+    fn lives_that_follow_at_once_have_higher_numbers() {
+        let lives: Vec<Seq> = (0..20).map(|_| Seq(incarnation())).collect();
+        assert!(
+            lives.windows(2).all(|pair| pair[1].is_after(pair[0])),
+            "{lives:?}"
+        );
     }
 }

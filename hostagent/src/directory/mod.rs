@@ -22,9 +22,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint, Uri};
 use wormcast_agent_core::agent::MemberReport;
-use wormcast_agent_core::figures::Figure;
+use wormcast_agent_core::figures::{Figure, RouteUse};
 use wormcast_agent_core::plan::{
-    AgentPlan, GROUPS_MAX, GroupMessage, MEMBERS_MAX, PlanMessage, RefusedGroup,
+    AgentPlan, GROUPS_MAX, GroupMessage, MEMBERS_MAX, PlanMessage, RefusedGroup, RouteMessage,
 };
 use wormcast_wire::{HOST_ID_MAX, HostId};
 
@@ -58,6 +58,8 @@ pub struct Introduction {
     pub mac: [u8; 6],
     /// MTU in use.
     pub mtu_bytes: u32,
+    /// Worms of others are not to be routed through this host.
+    pub no_transit: bool,
 }
 
 /// How it stands with the controller.
@@ -208,6 +210,7 @@ impl DirectoryClient {
             plan_epoch: figures.plan_epoch,
             groups_max: GROUPS_MAX as u32,
             members_max: MEMBERS_MAX as u32,
+            no_transit: self.introduction.no_transit,
         };
         send(&outgoing, AgentBody::Register(register)).await?;
         let mut client =
@@ -350,6 +353,8 @@ impl DirectoryClient {
         let figures = self.dataplane.figures().await?;
         Ok(Statistics {
             counters: sum_counters(&figures.figures),
+            routes: figures.routes.iter().map(route_use).collect(),
+            routes_left_out: figures.routes_left_out as u32,
         })
     }
 
@@ -371,8 +376,12 @@ impl DirectoryClient {
 /// The plan as the agent takes it.
 fn plan_message(plan: rpc::Plan) -> PlanMessage {
     let routes = |routes: Vec<rpc::Route>| {
-        let pair = |route: rpc::Route| (route.host, route.ports);
-        routes.into_iter().map(pair).collect()
+        let route = |route: rpc::Route| RouteMessage {
+            host: route.host,
+            ports: route.ports,
+            share: route.share,
+        };
+        routes.into_iter().map(route).collect()
     };
     let group = |group: rpc::Group| GroupMessage {
         id: group.id,
@@ -391,6 +400,7 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
         epoch: plan.epoch,
         host_id: plan.host_id,
         routes: routes(plan.routes),
+        routes_at_random: plan.routes_at_random,
         tree_routes: routes(plan.tree_routes),
         groups: plan.groups.into_iter().map(group).collect(),
     }
@@ -433,6 +443,13 @@ fn sum_counters(figures: &[Figure]) -> Vec<Counter> {
             value,
         })
         .collect()
+}
+
+fn route_use(routes: &RouteUse) -> rpc::RouteUse {
+    rpc::RouteUse {
+        host: routes.host.into(),
+        messages: routes.messages.clone(),
+    }
 }
 
 async fn send(outgoing: &mpsc::Sender<AgentMessage>, body: AgentBody) -> Result<(), Break> {

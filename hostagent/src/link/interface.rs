@@ -164,7 +164,7 @@ impl InterfaceQuery {
         // SAFETY: ifreq is plain data for which all zeros is a valid value.
         let mut block: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in block.ifr_name.iter_mut().zip(self.name.as_bytes()) {
-            *to = from.cast_signed();
+            *to = libc::c_char::from_ne_bytes([*from]);
         }
         // SAFETY: block is a valid ifreq with a terminated name and outlives the call.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), request, &raw mut block) };
@@ -187,7 +187,7 @@ impl InterfaceQuery {
         let address = unsafe { block.ifr_ifru.ifru_hwaddr };
         let mut mac = [0; 6];
         for (to, from) in mac.iter_mut().zip(address.sa_data) {
-            *to = from.cast_unsigned();
+            *to = from.to_ne_bytes()[0];
         }
         Ok((address.sa_family, MacAddress(mac)))
     }

@@ -98,6 +98,7 @@ impl TestController {
             let route = |to: u32| rpc::Route {
                 host: to,
                 ports: vec![to as u8],
+                share: 0,
             };
             let routes: Vec<rpc::Route> = (0..hosts).filter(|&to| to != host).map(route).collect();
             let mine = |group: &&rpc::Group| group.members.contains(&host);
@@ -106,6 +107,7 @@ impl TestController {
                 host_id: host,
                 tree_routes: routes.clone(),
                 routes,
+                routes_at_random: false,
                 groups: groups.iter().filter(mine).cloned().collect(),
             };
             self.set_plan(plan);

@@ -23,7 +23,7 @@ fn forwarding<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let tables = run(py, || {
         let topology = read_topology(topology)?;
-        Ok(plan_routes(&topology, algorithm, root)?.forwarding_tables())
+        Ok(plan_routes(&topology, algorithm, root, false)?.forwarding_tables())
     })?;
     Ok(PyBytes::new(py, tables.as_bytes()))
 }

@@ -8,6 +8,7 @@ mod balance;
 mod change;
 mod class_d;
 mod cost;
+mod foreign;
 mod forwarding;
 mod groups;
 mod planning;
@@ -18,13 +19,15 @@ mod verdicts;
 
 use std::fmt::Display;
 
-use ::wormcast_routing::routes::{Algorithm, Routes};
+use ::wormcast_routing::routes::{Algorithm, Routes, Setting};
 use ::wormcast_routing::topology::Topology;
 use ::wormcast_routing::updown::UpDown;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
+use wormcast_wire::{
+    ALTERNATIVES_MAX, GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId,
+};
 
 create_exception!(
     wormcast_planner,
@@ -80,13 +83,27 @@ fn plan_updown(topology: &Topology, root: Option<i64>) -> Answer<UpDown> {
     UpDown::new(topology, root.map(switch_id).transpose()?).map_err(text)
 }
 
+fn setting(algorithm: &str, root: Option<i64>, balanced: bool) -> Answer<Setting> {
+    let setting = Setting {
+        algorithm: algorithm.parse().map_err(text)?,
+        root: root.map(switch_id).transpose()?,
+        balanced,
+    };
+    setting.check().map_err(text)?;
+    Ok(setting)
+}
+
 fn plan_routes<'t>(
     topology: &'t Topology,
     algorithm: &str,
     root: Option<i64>,
+    balanced: bool,
 ) -> Answer<Routes<'t>> {
-    let algorithm: Algorithm = algorithm.parse().map_err(text)?;
-    Routes::plan_along(topology, algorithm, plan_updown(topology, root)?).map_err(text)
+    let setting = setting(algorithm, root, balanced)?;
+    if let Some(root) = setting.root {
+        topology.switch_index(root).map_err(text)?;
+    }
+    setting.plan(topology).map_err(text)
 }
 
 fn seed(seed: i64) -> Answer<u64> {
@@ -98,6 +115,7 @@ fn seed(seed: i64) -> Answer<u64> {
 fn wormcast_planner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RoutingError", module.py().get_type::<RoutingError>())?;
     module.add("ALGORITHM_DEFAULT", ALGORITHM_DEFAULT)?;
+    module.add("ALTERNATIVES_MAX", ALTERNATIVES_MAX)?;
     module.add("SWITCH_ID_MAX", SWITCH_ID_MAX)?;
     module.add("HOST_ID_MAX", HOST_ID_MAX)?;
     module.add("PORT_ID_MAX", PORT_ID_MAX)?;
@@ -110,6 +128,7 @@ fn wormcast_planner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     groups::register(module)?;
     cost::register(module)?;
     verdicts::register(module)?;
+    foreign::register(module)?;
     change::register(module)?;
     class_d::register(module)?;
     switches::register(module)?;

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ::wormcast_planner as planner;
-use ::wormcast_routing::routes::Algorithm;
 use ::wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
 use planner::{Capacity, Group, Hosts, Parameters, RouteTable, Shortfall};
 use pyo3::prelude::*;
@@ -14,7 +13,7 @@ use wormcast_wire::{GroupId, HostId, Scheme, SwitchId};
 
 use crate::class_d::{ClassDNumbers, ipv4};
 use crate::switches::{Place, SwitchState};
-use crate::{RoutingError, port_id, text};
+use crate::{RoutingError, port_id, setting, text};
 
 /// Adds these classes to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -48,6 +47,7 @@ struct GivenHost {
     id: u16,
     switch: u16,
     port: i64,
+    transit: bool,
 }
 
 #[derive(FromPyObject)]
@@ -67,12 +67,19 @@ impl GivenTopology {
                 ports,
             });
         }
-        for GivenHost { id, switch, port } in self.hosts {
+        for GivenHost {
+            id,
+            switch,
+            port,
+            transit,
+        } in self.hosts
+        {
             let (id, switch) = (HostId(id), SwitchId(switch));
             parts.hosts.push(Host {
                 id,
                 switch,
                 port: port_id(port)?,
+                transit,
             });
         }
         for GivenLink {
@@ -222,13 +229,20 @@ impl AgentPlan {
         self.plan.host.0
     }
 
+    /// Whether a message takes any of the unicast routes to a host at random; else in turn.
     #[getter]
-    fn routes<'py>(&self, py: Python<'py>) -> Vec<(u16, Bound<'py, PyBytes>)> {
+    fn at_random(&self) -> bool {
+        self.plan.at_random
+    }
+
+    /// Destination, share and ports of each.
+    #[getter]
+    fn routes<'py>(&self, py: Python<'py>) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
         route_list(py, &self.plan.routes)
     }
 
     #[getter]
-    fn tree_routes<'py>(&self, py: Python<'py>) -> Vec<(u16, Bound<'py, PyBytes>)> {
+    fn tree_routes<'py>(&self, py: Python<'py>) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
         route_list(py, &self.plan.tree_routes)
     }
 
@@ -246,7 +260,9 @@ impl AgentPlan {
 
     /// Whether another plan has the same routes.
     fn has_routes_of(&self, other: &AgentPlan) -> bool {
-        self.plan.routes == other.plan.routes && self.plan.tree_routes == other.plan.tree_routes
+        self.plan.routes == other.plan.routes
+            && self.plan.at_random == other.plan.at_random
+            && self.plan.tree_routes == other.plan.tree_routes
     }
 
     fn __eq__(&self, other: &AgentPlan) -> bool {
@@ -254,11 +270,11 @@ impl AgentPlan {
     }
 }
 
-fn route_list<'py>(py: Python<'py>, routes: &RouteTable) -> Vec<(u16, Bound<'py, PyBytes>)> {
+fn route_list<'py>(py: Python<'py>, routes: &RouteTable) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
     routes
         .0
         .iter()
-        .map(|(host, ports)| (host.0, PyBytes::new(py, ports)))
+        .map(|route| (route.to.0, route.share, PyBytes::new(py, &route.ports)))
         .collect()
 }
 
@@ -277,6 +293,12 @@ pub(crate) struct FabricState {
     touched: Option<Py<PyDict>>,
     #[pyo3(get)]
     digest: String,
+    /// The root of each part.
+    #[pyo3(get)]
+    roots: Vec<u16>,
+    /// Pairs of hosts with longer routes because some hosts do not re-inject.
+    #[pyo3(get)]
+    lengthened: u64,
     shortfalls: Vec<Shortfall>,
 }
 
@@ -292,6 +314,8 @@ impl FabricState {
             failures: Vec::new(),
             touched: None,
             digest: String::new(),
+            roots: Vec::new(),
+            lengthened: 0,
             shortfalls: Vec::new(),
         }
     }
@@ -339,18 +363,24 @@ const KEPT_SPARE: usize = 1024;
 
 #[pymethods]
 impl Planner {
-    /// A planner whose unicast routes are those of this algorithm.
+    /// A planner with these unicast routes.
     #[new]
-    fn new(algorithm: &str) -> PyResult<Planner> {
-        let unicast: Algorithm = algorithm
-            .parse()
-            .map_err(|error| RoutingError::new_err(text(error)))?;
+    #[pyo3(signature = (algorithm, root = None, balanced = false))]
+    fn new(algorithm: &str, root: Option<i64>, balanced: bool) -> PyResult<Planner> {
+        let setting = setting(algorithm, root, balanced).map_err(RoutingError::new_err)?;
         Ok(Planner {
-            planner: planner::Planner::new(unicast),
+            planner: planner::Planner::new(setting),
             given: BTreeMap::new(),
             plans: BTreeMap::new(),
             groups: BTreeMap::new(),
         })
+    }
+
+    /// Plans with these unicast routes from now on.
+    fn set_routing(&mut self, algorithm: &str, root: Option<i64>, balanced: bool) -> PyResult<()> {
+        let setting = setting(algorithm, root, balanced).map_err(RoutingError::new_err)?;
+        self.planner.set_routing(setting);
+        Ok(())
     }
 
     /// What every switch and every agent must have; see the crate's `Planner::plan`.
@@ -456,6 +486,8 @@ impl Planner {
             failures: state.failures.iter().map(ToString::to_string).collect(),
             touched: touched.transpose()?,
             digest,
+            roots: state.roots.iter().map(|root| root.0).collect(),
+            lengthened: state.lengthened,
             shortfalls: state.shortfalls,
         })
     }

@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use serde_json::json;
 
 use crate::{
-    ALGORITHM_DEFAULT, Answer, host_id, plan_routes, plan_updown, read_topology, run, text,
+    ALGORITHM_DEFAULT, Answer, RoutingError, host_id, plan_routes, plan_updown, read_topology, run,
+    text,
 };
 
 /// Adds these functions to the module.
@@ -15,6 +16,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan_route, module)?)?;
     module.add_function(wrap_pyfunction!(summarize_routes, module)?)?;
     module.add_function(wrap_pyfunction!(spanning_tree, module)?)?;
+    module.add_function(wrap_pyfunction!(check_routing, module)?)?;
     Ok(())
 }
 
@@ -24,9 +26,20 @@ fn algorithms() -> Vec<&'static str> {
     Algorithm::ALL.map(Algorithm::name).to_vec()
 }
 
+/// Refuses what no network can have: an unknown algorithm, a switch that cannot be, a balance that
+/// there is not.
+#[pyfunction]
+#[pyo3(signature = (algorithm, root = None, balanced = false))]
+fn check_routing(algorithm: &str, root: Option<i64>, balanced: bool) -> PyResult<()> {
+    crate::setting(algorithm, root, balanced)
+        .map(drop)
+        .map_err(RoutingError::new_err)
+}
+
 /// A file of routes: between all hosts, or from one, or to one, or both.
 #[pyfunction]
-#[pyo3(signature = (topology, algorithm = ALGORITHM_DEFAULT, root = None, seed = 1, src = None, dst = None))]
+#[pyo3(signature = (topology, algorithm = ALGORITHM_DEFAULT, root = None, seed = 1, src = None, dst = None, balanced = false))]
+#[allow(clippy::too_many_arguments)] // the keywords of one Python function
 fn plan_all_routes(
     py: Python<'_>,
     topology: &str,
@@ -35,10 +48,12 @@ fn plan_all_routes(
     seed: i64,
     src: Option<i64>,
     dst: Option<i64>,
+    balanced: bool,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
-        let routes = plan_routes(&topology, algorithm, root)?.with_seed(crate::seed(seed)?);
+        let routes =
+            plan_routes(&topology, algorithm, root, balanced)?.with_seed(crate::seed(seed)?);
         let [src, dst] = [src, dst].map(|host| host.map(host_id).transpose());
         routes.to_json_between(src?, dst?).map_err(text)
     })
@@ -58,7 +73,7 @@ fn plan_route(
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
-        let routes = plan_routes(&topology, algorithm, root)?.with_seed(crate::seed(seed)?);
+        let routes = plan_routes(&topology, algorithm, root, false)?.with_seed(crate::seed(seed)?);
         let all = routes.alternatives(host_id(src)?, host_id(dst)?);
         let all = all.map_err(text)?;
         Ok(routes.row(&all[0]).to_string())
@@ -66,21 +81,25 @@ fn plan_route(
 }
 
 /// Figures over all routes: how long, how many in-transit hosts, which load; "root" is that
-/// of the spanning tree.
+/// of the spanning tree, "lengthened_pairs" are those with longer routes because some hosts do
+/// not re-inject.
 #[pyfunction]
-#[pyo3(signature = (topology, algorithm = ALGORITHM_DEFAULT, root = None, seed = 1))]
+#[pyo3(signature = (topology, algorithm = ALGORITHM_DEFAULT, root = None, seed = 1, balanced = false))]
 fn summarize_routes(
     py: Python<'_>,
     topology: &str,
     algorithm: &str,
     root: Option<i64>,
     seed: i64,
+    balanced: bool,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
-        let routes = plan_routes(&topology, algorithm, root)?.with_seed(crate::seed(seed)?);
+        let routes =
+            plan_routes(&topology, algorithm, root, balanced)?.with_seed(crate::seed(seed)?);
         let mut figures = routes.summary().to_value();
         figures["root"] = json!(routes.updown().root(&topology).0);
+        figures["lengthened_pairs"] = json!(routes.lengthened().map_err(text)?);
         Ok(figures.to_string())
     })
 }

@@ -26,15 +26,18 @@ fn run_placed<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, FormatError> + Send,
 ) -> PyResult<T> {
-    py.detach(work).map_err(|error| {
-        let raised = RoutingError::new_err(error.to_string());
-        let value = raised.value(py);
-        let place = error.place.map(|place| (place.line, place.column));
-        let _ = value.setattr("code", error.code);
-        let _ = value.setattr("line", place.map(|(line, _)| line));
-        let _ = value.setattr("column", place.map(|(_, column)| column));
-        raised
-    })
+    py.detach(work).map_err(|error| placed(py, error))
+}
+
+/// The exception of an error of a file.
+pub(crate) fn placed(py: Python<'_>, error: FormatError) -> PyErr {
+    let raised = RoutingError::new_err(error.to_string());
+    let value = raised.value(py);
+    let place = error.place.map(|place| (place.line, place.column));
+    let _ = value.setattr("code", error.code);
+    let _ = value.setattr("line", place.map(|(line, _)| line));
+    let _ = value.setattr("column", place.map(|(_, column)| column));
+    raised
 }
 
 fn read_json(topology: &str, allow_split: bool) -> Result<Document, FormatError> {

@@ -20,7 +20,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (topology, routes = None, algorithm = None, trees = Vec::new(),
                     branching = "independent", root = None, groups = Vec::new(),
-                    buffers = "spill", forwarding = "store"))]
+                    buffers = "spill", forwarding = "store", balanced = false))]
 #[allow(clippy::too_many_arguments)] // keywords of one Python function
 fn verify(
     py: Python<'_>,
@@ -33,6 +33,7 @@ fn verify(
     groups: Vec<String>,
     buffers: &str,
     forwarding: &str,
+    balanced: bool,
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
@@ -52,7 +53,7 @@ fn verify(
             }
         }
         let planned = algorithm
-            .map(|algorithm| plan_routes(&topology, algorithm, root))
+            .map(|algorithm| plan_routes(&topology, algorithm, root, balanced))
             .transpose()?;
         if let Some(planned) = &planned {
             graph.add_routes(planned);

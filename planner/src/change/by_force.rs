@@ -33,6 +33,7 @@ fn graphs(switches: u16) -> impl Iterator<Item = Topology> {
                 id: HostId(id),
                 switch,
                 port,
+                transit: true,
             });
         }
         for (bit, &(a, b)) in pairs.iter().enumerate() {

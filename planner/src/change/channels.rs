@@ -46,8 +46,9 @@ pub(crate) struct Channels {
     new_of_arc: Vec<u32>,
     /// Channels of the new topology that leave each switch.
     leaving: Vec<Vec<u32>>,
-    steady: BTreeSet<HostId>,
-    /// For each switch, whether a host that was there is not, or elsewhere.
+    /// Hosts that stay where they are and may re-inject worms from now on.
+    re_injecting: BTreeSet<HostId>,
+    /// For each switch, whether a host that was there is not, or elsewhere, or re-injects no more.
     loses_hosts: Vec<bool>,
     pub places: Vec<Place>,
 }
@@ -104,15 +105,18 @@ impl Channels {
             old_of_arc,
             new_of_arc,
             leaving,
-            steady: BTreeSet::new(),
+            re_injecting: BTreeSet::new(),
             loses_hosts: Vec::new(),
             places: Vec::new(),
         };
-        let same = |host: &&Host| new.host(host.id).is_ok_and(|after| after == **host);
-        channels.steady = old
+        let re_injects = |host: &&Host| {
+            let is = new.host(host.id);
+            is.is_ok_and(|is| is_where_it_was(&is, host) && is.transit)
+        };
+        channels.re_injecting = old
             .hosts()
             .iter()
-            .filter(same)
+            .filter(re_injects)
             .map(|host| host.id)
             .collect();
         channels.places = channels.find_places(old, new, each_host);
@@ -120,6 +124,13 @@ impl Channels {
         for place in channels.places.iter().filter(|place| !place.steady) {
             if let Some(old) = place.old {
                 channels.loses_hosts[old as usize] = true;
+            }
+        }
+        // One that does not re-inject any more is lost to the worms that it re-injected.
+        for host in old.hosts().iter().filter(|host| host.transit) {
+            if !channels.re_injects(host.id) {
+                let switch = channels.number(host.switch);
+                channels.loses_hosts[switch as usize] = true;
             }
         }
         channels
@@ -162,14 +173,14 @@ impl Channels {
         self.new_of_arc[arc as usize]
     }
 
-    /// Whether all hosts that were on a switch stay where they are.
+    /// Whether all hosts that were on a switch stay where they are and re-inject as before.
     pub fn keeps_hosts(&self, switch: u32) -> bool {
         !self.loses_hosts[switch as usize]
     }
 
-    /// Whether a host stays where it is.
-    pub fn is_steady(&self, host: HostId) -> bool {
-        self.steady.contains(&host)
+    /// Whether a host stays where it is and may re-inject worms.
+    pub fn re_injects(&self, host: HostId) -> bool {
+        self.re_injecting.contains(&host)
     }
 
     /// Channels of the new topology that leave a switch.
@@ -200,7 +211,9 @@ impl Channels {
         for id in ids {
             let (was, is) = (before.get(&id), after.get(&id));
             let at = |host: Option<&Host>| host.map(|host| self.number(host.switch));
-            let steady = was == is;
+            let steady = was
+                .zip(is)
+                .is_some_and(|(was, is)| is_where_it_was(is, was));
             let own = each_host.then_some(id);
             places
                 .entry((at(is), at(was), steady, own))
@@ -236,4 +249,8 @@ fn links(topology: &Topology) -> BTreeSet<Link> {
             },
         )
         .collect()
+}
+
+fn is_where_it_was(is: &Host, was: &Host) -> bool {
+    (is.switch, is.port) == (was.switch, was.port)
 }

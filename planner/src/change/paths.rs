@@ -158,7 +158,7 @@ impl Paths {
                 path.iter().all(|&entry| match entry {
                     ANY_HOST => at.is_some_and(|at| channels.keeps_hosts(at)),
                     host if is_in_transit(host) => {
-                        channels.is_steady(HostId((host & !IN_TRANSIT) as u16))
+                        channels.re_injects(HostId((host & !IN_TRANSIT) as u16))
                     }
                     channel => {
                         at = Some(channels.hop(channel).to);

@@ -103,13 +103,13 @@ impl Planner<'_> {
         })
     }
 
-    /// A host of the new topology on a switch; they take turns.
+    /// A host of the new topology on a switch that may re-inject; they take turns.
     fn host_in_turn(&self, at: u32, turn: usize) -> HostId {
         let new = self.change.new;
         let at = new
             .switch_index(self.channels.switch_id(at))
             .expect("a path leads there");
-        let mut hosts = new.hosts_at(at);
+        let mut hosts = new.transit_at(at);
         let number = turn % hosts.len();
         new.hosts()[hosts.nth(number).expect("a cut has a host") as usize].id
     }

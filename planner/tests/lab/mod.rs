@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 use wormcast_planner::{ClassDNumbers, FabricState, Group, Hosts, Parameters, Planner};
-use wormcast_routing::routes::Algorithm;
+use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, Scheme, SwitchId};
 
@@ -113,6 +113,7 @@ pub fn random_topology(random: &mut Random) -> Topology {
             id: HostId(name),
             switch: SwitchId(switch),
             port,
+            transit: true,
         });
     }
     topology(parts)
@@ -225,7 +226,7 @@ pub fn plan_all(topology: &Topology, groups: &[Arc<Group>]) -> FabricState {
 
 /// The plan of a new planner.
 pub fn plan(up: &Topology, known: &Topology, groups: &[Arc<Group>], hosts: &Hosts) -> FabricState {
-    let mut planner = Planner::new(Algorithm::Osud);
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
     planner
         .plan(up, known, groups, hosts, &ClassDNumbers::default())
         .expect("there is room")

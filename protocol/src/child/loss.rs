@@ -31,7 +31,9 @@ impl Child {
     }
 
     pub(super) fn mark_lost(&mut self, now: Instant) -> u32 {
-        let wait_us = self.rack_rtt_us.max(self.path.rtt_least_us()) + self.reorder_us();
+        // By another way a packet may come so much later than one sent after it.
+        let reorder_us = self.reorder_us() + self.path.spread_us();
+        let wait_us = self.rack_rtt_us.max(self.path.rtt_least_us()) + reorder_us;
         let until = now.as_micros().checked_sub(wait_us);
         let until = until.map(Instant::from_micros);
         let (lost, next_sent) = self.board.give_up_sent(self.rack_order, until);
@@ -108,7 +110,7 @@ mod tests {
 
     fn acknowledge(child: &mut Child, store: &Store, runs: &[(u64, u64)], now_us: u64) -> u32 {
         let now = Instant::from_micros(now_us);
-        child.path.add(1_000, 0, true, now);
+        child.path.add(1_000, Some((0, 0)), true, now);
         let mut acked = Acked::default();
         for (start, end) in runs {
             child.acknowledge_run(START + start, START + end, store, &mut acked, now);

@@ -4,6 +4,7 @@
 mod loss;
 mod scoreboard;
 mod silence;
+mod ways;
 
 use crate::config::Timing;
 use crate::plan::ChildRole;
@@ -14,6 +15,7 @@ use crate::window::path::Path;
 use crate::window::store::Store;
 use crate::window::unproven::{self, Unproven};
 use scoreboard::{Scoreboard, Send};
+use ways::Ways;
 use wormcast_wire::FailReason;
 use wormcast_wire::ack::FailedMember;
 use wormcast_wire::{BufferClass, HostId, Seq};
@@ -62,6 +64,7 @@ pub(crate) struct Child {
     pub failed: Vec<FailedMember>,
     pub failed_more: bool,
     pub path: Path,
+    pub ways: Ways,
     pub congestion: Congestion,
     /// The latest send that has arrived.
     rack_order: u64,
@@ -106,6 +109,7 @@ impl Child {
             failed: Vec::new(),
             failed_more: false,
             path: Path::new(),
+            ways: Ways::default(),
             congestion: Congestion::new(timing.queue_delay_target_us),
             rack_order: 0,
             rack_rtt_us: 0,

@@ -8,12 +8,13 @@ use crate::config::{ConfigError, EngineConfig};
 use crate::event::{Event, LossReason, Transmit};
 use crate::plan::{GroupPlan, PlanError};
 use crate::reject::Reject;
+use crate::routes::{Alternatives, Turns};
 use crate::session::shared::Shared;
 use crate::session::{Judgement, Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
-use roles::check_routes;
-use std::collections::{BTreeMap, VecDeque};
+use roles::{check_tree, check_unicast};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 pub use unclaimed::UNCLAIMED_MAX;
 use wormcast_wire::pdu::{self, Body, Common, Data};
@@ -73,23 +74,45 @@ impl Engine {
         self.now
     }
 
-    /// Replaces the unicast routes: port bytes to every other host, ejection to
-    /// in-transit hosts included.
+    /// Replaces the unicast routes: to every other host one or several.
     ///
     /// # Errors
-    /// A route that cannot be one; the routes stay as they were.
-    pub fn set_routes(
+    /// Routes that cannot be some; all stay as they were.
+    pub fn set_routes<R: Into<Alternatives>>(
         &mut self,
-        routes: BTreeMap<HostId, Vec<u8>>,
+        routes: BTreeMap<HostId, R>,
         now: Instant,
     ) -> Result<(), PlanError> {
         self.advance(now);
-        check_routes(&routes, worm::RECIRCULATE_PORT)?;
-        if self.shared.unicast != routes {
-            self.shared.unicast = routes;
-            self.note_routes();
+        let routes = routes
+            .into_iter()
+            .map(|(host, routes)| (host, routes.into()));
+        let routes: BTreeMap<HostId, Alternatives> = routes.collect();
+        check_unicast(&routes)?;
+        let mut before = core::mem::take(&mut self.shared.unicast);
+        let mut same = BTreeSet::new();
+        let count = before.len();
+        for (host, alternatives) in routes {
+            let kept = before.remove(&host);
+            let kept = kept.filter(|turns| turns.alternatives == alternatives);
+            same.extend(kept.is_some().then_some(host));
+            let turns = kept.unwrap_or_else(|| Turns::new(alternatives));
+            self.shared.unicast.insert(host, turns);
+        }
+        if same.len() < count.max(self.shared.unicast.len()) {
+            self.shared.routes_version += 1;
+            for session in self.sessions.values_mut() {
+                session.note_routes(|host| !same.contains(&host));
+            }
         }
         Ok(())
+    }
+
+    /// How many messages took each of the routes to a host, in the order of the routes; by host.
+    /// Those of a host count from when they were set.
+    pub fn routes_taken(&self) -> impl Iterator<Item = (HostId, &[u64])> + '_ {
+        let all = self.shared.unicast.iter();
+        all.map(|(host, turns)| (*host, turns.taken()))
     }
 
     /// Replaces the routes along the multicast spanning tree, to every other host.
@@ -103,19 +126,15 @@ impl Engine {
         now: Instant,
     ) -> Result<(), PlanError> {
         self.advance(now);
-        check_routes(&routes, worm::RECIRCULATE_PORT - 1)?;
+        check_tree(&routes)?;
         if self.shared.tree != routes {
             self.shared.tree = routes;
-            self.note_routes();
+            self.shared.routes_version += 1;
+            for session in self.sessions.values_mut() {
+                session.note_tree_routes();
+            }
         }
         Ok(())
-    }
-
-    fn note_routes(&mut self) {
-        self.shared.routes_version += 1;
-        for session in self.sessions.values_mut() {
-            session.forget_delays();
-        }
     }
 
     /// Makes this host a member of a group, or moves the group to a new plan.

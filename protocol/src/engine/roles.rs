@@ -4,31 +4,22 @@ use super::Engine;
 use crate::event::Event;
 use crate::plan::{GroupPlan, PlanError, Role};
 use crate::reject::Reject;
-use crate::session::shared::Shared;
+use crate::routes::{Alternatives, check_ports};
+use crate::session::shared::{Shared, spread};
 use crate::time::Instant;
 use std::collections::BTreeMap;
-use wormcast_wire::{HostId, ROUTE_LENGTH_MAX, Seq, worm};
+use wormcast_wire::{HostId, Seq, worm};
 
-/// Whether every route can be one.
-pub(super) fn check_routes(
-    routes: &BTreeMap<HostId, Vec<u8>>,
-    port_max: u8,
-) -> Result<(), PlanError> {
-    for (host, route) in routes {
-        let host = *host;
-        if route.is_empty() || route.len() > ROUTE_LENGTH_MAX {
-            let most = ROUTE_LENGTH_MAX;
-            return Err(PlanError::RouteLength {
-                host,
-                length: route.len(),
-                most,
-            });
-        }
-        if let Some(port) = route.iter().find(|port| **port > port_max) {
-            return Err(PlanError::RoutePort { host, port: *port });
-        }
-    }
-    Ok(())
+/// Whether all unicast routes can be some.
+pub(super) fn check_unicast(routes: &BTreeMap<HostId, Alternatives>) -> Result<(), PlanError> {
+    let mut all = routes.iter();
+    all.try_for_each(|(host, alternatives)| alternatives.check(*host, worm::RECIRCULATE_PORT))
+}
+
+/// Whether all routes along the spanning tree can be some.
+pub(super) fn check_tree(routes: &BTreeMap<HostId, Vec<u8>>) -> Result<(), PlanError> {
+    let mut all = routes.iter();
+    all.try_for_each(|(host, ports)| check_ports(*host, ports, worm::RECIRCULATE_PORT - 1))
 }
 
 impl Engine {
@@ -38,12 +29,12 @@ impl Engine {
     /// A route that cannot be one; all routes stay as they were.
     pub fn set_all_routes(
         &mut self,
-        unicast: BTreeMap<HostId, Vec<u8>>,
+        unicast: BTreeMap<HostId, Alternatives>,
         tree: BTreeMap<HostId, Vec<u8>>,
         now: Instant,
     ) -> Result<(), PlanError> {
-        check_routes(&unicast, worm::RECIRCULATE_PORT)?;
-        check_routes(&tree, worm::RECIRCULATE_PORT - 1)?;
+        check_unicast(&unicast)?;
+        check_tree(&tree)?;
         self.set_routes(unicast, now)?;
         self.set_tree_routes(tree, now)
     }
@@ -81,9 +72,6 @@ impl Shared {
             return first;
         }
         let mix = self.config.seed ^ (u64::from(stream) << 32 | u64::from(self.config.host.0));
-        // The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-        let mix = (mix ^ (mix >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mix = (mix ^ (mix >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        Seq((mix ^ (mix >> 31)) as u32)
+        Seq(spread(mix) as u32)
     }
 }

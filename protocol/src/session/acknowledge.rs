@@ -260,9 +260,14 @@ impl Session {
             // Half the range: such an echo is no echo of this host's clock.
             if rtt_us < 1 << 31 {
                 let settled = settled_at.plus_us(age_us.into()) <= now;
-                child
-                    .path
-                    .add(rtt_us.max(1), echo.forward_delay_us, settled, now);
+                let sent = now.as_micros().checked_sub(age_us.into());
+                let way = sent.and_then(|sent| child.ways.at(Instant::from_micros(sent)));
+                let way = match self.broadcast {
+                    Some(_) => Some(0),
+                    None => way,
+                };
+                let forward = way.map(|way| (way, echo.forward_delay_us));
+                child.path.add(rtt_us.max(1), forward, settled, now);
             }
         }
         child.note_duplicates(ack.duplicates);

@@ -7,7 +7,7 @@ use crate::child::Child;
 use crate::event::LossReason;
 use crate::plan::{GroupPlan, Role};
 use crate::time::Instant;
-use wormcast_wire::Replication;
+use wormcast_wire::{HostId, Replication};
 
 impl Session {
     /// Takes the place the new plan gives this host.
@@ -72,10 +72,28 @@ impl Session {
         self.note_stability(shared, now);
     }
 
-    /// Routes have changed: delays measured before say nothing.
-    pub fn forget_delays(&mut self) {
+    /// Unicast routes to some hosts have changed: delays measured before say nothing, and what
+    /// is still to be sent goes by the new ones.
+    pub fn note_routes(&mut self, changed: impl Fn(HostId) -> bool) {
+        for child in &mut self.children {
+            if changed(child.host) {
+                child.ways.forget();
+                child.path.forget_delays();
+            }
+        }
+        self.retry_unroutable();
+    }
+
+    /// Routes along the spanning tree have changed.
+    pub fn note_tree_routes(&mut self) {
         for child in &mut self.children {
             child.path.forget_delays();
+        }
+        self.retry_unroutable();
+    }
+
+    fn retry_unroutable(&mut self) {
+        for child in &mut self.children {
             // What had no route may have one now.
             child.refresh_pending();
             if child.reported == Some(wormcast_wire::FailReason::NoRoute) {

@@ -3,6 +3,7 @@
 
 use crate::config::EngineConfig;
 use crate::event::{Event, Transmit};
+use crate::routes::Turns;
 use crate::statistics::Counters;
 use crate::time::Instant;
 use crate::window::store::Pools;
@@ -26,7 +27,9 @@ pub(crate) struct Shared {
     pub config: EngineConfig,
     pub pools: Pools,
     pub counters: Counters,
-    pub unicast: BTreeMap<HostId, Vec<u8>>,
+    pub unicast: BTreeMap<HostId, Turns>,
+    /// Numbers drawn so far for the choice of ways.
+    draws: u64,
     pub tree: BTreeMap<HostId, Vec<u8>>,
     /// Grows with every change of the routes.
     pub routes_version: u64,
@@ -49,6 +52,7 @@ impl Shared {
             pools,
             counters: Counters::default(),
             unicast: BTreeMap::new(),
+            draws: 0,
             tree: BTreeMap::new(),
             routes_version: 0,
             events: VecDeque::new(),
@@ -126,8 +130,19 @@ impl Shared {
         Some(Transmit { length, class })
     }
 
-    /// Writes a frame that carries a PDU to one host. None, counted, if there is no
-    /// route.
+    /// The way that the next message to a host takes; the first if there is none.
+    pub fn choose_way(&mut self, to: HostId) -> u8 {
+        let Some(turns) = self.unicast.get_mut(&to) else {
+            return 0;
+        };
+        let (draws, seed) = (&mut self.draws, self.config.seed);
+        turns.choose(|| {
+            *draws += 1;
+            spread(seed ^ draws.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        })
+    }
+
+    /// As [`Shared::encode_by`], by the first route: control PDUs have no way of their own.
     pub fn encode_to(
         &mut self,
         buf: &mut [u8],
@@ -136,7 +151,20 @@ impl Shared {
         common: &Common,
         body: &Body<'_>,
     ) -> Option<Transmit> {
-        let Some(route) = self.unicast.get_mut(&to).map(core::mem::take) else {
+        self.encode_by(buf, (to, 0), class, common, body)
+    }
+
+    /// Writes a frame that carries a PDU to one host by one of the routes there. None, counted,
+    /// if there is no route.
+    pub fn encode_by(
+        &mut self,
+        buf: &mut [u8],
+        (to, way): (HostId, u8),
+        class: BufferClass,
+        common: &Common,
+        body: &Body<'_>,
+    ) -> Option<Transmit> {
+        let Some(route) = self.ports_mut(to, way).map(core::mem::take) else {
             self.counters.no_route += 1;
             return None;
         };
@@ -145,10 +173,17 @@ impl Shared {
             route: &route,
         };
         let transmit = self.encode(buf, worm_route, class, common, body);
-        if let Some(place) = self.unicast.get_mut(&to) {
+        if let Some(place) = self.ports_mut(to, way) {
             *place = route;
         }
         transmit
+    }
+
+    fn ports_mut(&mut self, to: HostId, way: u8) -> Option<&mut Vec<u8>> {
+        let routes = &mut self.unicast.get_mut(&to)?.alternatives.routes;
+        routes
+            .get_mut(usize::from(way))
+            .map(|route| &mut route.ports)
     }
 
     /// A flow that keeps a queue at its bottleneck ends a round: from time to time
@@ -159,4 +194,11 @@ impl Shared {
             self.drain_until = now.plus_us((queue_delay_us + 1_500).min(DRAIN_US_MAX));
         }
     }
+}
+
+/// Spreads a number over all 64 bits (the finalizer of SplitMix64; Steele, Lea, Flood 2014).
+pub(crate) fn spread(number: u64) -> u64 {
+    let mix = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mix = (mix ^ (mix >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mix ^ (mix >> 31)
 }

@@ -42,11 +42,18 @@ pub(crate) struct Path {
     variation_us: u64,
     rtt_least: WindowedMin,
     forward_origin: Option<u32>,
-    forward_least: WindowedMin,
-    /// Least forward delay since the round began, relative to the first one seen.
-    round_forward: Option<i64>,
+    /// Of each way there.
+    forward: Vec<Forward>,
     round_rtt_us: Option<u64>,
     round_samples: u32,
+}
+
+/// Forward delays by one of the ways to a child, relative to the first one seen by any.
+#[derive(Clone, Debug, Default)]
+struct Forward {
+    least: WindowedMin,
+    /// The least since the round began.
+    round: Option<i64>,
 }
 
 /// Samples that make a round.
@@ -59,16 +66,16 @@ impl Path {
             variation_us: 0,
             rtt_least: WindowedMin::default(),
             forward_origin: None,
-            forward_least: WindowedMin::default(),
-            round_forward: None,
+            forward: Vec::new(),
             round_rtt_us: None,
             round_samples: 0,
         }
     }
 
-    /// A round trip, without the time the child held the ACK back, and the forward
-    /// delay the child measured. They count for the round if `settled`.
-    pub fn add(&mut self, rtt_us: u64, forward_delay_us: u32, settled: bool, now: Instant) {
+    /// A round trip, without the time the child held the ACK back, and the forward delay the
+    /// child measured, with the way there if that is known. They count for the round if
+    /// `settled`.
+    pub fn add(&mut self, rtt_us: u64, forward: Option<(u8, u32)>, settled: bool, now: Instant) {
         match self.smoothed_us {
             None => {
                 self.smoothed_us = Some(rtt_us);
@@ -80,28 +87,47 @@ impl Path {
             }
         }
         self.rtt_least.add(rtt_us as i64, now);
-        let origin = *self.forward_origin.get_or_insert(forward_delay_us);
-        let forward = i64::from(forward_delay_us.wrapping_sub(origin) as i32);
-        self.forward_least.add(forward, now);
-        if !settled {
-            return;
+        if settled {
+            self.round_samples += 1;
+            self.round_rtt_us = Some(self.round_rtt_us.map_or(rtt_us, |least| least.min(rtt_us)));
         }
-        self.round_samples += 1;
-        self.round_forward = Some(
-            self.round_forward
-                .map_or(forward, |least| least.min(forward)),
-        );
-        self.round_rtt_us = Some(self.round_rtt_us.map_or(rtt_us, |least| least.min(rtt_us)));
+        let Some((way, delay_us)) = forward else {
+            return;
+        };
+        let origin = *self.forward_origin.get_or_insert(delay_us);
+        let delay = i64::from(delay_us.wrapping_sub(origin) as i32);
+        let way = usize::from(way);
+        if self.forward.len() <= way {
+            self.forward.resize(way + 1, Forward::default());
+        }
+        let Forward { least, round } = &mut self.forward[way];
+        least.add(delay, now);
+        if settled {
+            *round = Some(round.map_or(delay, |least| least.min(delay)));
+        }
     }
 
     /// Forget the delays: the route has changed.
     pub fn forget_delays(&mut self) {
         self.rtt_least = WindowedMin::default();
-        self.forward_least = WindowedMin::default();
         self.forward_origin = None;
-        self.round_forward = None;
+        self.forward.clear();
         self.round_rtt_us = None;
         self.round_samples = 0;
+    }
+
+    /// How much longer the longest way takes than the shortest, µs, when queues are empty.
+    pub fn spread_us(&self) -> u64 {
+        let least = || {
+            self.forward
+                .iter()
+                .filter_map(|forward| forward.least.get())
+        };
+        let spread = least()
+            .max()
+            .zip(least().min())
+            .map(|(most, least)| most - least);
+        spread.unwrap_or(0) as u64
     }
 
     /// Whether enough has been measured for a round.
@@ -130,10 +156,13 @@ impl Path {
     /// it, if anything was measured.
     pub fn end_round(&mut self) -> Option<(u64, u64)> {
         self.round_samples = 0;
-        let forward = self.round_forward.take()?;
+        let queued = |forward: &mut Forward| {
+            let delay = forward.round.take()?;
+            Some((delay - forward.least.get()?).max(0) as u64)
+        };
+        let least = self.forward.iter_mut().filter_map(queued).min();
         let rtt = self.round_rtt_us.take()?;
-        let least = self.forward_least.get()?;
-        Some(((forward - least).max(0) as u64, rtt))
+        Some((least?, rtt))
     }
 }
 
@@ -145,14 +174,14 @@ mod tests {
     fn a_longer_route_is_believed_after_the_window() {
         let mut path = Path::new();
         let mut now = Instant::ZERO;
-        path.add(1_000, 500, true, now);
+        path.add(1_000, Some((0, 500)), true, now);
         for _ in 0..30 {
             now = now.plus_us(100_000);
-            path.add(3_000, 2_500, true, now);
+            path.add(3_000, Some((0, 2_500)), true, now);
         }
         assert_eq!(path.rtt_least_us(), 1_000);
         path.end_round();
-        path.add(3_000, 2_500, true, now);
+        path.add(3_000, Some((0, 2_500)), true, now);
         assert_eq!(
             path.end_round(),
             Some((2_000, 3_000)),
@@ -160,10 +189,10 @@ mod tests {
         );
         for _ in 0..120 {
             now = now.plus_us(100_000);
-            path.add(3_000, 2_500, true, now);
+            path.add(3_000, Some((0, 2_500)), true, now);
         }
         path.end_round();
-        path.add(3_000, 2_500, true, now);
+        path.add(3_000, Some((0, 2_500)), true, now);
         assert_eq!(
             path.end_round(),
             Some((0, 3_000)),
@@ -175,10 +204,25 @@ mod tests {
     fn an_offset_between_the_clocks_and_its_wrap_do_not_matter() {
         let mut path = Path::new();
         for delay in [u32::MAX - 100, u32::MAX - 50, 900] {
-            path.add(1_000, delay, true, Instant::ZERO);
+            path.add(1_000, Some((0, delay)), true, Instant::ZERO);
         }
         path.end_round();
-        path.add(1_000, 900, true, Instant::ZERO);
+        path.add(1_000, Some((0, 900)), true, Instant::ZERO);
         assert_eq!(path.end_round(), Some((1_001, 1_000)));
+    }
+
+    #[test]
+    fn a_way_that_is_longer_is_no_queue_and_what_came_by_no_known_way_says_nothing_of_one() {
+        let mut path = Path::new();
+        for (way, delay) in [(0, 500), (2, 4_500), (0, 600), (2, 4_550)] {
+            path.add(1_000, Some((way, delay)), true, Instant::ZERO);
+        }
+        path.add(900, None, true, Instant::ZERO);
+        assert_eq!(path.spread_us(), 4_000);
+        assert_eq!(path.end_round(), Some((0, 900)));
+        path.add(1_000, Some((2, 5_500)), true, Instant::ZERO);
+        assert_eq!(path.end_round(), Some((1_000, 1_000)));
+        path.add(1_000, None, true, Instant::ZERO);
+        assert_eq!(path.end_round(), None);
     }
 }

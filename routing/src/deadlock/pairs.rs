@@ -170,8 +170,8 @@ impl ChannelGraph<'_> {
                     self.add_dependency(over, arc, &worm);
                     return;
                 }
-                // Which of the hosts re-injects depends on the pair of hosts; all may.
-                for host in topology.hosts_at(at) {
+                // Which of the hosts that may re-injects depends on the pair of hosts.
+                for host in topology.transit_at(at) {
                     self.add_dependency(over, self.numbers.ejection(host), &worm);
                     self.add_dependency(self.numbers.injection(host), arc, &worm);
                 }

@@ -28,6 +28,7 @@ pub(super) struct DraftHost {
     pub switch: SwitchId,
     /// The lowest free one if not given.
     pub port: Option<PortId>,
+    pub transit: bool,
     pub origin: Origin,
 }
 
@@ -96,6 +97,7 @@ impl Draft {
                 id: HostId((first + number) as u16),
                 switch,
                 port: None,
+                transit: true,
                 origin,
             });
         }
@@ -142,6 +144,7 @@ impl Draft {
                 id: host.id,
                 switch: host.switch,
                 port: take(host.switch, host.port)?,
+                transit: host.transit,
             });
         }
         for link in &self.links {

@@ -273,6 +273,7 @@ impl EdgeList<'_> {
                 id,
                 switch: switch_id(&host.switch.0),
                 port: host.switch.1,
+                transit: true,
                 origin: Origin::Byte(host.offset),
             });
             let name = host

@@ -18,7 +18,7 @@ pub struct FormatError {
 }
 
 impl FormatError {
-    pub(super) fn new(code: &'static str, reason: String) -> FormatError {
+    pub(crate) fn new(code: &'static str, reason: String) -> FormatError {
         FormatError {
             place: None,
             code,
@@ -27,7 +27,7 @@ impl FormatError {
     }
 
     /// An error at a byte of the text.
-    pub(super) fn at(text: &str, offset: usize, code: &'static str, reason: String) -> FormatError {
+    pub(crate) fn at(text: &str, offset: usize, code: &'static str, reason: String) -> FormatError {
         FormatError {
             place: Some(Place::of_offset(text, offset)),
             code,

@@ -74,6 +74,7 @@ pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
             id,
             switch,
             port,
+            transit: true,
             origin: Origin::Byte(node.offset),
         });
         let name = node.name(word, "h", id.0);

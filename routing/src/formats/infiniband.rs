@@ -14,15 +14,34 @@ use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
 use super::numbering::number;
 use wormcast_wire::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
 
-use super::infiniband_lines::{Entry, Kind, PortLine, entries};
+use super::infiniband_lines::{Entry, Kind, Lid, PortLine, UNICAST_LIDS, entries};
 
 pub(super) const SWITCH_GUIDS: u64 = 0x5743_0001_0000_0000;
 pub(super) const HOST_GUIDS: u64 = 0x5743_0002_0000_0000;
+
+/// Who has which address, in the words of the forwarding tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// Switches by their node GUIDs.
+    pub switches: BTreeMap<u64, SwitchId>,
+    /// LIDs, each of a port: with an LMC of n it has 2^n.
+    pub lids: BTreeMap<u16, Owner>,
+}
+
+/// Whose a LID is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Of a switch itself, its port 0.
+    Switch(SwitchId),
+    /// Of the port of a channel adapter.
+    Host(HostId),
+}
 
 struct Node<'a> {
     kind: Kind,
     ports: u16,
     description: Option<&'a str>,
+    lid: Option<Lid>,
     offset: usize,
 }
 
@@ -35,13 +54,17 @@ struct NetList<'a> {
     nodes: BTreeMap<&'a str, Node<'a>>,
     /// Where every port that is connected leads, from both ends.
     peers: BTreeMap<NodePort<'a>, (NodePort<'a>, usize)>,
+    /// Addresses of the ports of adapters.
+    lids: BTreeMap<NodePort<'a>, Lid>,
 }
 
-pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
+/// What is wired to what, and the addresses.
+pub(super) fn read(text: &str) -> Result<(Draft, Addresses), FormatError> {
     let mut net = NetList {
         text,
         nodes: BTreeMap::new(),
         peers: BTreeMap::new(),
+        lids: BTreeMap::new(),
     };
     let mut at = None;
     let mut port_lines = Vec::new();
@@ -52,10 +75,18 @@ pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
                 kind,
                 ports,
                 description,
+                lid,
                 offset,
             } => {
                 at = Some(name);
-                net.add_node(name, kind, ports, description, offset)?;
+                let node = Node {
+                    kind,
+                    ports,
+                    description,
+                    lid,
+                    offset,
+                };
+                net.add_node(name, node)?;
             }
             Entry::Port(line) => {
                 let Some(node) = at else {
@@ -79,24 +110,12 @@ impl<'a> NetList<'a> {
         FormatError::at(self.text, offset, code, reason)
     }
 
-    fn add_node(
-        &mut self,
-        name: &'a str,
-        kind: Kind,
-        ports: u16,
-        description: Option<&'a str>,
-        offset: usize,
-    ) -> Result<(), FormatError> {
+    fn add_node(&mut self, name: &'a str, node: Node<'a>) -> Result<(), FormatError> {
+        let (kind, ports, offset) = (node.kind, node.ports, node.offset);
         if kind == Kind::Switch && !(1..=SWITCH_PORTS_MAX).contains(&ports) {
             let reason = format!("{ports} ports are outside 1 to {SWITCH_PORTS_MAX}");
             return Err(self.error(offset, "outside-bounds", reason));
         }
-        let node = Node {
-            kind,
-            ports,
-            description,
-            offset,
-        };
         if self.nodes.insert(name, node).is_some() {
             let code = match kind {
                 Kind::Switch => "duplicate-switch",
@@ -143,6 +162,9 @@ impl<'a> NetList<'a> {
             let reason = format!("port {} of \"{node}\" is used twice", line.port);
             return Err(self.error(line.offset, "port-used-twice", reason));
         }
+        if let Some(lid) = line.lid {
+            self.lids.insert(from, lid);
+        }
         Ok(())
     }
 
@@ -178,7 +200,7 @@ impl<'a> NetList<'a> {
         self.nodes.iter().filter_map(of_kind)
     }
 
-    fn into_draft(self) -> Result<Draft, FormatError> {
+    fn into_draft(self) -> Result<(Draft, Addresses), FormatError> {
         let switches: Vec<&str> = self.names(Kind::Switch).collect();
         let switch_ids = match guid_ids(&switches, SWITCH_GUIDS, SWITCH_ID_MAX) {
             Some(ids) => ids,
@@ -186,6 +208,7 @@ impl<'a> NetList<'a> {
         };
         let switch_id = |name: &str| SwitchId(switch_ids[name] as u16);
         let mut draft = Draft::default();
+        let mut addresses = Addresses::default();
         if switches.len() > usize::from(SWITCH_ID_MAX) + 1 {
             let reason = format!("{} switches are more than there are ids", switches.len());
             return Err(FormatError::new("too-many-switches", reason));
@@ -193,6 +216,10 @@ impl<'a> NetList<'a> {
         let described = self.unique_descriptions();
         for &name in &switches {
             let id = switch_id(name);
+            if let Some(guid) = guid_of(name) {
+                addresses.switches.insert(guid, id);
+            }
+            self.add_lids(&mut addresses, (name, 0), Owner::Switch(id))?;
             draft.switches.push(DraftSwitch {
                 id,
                 ports: Some(self.nodes[name].ports),
@@ -203,7 +230,7 @@ impl<'a> NetList<'a> {
                 draft.names.switches.insert(id, known.to_owned());
             }
         }
-        self.add_hosts(&mut draft, &described, switch_id)?;
+        self.add_hosts(&mut draft, &mut addresses, &described, switch_id)?;
         for (&from, &(to, offset)) in &self.peers {
             let is_switch = |end: NodePort<'_>| self.nodes[end.0].kind == Kind::Switch;
             let end = |(name, port): NodePort<'_>| (switch_id(name), PortId::new(port - 1));
@@ -216,12 +243,40 @@ impl<'a> NetList<'a> {
             }
         }
         draft.links.sort_by_key(|link| (link.a, link.b));
-        Ok(draft)
+        Ok((draft, addresses))
+    }
+
+    /// The addresses of a port; port 0 of a switch has its own.
+    fn add_lids(
+        &self,
+        addresses: &mut Addresses,
+        port: NodePort<'a>,
+        owner: Owner,
+    ) -> Result<(), FormatError> {
+        let node = &self.nodes[port.0];
+        let lid = match owner {
+            Owner::Switch(_) => node.lid,
+            Owner::Host(_) => self.lids.get(&port).copied(),
+        };
+        let Some(lid) = lid else { return Ok(()) };
+        for more in 0..1u16 << lid.lmc {
+            let one = lid.first + more;
+            let reason = if !UNICAST_LIDS.contains(&one) {
+                format!("lid {one} is above {}", UNICAST_LIDS.end())
+            } else if addresses.lids.insert(one, owner).is_some() {
+                format!("lid {one} is given twice")
+            } else {
+                continue;
+            };
+            return Err(self.error(node.offset, "address", format!("{}: {reason}", port.0)));
+        }
+        Ok(())
     }
 
     fn add_hosts(
         &self,
         draft: &mut Draft,
+        addresses: &mut Addresses,
         described: &BTreeMap<&str, &str>,
         switch_id: impl Fn(&str) -> SwitchId,
     ) -> Result<(), FormatError> {
@@ -252,10 +307,12 @@ impl<'a> NetList<'a> {
                     let reason = format!("more than {} hosts", usize::from(HOST_ID_MAX) + 1);
                     return Err(self.error(self.nodes[name].offset, "outside-bounds", reason));
                 };
+                self.add_lids(addresses, (name, port), Owner::Host(HostId(id)))?;
                 draft.hosts.push(DraftHost {
                     id: HostId(id),
                     switch: switch_id(switch),
                     port: PortId::new(switch_port - 1),
+                    transit: true,
                     origin: Origin::Byte(self.nodes[name].offset),
                 });
                 let known = described.get(name).copied().unwrap_or(name);
@@ -289,12 +346,17 @@ impl<'a> NetList<'a> {
     }
 }
 
+/// The GUID in a name, as in `S-0002c90200412345`.
+fn guid_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.get(2..)?, 16).ok()
+}
+
 /// The ids in our own GUIDs; `None` if one is not ours.
 fn guid_ids<'w>(names: &[&'w str], base: u64, largest: u16) -> Option<BTreeMap<&'w str, usize>> {
     names
         .iter()
         .map(|name| {
-            let guid = u64::from_str_radix(name.get(2..)?, 16).ok()?;
+            let guid = guid_of(name)?;
             let id = guid.checked_sub(base)?;
             let ours = name.len() == 18 && id & 0xFF == 0 && id >> 8 <= u64::from(largest);
             ours.then_some((*name, (id >> 8) as usize))

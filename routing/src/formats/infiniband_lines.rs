@@ -3,6 +3,11 @@
 use super::FormatError;
 use super::place::{Line, lines};
 
+/// Largest exponent of the number of addresses of a port (IBA 14.2.5.6, LMC has three bits).
+const LMC_MAX: u8 = 7;
+/// Addresses of one port each; those above are of multicast groups (IBA 4.1.3).
+pub(super) const UNICAST_LIDS: std::ops::RangeInclusive<u16> = 1..=0xBFFF;
+
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -18,6 +23,7 @@ pub(super) enum Entry<'a> {
         kind: Kind,
         ports: u16,
         description: Option<&'a str>,
+        lid: Option<Lid>,
         offset: usize,
     },
     /// A port of the last node.
@@ -28,7 +34,16 @@ pub(super) struct PortLine<'a> {
     pub port: u8,
     pub remote: &'a str,
     pub remote_port: u8,
+    /// Of the port itself, which the lines of adapters tell.
+    pub lid: Option<Lid>,
     pub offset: usize,
+}
+
+/// The addresses of a port: `1 << lmc` of them, from `first`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lid {
+    pub first: u16,
+    pub lmc: u8,
 }
 
 /// Words that begin the header of a node; the last two are routers.
@@ -128,6 +143,7 @@ impl<'a> Cursor<'a> {
             kind,
             ports,
             description: quoted_in(comment),
+            lid: comment.rsplit('"').next().and_then(lid_in),
             offset,
         })
     }
@@ -140,11 +156,12 @@ impl<'a> Cursor<'a> {
         self.skip_space();
         let remote_port = self.bracketed_port()?;
         self.skip_notes()?;
-        self.comment()?;
+        let comment = self.comment()?;
         Ok(PortLine {
             port,
             remote,
             remote_port,
+            lid: comment.split('"').next().and_then(lid_in),
             offset,
         })
     }
@@ -265,4 +282,16 @@ fn quoted_in(comment: &str) -> Option<&str> {
     let (_, rest) = comment.split_once('"')?;
     let (quoted, _) = rest.split_once('"')?;
     (!quoted.trim().is_empty()).then_some(quoted)
+}
+
+/// `lid 10 lmc 0` among other words; nothing where the port has no address yet.
+fn lid_in(words: &str) -> Option<Lid> {
+    let value = |name: &str| {
+        let mut words = words.split_whitespace();
+        words.find(|word| *word == name)?;
+        words.next()
+    };
+    let first = value("lid")?.parse().ok()?;
+    let lmc = value("lmc")?.parse().ok().filter(|lmc| *lmc <= LMC_MAX)?;
+    (UNICAST_LIDS.contains(&first)).then_some(Lid { first, lmc })
 }

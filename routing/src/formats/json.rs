@@ -39,6 +39,7 @@ pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
                 id: host.id,
                 switch: host.switch,
                 port: Some(host.port),
+                transit: host.transit,
                 origin,
             })
             .collect(),

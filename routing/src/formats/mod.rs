@@ -26,7 +26,9 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use error::FormatError;
+pub use infiniband::{Addresses, Owner};
 pub use place::Place;
+pub(crate) use place::lines;
 
 use crate::topology::Topology;
 use wormcast_wire::{HostId, SwitchId};
@@ -144,14 +146,31 @@ pub struct Reading {
 /// # Errors
 /// [`FormatError`]: whatever is wrong first, with its place.
 pub fn read(text: &str, reading: &Reading) -> Result<Document, FormatError> {
+    read_with_addresses(text, reading).map(|(document, _)| document)
+}
+
+/// As [`read`], with the addresses of a net list, whose ports count from 1; `None` for the
+/// other formats.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_addresses(
+    text: &str,
+    reading: &Reading,
+) -> Result<(Document, Option<Addresses>), FormatError> {
     let text = text.trim_start_matches('\u{feff}');
+    let mut addresses = None;
     let draft = match reading.format.unwrap_or_else(|| detect::detect(text)) {
         Format::Json => json::read(text),
-        Format::Ibsim | Format::Ibnetdiscover => infiniband::read(text),
+        Format::Ibsim | Format::Ibnetdiscover => infiniband::read(text).map(|(draft, found)| {
+            addresses = Some(found);
+            draft
+        }),
         Format::Edges => edges::read(text),
         Format::Graphml => graphml::read(text),
     };
-    draft.and_then(|draft| draft.finish(text, reading))
+    let document = draft.and_then(|draft| draft.finish(text, reading))?;
+    Ok((document, addresses))
 }
 
 /// Writes a topology. Net lists have no place for a grid and for a kind; all else is read

@@ -27,7 +27,7 @@ impl Place {
 
 /// A line without its comment, its number's offset kept.
 #[derive(Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     /// Byte of the text at which it starts.
     pub offset: usize,
     /// What it holds, its end excluded.
@@ -35,7 +35,7 @@ pub(super) struct Line<'a> {
 }
 
 /// Lines of a text, with their offsets.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut offset = 0;
     text.split_inclusive('\n').map(move |line| {
         let start = offset;

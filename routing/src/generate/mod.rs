@@ -71,6 +71,7 @@ impl Wiring {
                 id,
                 switch: SwitchId(switch as u16),
                 port,
+                transit: true,
             });
         }
         Ok(())

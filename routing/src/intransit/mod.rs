@@ -4,7 +4,7 @@
 //! and re-injects it, so that each piece is legal and dependencies end at the cut. Every
 //! such turn must be cut and no other place needs to be, so that a path says by itself
 //! where its cuts are; the choice is among paths, and among the hosts of the switch. A
-//! switch without hosts cannot cut: then the paths are the shortest of those that can be
+//! switch without hosts that may re-inject ([`Topology::can_cut`]) cannot cut: then the paths are the shortest of those that can be
 //! cut, at the latest a legal one.
 //!
 //! - [`search`]: how far every switch is from one, by links or by switches crossed
@@ -25,8 +25,8 @@ pub(crate) use search::{Measure, fewest_crossings};
 use crate::topology::Topology;
 use crate::updown::UpDown;
 
-/// Most alternatives kept for a pair (ITB §IV.D); PIT keeps as many of either length.
-pub const ALTERNATIVES_MAX: usize = 10;
+/// Most paths of one length kept for a pair (ITB §IV.D); PIT keeps as many of either length.
+pub const PATHS_MAX: usize = 10;
 
 /// Whether a worm that came over one arc and leaves over another must be taken in by a
 /// host in between.
@@ -46,13 +46,13 @@ pub(crate) fn crossed(updown: &UpDown, arcs: &[u32]) -> usize {
     arcs.len() + 1 + cuts(updown, arcs)
 }
 
-/// Which of the hosts on a switch re-injects: all in turn over the pairs of hosts of two
+/// Which of the hosts on a switch re-injects: all that may in turn over the pairs of hosts of two
 /// switches, each pair of switches starting elsewhere.
 ///
 /// `turn` numbers the pair of hosts; `key` is anything that tells paths and cuts apart.
 /// No counters are kept, so that a route does not depend on the routes asked for before.
 pub(crate) fn host_in_turn(topology: &Topology, at: u32, turn: usize, key: [u32; 3]) -> u32 {
-    let mut hosts = topology.hosts_at(at);
+    let mut hosts = topology.transit_at(at);
     let start = key.into_iter().fold(u64::from(at), |mixed, part| {
         mix(mixed.wrapping_add(u64::from(part)))
     });

@@ -17,7 +17,7 @@ use crate::updown::{NextHops, Phase};
 struct Spread {
     /// Pairs of hosts routed over each arc so far.
     load: Vec<u64>,
-    /// Pairs of hosts whose worms each host of a switch takes in so far.
+    /// Pairs of hosts whose worms each host of a switch that may takes in so far.
     taken_in: Vec<u64>,
     /// The same in all, by switch.
     taken_in_sum: Vec<u64>,
@@ -103,7 +103,7 @@ impl NextArcs {
         let mut count = 0;
         for at in 0..wiring.switches() as u32 {
             let here = search.keys[at as usize];
-            let cut = if wiring.hosts(at) > 0 {
+            let cut = if wiring.transit_hosts(at) > 0 {
                 search.cut()
             } else {
                 FAR
@@ -177,7 +177,7 @@ impl Spread {
         if arc.up && phase == Phase::Down && flow > 0 {
             self.taken_in_sum[at as usize] += flow;
             self.taken_in[at as usize] =
-                self.taken_in_sum[at as usize] / u64::from(wiring.hosts(at));
+                self.taken_in_sum[at as usize] / u64::from(wiring.transit_hosts(at));
         }
     }
 }

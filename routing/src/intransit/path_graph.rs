@@ -178,7 +178,7 @@ fn visit_steps(
     }
     let left = lengths.left(to, at, phase(went_down));
     let left = left.expect("on a path") + spare;
-    let can_cut = topology.hosts_at(at).len() > 0;
+    let can_cut = topology.can_cut(at);
     for (index, arc) in (topology.arc_first(at)..).zip(topology.arcs_of(at)) {
         let up = updown.is_up(index);
         let cut = went_down && up;

@@ -32,6 +32,7 @@ pub(super) struct Wiring {
     first: Vec<u32>,
     arcs: Vec<u16>,
     hosts: Vec<u32>,
+    transit_hosts: Vec<u32>,
 }
 
 const _: () = assert!(2 * SWITCHES_MAX <= 1 << 16, "a neighbour fits in 15 bits");
@@ -51,6 +52,9 @@ impl Wiring {
             hosts: (0..switches)
                 .map(|switch| topology.hosts_at(switch).len() as u32)
                 .collect(),
+            transit_hosts: (0..switches)
+                .map(|switch| topology.transit_at(switch).len() as u32)
+                .collect(),
         }
     }
 
@@ -64,6 +68,11 @@ impl Wiring {
 
     pub(super) fn hosts(&self, switch: u32) -> u32 {
         self.hosts[switch as usize]
+    }
+
+    /// How many hosts on a switch may re-inject worms.
+    pub(super) fn transit_hosts(&self, switch: u32) -> u32 {
+        self.transit_hosts[switch as usize]
     }
 
     /// Index of the first arc that leaves a switch.
@@ -134,7 +143,7 @@ impl<'a> Search<'a> {
     fn expand(&mut self, at: u32, phases: u8) {
         let [up, down] = self.keys[at as usize];
         let wiring = self.wiring;
-        if self.measure == Measure::Crossings && phases & UP != 0 && wiring.hosts(at) > 0 {
+        if self.measure == Measure::Crossings && phases & UP != 0 && wiring.transit_hosts(at) > 0 {
             // The cut is a step of its own, so that states are reached in order.
             self.reach(at, FAR, up + self.cut());
         }
@@ -145,7 +154,7 @@ impl<'a> Search<'a> {
                 }
             } else if phases & UP != 0 {
                 let after_cut = match self.measure {
-                    Measure::Links if wiring.hosts(from) > 0 => up + STEP + 1,
+                    Measure::Links if wiring.transit_hosts(from) > 0 => up + STEP + 1,
                     _ => FAR,
                 };
                 self.reach(from, up + STEP, after_cut);
@@ -176,7 +185,7 @@ impl<'a> Search<'a> {
         phase: Phase,
     ) -> impl Iterator<Item = (u8, u32, bool)> + '_ {
         let key = self.keys[at as usize][usize::from(phase == Phase::Down)];
-        let cut = match (phase, self.wiring.hosts(at)) {
+        let cut = match (phase, self.wiring.transit_hosts(at)) {
             (Phase::Up, _) => Some(0),
             (Phase::Down, 0) => None,
             (Phase::Down, _) => Some(self.cut()),

@@ -1,10 +1,9 @@
 //! All routes of a pair of hosts, and of all pairs one after another.
 
-use super::choice::SHARES_WHOLE;
 use super::path::{NoPath, Path};
 use super::{Route, RouteError, Routes, Unreachable};
 use crate::topology::Topology;
-use wormcast_wire::HostId;
+use wormcast_wire::{HostId, SHARES_WHOLE};
 
 /// How much of a pair's traffic takes a route. The shares of a pair add up to
 /// [`Share::WHOLE`] exactly.
@@ -52,6 +51,20 @@ impl Routes<'_> {
     pub fn alternatives(&self, src: HostId, dst: HostId) -> Result<Vec<Alternative>, RouteError> {
         let pair = self.pair(src, dst)?;
         Tour::new(self).alternatives(pair.from, pair.to)
+    }
+
+    /// All routes from one host, destination by destination, as [`Routes::alternatives`] gives
+    /// them; hosts without a route are left out.
+    ///
+    /// # Errors
+    /// [`RouteError::Topology`] if there is no such host.
+    pub fn from_host(
+        &self,
+        src: HostId,
+    ) -> Result<impl Iterator<Item = Vec<Alternative>> + '_, RouteError> {
+        let from = self.topology.host_index(src)?;
+        let answers = self.answers(Some(from), None);
+        Ok(answers.filter_map(|answer| answer.alternatives.ok()))
     }
 
     /// Answers for all pairs, or those from or to a host (by index), by source and then

@@ -5,14 +5,15 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use super::Algorithm;
-use crate::intransit::{ALTERNATIVES_MAX, Lengths, PathGraph, crossed, mix};
+use crate::intransit::{Lengths, PATHS_MAX, PathGraph, crossed, mix};
 use crate::topology::Topology;
 use crate::updown::UpDown;
-use wormcast_wire::SWITCHES_CROSSED_MAX;
+use wormcast_wire::{ALTERNATIVES_MAX, SHARES_WHOLE, SWITCHES_CROSSED_MAX};
 
-/// All worms of a pair. Any share of up to ten paths, and of 80 % or 20 % of them, is a
-/// whole number of this.
-pub(crate) const SHARES_WHOLE: u32 = 5 * 2520;
+const _: () = assert!(
+    2 * PATHS_MAX <= ALTERNATIVES_MAX,
+    "PIT keeps paths of two lengths"
+);
 
 /// What the choice depends on.
 pub(crate) struct Choice<'a> {
@@ -55,7 +56,7 @@ impl Choice<'_> {
 
     fn draw(&self, from: u32, to: u32, longer: u32, rng: &mut ChaCha8Rng) -> Vec<Vec<u32>> {
         let graph = PathGraph::new(self.topology, self.updown, self.lengths, (from, to), longer);
-        graph.draw(ALTERNATIVES_MAX, rng, |arcs| {
+        graph.draw(PATHS_MAX, rng, |arcs| {
             let fits = crossed(self.updown, arcs) <= SWITCHES_CROSSED_MAX;
             fits && (longer == 0 || self.is_simple(from, arcs))
         })

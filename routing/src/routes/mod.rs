@@ -17,6 +17,7 @@ mod osud;
 mod path;
 mod ranks;
 mod refine;
+mod setting;
 mod shortest_arcs;
 mod summary;
 mod tree_only;
@@ -29,6 +30,7 @@ pub use forwarding::{ForwardingTables, NO_PORT};
 pub use json::read_routes;
 pub use loads::{ChannelLoads, LinkLoad};
 pub use path::{NoPath, Path};
+pub use setting::Setting;
 pub use summary::Summary;
 
 use crate::intransit::{self, Lengths, Measure};
@@ -85,6 +87,11 @@ impl Algorithm {
     /// Whether hosts may have to re-inject worms.
     pub const fn uses_in_transit_hosts(self) -> bool {
         !matches!(self, Algorithm::Osud | Algorithm::TreeOnly)
+    }
+
+    /// Whether a message takes any of a pair's routes at random; else they take turns.
+    pub const fn draws_routes(self) -> bool {
+        matches!(self, Algorithm::Rmit | Algorithm::Pit)
     }
 
     /// Whether a pair may have several routes.

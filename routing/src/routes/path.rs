@@ -1,9 +1,9 @@
 //! Paths between switches, and routes between hosts along them.
 
-use super::choice::{Choice, SHARES_WHOLE};
+use super::choice::Choice;
 use super::{Kept, NO_SLOT, Phase, Route, RouteError, Routes};
 use crate::intransit::{crossed, fewest_crossings, host_in_turn, is_cut};
-use wormcast_wire::{HostId, ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
+use wormcast_wire::{HostId, ROUTE_LENGTH_MAX, SHARES_WHOLE, SWITCHES_CROSSED_MAX};
 
 /// A path between two switches.
 #[derive(Clone, Debug, PartialEq, Eq)]

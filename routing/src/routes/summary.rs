@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::alternatives::Hops;
-use super::choice::SHARES_WHOLE;
 use super::{Algorithm, NoPath, Routes};
 use crate::intransit::{crossed, cuts, host_in_turn, is_cut};
-use wormcast_wire::HostId;
+use wormcast_wire::{HostId, SHARES_WHOLE};
 
 /// Figures over all ordered pairs of hosts; alternatives count by their share.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +126,7 @@ impl Routes<'_> {
                 continue;
             }
             let at = topology.arcs()[arcs[place - 1] as usize].to;
-            let hosts = topology.hosts_at(at).len();
+            let hosts = topology.transit_at(at).len();
             // Turns repeat after as many as there are hosts.
             for turn in 0..hosts.min(pairs) {
                 let key = [from, to, number << 8 | place as u32];

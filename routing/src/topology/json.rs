@@ -48,7 +48,11 @@ impl Topology {
             named(row, switch_name(switch.id))
         });
         let hosts = self.hosts().iter().map(|host| {
-            let row = json!({"id": host.id.0, "switch": host.switch.0, "port": host.port.get()});
+            let mut row =
+                json!({"id": host.id.0, "switch": host.switch.0, "port": host.port.get()});
+            if !host.transit {
+                row["transit"] = json!(false);
+            }
             named(row, host_name(host.id))
         });
         let links = self.links().iter().map(|link| {
@@ -104,6 +108,7 @@ pub(crate) fn read_parts(value: &Value) -> Result<Parts, TopologyError> {
             id: HostId(number(&at, row, "id", 0, HOST_ID_MAX)?),
             switch: SwitchId(number(&at, row, "switch", 0, SWITCH_ID_MAX)?),
             port: port(&at, row, "port")?,
+            transit: flag(&at, row, "transit", true)?,
         });
     }
     for (at, row) in rows(top, "links")? {
@@ -206,6 +211,19 @@ fn bounded(at: &str, value: &Value, least: u16, most: u16) -> Result<u16, Topolo
     match u16::try_from(wide) {
         Ok(narrow) if (least..=most).contains(&narrow) => Ok(narrow),
         _ => Err(TopologyError::outside(at, wide, least, most)),
+    }
+}
+
+fn flag(
+    at: &str,
+    row: &Map<String, Value>,
+    field: &'static str,
+    otherwise: bool,
+) -> Result<bool, TopologyError> {
+    match row.get(field) {
+        None => Ok(otherwise),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => Err(wrong_type(&format!("{at}.{field}"), other, "true or false")),
     }
 }
 

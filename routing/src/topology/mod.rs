@@ -37,6 +37,8 @@ pub struct Host {
     pub switch: SwitchId,
     /// The port of that switch.
     pub port: PortId,
+    /// Whether it may take worms of others and re-inject them (ITB §III.B).
+    pub transit: bool,
 }
 
 /// A full-duplex link between two switches.
@@ -120,6 +122,8 @@ pub struct Topology {
     host_switch: Vec<u32>,
     host_first: Vec<u32>,
     hosts_by_switch: Vec<u32>,
+    transit_first: Vec<u32>,
+    transit_by_switch: Vec<u32>,
     component: Vec<u32>,
     components: u32,
 }
@@ -297,6 +301,30 @@ impl Topology {
             .copied()
     }
 
+    /// Indices of the hosts on a switch that may re-inject worms of others, ascending.
+    pub fn transit_at(&self, switch: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
+        let range = self.transit_first[switch as usize]..self.transit_first[switch as usize + 1];
+        self.transit_by_switch[range.start as usize..range.end as usize]
+            .iter()
+            .copied()
+    }
+
+    /// Whether a worm can be cut at a switch: some host there may re-inject it.
+    pub fn can_cut(&self, switch: u32) -> bool {
+        self.transit_at(switch).len() > 0
+    }
+
+    /// The same with other hosts that may re-inject worms of others.
+    #[must_use]
+    pub fn with_transit(&self, may: impl Fn(HostId) -> bool) -> Topology {
+        let mut topology = self.clone();
+        for host in &mut topology.parts.hosts {
+            host.transit = may(host.id);
+        }
+        topology.index_transit();
+        topology
+    }
+
     /// Both directions of all links, by the switch they leave.
     pub fn arcs(&self) -> &[Arc] {
         &self.arcs
@@ -369,11 +397,25 @@ impl Topology {
             host_switch,
             host_first,
             hosts_by_switch,
+            transit_first: Vec::new(),
+            transit_by_switch: Vec::new(),
             component: vec![u32::MAX; switches],
             components: 0,
         };
+        topology.index_transit();
         topology.number_components();
         topology
+    }
+
+    fn index_transit(&mut self) {
+        let may = |host: &u32| self.parts.hosts[*host as usize].transit;
+        self.transit_by_switch = self.hosts_by_switch.iter().copied().filter(may).collect();
+        let mut first = vec![0u32; self.parts.switches.len() + 1];
+        for (position, &host) in self.transit_by_switch.iter().enumerate() {
+            first[self.host_switch[host as usize] as usize + 1] = position as u32 + 1;
+        }
+        fill_gaps(&mut first);
+        self.transit_first = first;
     }
 
     fn number_components(&mut self) {

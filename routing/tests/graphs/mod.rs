@@ -52,6 +52,7 @@ pub fn wire(switches: u16, hosts: u16, links: &[(u16, u16)]) -> Parts {
                 id,
                 switch: SwitchId(id.0 / hosts),
                 port,
+                transit: true,
             });
         }
     }

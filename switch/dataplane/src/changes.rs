@@ -52,7 +52,7 @@ impl Switch {
             Some(PortStatus {
                 number: input.number,
                 interface,
-                up: port.up && !matches!(port.link, Link::Missing | Link::Unattached),
+                up: port.state().up,
             })
         });
         let mut statuses: Vec<PortStatus> = statuses.collect();
@@ -65,8 +65,7 @@ impl Switch {
     pub fn look_at_ports(&mut self) -> Vec<PortStatus> {
         for (input, port) in self.inputs.iter().zip(&mut self.traffic.ports) {
             if matches!(input.source, Source::Interface { .. }) {
-                let found = Interface::find(&input.name);
-                port.up = found.is_ok_and(|interface| interface.is_running());
+                port.saw(Interface::find(&input.name).ok().as_ref());
             }
         }
         self.tell_ports();
@@ -106,6 +105,7 @@ impl Switch {
             .join(number, interface.to_owned(), link, source)
             .map_err(|error| error.to_string())?;
         self.place_port(port, input);
+        self.look_at_ports();
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::sync::Arc;
 
+use super::interfaces::PortState;
 use super::mailbox::Mailbox;
 use super::message_ports::MessageLink;
 use wormcast_switch_flow::TokenBucket;
@@ -11,7 +12,7 @@ use wormcast_switch_flow::{FrameHold, PrioritySet};
 use wormcast_switch_pipeline::{PortId, Queued};
 use wormcast_switch_ports::transmit::{Departure, Flushed};
 use wormcast_switch_ports::{
-    EgressQueue, Impairment, LinkSender, Pace, PcapWriter, TransmitCounts, TransmitQueue,
+    EgressQueue, Impairment, Interface, LinkSender, Pace, PcapWriter, TransmitCounts, TransmitQueue,
 };
 
 /// A capture of one direction of a port.
@@ -88,6 +89,14 @@ pub(super) struct Port {
     pub(super) capture: Option<Capture>,
     /// Its interface was there, up and had a carrier when it was last looked at.
     pub(super) up: bool,
+    /// Its interface was set up when it was last looked at, whether it had a carrier or not.
+    pub(super) enabled: bool,
+    /// Largest payload of a frame of its interface when it was last looked at, bytes.
+    pub(super) mtu: Option<usize>,
+    /// What those who watch ports were last told of; nothing before the port was there.
+    pub(super) told: Option<PortState>,
+    /// When it last went up or down, microseconds since the start of 1970.
+    pub(super) changed_unix_us: u64,
     /// What had left by its interface when that was last closed.
     pub(super) sent_before: TransmitCounts,
     /// Frames for which there was no interface.
@@ -114,6 +123,10 @@ impl Port {
             pace: None,
             capture: None,
             up: true,
+            enabled: true,
+            mtu: None,
+            told: None,
+            changed_unix_us: 0,
             sent_before: TransmitCounts::default(),
             no_link: 0,
             ecn_marked: 0,
@@ -121,6 +134,25 @@ impl Port {
             wait_writable: false,
             blocked: false,
             renewal_due: false,
+        }
+    }
+
+    /// Takes what the kernel says of its interface, which may be gone.
+    pub(super) fn saw(&mut self, interface: Option<&Interface>) {
+        let look = interface.map(Interface::look).unwrap_or_default();
+        self.up = look.running;
+        self.enabled = look.enabled;
+        self.mtu = look.mtu;
+    }
+
+    /// What there is to tell of it.
+    pub(super) fn state(&self) -> PortState {
+        let present = !matches!(self.link, Link::Missing | Link::Unattached);
+        PortState {
+            up: self.up && present,
+            enabled: self.enabled && present,
+            present,
+            mtu: self.mtu,
         }
     }
 

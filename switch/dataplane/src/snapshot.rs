@@ -210,7 +210,7 @@ impl Switch {
         counts
     }
 
-    fn port_snapshot(&mut self, position: usize) -> PortSnapshot {
+    pub(super) fn port_snapshot(&mut self, position: usize) -> PortSnapshot {
         let port = &self.traffic.ports[position];
         let mut snapshot = PortSnapshot {
             port: (!port.link.is_for_others()).then_some(port.number.0),

@@ -11,6 +11,7 @@ use super::clock::Clock;
 use super::control::{COMMANDS_MAX, DataplaneHandle};
 use super::deadlock::DeadlockWatch;
 use super::layout::{Layout, Place};
+use super::link_watch::LinkWatch;
 use super::load::Load;
 use super::mailbox::Mailbox;
 use super::open::Opening;
@@ -143,6 +144,11 @@ impl Dataplane {
         let switches = self.handles.iter();
         let switches = switches.map(|(id, handle)| (*id, handle.clone()));
         DeadlockWatch::new(switches.collect(), self.links.clone())
+    }
+
+    /// What keeps the switches informed of their interfaces.
+    pub fn link_watch(&self, log: Log) -> LinkWatch {
+        LinkWatch::new(self.handles.values().cloned().collect(), log)
     }
 
     /// All switches, by device id.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use super::clock::Clock;
 use super::input::{Input, Source};
 use super::port::{Link, Port};
@@ -44,6 +46,8 @@ pub struct Switch {
     pub(super) packet_outs: u64,
     /// Traces that were started before there was a program.
     tracing: Tracing,
+    /// How often ports have changed.
+    pub(super) port_changes: watch::Sender<u64>,
     /// Inputs were added or removed since the worker last looked.
     pub(super) inputs_changed: bool,
     /// An interface is other than before, but frames are being sent by its old socket.
@@ -92,6 +96,7 @@ impl Switch {
             no_program: 0,
             program_replaced: 0,
             packet_outs: 0,
+            port_changes: watch::Sender::new(0),
             inputs_changed: false,
             renewal_waits: false,
         }
@@ -134,8 +139,10 @@ impl Switch {
         self.traffic.installed.clone()
     }
 
-    /// Tells the pipeline which ports are down, for backup replicas and ports to watch.
+    /// Tells of ports that have changed: the pipeline, for backup replicas and ports to
+    /// watch, and whoever watches them.
     pub(super) fn tell_ports(&mut self) {
+        self.note_port_changes();
         if let Some(pipeline) = &mut self.pipeline {
             // The last one has no number of its own.
             let (_, ports) = self.traffic.ports.split_last().unzip();
@@ -385,7 +392,7 @@ impl Switch {
                 transmit.take_error();
             }
             let found = Interface::find(&input.name).ok();
-            self.traffic.ports[position].up = found.as_ref().is_some_and(Interface::is_running);
+            self.traffic.ports[position].saw(found.as_ref());
             let (name, number) = (&input.name, input.number.0);
             match &found {
                 Some(interface) if interface.index() == *index => {

@@ -47,7 +47,7 @@ pub use configs::Configs;
 pub use devices::Devices;
 pub use digests::DigestCounts;
 pub use requests::{RequestCount, RequestCountLayer, RequestCounts};
-pub use serve::{MESSAGE_BYTES_MAX, serve};
+pub use serve::{MESSAGE_BYTES_MAX, serve, serve_beside};
 
 pub use rejection::Rejection;
 pub use roles::{P4RoleConfig, PacketFilter, ROLE_CONFIG_TYPE};

@@ -1,4 +1,4 @@
-//! Counts of P4Runtime calls by method and status, taken where calls enter and leave the
+//! Counts of calls by method and status, taken where calls enter and leave the
 //! server, whatever it does with them.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use hyper::http::HeaderMap;
 use tonic::codegen::{BoxFuture, Service, http};
 use tower::Layer;
 
-/// Methods of `p4.v1.P4Runtime`; calls of anything else are counted together.
+/// Methods of `p4.v1.P4Runtime`.
 const METHODS: [&str; 6] = [
     "Write",
     "Read",
@@ -19,6 +19,15 @@ const METHODS: [&str; 6] = [
     "GetForwardingPipelineConfig",
     "StreamChannel",
     "Capabilities",
+];
+
+/// Methods of `gnmi.gNMI`, which may be served beside it, as they are counted. Calls of
+/// anything else are counted together.
+const GNMI_METHODS: [&str; 4] = [
+    "gNMI.Capabilities",
+    "gNMI.Get",
+    "gNMI.Set",
+    "gNMI.Subscribe",
 ];
 
 /// Status codes by number (<https://grpc.github.io/grpc/core/md_doc_statuscodes.html>).
@@ -48,7 +57,7 @@ const UNKNOWN: usize = 2;
 /// Calls of one method that ended with one code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestCount {
-    /// Method, `other` for what is none of P4Runtime.
+    /// Method, `other` for what is none of P4Runtime or gNMI.
     pub method: &'static str,
     /// Code as gRPC names it.
     pub code: &'static str,
@@ -148,8 +157,13 @@ where
 }
 
 fn method(path: &str) -> &'static str {
-    let name = path.strip_prefix("/p4.v1.P4Runtime/");
-    let known = METHODS.into_iter().find(|known| Some(*known) == name);
+    let known = match path.strip_prefix("/p4.v1.P4Runtime/") {
+        Some(name) => METHODS.into_iter().find(|known| *known == name),
+        None => GNMI_METHODS.into_iter().find(|known| {
+            let name = known.strip_prefix("gNMI.");
+            name.is_some() && name == path.strip_prefix("/gnmi.gNMI/")
+        }),
+    };
     known.unwrap_or("other")
 }
 
@@ -214,6 +228,8 @@ mod tests {
     fn methods_and_codes() {
         assert_eq!(method("/p4.v1.P4Runtime/Write"), "Write");
         assert_eq!(method("/p4.v1.P4Runtime/Erase"), "other");
+        assert_eq!(method("/gnmi.gNMI/Subscribe"), "gNMI.Subscribe");
+        assert_eq!(method("/gnmi.gNMI/Write"), "other");
         assert_eq!(method("/"), "other");
         let mut headers = HeaderMap::new();
         assert_eq!(status(&headers), None);

@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use tokio_stream::wrappers::UnixListenerStream;
+use tonic::service::Routes;
 use tonic::transport::Server as Transport;
 use tonic::transport::server::TcpIncoming;
 
@@ -25,6 +26,20 @@ pub async fn serve(
     devices: impl Into<Devices>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), tonic::transport::Error> {
+    serve_beside(listener, tls, devices, Routes::default(), stop).await
+}
+
+/// The same, with other services at the same address.
+///
+/// # Errors
+/// Those of the transport.
+pub async fn serve_beside(
+    listener: Listener,
+    tls: Option<&TlsSettings>,
+    devices: impl Into<Devices>,
+    others: Routes,
+    stop: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error> {
     let devices = devices.into();
     let requests = RequestCountLayer::new(devices.requests());
     let service = P4RuntimeServer::new(devices)
@@ -38,7 +53,7 @@ pub async fn serve(
         .layer(requests)
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .add_service(service);
+        .add_routes(others.add_service(service));
     match listener {
         Listener::Tcp(listener) => {
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));

@@ -2,13 +2,26 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
+
+use super::socket;
 
 /// An interface of this machine, as it was when it was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     name: String,
     index: u32,
+}
+
+/// What the kernel says of an interface at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceLook {
+    /// Somebody has set it up.
+    pub enabled: bool,
+    /// It is up and has a carrier.
+    pub running: bool,
+    /// Largest payload of a frame, bytes.
+    pub mtu: Option<usize>,
 }
 
 /// An interface that cannot be used.
@@ -67,24 +80,25 @@ impl Interface {
         &self.name
     }
 
-    /// Whether it is up and has a carrier. An interface that cannot be asked is not.
-    pub fn is_running(&self) -> bool {
+    /// What the kernel says of it now; of an interface that cannot be asked, nothing good.
+    pub fn look(&self) -> InterfaceLook {
         let Ok(socket) = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)
         else {
-            return false;
+            return InterfaceLook::default();
         };
-        // SAFETY: all zeros is a valid ifreq: a name, and a union of plain numbers.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(self.name.bytes()) {
-            *to = from as libc::c_char;
+        let socket = OwnedFd::from(socket);
+        let flags = socket::flags(&socket, self).unwrap_or(0);
+        let enabled = flags & libc::IFF_UP != 0;
+        InterfaceLook {
+            enabled,
+            running: enabled && flags & libc::IFF_RUNNING != 0,
+            mtu: socket::mtu(&socket, self).ok(),
         }
-        // SAFETY: the kernel reads and writes an ifreq that outlives the call; the name in it
-        // ends with a zero, because names of interfaces are shorter than the field.
-        let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request) };
-        // SAFETY: after success the kernel has filled the flags in.
-        let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
-        let wanted = libc::IFF_UP | libc::IFF_RUNNING;
-        done == 0 && flags & wanted == wanted
+    }
+
+    /// Whether it is up and has a carrier. An interface that cannot be asked is not.
+    pub fn is_running(&self) -> bool {
+        self.look().running
     }
 
     /// The kernel's number for it; another one after it was deleted and made anew.
@@ -104,7 +118,7 @@ mod tests {
             name: "no-such-iface".to_owned(),
             index: 1,
         };
-        assert!(!gone.is_running());
+        assert_eq!(gone.look(), InterfaceLook::default());
         let error = |name: &str| Interface::find(name).unwrap_err().to_string();
         assert_eq!(
             error("no-such-iface"),

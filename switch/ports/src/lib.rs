@@ -1,7 +1,7 @@
 //! Ports: network interfaces as packet sockets, and what stands between the pipeline and
 //! the wire: egress queues, rates, impairments, captures.
 //!
-//! `unsafe` code is in the packet sockets, their rings and the waiting only; the rest of
+//! `unsafe` code is in the sockets, their rings and the waiting only; the rest of
 //! this module is pure and takes the time as an argument.
 
 mod blocks;
@@ -9,6 +9,7 @@ pub mod checksum;
 pub mod impairment;
 pub mod interface;
 mod layout;
+mod link_events;
 mod map;
 pub mod memory;
 pub mod pace;
@@ -26,7 +27,8 @@ pub mod vlan;
 pub use impairment::{
     Impairment, ImpairmentCounts, ImpairmentError, ImpairmentSettings, ImpairmentTable,
 };
-pub use interface::{Interface, InterfaceError};
+pub use interface::{Interface, InterfaceError, InterfaceLook};
+pub use link_events::{ChangedLinks, LinkEvents};
 pub use memory::{LinkCounts, LinkReceiver, LinkSender};
 pub use pace::Pace;
 pub use pcap::{CapturedFrame, PcapError, PcapReader, PcapWriter};

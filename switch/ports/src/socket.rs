@@ -99,6 +99,13 @@ pub(super) fn take_statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stat
     check(result).map(|()| statistics)
 }
 
+/// The interface's `IFF_` flags.
+pub(super) fn flags(socket: &OwnedFd, interface: &Interface) -> io::Result<libc::c_int> {
+    let request = ask(socket, interface, libc::SIOCGIFFLAGS)?;
+    // SAFETY: the request has succeeded and filled in this member of the union.
+    Ok(libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags }))
+}
+
 /// Largest payload of a frame on the interface in bytes, as it is set now.
 pub(super) fn mtu(socket: &OwnedFd, interface: &Interface) -> io::Result<usize> {
     let request = ask(socket, interface, libc::SIOCGIFMTU)?;

@@ -26,7 +26,7 @@ pub fn request_families(counts: &[RequestCount]) -> Vec<Family> {
     let mut family = Family::new(
         Kind::Counter,
         "wormcast_switch_p4runtime_requests_total",
-        "P4Runtime calls that have ended, by method and status code.",
+        "P4Runtime and gNMI calls that have ended, by method and status code.",
     );
     for count in counts {
         let labels = [("method", count.method), ("code", count.code)];

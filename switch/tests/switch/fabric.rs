@@ -29,13 +29,13 @@ const WEST: [u8; 6] = [2, 0, 0, 0, 0, 0x0a];
 const RESIDENT_KIB_MAX: u64 = 400 << 10;
 
 /// The switch as a process of its own, which ends with the test.
-struct Process {
+pub struct Process {
     child: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Process {
-    fn start(arguments: &[&str]) -> Self {
+    pub fn start(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wormcast-switch"))
             .args(arguments)
             .args(["--grpc-server-addr", "127.0.0.1:0"])
@@ -145,7 +145,7 @@ fn send_through(from: &str, to: &str, address: [u8; 6], count: u32) -> Vec<u32> 
     numbers
 }
 
-const LINE: &str = r#"{
+pub const LINE: &str = r#"{
     "cpu_port": 510,
     "switches": [
         {"name": "west", "device_id": 10},

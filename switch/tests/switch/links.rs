@@ -212,7 +212,7 @@ fn checksums_left_to_the_interface_are_completed() {
 }
 
 /// Until then the kernel itself drops what is sent: it looks at carriers in its own time.
-fn wait_until_links_carry(names: [&str; 4]) {
+pub fn wait_until_links_carry(names: [&str; 4]) {
     let start = Instant::now();
     let carries = |name: &&str| Interface::find(name).is_ok_and(|found| found.is_running());
     while !names.iter().all(carries) {

@@ -12,6 +12,8 @@ mod event_log;
 mod exposition;
 mod fabric;
 mod fuzz;
+mod gnmi;
+mod gnmi_client;
 mod idle;
 mod leftovers;
 mod links;

@@ -5,11 +5,13 @@ use std::time::Duration;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::Routes;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use wormcast_switch_dataplane::log::Log;
 use wormcast_switch_dataplane::{Dataplane, DataplaneHandle, DataplaneSettings, SwitchSettings};
+use wormcast_switch_gnmi::{Device, Gnmi, Targets};
 use wormcast_switch_listen::{Address, Listener};
 use wormcast_switch_p4runtime::proto::p4::config::v1::P4Info;
 use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
@@ -42,6 +44,16 @@ pub fn settings() -> SwitchSettings {
         cpu_port: Some(PortId(CPU_PORT)),
         ..SwitchSettings::without_ports(DEVICE_ID, 1024)
     }
+}
+
+/// The switches of a data plane, as gNMI addresses them.
+pub fn targets(dataplane: &Dataplane) -> Targets {
+    let device = |(id, handle): (u64, &DataplaneHandle)| Device {
+        id,
+        name: None,
+        dataplane: handle.clone(),
+    };
+    Targets::new(dataplane.handles().map(device).collect())
 }
 
 /// A switch that listens on the loopback.
@@ -79,10 +91,13 @@ impl Rig {
         let address: Address = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(&address).await.unwrap();
         let address = format!("http://{}", listener.local_address().unwrap());
-        tokio::spawn(wormcast_switch_p4runtime::serve(
+        let gnmi = Gnmi::new(targets(&dataplane)).into_server();
+        tokio::spawn(dataplane.link_watch(Log::off()).run());
+        tokio::spawn(wormcast_switch_p4runtime::serve_beside(
             listener,
             None,
             server.clone(),
+            Routes::new(gnmi),
             std::future::pending(),
         ));
         Self {

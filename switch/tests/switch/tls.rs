@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
+use tonic::service::Routes;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
-use super::rig::{DEVICE_ID, settings};
+use super::rig::{DEVICE_ID, settings, targets};
 use wormcast_switch_dataplane::log::Log;
 use wormcast_switch_dataplane::{Dataplane, DataplaneSettings};
+use wormcast_switch_gnmi::Gnmi;
+use wormcast_switch_gnmi::proto::gnmi::CapabilityRequest;
+use wormcast_switch_gnmi::proto::gnmi::g_nmi_client::GNmiClient;
 use wormcast_switch_listen::{Address, Listener};
 use wormcast_switch_p4runtime::proto::p4::v1::CapabilitiesRequest;
 use wormcast_switch_p4runtime::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
@@ -108,11 +112,13 @@ async fn serve(arguments: &TlsArguments) -> Served {
     let listener = Listener::bind(&address).await.unwrap();
     let port = listener.local_address().unwrap().port();
     let tls = arguments.settings().unwrap();
+    let gnmi = Routes::new(Gnmi::new(targets(&dataplane)).into_server());
     tokio::spawn(async move {
-        let served = wormcast_switch_p4runtime::serve(
+        let served = wormcast_switch_p4runtime::serve_beside(
             listener,
             tls.as_ref(),
             server,
+            gnmi,
             std::future::pending(),
         );
         served.await.unwrap();
@@ -132,14 +138,15 @@ async fn call(served: &Served, tls: Option<ClientTlsConfig>) -> Result<(), Strin
         .connect()
         .await
         .map_err(|error| error.to_string())?;
+    let mut gnmi = GNmiClient::new(channel.clone());
     let mut client = P4RuntimeClient::new(channel);
     let answer = client.capabilities(CapabilitiesRequest {
         device_id: DEVICE_ID,
     });
-    answer
-        .await
-        .map(|_| ())
-        .map_err(|status| status.to_string())
+    answer.await.map_err(|status| status.to_string())?;
+    // gNMI is at the same address.
+    let answer = gnmi.capabilities(CapabilityRequest::default()).await;
+    answer.map(|_| ()).map_err(|status| status.to_string())
 }
 
 fn trusting(authority: &Authority) -> ClientTlsConfig {

@@ -1,5 +1,6 @@
 """veth links of the switch inside the namespace, and what passes on their far ends."""
 
+import errno
 import select
 import socket
 import subprocess
@@ -70,6 +71,11 @@ class Links:
                     data, address = end.recvfrom(65535)
                 except BlockingIOError:
                     break
+                except OSError as error:
+                    # A client has taken the link down and up again: told once.
+                    if error.errno != errno.ENETDOWN:
+                        raise
+                    continue
                 if address[2] != PACKET_OUTGOING:
                     frames.append((port, data))
         return frames

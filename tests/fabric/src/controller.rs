@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wormcast_agent_core::plan::{GroupMessage, PlanMessage};
+use wormcast_agent_core::plan::{GroupMessage, PlanMessage, RouteMessage};
 use wormcast_planner::{
-    AgentPlan, ClassDNumbers, FabricState, Group, Hosts, Parameters, Planner, RouteTable,
+    AgentPlan, ClassDNumbers, FabricState, Group, Hosts, Parameters, PlannedRoute, Planner,
+    RouteTable,
 };
-use wormcast_routing::routes::Algorithm;
+use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::{Damage, Topology};
 use wormcast_wire::{GroupId, HostId, Scheme};
 
@@ -16,6 +17,10 @@ pub struct Controller {
     pub groups: Vec<Group>,
     /// What has failed: links and switches, and hosts whose agents are gone.
     pub damage: Damage,
+    /// Unicast routes, as the operator wants them.
+    pub setting: Setting,
+    /// Hosts through which no worms of others are routed: they opted out, or their agents are away.
+    pub no_transit: BTreeSet<u16>,
     /// The last epoch planned.
     pub epoch: u64,
     planner: Planner,
@@ -42,8 +47,10 @@ impl Controller {
         Controller {
             groups,
             damage: Damage::default(),
+            setting: Setting::plain(unicast),
+            no_transit: BTreeSet::new(),
             epoch: 0,
-            planner: Planner::new(unicast),
+            planner: Planner::new(Setting::plain(unicast)),
         }
     }
 
@@ -55,6 +62,9 @@ impl Controller {
             ..self.damage.clone()
         };
         let up = topology.without(&network).expect("something is left");
+        let gone = |host: &HostId| self.damage.hosts.contains(host);
+        let up = up.with_transit(|host| !self.no_transit.contains(&host.0) && !gone(&host));
+        self.planner.set_routing(self.setting);
         let agents: BTreeSet<HostId> = topology.hosts().iter().map(|host| host.id).collect();
         let hosts = Hosts {
             live: agents.difference(&self.damage.hosts).copied().collect(),
@@ -79,7 +89,11 @@ impl Controller {
 pub fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
     let number = |host: &HostId| u32::from(host.0);
     let routes = |RouteTable(routes): &RouteTable| {
-        let route = |(host, ports): &(HostId, Box<[u8]>)| (number(host), ports.to_vec());
+        let route = |route: &PlannedRoute| RouteMessage {
+            host: number(&route.to),
+            ports: route.ports.to_vec(),
+            share: route.share,
+        };
         routes.iter().map(route).collect()
     };
     let groups = plan.groups.iter().map(|group| GroupMessage {
@@ -99,6 +113,7 @@ pub fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         epoch,
         host_id: number(&plan.host),
         routes: routes(&plan.routes),
+        routes_at_random: plan.at_random,
         tree_routes: routes(&plan.tree_routes),
         groups: groups.collect(),
     }

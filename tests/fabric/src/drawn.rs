@@ -12,9 +12,9 @@ use crate::scenario::{Scenario, engine_config};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use wormcast_routing::generate;
-use wormcast_routing::routes::Algorithm;
+use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
-use wormcast_wire::{HostId, Scheme};
+use wormcast_wire::{HostId, Scheme, SwitchId};
 
 const SECOND_US: u64 = 1_000_000;
 /// Longest time until everything has an outcome, once nothing befalls any more.
@@ -93,6 +93,19 @@ fn topology(random: &mut Random, trace: &Trace) -> Topology {
     generate::from_spec(&spec).expect("a known shape")
 }
 
+/// Any algorithm, mostly with alternatives or in-transit hosts; any root, also one that is not there.
+fn setting(random: &mut Random, topology: &Topology) -> Setting {
+    let algorithm = Algorithm::ALL[random.below(Algorithm::ALL.len() as u64) as usize];
+    let switches = topology.switches().len() as u64;
+    let root = (random.below(2) == 0).then(|| SwitchId(random.below(switches + 1) as u16));
+    let balanced = !algorithm.uses_in_transit_hosts() && random.below(2) == 0;
+    Setting {
+        algorithm,
+        root,
+        balanced,
+    }
+}
+
 fn some(random: &mut Random, all: &[u16], least: u64) -> Vec<u16> {
     let mut rest = all.to_vec();
     let count = least + random.below(all.len() as u64 - least + 1);
@@ -111,8 +124,7 @@ impl Run {
             network = topology(&mut random, &trace);
         }
         let hosts: Vec<u16> = network.hosts().iter().map(|host| host.id.0).collect();
-        let algorithms = [Algorithm::Osud, Algorithm::Osud, Algorithm::Omit];
-        let unicast = algorithms[random.below(3) as usize];
+        let setting = setting(&mut random, &network);
         let mut origins = BTreeMap::new();
         let mut groups = Vec::new();
         for index in 0..1 + random.below(3) as u16 {
@@ -150,8 +162,9 @@ impl Run {
         let pool = [64_000, 400_000, 24 << 20][random.below(3) as usize];
         config.limits.pool_class1_bytes = pool;
         config.limits.pool_class2_bytes = pool;
-        trace.note(format!("{unicast:?} {link:?}, pools of {pool} bytes"));
-        let controller = Controller::new(groups, unicast);
+        trace.note(format!("{setting:?} {link:?}, pools of {pool} bytes"));
+        let mut controller = Controller::new(groups, setting.algorithm);
+        controller.setting = setting;
         let scenario = Scenario::with(network, controller, link, config, seed);
         Run {
             scenario,
@@ -210,8 +223,10 @@ impl Run {
 
     /// One thing happens.
     fn befall(&mut self) {
-        match self.random.below(8) {
+        match self.random.below(10) {
             0 => self.cut_or_mend(),
+            8 => self.reroute(),
+            9 => self.opt_out_or_in(),
             1 => {
                 let (host, us) = (self.any_host(), 1_000 + self.random.below(8 * SECOND_US));
                 if !self.stopped.contains(&host) {
@@ -267,15 +282,42 @@ impl Run {
         self.replan();
     }
 
+    /// The operator wants other routes.
+    fn reroute(&mut self) {
+        let setting = setting(&mut self.random, &self.scenario.fabric.topology);
+        self.note(&format!("routes by {setting:?}"));
+        self.scenario.controller.setting = setting;
+        self.replan();
+    }
+
+    /// No worms of others are to go through a host any more, or they may again.
+    fn opt_out_or_in(&mut self) {
+        let host = self.any_host();
+        let away = &mut self.scenario.controller.no_transit;
+        let verb = match away.remove(&host) || !away.insert(host) {
+            true => "re-injects again",
+            false => "re-injects no more",
+        };
+        self.note(&format!("host {host} {verb}"));
+        self.replan();
+    }
+
     fn stop_or_start(&mut self) {
         if let Some(host) = self.stopped.pop_first() {
             self.note(&format!("agent {host} starts"));
             self.scenario.fabric.start_agent(host);
+            self.scenario.controller.no_transit.remove(&host);
+            self.replan();
         } else if let Some(host) = self.bystander() {
             self.note(&format!("agent {host} stops"));
             self.scenario.fabric.stop_agent(host);
             self.wavering.insert(host);
             self.stopped.insert(host);
+            // The controller hears of it after a while.
+            let blind_us = self.random.below(2 * SECOND_US);
+            self.scenario.run_for(blind_us);
+            self.scenario.controller.no_transit.insert(host);
+            self.replan();
         }
     }
 

@@ -1,6 +1,7 @@
 //! Members that leave and come back, at any time and of every kind. Who stays gets every
 //! message once and in order, and the stream goes on.
 
+use wormcast_agent_core::plan::RouteMessage;
 use wormcast_fabric_tests::controller;
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::program::ReaderPolicy;
@@ -153,7 +154,15 @@ fn a_child_without_a_tree_route_is_served_all_the_same() {
         let members: &[u16] = if alone { &[0, 5] } else { &[0, 1, 5] };
         let mut scenario = scenario(Scheme::Switch, members, Damage::default(), 5, 256);
         let mut plan = scenario.fabric.host(0).plan().expect("it has one").clone();
-        plan.tree_routes = if alone { vec![(1, vec![9, 0])] } else { vec![] };
+        plan.tree_routes = if alone {
+            vec![RouteMessage {
+                host: 1,
+                ports: vec![9, 0],
+                share: 0,
+            }]
+        } else {
+            vec![]
+        };
         scenario.fabric.apply(0, plan);
         scenario.write(0, &[1_000_000, 16]);
         scenario.finish(0, 60 * SECOND_US);

@@ -15,8 +15,13 @@ _INDENTED = re.compile(r"^    (?=\S)(.*)$", re.MULTILINE)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _PROGRAM = re.compile(
     r"(?:[A-Z_]+=\S+ )*(wormcast(?:-[a-z]+)?|make|cargo|pytest|curl|flood|bare_forwarder|ln|cd|kill"
-    r"|(?:\.\./)*(?:\.venv/bin/\w+|mininet/\S+|bench/\S*run|setup/\S+|switch/fuzz/run|target/release/\S+))(?= |$)"
+    r"|(?:\.\./)*(?:\.venv/bin/\w+|bench/\S*run|setup/\S+|switch/fuzz/run|target/release/\S+))(?= |$)"
 )
+OFFLINE = re.compile(
+    r"wormcast (topo (make|draw|convert|fabric|lab)|costs|schema|completions|--help"
+    r"|(route|verify|group plan|balance|change) .*--topology) ?"
+)
+"""What needs neither a controller nor an agent."""
 _COMMENT = re.compile(r"(?:^|\s{2,})#.*$")
 _DESCRIPTION = re.compile(r"\s{3,}\S.*$")
 

@@ -7,9 +7,12 @@ pub use structures::BULK_PACKETS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use structures::PlannedStructures;
-use wormcast_protocol::GroupPlan;
+use wormcast_protocol::{Alternative, Alternatives, GroupPlan};
 use wormcast_routing::structure::RootedTree;
-use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, Scheme};
+use wormcast_wire::{
+    ALTERNATIVES_MAX, GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SHARES_WHOLE,
+    Scheme,
+};
 
 /// Groups of one plan at most: as many as a switch has room for (GROUPS_SIZE).
 pub const GROUPS_MAX: usize = 16_384;
@@ -30,12 +33,25 @@ pub struct PlanMessage {
     pub epoch: u64,
     /// This host.
     pub host_id: u32,
-    /// Unicast routes: destination and ports.
-    pub routes: Vec<(u32, Vec<u8>)>,
+    /// Unicast routes; those to one host in the order of their turns.
+    pub routes: Vec<RouteMessage>,
+    /// Whether a message takes any of them at random.
+    pub routes_at_random: bool,
     /// Routes along the multicast spanning tree.
-    pub tree_routes: Vec<(u32, Vec<u8>)>,
+    pub tree_routes: Vec<RouteMessage>,
     /// Groups this host is a member of.
     pub groups: Vec<GroupMessage>,
+}
+
+/// A route of it.
+#[derive(Clone, Debug, Default)]
+pub struct RouteMessage {
+    /// Where it leads.
+    pub host: u32,
+    /// Port bytes.
+    pub ports: Vec<u8>,
+    /// How many of [`SHARES_WHOLE`] messages take it; 0: all.
+    pub share: u32,
 }
 
 /// A group of it.
@@ -65,7 +81,7 @@ pub struct AgentPlan {
     /// This host.
     pub host: HostId,
     /// Unicast routes by destination.
-    pub routes: BTreeMap<HostId, Vec<u8>>,
+    pub routes: BTreeMap<HostId, Alternatives>,
     /// Routes along the multicast spanning tree by destination.
     pub tree_routes: BTreeMap<HostId, Vec<u8>>,
     /// Groups this host is a member of.
@@ -129,8 +145,8 @@ impl AgentPlan {
     /// The first thing that is wrong apart from groups, with its value, the bound and the choices.
     pub fn parse(message: &PlanMessage) -> Result<Self, PlanRejected> {
         let host = parse_host("host_id", message.host_id)?;
-        let routes = parse_routes("routes", &message.routes, host, RECIRCULATE_PORT)?;
-        let tree_routes = parse_routes("tree_routes", &message.tree_routes, host, PORT_ID_MAX)?;
+        let routes = parse_unicast(message, host)?;
+        let tree_routes = parse_tree_routes(&message.tree_routes, host)?;
         let mut groups = BTreeMap::new();
         let mut names = BTreeSet::new();
         let mut refused = Vec::new();
@@ -345,36 +361,84 @@ fn parse_tree(
         .map_err(|error| PlanRejected(format!("the tree of group {id} cannot be used: {error}")))
 }
 
-fn parse_routes(
-    what: &str,
-    routes: &[(u32, Vec<u8>)],
+fn parse_unicast(
+    message: &PlanMessage,
     own: HostId,
-    port_most: u8,
-) -> Result<BTreeMap<HostId, Vec<u8>>, PlanRejected> {
-    let mut parsed = BTreeMap::new();
-    for (host, ports) in routes {
-        let host = parse_host(&format!("a destination in {what}"), *host)?;
-        if host == own {
+) -> Result<BTreeMap<HostId, Alternatives>, PlanRejected> {
+    let what = "routes";
+    let mut parsed: BTreeMap<HostId, Alternatives> = BTreeMap::new();
+    for route in &message.routes {
+        let host = parse_route(what, route, own, RECIRCULATE_PORT)?;
+        let all = parsed.entry(host).or_insert_with(|| Alternatives {
+            routes: Vec::new(),
+            at_random: message.routes_at_random,
+        });
+        if all.routes.len() >= ALTERNATIVES_MAX {
             return rejected(format!(
-                "{what} has a route to host {host}, which is this host itself"
+                "{what} has more than {ALTERNATIVES_MAX} routes to host {host}; at most {ALTERNATIVES_MAX}"
             ));
         }
-        let length = ports.len();
-        if !(1..=ROUTE_LENGTH_MAX).contains(&length) {
+        all.routes.push(Alternative {
+            ports: route.ports.clone(),
+            share: if route.share == 0 {
+                SHARES_WHOLE
+            } else {
+                route.share
+            },
+        });
+    }
+    for (host, all) in &parsed {
+        let sum: u64 = all.routes.iter().map(|route| u64::from(route.share)).sum();
+        if sum != u64::from(SHARES_WHOLE) {
             return rejected(format!(
-                "the route to host {host} in {what} has {length} bytes; it must have 1 to {ROUTE_LENGTH_MAX}"
+                "the shares of the {} routes to host {host} in {what} add up to {sum}; they must add up to {SHARES_WHOLE}",
+                all.routes.len()
             ));
-        }
-        if let Some(port) = ports.iter().find(|&&port| port > port_most) {
-            return rejected(format!(
-                "the route to host {host} in {what} has byte {port}; bytes must be 0 to {port_most}"
-            ));
-        }
-        if parsed.insert(host, ports.clone()).is_some() {
-            return rejected(format!("{what} has two routes to host {host}"));
         }
     }
     Ok(parsed)
+}
+
+fn parse_tree_routes(
+    routes: &[RouteMessage],
+    own: HostId,
+) -> Result<BTreeMap<HostId, Vec<u8>>, PlanRejected> {
+    let mut parsed = BTreeMap::new();
+    for route in routes {
+        let host = parse_route("tree_routes", route, own, PORT_ID_MAX)?;
+        if parsed.insert(host, route.ports.clone()).is_some() {
+            return rejected(format!(
+                "tree_routes has two routes to host {host}; it must have one"
+            ));
+        }
+    }
+    Ok(parsed)
+}
+
+fn parse_route(
+    what: &str,
+    route: &RouteMessage,
+    own: HostId,
+    port_most: u8,
+) -> Result<HostId, PlanRejected> {
+    let host = parse_host(&format!("a destination in {what}"), route.host)?;
+    if host == own {
+        return rejected(format!(
+            "{what} has a route to host {host}, which is this host itself"
+        ));
+    }
+    let length = route.ports.len();
+    if !(1..=ROUTE_LENGTH_MAX).contains(&length) {
+        return rejected(format!(
+            "the route to host {host} in {what} has {length} bytes; it must have 1 to {ROUTE_LENGTH_MAX}"
+        ));
+    }
+    if let Some(port) = route.ports.iter().find(|&&port| port > port_most) {
+        return rejected(format!(
+            "the route to host {host} in {what} has byte {port}; bytes must be 0 to {port_most}"
+        ));
+    }
+    Ok(host)
 }
 
 fn list(hosts: &[HostId]) -> String {

@@ -29,8 +29,12 @@ pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> GroupMess
     }
 }
 
-fn route(host: u32, ports: &[u8]) -> (u32, Vec<u8>) {
-    (host, ports.to_vec())
+fn route(host: u32, ports: &[u8]) -> RouteMessage {
+    RouteMessage {
+        host,
+        ports: ports.to_vec(),
+        share: 0,
+    }
 }
 
 /// The text of the refusal of a plan, or of its last group, that `change` has spoilt.
@@ -85,15 +89,15 @@ fn refusals_name_value_bound_and_choices() {
             "host_id is 65535; it must be 0 to 65534",
         ),
         (
-            refusal(|plan| plan.routes[0].1.clear()),
+            refusal(|plan| plan.routes[0].ports.clear()),
             "the route to host 2 in routes has 0 bytes; it must have 1 to 255",
         ),
         (
-            refusal(|plan| plan.routes[0].1 = vec![3, 255]),
+            refusal(|plan| plan.routes[0].ports = vec![3, 255]),
             "the route to host 2 in routes has byte 255; bytes must be 0 to 254",
         ),
         (
-            refusal(|plan| plan.tree_routes[0].1 = vec![254]),
+            refusal(|plan| plan.tree_routes[0].ports = vec![254]),
             "the route to host 2 in tree_routes has byte 254; bytes must be 0 to 253",
         ),
         (
@@ -102,7 +106,31 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| plan.routes.push(route(2, &[0]))),
-            "routes has two routes to host 2",
+            "the shares of the 2 routes to host 2 in routes add up to 25200; they must add up to 12600",
+        ),
+        (
+            refusal(|plan| {
+                let share = |share| RouteMessage {
+                    share,
+                    ..route(2, &[0])
+                };
+                plan.routes = vec![share(12_000), share(500)];
+            }),
+            "the shares of the 2 routes to host 2 in routes add up to 12500; they must add up to 12600",
+        ),
+        (
+            refusal(|plan| {
+                let tenth = RouteMessage {
+                    share: 600,
+                    ..route(2, &[0])
+                };
+                plan.routes = vec![tenth; 21];
+            }),
+            "routes has more than 20 routes to host 2; at most 20",
+        ),
+        (
+            refusal(|plan| plan.tree_routes.push(route(2, &[0]))),
+            "tree_routes has two routes to host 2; it must have one",
         ),
         (
             refusal(|plan| plan.groups[1].id = 255),
@@ -217,10 +245,12 @@ proptest! {
     #[test]
     fn no_plan_does_harm(
         host_id in small(),
-        routes in proptest::collection::vec((small(), proptest::collection::vec(any::<u8>(), 0..5)), 0..4),
+        routes in proptest::collection::vec((small(), proptest::collection::vec(any::<u8>(), 0..5), small()), 0..4),
         groups in proptest::collection::vec(any_group(), 0..3),
     ) {
-        let message = PlanMessage { epoch: 1, host_id, routes, tree_routes: vec![], groups };
+        let routes = routes.into_iter().map(|(host, ports, share)| RouteMessage { host, ports, share });
+        let routes = routes.collect();
+        let message = PlanMessage { epoch: 1, host_id, routes, groups, ..PlanMessage::default() };
         if let Ok(plan) = AgentPlan::parse(&message) {
             for group in plan.groups.values() {
                 let engine_plan = group.engine_plan(plan.host);

@@ -1,0 +1,155 @@
+"""`wormcast up`, `on` and `demo`: fabrics in Mininet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wormcast.cli.refusal import Refusal
+
+TOPOLOGIES = (
+    "testbed, torus:K, irregular:S[:SEED], line:S, star:S, any other of `wormcast topo make`, or a file"
+)
+DEMO_RATES = "[default: 100; 10 on BMv2]"
+
+
+def _refused(run: Callable[[], int]) -> int:
+    """What `run` returns; what was asked for wrongly is refused."""
+    try:
+        from wormcast.mininet.sandbox import SandboxError
+    except ImportError as error:
+        raise Refusal(f"{error}; Mininet comes from the system's packages: apt install mininet") from None
+    try:
+        return run()
+    except (SandboxError, ValueError, OSError) as error:
+        raise Refusal(str(error)) from None
+
+
+def _fabric_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that every fabric has."""
+    for option in reversed(
+        [
+            click.option(
+                "--switch",
+                type=click.Choice(["wormcast", "bmv2"]),
+                default="wormcast",
+                show_default=True,
+                help="wormcast-switch, or BMv2's simple_switch_grpc.",
+            ),
+            click.option("--topology", default="testbed", show_default=True, help=f"{TOPOLOGIES}."),
+            click.option("--mtu", help="MTU of the hosts in bytes. [default: 1500]"),
+            click.option(
+                "--fabric-mtu",
+                help="MTU of the links between switches in bytes. [default: that of the hosts and 100]",
+            ),
+            click.option(
+                "--impair",
+                help="Impairments of every switch port, e.g. loss=0.01,corrupt=0.001,reorder=0.01.",
+            ),
+            click.option("--seed", type=int, default=1, show_default=True, help="Of all that is drawn."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@_fabric_options
+@click.option(
+    "--rate", default="100", show_default=True, help="Rate of every link in Mb/s, or none (no limit)."
+)
+@click.option("--name", help="Name of the fabric, for `wormcast on --name`. [default: run, run-2, …]")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Directory of logs and state. [default: out/NAME]"
+)
+@click.option("--wait", metavar="SECONDS", help="Seconds to wait at most until it is up. [default: 600]")
+@click.option("--rest", metavar="ADDRESS:PORT", help="Where REST can be reached from outside the fabric.")
+@click.option(
+    "--p4runtime",
+    metavar="ADDRESS:PORT",
+    help="Where P4Runtime of the first switch can be reached from outside; each further switch has the next port.",
+)
+@click.option("--cli", "prompt", is_flag=True, help="Open Mininet's prompt; the fabric ends with it.")
+@click.argument("command", nargs=-1, metavar="[HOST COMMAND …]")
+def up(**options: Any) -> int:
+    """Bring a fabric up in Mininet, as root, and keep it until Ctrl-C.
+
+    With HOST COMMAND that runs on one host, and the fabric ends with it. Meanwhile, in another terminal,
+    `wormcast on HOST COMMAND` runs commands on hosts.
+
+    \b
+    wormcast up --topology torus:3 --cli
+    wormcast up -- h3 wormcast status
+    """
+
+    def run() -> int:
+        from wormcast.mininet import keep
+
+        return keep.run(keep.Wanted(**options))
+
+    return _refused(run)
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--name", help="Name of the fabric, where several run.")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory of the fabric, instead of its name.")
+@click.argument("host")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True, metavar="COMMAND [ARG …]")
+def on(name: str | None, out: Path | None, host: str, command: tuple[str, ...]) -> int:
+    """Run a command on a host of a fabric that `wormcast up` keeps up.
+
+    \b
+    wormcast on h0 wormcast status
+    wormcast on h3 bash
+    """
+    if name is not None and out is not None:
+        raise Refusal("--name and --out both name the fabric; give one of them")
+    words = command[1:] if command[0] == "--" else command
+    if not words:
+        raise Refusal(f"there is no command for {host}; for example: wormcast on {host} wormcast status")
+
+    def run() -> int:
+        from wormcast.mininet import on_host
+
+        on_host.run(name, out, host, words)
+
+    return _refused(run)
+
+
+@click.command()
+@_fabric_options
+@click.option("--rate", help=f"Rate of every link in Mb/s, or none (no limit). {DEMO_RATES}")
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File to send, instead of random bytes.",
+)
+@click.option("--size", help="Size of the random file. [default: 64MiB; 4MiB on BMv2]")
+@click.option("--schemes", help="Schemes to run, with commas between them. [default: all]")
+@click.option("--source", type=int, default=0, show_default=True, help="Id of the host that sends.")
+@click.option(
+    "--cut", type=click.Choice(["auto"]), help="Cut a link between switches in the middle of each transfer."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("out/demo"),
+    show_default=True,
+    help="Directory of the report.",
+)
+def demo(**options: Any) -> int:
+    """Send a file from one host to all others through P4 switches, under every scheme, as root.
+
+    Brings a fabric up in Mininet, makes a group over REST, sends the file, measures, and writes
+    report.md, report.json and pictures. The exit code is 0 only if every receiver got the same bytes.
+    """
+
+    def run() -> int:
+        from wormcast.mininet import demo as demonstration
+
+        return demonstration.run(demonstration.Wanted(**options))
+
+    return _refused(run)

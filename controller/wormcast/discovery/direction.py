@@ -1,0 +1,72 @@
+"""One direction of a link: the probes that left into it, and whether it can be that they are only late. Pure.
+
+A link that is cut answers no probe. Nor does one for a while that loses frames, or whose queue is full. What tells
+them apart is how many probes in a row stay unanswered, beside how many this direction has lost lately: as many as
+all get lost on it once in `ALARMS_APART` rows. So a clean link is down after five, one that loses every second frame
+after 34. As soon as one probe is late, the next ones follow quickly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from wormcast.network.topology import PortRef
+
+LATE_S = 0.012
+"""A probe that is unanswered for so long is late; further ones follow at this interval."""
+ALARMS_APART = 1e10
+"""Rows of probes until a link that is only lossy is taken for down."""
+LOSS_MIN = 0.01
+LOSS_MAX = 0.65
+"""Bounds of the share of probes that a direction is taken to lose."""
+LOSS_GAIN = 1 / 8
+"""Weight of a probe in that share, which is a moving average."""
+AWAITED_MAX = 64
+"""Unanswered probes that are remembered. A direction that loses `LOSS_MAX` needs as many."""
+SILENCE_MIN_S = 0.1
+"""A direction that is down was silent for so long at least."""
+
+
+class Direction:
+    """What is known of what is behind one port."""
+
+    def __init__(self, far: PortRef) -> None:
+        self.far = far
+        self.sent_at = float("-inf")
+        """When the last probe left."""
+        self._unanswered: deque[float] = deque(maxlen=AWAITED_MAX)
+        self._loss = LOSS_MIN
+
+    def send(self, now: float) -> None:
+        """A probe leaves."""
+        self.sent_at = now
+        self._unanswered.append(now)
+
+    def hear(self) -> None:
+        """A probe has come through. Those before it are lost."""
+        for lost in (*[1.0] * (len(self._unanswered) - 1), 0.0):
+            self._loss += (lost - self._loss) * LOSS_GAIN
+        self._loss = min(max(self._loss, LOSS_MIN), LOSS_MAX)
+        self._unanswered.clear()
+
+    def forgive(self) -> None:
+        """What left until now says nothing."""
+        self._unanswered.clear()
+
+    def is_late(self, now: float, stretch: float) -> bool:
+        """Whether further probes should follow quickly: not for ever, where they get no answer for another reason."""
+        waiting = len(self._unanswered)
+        return 0 < waiting < 2 * self.needed() and now - self._unanswered[0] >= LATE_S * stretch
+
+    def needed(self) -> int:
+        """So many unanswered in a row mean that it is down."""
+        return math.ceil(math.log(ALARMS_APART) / -math.log(self._loss))
+
+    def is_down(self, sure_until: float, silence_s: float, now: float) -> bool:
+        """Whether enough probes are unanswered of those that left until `sure_until`: both switches have
+        shown since then that they forward. And for `silence_s` at least."""
+        needed = min(self.needed(), AWAITED_MAX)
+        if len(self._unanswered) < needed or now - self._unanswered[0] < silence_s:
+            return False
+        return sum(left <= sure_until for left in self._unanswered) >= needed

@@ -1,0 +1,540 @@
+"""A whole fabric in Mininet: P4 switches, hosts with agents, and a controller."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import httpx
+from mininet.net import Mininet
+
+from wormcast.client import Agent, AgentError
+from wormcast.mininet import programs, sandbox
+from wormcast.mininet.links import Link, LinkCounters, links_of, read_counters, shape
+from wormcast.mininet.nodes import FabricHost, P4Switch, SharedSwitches, stop_process
+from wormcast.mininet.options import Options as Options
+from wormcast.mininet.options import parse_mtus as parse_mtus
+from wormcast.mininet.options import parse_rate_mbps as parse_rate_mbps
+from wormcast.mininet.options import parse_wait as parse_wait
+
+# Only against waiting for ever: a slow machine takes its time.
+READY_SECONDS_MAX = 600.0
+PLAN_SECONDS_MAX = 120.0
+API_SECONDS_MAX = 120.0
+API_ANSWER_SECONDS_MAX = 120.0
+# Above so many, one process runs all switches: what a process needs by itself would add up.
+SWITCHES_APART_MAX = 32
+NAMED_MAX = 8
+
+
+class FabricError(RuntimeError):
+    """The fabric did not come up, or something in it ended; the text names the log to read."""
+
+
+class Fabric:
+    """Brings a fabric up on entry and takes it down on exit; needs to run in a sandbox.
+
+    Host and switch numbers are the ids of the topology. Logs of all daemons are in
+    `directory`/logs; sockets in a directory of their own, since their paths must be short,
+    which in a sandbox is gone with it.
+    """
+
+    def __init__(self, options: Options, directory: Path) -> None:
+        self.options = options
+        self.directory = directory.resolve()
+        self.logs = self.directory / "logs"
+        parent = sandbox.RUN_DIRECTORY if sandbox.inside() else None
+        self.run_directory = Path(tempfile.mkdtemp(prefix="wormcast-", dir=parent))
+        self.links = links_of(options.topology)
+        self.net: Mininet | None = None
+        self.switches: dict[int, P4Switch] = {}
+        self.shared: SharedSwitches | None = None
+        self.hosts: dict[int, FabricHost] = {}
+        self.agents: dict[int, subprocess.Popen[bytes]] = {}
+        self.controller: subprocess.Popen[bytes] | None = None
+        self.open_logs: list[IO[bytes]] = []
+        self.api = httpx.Client(
+            base_url="http://controller/v1",
+            transport=httpx.HTTPTransport(uds=str(self.run_directory / "api.sock")),
+            timeout=API_ANSWER_SECONDS_MAX,
+        )
+
+    # --- life -----------------------------------------------------------------------
+
+    def __enter__(self) -> Fabric:
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Bring everything up; `wait_ready` waits until it is."""
+        shutil.rmtree(self.logs, ignore_errors=True)
+        self.logs.mkdir(parents=True)
+        try:
+            self._build_network()
+            self.start_controller()
+            for host in self.hosts:
+                if host not in self.options.plain_hosts:
+                    self.start_agent(host)
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop everything this fabric started; safe to call twice."""
+        for process in [*self.agents.values(), *([self.controller] if self.controller else [])]:
+            if process.poll() is None:
+                process.terminate()
+        for process in [*self.agents.values(), *([self.controller] if self.controller else [])]:
+            stop_process(process)
+        self.agents.clear()
+        self.controller = None
+        if self.shared is not None:
+            self.shared.halt()
+            self.shared = None
+        if self.net is not None:
+            self.net.stop()
+            self.net = None
+        for log in self.open_logs:
+            log.close()
+        self.open_logs.clear()
+        self.api.close()
+        shutil.rmtree(self.run_directory, ignore_errors=True)
+
+    def _build_network(self) -> None:
+        topology = self.options.topology
+        check_kernel(self.options.rate_mbps)
+        # Mininet would tune the whole machine, which a sandbox can and may not do.
+        Mininet.inited = True
+        net = Mininet(controller=None, switch=P4Switch, host=FabricHost, waitConnected=False)
+        self.net = net
+        if share_a_process(self.options.switch, topology):
+            self.shared = SharedSwitches(self.logs, self.run_directory / "switches-of-one-process.json")
+        for entry in topology["switches"]:
+            self.switches[entry["id"]] = net.addSwitch(
+                f"s{entry['id']}",
+                id=entry["id"],
+                kind=self.options.switch,
+                log_directory=self.logs,
+                impair=self.options.impair,
+                seed=self.options.seed,
+                log_level=self.options.log_level,
+                shared=self.shared,
+            )
+        for entry in topology["hosts"]:
+            number = entry["id"]
+            self.hosts[number] = net.addHost(
+                f"h{number}",
+                ip=f"10.0.{number // 250}.{number % 250 + 1}/16",
+                mac=host_mac(number),
+                mtu=self.options.mtus.host,
+                environment=self._environment(number),
+            )
+        for link in self.links:
+            self._add_link(link)
+        self._set_up_interfaces()
+        net.start()
+        if self.shared is not None:
+            self.shared.start(list(self.switches.values()))
+
+    def _add_link(self, link: Link) -> None:
+        assert self.net is not None
+        node_a, name_a = self.switches[link.switch], link.interface
+        if link.host is not None:
+            node_b, name_b, port_b = self.hosts[link.host], link.far_interface, 0
+        else:
+            assert link.far_switch is not None
+            assert link.far_port is not None
+            node_b, name_b, port_b = self.switches[link.far_switch], link.far_interface, link.far_port
+        self.net.addLink(node_a, node_b, port1=link.port, port2=port_b, intfName1=name_a, intfName2=name_b)
+        if link.host is not None and self.options.rate_mbps is not None:
+            node_b.cmd(self._shape(name_b))
+
+    def _shape(self, interface: str) -> str:
+        assert self.options.rate_mbps is not None
+        return shape(interface, self.options.rate_mbps, self.options.mtus.fabric)
+
+    def _set_up_interfaces(self) -> None:
+        """MTU and rate of the switches' interfaces, all at once.
+
+        Where a link leads to a host, the switch's end takes longer frames than the host's: what is
+        too long for the host is dropped, and counted, by the kernel at the switch's end.
+        """
+        names = [link.interface for link in self.links]
+        names += [link.far_interface for link in self.links if link.far_switch is not None]
+        batch("ip", [f"link set dev {name} mtu {self.options.mtus.fabric}" for name in names])
+        if self.options.rate_mbps is not None:
+            batch("tc", [self._shape(name).removeprefix("tc ") for name in names])
+
+    # --- controller and agents --------------------------------------------------------
+
+    @property
+    def directory_address(self) -> str:
+        """Where the controller takes agents' registrations."""
+        return f"unix:{self.run_directory}/controller.sock"
+
+    @property
+    def api_address(self) -> str:
+        """REST, reachable from every host's namespace since it is a Unix socket."""
+        return f"unix:{self.run_directory}/api.sock"
+
+    def agent_socket(self, host: int) -> Path:
+        """The local API socket of the agent on `host`."""
+        return self.run_directory / f"h{host}.sock"
+
+    def start_controller(self) -> None:
+        """Start the controller, with the state it kept if it ran before."""
+        switches = self.run_directory / "switches.json"
+        entries = [self.switches[s["id"]].entry(s["ports"]) for s in self.options.topology["switches"]]
+        switches.write_text(json.dumps({"switches": entries}))
+        argv = [programs.find("wormcast"), "controller", "run", "--switches", str(switches)]
+        argv += ["--agents", self.directory_address, "--listen", self.api_address]
+        argv += ["--state", str(self.run_directory / "state.db"), *self.options.controller_arguments]
+        self.controller = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log("controller"),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C at a prompt is not for it
+        )
+
+    def stop_controller(self) -> None:
+        """End the controller; the fabric goes on forwarding."""
+        if self.controller is not None:
+            stop_process(self.controller)
+            self.controller = None
+
+    def start_agent(self, host: int) -> None:
+        """Start the agent of `host`."""
+        argv = [
+            programs.find(programs.AGENT),
+            "--interface",
+            f"h{host}-eth0",
+            "--controller",
+            self.directory_address,
+        ]
+        argv += ["--socket", str(self.agent_socket(host)), "--name", f"h{host}", "--host-id", str(host)]
+        if not next(h.get("transit", True) for h in self.options.topology["hosts"] if h["id"] == host):
+            argv.append("--no-transit")
+        argv += [*self.options.agent_arguments]
+        self.agents[host] = self.hosts[host].popen(
+            argv, stdin=subprocess.DEVNULL, stdout=self._log(f"h{host}"), stderr=subprocess.STDOUT
+        )
+
+    def kill_agent(self, host: int) -> None:
+        """Kill the agent of `host` as a crash would (SIGKILL)."""
+        process = self.agents.pop(host)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def _log(self, name: str) -> IO[bytes]:
+        log = (self.logs / f"{name}.log").open("ab")
+        self.open_logs.append(log)
+        return log
+
+    def check_alive(self) -> None:
+        """Raise `FabricError` if a daemon that should run has ended."""
+        for text in self.ended().values():
+            raise FabricError(text)
+
+    def ended(self) -> dict[int, str]:
+        """The daemons that should run and have ended: by process id, which one, how, and where its log is."""
+        daemons = [("the controller", "controller", self.controller)]
+        if self.shared is not None:
+            daemons.append(("the process of all switches", "switches", self.shared.process))
+        daemons += [(f"switch s{n}", f"s{n}", s.process) for n, s in self.switches.items()]
+        daemons += [(f"the agent of h{n}", f"h{n}", process) for n, process in list(self.agents.items())]
+        return {
+            process.pid: f"{what} ended ({how(process.returncode)}): {self._tail(log)}"
+            for what, log, process in daemons
+            if process is not None and process.poll() is not None
+        }
+
+    def start_again(self, name: str) -> None:
+        """Start a daemon that has ended: "h3", "s1" or "controller". Raises `FabricError`."""
+        hosts = {f"h{n}": n for n in self.hosts}
+        switches = {f"s{n}": n for n in self.switches}
+        process: subprocess.Popen[bytes] | None
+        if name == "controller":
+            process, start = self.controller, self.start_controller
+        elif name in hosts:
+            process, start = self.agents.get(hosts[name]), lambda: self.start_agent(hosts[name])
+        elif name in switches:
+            process = self.shared.process if self.shared else self.switches[switches[name]].process
+            start = lambda: self.revive_switch(switches[name])  # noqa: E731
+        else:
+            raise FabricError(f"{name!r} is not the controller, a switch (s0 …) or a host (h0 …)")
+        if process is not None and process.poll() is None:
+            raise FabricError(f"{name} is running")
+        start()
+
+    def _tail(self, name: str) -> str:
+        path = self.logs / f"{name}.log"
+        lines = path.read_text(errors="replace").splitlines()[-5:] if path.exists() else []
+        return f"see {path}" + "".join(f"\n    {line}" for line in lines)
+
+    # --- state over REST ----------------------------------------------------------------
+
+    def get(self, path: str) -> Any:
+        """GET a REST resource; raise `FabricError` with the controller's own message."""
+        return self._request("GET", path)
+
+    def post(self, path: str, body: Any) -> Any:
+        """POST to a REST resource."""
+        return self._request("POST", path, body)
+
+    def put(self, path: str, body: Any) -> Any:
+        """PUT a REST resource."""
+        return self._request("PUT", path, body)
+
+    def delete(self, path: str, body: Any = None) -> Any:
+        """DELETE a REST resource, or those that `body` names."""
+        return self._request("DELETE", path, body)
+
+    def _request(self, method: str, path: str, body: Any = None) -> Any:
+        response = self._answer(method, path, body)
+        if response.is_error:
+            raise FabricError(f"{method} /v1/{path.lstrip('/')}: {response.status_code} {response.text}")
+        return response.json() if response.content else None
+
+    def _answer(self, method: str, path: str, body: Any) -> httpx.Response:
+        """Ask the controller; one that is just starting gets time to open its socket."""
+        deadline = time.monotonic() + API_SECONDS_MAX
+        while True:
+            try:
+                return self.api.request(method, path, json=body)
+            except httpx.ConnectError as error:
+                if time.monotonic() > deadline or self.controller is None:
+                    raise FabricError(f"no controller at {self.api_address}: {error}") from None
+                self.check_alive()
+                time.sleep(0.1)
+
+    def wait_ready(
+        self, seconds_max: float = READY_SECONDS_MAX, watch: Callable[[str], None] | None = None
+    ) -> dict[str, Any]:
+        """Wait until the controller has found every switch, link and host; return the topology.
+
+        A host counts once its agent takes part: one that its neighbours reported silent still
+        has its place in the topology and is in no plan. `watch` is told what is missing.
+        """
+        want = self.options.topology
+        hosts = {h["id"] for h in want["hosts"]} - self.options.plain_hosts
+        missing = "the controller does not answer"
+        for _ in self._poll(seconds_max):
+            try:
+                found: dict[str, Any] = self.get("topology")
+            except httpx.TransportError:
+                continue
+            gaps = {
+                "switches": {s["id"] for s in want["switches"]} - {s["id"] for s in found["switches"]},
+                "hosts": hosts - {h["id"] for h in found["hosts"] if h["state"] == "up"},
+                "links": link_keys(want) - link_keys(found),
+            }
+            if not any(gaps.values()):
+                return found
+            missing = "missing " + "; ".join(name_some(k, v) for k, v in gaps.items() if v)
+            if watch is not None:
+                watch(missing)
+        raise FabricError(
+            f"fabric not ready after {seconds_max:g} s: {missing}; see {self.logs}/controller.log"
+        )
+
+    def wait_group(self, group: int, seconds_max: float = PLAN_SECONDS_MAX) -> None:
+        """Wait until every member of `group` takes part and its agent follows the newest plan."""
+        missing: list[str] = []
+        for _ in self._poll(seconds_max):
+            state = self.get(f"groups/{group}")
+            missing = [gap for member in state["state"] if (gap := plan_gap(member, state["epoch"]))]
+            if not missing:
+                return
+        raise FabricError(
+            f"no plan of group {group} at every member after {seconds_max:.0f} s: {'; '.join(missing)}"
+        )
+
+    def agent_status(self, host: int) -> dict[str, Any] | None:
+        """What the agent of `host` says of itself; None while it does not answer."""
+        try:
+            with Agent(self.agent_socket(host)) as agent:
+                return agent.status()
+        except (OSError, AgentError):
+            return None
+
+    def _poll(self, seconds_max: float, every: float = 0.1) -> Any:
+        deadline = time.monotonic() + seconds_max
+        while time.monotonic() < deadline:
+            self.check_alive()
+            asked = time.monotonic()
+            yield
+            # Asking must not be what keeps the controller busy.
+            time.sleep(max(every, 4 * (time.monotonic() - asked)))
+
+    # --- on hosts and links -----------------------------------------------------------
+
+    def popen(self, host: int, argv: Sequence[str], **keywords: Any) -> subprocess.Popen[Any]:
+        """Start a command on `host`; `wormcast` there talks to that host's agent."""
+        environment = {**os.environ, **self._environment(host)}
+        process: subprocess.Popen[Any] = self.hosts[host].popen(list(argv), env=environment, **keywords)
+        return process
+
+    def environment(self) -> dict[str, str]:
+        """What makes `wormcast` work in the fabric, but for what asks a host's agent."""
+        return {"PATH": f"{programs.BIN}:{os.environ['PATH']}", "WORMCAST_API": self.api_address}
+
+    def _environment(self, host: int) -> dict[str, str]:
+        """What makes `wormcast` work on `host`."""
+        return {**self.environment(), "WORMCAST_SOCKET": str(self.agent_socket(host))}
+
+    def run(
+        self, host: int, argv: Sequence[str], seconds_max: float = 60.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on `host` to its end and capture what it prints."""
+        process = self.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, err = process.communicate(timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            err += f"\nkilled after {seconds_max} s"
+        return subprocess.CompletedProcess(list(argv), process.returncode, out, err)
+
+    def set_link(self, link: Link, up: bool) -> None:
+        """Plug or cut `link`, at both ends.
+
+        Under BMv2 the interfaces stay up and pass nothing, because BMv2 stops receiving on
+        all its ports when one of its interfaces goes down.
+        """
+        for node, interface in self._ends(link):
+            if self.options.switch != "bmv2":
+                node.cmd(f"ip link set {interface} {'up' if up else 'down'}")
+            elif up:
+                node.cmd(f"tc qdisc del dev {interface} root")
+                if self.options.rate_mbps is not None:
+                    node.cmd(self._shape(interface))
+            else:
+                node.cmd(f"tc qdisc replace dev {interface} root handle 1: bfifo limit 1")
+
+    def _ends(self, link: Link) -> list[tuple[Any, str]]:
+        far: Any
+        if link.host is not None:
+            far = self.hosts[link.host]
+        else:
+            assert link.far_switch is not None
+            far = self.switches[link.far_switch]
+        return [(self.switches[link.switch], link.interface), (far, link.far_interface)]
+
+    def kill_switch(self, number: int) -> None:
+        """End the process of a switch, as a crash would."""
+        if self.shared is not None:
+            raise FabricError(f"switch s{number} shares its process with all others")
+        self.switches[number].halt()
+
+    def revive_switch(self, number: int) -> None:
+        """Start the process of a switch again; it comes back without a program."""
+        if self.shared is not None:
+            self.shared.halt()
+            self.shared.start(list(self.switches.values()))
+        else:
+            self.switches[number].halt()
+            self.switches[number].start([])
+
+    def counters(self) -> LinkCounters:
+        """Bytes and frames over every link, in each direction, so far."""
+        return read_counters(self.links)
+
+    def describe(self) -> dict[str, Any]:
+        """What `wormcast on` needs: hosts and their pids inside the sandbox."""
+        return {
+            "hosts": {f"h{n}": host.pid for n, host in self.hosts.items()},
+            "sockets": {f"h{n}": str(self.agent_socket(n)) for n in self.hosts},
+            "api": self.api_address,
+        }
+
+
+def share_a_process(switch: str, topology: dict[str, Any]) -> bool:
+    """Whether one process runs all switches of a fabric."""
+    return switch == "wormcast" and len(topology["switches"]) > SWITCHES_APART_MAX
+
+
+def plan_gap(member: dict[str, Any], epoch: int) -> str | None:
+    """What keeps a member, as the controller shows it, from following the plan of `epoch`; None: nothing."""
+    if not member["takes_part"]:
+        return f"host {member['host']} does not take part: {member['reason']}"
+    if member["plan_epoch"] != epoch:
+        return f"host {member['host']} follows plan {member['plan_epoch']}, not {epoch}"
+    return None
+
+
+def host_mac(host: int) -> str:
+    """MAC of a host: locally administered, the host id in the last two bytes."""
+    return f"02:57:4f:52:{host >> 8:02x}:{host & 0xFF:02x}"
+
+
+def batch(tool: str, commands: Iterable[str]) -> None:
+    """Have `ip` or `tc` carry out many commands at once. Raises `FabricError` with what it says."""
+    done = subprocess.run(
+        [tool, "-batch", "-"], input="".join(f"{c}\n" for c in commands), capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise FabricError(f"{tool}: {done.stderr.strip()}")
+
+
+def check_kernel(rate_mbps: float | None) -> None:
+    """Raise `FabricError` if the kernel has not what links are made of, and name the module that is missing.
+
+    In a container a module is the machine's matter, and Mininet's own message names neither.
+    """
+    steps = [("veth", "ip", "link add wc-a type veth peer name wc-b")]
+    if rate_mbps is not None:
+        steps.append(("sch_tbf", "tc", shape("wc-a", rate_mbps, 1500).removeprefix("tc ")))
+    made = False
+    try:
+        for module, tool, command in steps:
+            try:
+                batch(tool, [command])
+            except FabricError as error:
+                said = " ".join(str(error).split())
+                raise FabricError(
+                    f"this machine's kernel cannot do `{tool} {command}`; on the machine itself: modprobe {module} ({said})"
+                ) from None
+            made = True
+    finally:
+        if made:
+            batch("ip", ["link del wc-a"])
+
+
+def how(code: int) -> str:
+    """How a process ended, from its return code."""
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+
+
+def name_some(kind: str, ids: Iterable[Any]) -> str:
+    """So many of a kind, the first ones by name."""
+    every = sorted(ids)
+    if kind == "links":
+        names = [f"s{a}:{a_port}-s{b}:{b_port}" for a, a_port, b, b_port in every[:NAMED_MAX]]
+    else:
+        names = [f"{kind[0]}{number}" for number in every[:NAMED_MAX]]
+    more = ", …" if len(every) > NAMED_MAX else ""
+    return f"{len(every)} {kind} ({', '.join(names)}{more})"
+
+
+def link_keys(topology: dict[str, Any]) -> set[tuple[int, int, int, int]]:
+    """The links of a topology file, each as its two ends in ascending order."""
+    keys = set()
+    for link in topology["links"]:
+        ends = sorted([(link["a"], link["a_port"]), (link["b"], link["b_port"])])
+        keys.add((*ends[0], *ends[1]))
+    return keys

@@ -1,0 +1,202 @@
+"""Mininet nodes of a Wormcast fabric: P4 switches and plain hosts."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+from typing import IO, Any
+
+from mininet.node import Host, Switch
+
+from wormcast.mininet import programs
+
+CPU_PORT = 510
+DROP_PORT = 511
+GRPC_PORT_FIRST = 50051
+THRIFT_PORT_FIRST = 9090
+METRICS_PORT_FIRST = 40051
+
+STOP_SECONDS_MAX = 5.0
+# Of a port; many ports with as many as one switch has by default would take gigabytes.
+SHARED_RING_FRAMES = 256
+
+
+def stop_process(process: subprocess.Popen[Any], seconds_max: float = STOP_SECONDS_MAX) -> int:
+    """Ask `process` to end, insist after `seconds_max`; return its exit code."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            return process.wait(timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return process.wait()
+
+
+def start_daemon(argv: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a process that Ctrl-C at a prompt does not reach."""
+    return subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+    )
+
+
+class LoggedDaemon:
+    """A program of ours that runs beside the fabric, and the file it logs to."""
+
+    log_path: Path
+    process: subprocess.Popen[bytes] | None = None
+    log: IO[bytes] | None = None
+
+    def launch(self, argv: list[str]) -> None:
+        """Start the process."""
+        self.log = self.log_path.open("ab")
+        self.process = start_daemon(argv, self.log)
+
+    def halt(self) -> None:
+        """End the process, leaving its links in place, as when a switch crashes."""
+        if self.process is not None:
+            stop_process(self.process)
+            self.process = None
+        if self.log is not None:
+            self.log.close()
+            self.log = None
+
+
+class SharedSwitches(LoggedDaemon):
+    """One process of wormcast-switch that runs all switches of a fabric, for fabrics of many.
+
+    Their links are interfaces, as with a process for each. The process listens where the
+    switch of id 0 would; its devices are the ids of the switches.
+    """
+
+    def __init__(self, log_directory: Path, file: Path) -> None:
+        self.log_path = log_directory / "switches.log"
+        self.file = file
+
+    def start(self, switches: list[P4Switch]) -> None:
+        """Start the process."""
+        edges = [
+            {"port": f"{switch.name}:{port}", "interface": interface}
+            for switch in switches
+            for port, interface in switch.port_interfaces().items()
+        ]
+        named = [{"name": switch.name, "device_id": switch.id} for switch in switches]
+        self.file.write_text(json.dumps({"switches": named, "links": [], "edges": edges}))
+        first = switches[0]
+        argv = [first.binary, "--fabric", str(self.file)]
+        argv += ["--log-level", first.log_level, "--seed", str(first.seed)]
+        argv += ["--ring-frames", str(SHARED_RING_FRAMES), "--metrics-addr", str(first.metrics)]
+        if first.impair:
+            argv += ["--impair", f"all:{first.impair}"]
+        argv += ["--", "--grpc-server-addr", first.address]
+        self.launch([*argv, "--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT)])
+
+
+class P4Switch(LoggedDaemon, Switch):
+    """A switch that runs a compiled P4 program and is controlled over P4Runtime.
+
+    `id` is its id in the topology; its gRPC server listens on loopback at
+    `GRPC_PORT_FIRST + id`, device id `id`. Link ports carry the names `s<id>-p<port>`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        id: int,
+        kind: str = "wormcast",
+        log_directory: Path,
+        impair: str | None = None,
+        seed: int = 1,
+        log_level: str = "warn",
+        shared: SharedSwitches | None = None,
+        **params: Any,
+    ) -> None:
+        self.id = id
+        self.shared = shared
+        self.kind = kind
+        self.impair = impair
+        self.seed = seed
+        self.log_level = log_level
+        self.log_path = log_directory / f"{name}.log"
+        self.binary = programs.find_switch(kind)
+        super().__init__(name, **{**params, "inNamespace": False})
+
+    @property
+    def address(self) -> str:
+        """Where the P4Runtime server listens."""
+        return f"127.0.0.1:{GRPC_PORT_FIRST + (0 if self.shared else self.id)}"
+
+    @property
+    def metrics(self) -> str | None:
+        """Where its page of metrics is; None where the switch has none."""
+        if self.kind != "wormcast":
+            return None
+        return f"127.0.0.1:{METRICS_PORT_FIRST + (0 if self.shared else self.id)}"
+
+    def port_interfaces(self) -> dict[int, str]:
+        """Interfaces by port."""
+        return {port: i.name for port, i in sorted(self.intfs.items()) if i.name != "lo"}
+
+    def entry(self, ports: int | None = None) -> dict[str, Any]:
+        """This switch as the controller's switches file has it. `ports`: how many; up to its last link unless told."""
+        interfaces = self.port_interfaces()
+        return {
+            "id": self.id,
+            "address": self.address,
+            "device_id": self.id,
+            "ports": max(interfaces, default=0) + 1 if ports is None else ports,
+            "interfaces": {str(port): name for port, name in interfaces.items()},
+            **({} if self.metrics is None else {"metrics": self.metrics}),
+        }
+
+    def command(self) -> list[str]:
+        """The command line, the same for both switches but for what only ours can do."""
+        argv = [self.binary, "--no-p4", "--device-id", str(self.id)]
+        for port, interface in self.port_interfaces().items():
+            argv += ["-i", f"{port}@{interface}"]
+        if self.kind == "wormcast":
+            argv += ["--log-level", self.log_level, "--seed", str(self.seed + self.id)]
+            argv += ["--metrics-addr", str(self.metrics)]
+            if self.impair:
+                argv += ["--impair", f"all:{self.impair}"]
+        else:
+            # BMv2 always opens one, and ends when it is taken.
+            argv += ["--thrift-port", str(THRIFT_PORT_FIRST + self.id)]
+        argv += ["--", "--grpc-server-addr", self.address]
+        return [*argv, "--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT)]
+
+    def start(self, _controllers: list[Any]) -> None:
+        """Start the switch; it forwards nothing until a controller gives it a program."""
+        if self.shared is not None:
+            return
+        self.launch(self.command())
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        """End the process and, as Mininet wants, the interfaces."""
+        self.halt()
+        super().stop(deleteIntfs)
+
+
+class FabricHost(Host):
+    """A host with one link into the fabric and a route for IP multicast over it."""
+
+    def config(
+        self, *, mtu: int | None = None, environment: dict[str, str] | None = None, **params: Any
+    ) -> Any:
+        """Mininet's own configuration, then what plain sockets need to use the fabric.
+
+        `environment`: variables of the host's shell.
+        """
+        result = super().config(**params)
+        interface = self.defaultIntf().name
+        # veth leaves checksums to hardware that is not there; frames pass through raw sockets.
+        commands = [f"ethtool -K {interface} tx off rx off gso off tso off gro off 2>/dev/null"]
+        commands.append("sysctl -qw net.ipv6.conf.all.disable_ipv6=1 2>/dev/null")
+        if mtu is not None:
+            commands.append(f"ip link set dev {interface} mtu {mtu}")
+        commands.append(f"ip route add 224.0.0.0/4 dev {interface}")
+        commands += [f"export {name}={shlex.quote(value)}" for name, value in (environment or {}).items()]
+        self.cmd("; ".join(commands))
+        return result

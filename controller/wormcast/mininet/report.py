@@ -1,0 +1,128 @@
+"""The demo's report: report.json, report.md and the pictures in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+from wormcast.mininet import drawing
+from wormcast.mininet.transfer import Result
+
+# About what a packet of a 1500-byte frame carries; only k-binomial's shape depends on it.
+PACKET_BYTES = 1400
+
+SCHEME_NOTES = {
+    "repeat": "the source unicasts to each receiver",
+    "circuit": "a Hamiltonian circuit in order of host id; every host forwards to the next (WORM §5)",
+    "tree": "a rooted tree of hosts, fan-out 3; every host forwards to its neighbours in it (WORM §6)",
+    "k-binomial": "a k-binomial tree with the k that is best for a long message (PACKET §4)",
+    "switch": "one tree source route; the switches replicate (WORM §3)",
+}
+
+
+def write(out: Path, topology: dict[str, Any], facts: dict[str, Any], results: list[Result]) -> None:
+    """Write the whole report into `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "topology.json").write_text(json.dumps(topology, indent=1) + "\n")
+    document = {**facts, "schemes": [result.as_json() for result in results]}
+    (out / "report.json").write_text(json.dumps(document, indent=2) + "\n")
+    drawing.draw_fabric(topology, out / "topology.png")
+    schemes = [result.scheme for result in results]
+    drawing.draw_groups(
+        topology, schemes, facts["source"], max(1, facts["file_bytes"] // PACKET_BYTES), out / "groups.png"
+    )
+    draw_chart(results, facts, out / "schemes.png")
+    (out / "report.md").write_text(markdown(topology, facts, results))
+
+
+def ideal_seconds(facts: dict[str, Any]) -> float | None:
+    """Time the file alone takes on one link; None without a rate."""
+    if facts["rate_mbps"] is None:
+        return None
+    return float(facts["file_bytes"] * 8 / (facts["rate_mbps"] * 1e6))
+
+
+def draw_chart(results: list[Result], facts: dict[str, Any], path: Path) -> None:
+    """Completion time and bytes over the links, a bar for each scheme."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    names = [result.scheme for result in results]
+    bars = left.bar(names, [result.seconds for result in results], color="#3b6ea5")
+    left.bar_label(bars, [f"{result.seconds:.1f}" for result in results], padding=2)
+    ideal = ideal_seconds(facts)
+    if ideal is not None:
+        left.axhline(
+            ideal, color="#a53b3b", linewidth=1, linestyle="--", label=f"file / rate = {ideal:.2f} s"
+        )
+        left.legend(frameon=False)
+    left.set_title("until every receiver has the file")
+    left.set_ylabel("seconds")
+    mib = 2**20
+    positions = range(len(names))
+    width = 0.4
+    right.bar(
+        [p - width / 2 for p in positions],
+        [r.source_bytes / mib for r in results],
+        width,
+        label="sent by the source",
+        color="#7aa95c",
+    )
+    right.bar(
+        [p + width / 2 for p in positions],
+        [r.link_bytes / mib for r in results],
+        width,
+        label="over all links",
+        color="#c28f3a",
+    )
+    right.set_xticks(list(positions), names)
+    right.set_title("what it cost the network")
+    right.set_ylabel("MiB")
+    right.legend(frameon=False)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.margins(y=0.12)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def markdown(topology: dict[str, Any], facts: dict[str, Any], results: list[Result]) -> str:
+    """report.md."""
+    ideal = ideal_seconds(facts)
+    rate = "no set rate" if facts["rate_mbps"] is None else f"{facts['rate_mbps']:g} Mb/s each way"
+    lines = [
+        "# One file to every member",
+        "",
+        f"{facts['file_bytes']:,} bytes from h{facts['source']} to {results[0].receivers} receivers; "
+        f"{len(topology['switches'])} P4 switches ({facts['switch']}), {len(topology['hosts'])} hosts, "
+        f"topology {facts['topology']}, links of {rate}"
+        + (f", impairments on every port: {facts['impair']}" if facts["impair"] else "")
+        + (", one link between switches cut in the middle of each transfer" if facts["cut"] else "")
+        + f". Machine: {facts['machine']}. Seed {facts['seed']}.",
+        "",
+    ]
+    if ideal is not None:
+        lines += [f"The file alone takes {ideal:.2f} s on one link.", ""]
+    lines += [
+        "| scheme | completion s | goodput of each receiver Mb/s | source sent B | over all links B | busiest link B | sent again | every member intact |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    lines += [
+        f"| {r.scheme} | {r.seconds:.2f} | {r.goodput_mbps:.1f} | {r.source_bytes:,} | {r.link_bytes:,} "
+        f"| {r.busiest_link_bytes:,} | {r.retransmissions:,} | {'yes, sha256 equal' if r.intact else '**no**'} |"
+        for r in results
+    ]
+    lines += ["", "![What each scheme cost](schemes.png)", "", "## The fabric", ""]
+    lines += ["Thick: the up*/down* spanning tree; its root is filled.", "", "![Topology](topology.png)", ""]
+    lines += ["## The group under each scheme", "", "![Groups](groups.png)", ""]
+    lines += [f"- **{r.scheme}**: {SCHEME_NOTES[r.scheme]}." for r in results]
+    lines += [
+        "",
+        "Bytes over links are frames with all headers, acknowledgements included, counted by the kernel.",
+        "",
+    ]
+    return "\n".join(lines)

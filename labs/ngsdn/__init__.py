@@ -1,0 +1,1 @@
+"""What a topology of ngsdn-tutorial needs to run on wormcast-switch."""

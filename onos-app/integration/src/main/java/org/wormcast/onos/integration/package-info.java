@@ -1,0 +1,4 @@
+/**
+ * Stands in for what Maven Central does not have of ONOS.
+ */
+package org.wormcast.onos.integration;

@@ -1,0 +1,4 @@
+/**
+ * Commands of the ONOS shell.
+ */
+package org.wormcast.onos.cli;

@@ -1,0 +1,4 @@
+/**
+ * The Wormcast controller, asked over REST.
+ */
+package org.wormcast.onos.controller;

@@ -1,0 +1,4 @@
+/**
+ * REST of the application, at /onos/wormcast.
+ */
+package org.wormcast.onos.rest;

@@ -1,0 +1,150 @@
+"""Any algorithm in a running fabric: set at run time, in the middle of a transfer, around hosts that opt out or die."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from wormcast import routing
+from wormcast.mininet.fabric import Fabric
+from wormcast.mininet.transfer import transfer
+
+MIB = 2**20
+TOPOLOGY = "irregular:8:3:2:3"
+"""Eight switches with two hosts each, wired at random: minimal paths turn, so hosts re-inject."""
+OPTED_OUT = 5
+IN_TRANSIT = [name for name in routing.algorithms() if name not in ("osud", "tree-only")]
+
+
+@pytest.fixture(scope="module")
+def fabric(make_fabric: Callable[..., Fabric], tmp_path_factory: pytest.TempPathFactory) -> Fabric:
+    """The network, in which one host re-injects nothing."""
+    network = routing.make(TOPOLOGY)
+    next(host for host in network["hosts"] if host["id"] == OPTED_OUT)["transit"] = False
+    path = tmp_path_factory.mktemp("network") / "net.json"
+    path.write_text(json.dumps(network))
+    return make_fabric(str(path), rate_mbps=40.0, controller_arguments=("--gone-after", "6"))
+
+
+def set_routing(fabric: Fabric, algorithm: str, root: int | None = None, **more: Any) -> dict[str, Any]:
+    body = {"algorithm": algorithm, "root": root, **more}
+    said: dict[str, Any] = fabric.put("routing", body)
+    return said
+
+
+def far_apart(fabric: Fabric, algorithm: str) -> tuple[int, int, int]:
+    """Two hosts and the one that re-injects all their worms on all their routes."""
+    rows = fabric.get("routes")["routes"]
+    by_pair: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in rows:
+        by_pair.setdefault((row["src"], row["dst"]), []).append(row)
+    for (src, dst), routes in by_pair.items():
+        common = set.intersection(*(set(row["in_transit"]) for row in routes))
+        if common:
+            return src, dst, min(common)
+    raise AssertionError(f"no pair needs one host under {algorithm}")
+
+
+def re_injected(fabric: Fabric) -> int:
+    statuses = [fabric.agent_status(host) for host in fabric.agents]
+    return sum(status["counters"]["in_transit_frames"] for status in statuses if status is not None)
+
+
+@pytest.mark.parametrize("algorithm", routing.algorithms())
+def test_a_file_arrives_by_every_algorithm(
+    fabric: Fabric, algorithm: str, random_file: Callable[[int], Path]
+) -> None:
+    said = set_routing(fabric, algorithm, root=3)
+    assert said["roots"] == [3]
+    assert fabric.get("verify")["deadlock_free"]
+    rows = fabric.get("routes")["routes"]
+    through = {host for row in rows for host in row["in_transit"]}
+    assert OPTED_OUT not in through
+    before = re_injected(fabric)
+    result = transfer(fabric, "repeat", random_file(2 * MIB), 0, list(range(1, 16)), seconds_max=120)
+    assert result.intact
+    assert not result.failed
+    needed = any(row["in_transit"] for row in rows if row["src"] == 0)
+    assert (re_injected(fabric) > before) == needed or algorithm in ("rmit", "pit")
+
+
+def test_routes_change_in_the_middle_of_a_transfer(
+    fabric: Fabric, random_file: Callable[[int], Path]
+) -> None:
+    set_routing(fabric, "osud")
+    for algorithm, root in (("rmit", None), ("pit", 6), ("osud", 1)):
+        result = transfer(
+            fabric,
+            "circuit",
+            random_file(6 * MIB),
+            0,
+            list(range(1, 16)),
+            seconds_max=120,
+            midway=lambda algorithm=algorithm, root=root: set_routing(fabric, algorithm, root),  # type: ignore[misc]
+        )
+        assert result.intact
+        assert not result.failed
+
+
+def test_an_agent_on_the_way_dies_and_is_routed_around(
+    fabric: Fabric, random_file: Callable[[int], Path]
+) -> None:
+    set_routing(fabric, "omit")
+    src, dst, on_the_way = far_apart(fabric, "omit")
+    try:
+        result = transfer(
+            fabric,
+            "repeat",
+            random_file(6 * MIB),
+            src,
+            [dst],
+            seconds_max=120,
+            midway=lambda: fabric.kill_agent(on_the_way),
+        )
+        assert result.intact
+        assert not result.failed
+        deadline = time.monotonic() + 30
+        while any(on_the_way in row["in_transit"] for row in fabric.get("routes")["routes"]):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        assert not fabric.get(f"hosts/{on_the_way}")["re_injects"]
+    finally:
+        if on_the_way not in fabric.agents:
+            fabric.start_agent(on_the_way)
+        fabric.wait_ready()
+
+
+def test_the_alternatives_are_used_by_their_shares(
+    fabric: Fabric, random_file: Callable[[int], Path]
+) -> None:
+    set_routing(fabric, "rrmit")
+    rows = fabric.get("routes")["routes"]
+    pairs: dict[tuple[int, int], int] = {}
+    for row in rows:
+        pairs[row["src"], row["dst"]] = pairs.get((row["src"], row["dst"]), 0) + 1
+    (src, dst), several = max(pairs.items(), key=lambda item: item[1])
+    assert several > 1
+    for _ in range(several):
+        assert transfer(fabric, "repeat", random_file(1000), src, [dst], seconds_max=60).intact
+    deadline = time.monotonic() + 20
+    while True:
+        used = [row.get("messages") for row in fabric.get(f"routes?src={src}&dst={dst}")["routes"]]
+        if None not in used and min(used) > 0:
+            break
+        assert time.monotonic() < deadline, used
+        time.sleep(0.5)
+    assert max(used) - min(used) <= 1
+
+
+def test_a_setting_outlives_the_controller(fabric: Fabric, random_file: Callable[[int], Path]) -> None:
+    set_routing(fabric, "tree-only", balanced=True)
+    fabric.stop_controller()
+    fabric.start_controller()
+    fabric.wait_ready()
+    said = fabric.get("routing")
+    assert (said["algorithm"], said["balanced"]) == ("tree-only", True)
+    assert transfer(fabric, "switch", random_file(MIB), 1, [0, 9, 14], seconds_max=60).intact

@@ -1,0 +1,333 @@
+"""Which unicast routes the fabric uses: set over REST and by the command line, kept, compared, refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+from click.testing import CliRunner
+from controller_lab.agents import TestAgent, attached
+from controller_lab.running import rest, running, until
+from wormcast import routing
+from wormcast.agentrpc import agent_pb2
+from wormcast.cli.controller import EXIT_START
+from wormcast.cli.main import main
+from wormcast.network.ids import Epoch, PortId, SwitchId
+from wormcast.network.routing import Routing
+from wormcast.network.topology import Link
+from wormcast.reconcile.controller import Controller
+from wormcast.routing import schemas
+from wormcast.store.database import Database, SwitchSpec
+from wormcast_planner import RoutingError
+
+NETWORK = routing.make("irregular:9:2:2:3")
+ALGORITHMS = routing.algorithms()
+
+
+def add_network(controller: Controller, no_transit: frozenset[int] = frozenset()) -> None:
+    """The network, taken for up, with an agent on each host."""
+    for switch in NETWORK["switches"]:
+        spec = SwitchSpec(SwitchId(switch["id"]), f"127.0.0.1:{40000 + switch['id']}", 0, switch["ports"])
+        controller.put_switches([spec])
+        controller.monitor.connect(spec.id, 0.0)
+    for link in NETWORK["links"]:
+        ends = ((SwitchId(link[end]), PortId(link[f"{end}_port"])) for end in ("a", "b"))
+        controller.monitor.restore_link(Link.between(*ends))
+    for host in NETWORK["hosts"]:
+        controller.declare_host(f"h{host['id']}", host["switch"], host["port"], host["id"])
+        controller.agent_registered(
+            f"h{host['id']}",
+            host["id"],
+            b"\2\0\0\0\0\1",
+            1500,
+            "test",
+            Epoch(0),
+            transit=host["id"] not in no_transit,
+        )
+
+
+Test = Callable[[httpx.AsyncClient, Controller], Awaitable[None]]
+
+
+def with_network(test: Test, state: Path | None = None, no_transit: frozenset[int] = frozenset()) -> None:
+    async def run() -> None:
+        async with running(state) as controller:
+            add_network(controller, no_transit)
+            await controller.reconciler.settle()
+            async with rest(controller) as client:
+                await test(client, controller)
+
+    asyncio.run(run())
+
+
+def routes_of(controller: Controller, host: int) -> list[tuple[int, bytes]]:
+    agents: Any = controller.reconciler.state.agents
+    return [(to, ports) for to, _, ports in agents[host].routes]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_agents_get_the_routes_that_are_set(algorithm: str) -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        answer = await client.put("routing", json={"algorithm": algorithm, "root": 4})
+        assert answer.status_code == 200, answer.text
+        said = answer.json()
+        assert said == (await client.get("routing")).json()
+        assert (said["algorithm"], said["root"], said["roots"]) == (algorithm, 4, [4])
+        assert (said["balanced"], said["root_away"], said["lengthened_pairs"]) == (False, False, 0)
+        file = (await client.get("routes?src=3")).json()
+        jsonschema.validate(file, schemas.load("routes"))
+        assert routes_of(controller, 3) == [(row["dst"], bytes(row["ports"])) for row in file["routes"]]
+        assert file == routing.routes(NETWORK, algorithm, 4, src=3)
+        assert (await client.get("verify")).json()["deadlock_free"]
+        status = (await client.get("status")).json()
+        assert (status["algorithm"], status["routing"]) == (algorithm, said)
+
+    with_network(test)
+
+
+def test_groups_in_switches_keep_to_the_root_that_is_set() -> None:
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
+        group = (await client.post("groups", json={"scheme": "switch", "members": [0, 5, 11, 17]})).json()
+        for root in (0, 3, 8):
+            await client.put("routing", json={"algorithm": "rmit", "root": root})
+            assert (await client.get("verify")).json()["deadlock_free"], root
+            assert (await client.get(f"groups/{group['id']}")).json()["root"] == root
+            plan = (await client.get(f"groups/{group['id']}/plan")).json()
+            request = {"scheme": "switch", "source": 0, "members": [0, 5, 11, 17], "parameters": {}}
+            assert plan["tree"] == routing.group(NETWORK, request, root)["tree"]
+
+    with_network(test)
+
+
+def test_a_setting_outlives_the_controller_and_options_replace_it(tmp_path: Path) -> None:
+    state = tmp_path / "controller.db"
+
+    async def change(client: httpx.AsyncClient, _: Controller) -> None:
+        await client.put("routing", json={"algorithm": "tree-only", "balanced": True})
+
+    with_network(change, state)
+    kept = Routing("tree-only", None, True)
+
+    async def look(client: httpx.AsyncClient, controller: Controller) -> None:
+        assert controller.routing == kept
+        said = (await client.get("routing")).json()
+        balanced = routing.balanced_routes(NETWORK, "tree-only")
+        assert said["roots"] == [balanced["root"]]
+        file = (await client.get("routes")).json()
+        assert file["routes"] == balanced["routes"]
+
+    with_network(look, state)
+    database = Database(state)
+    assert database.routing() == kept
+    database.close()
+
+
+def test_who_opts_out_is_shown_kept_and_routed_around(tmp_path: Path) -> None:
+    state = tmp_path / "controller.db"
+    out = frozenset(range(18)) - {1}
+
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        said = (await client.put("routing", json={"algorithm": "omit"})).json()
+        assert said["lengthened_pairs"] > 0
+        hosts = {host["id"]: host for host in (await client.get("hosts")).json()["hosts"]}
+        assert {host for host, shown in hosts.items() if not shown["transit"]} == out
+        assert [host for host, shown in hosts.items() if shown["re_injects"]] == [1]
+        topology = (await client.get("topology")).json()
+        assert {host["id"] for host in topology["hosts"] if not host.get("transit", True)} == out
+        rows = (await client.get("routes")).json()["routes"]
+        assert {host for row in rows for host in row["in_transit"]} <= {1}
+        # Its agent is gone: nobody re-injects any more.
+        controller.hosts.records()[1].expected_until = 0.0
+        controller.agent_detached(controller.hosts.records()[1].id)
+        controller.hosts.records()[1].expected_until = 0.0
+        controller.notice()
+        await until(lambda: not any(row["re_injects"] for row in shown(controller)))
+        await controller.reconciler.settle()
+        rows = (await client.get("routes")).json()["routes"]
+        assert not any(row["in_transit"] for row in rows)
+        agents: Any = controller.reconciler.state.agents
+        assert {(row["src"], row["dst"], bytes(row["ports"])) for row in rows} == {
+            (src, to, ports) for src, plan in agents.items() for to, _, ports in plan.routes
+        }
+
+    def shown(controller: Controller) -> list[dict[str, Any]]:
+        from wormcast.api.views import show_host
+
+        return [show_host(controller, record) for record in controller.hosts.records()]
+
+    with_network(test, state, out)
+    database = Database(state)
+    assert {host.id for host in database.hosts() if not host.transit} == out
+    database.close()
+
+
+def test_a_root_that_is_away_is_named_and_replaced() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        await client.put("routing", json={"algorithm": "rrmit", "root": 8})
+        spec = controller.sessions[SwitchId(8)].spec
+        controller.monitor.disconnect(spec.id, -100.0)
+        controller.monitor.handle_timeout(controller.clock.now())
+        controller.notice()
+        await until(lambda: 8 not in controller.monitor.switches())
+        await controller.reconciler.settle()
+        said = (await client.get("routing")).json()
+        assert said["root_away"]
+        assert said["root"] == 8
+        assert 8 not in said["roots"]
+        assert (await client.get("status")).json()["plan_error"] is None
+        file = (await client.get("routes?src=0")).json()
+        assert file["root"] in said["roots"]
+
+    with_network(test)
+
+
+@pytest.mark.parametrize(
+    ("new", "steps"),
+    [
+        ({"algorithm": "osud", "root": 3}, True),
+        ({"algorithm": "omit"}, True),
+        ({"algorithm": "osud", "balanced": True}, False),
+        ({"algorithm": "rrmit-min"}, False),
+    ],
+)
+def test_a_dry_run_compares_and_changes_nothing(new: dict[str, Any], steps: bool) -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        answer = await client.put("routing?dry_run=true", json=new)
+        assert answer.status_code == 200, answer.text
+        value = answer.json()
+        jsonschema.validate(value, schemas.load("routing-change"))
+        assert value["now"] == Routing().to_json()
+        assert value["before"]["link_load"] == routing.route_summary(NETWORK)["link_load"]
+        largest = [value[side]["link_load"]["max"] for side in ("before", "after")]
+        assert value["gain"] == 1 - largest[1] / largest[0]
+        assert value["certificate"]["deadlock_free"]
+        assert (value["steps"] is not None) == steps
+        assert (value["steps_unknown"] is None) == steps
+        if new.get("balanced"):
+            assert value["gain"] == pytest.approx(routing.balance_report(NETWORK)["gain"])
+        assert controller.routing == Routing()
+
+    with_network(test)
+
+
+REFUSED = [
+    ({"algorithm": "fastest"}, f"there is no algorithm 'fastest'; there are {', '.join(ALGORITHMS)}"),
+    ({"algorithm": "osud", "root": 99}, "there is no switch 99; there are 0, 1, 2, 3, 4, 5, 6, 7, 8"),
+    ({"algorithm": "osud", "root": 65535}, "switch 65535 is out of range; possible: 0 to 65534"),
+    ({"algorithm": "osud", "root": -1}, "switch -1 is out of range; possible: 0 to 65534"),
+    (
+        {"algorithm": "rmit", "balanced": True},
+        "the load of channels is balanced for osud and tree-only, not for rmit",
+    ),
+    ({"root": 3}, "body.algorithm"),
+    ({"algorithm": "osud", "balanced": "yes"}, "body.balanced"),
+    ({"algorithm": "osud", "seed": 3}, "body.seed"),
+]
+
+
+@pytest.mark.parametrize(("body", "said"), REFUSED)
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+def test_what_cannot_be_is_refused(body: dict[str, Any], said: str, query: str) -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        answer = await client.put(f"routing{query}", json=body)
+        assert answer.status_code == 422
+        assert said in answer.json()["error"]["message"]
+        assert controller.routing == Routing()
+
+    with_network(test)
+
+
+def test_options_of_the_controller_are_refused_before_it_starts(tmp_path: Path) -> None:
+    base = ["controller", "run", "--state", str(tmp_path / "s.db"), "--listen", "unix:/nowhere/x"]
+    code, out, error = run_cli(*base, "--algorithm", "fastest")
+    assert code == EXIT_START
+    assert all(name in error for name in ALGORITHMS), out
+    code, _, error = run_cli(*base, "--algorithm", "pit", "--balanced")
+    assert code == EXIT_START
+    assert "balanced for osud and tree-only, not for pit" in error
+    with pytest.raises(RoutingError):
+        Routing("osud", SwitchId(-1))
+
+
+def run_cli(*words: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(main, list(words))
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_how_often_routes_are_used_is_shown_with_the_routes() -> None:
+    async def run() -> None:
+        async with running(agents=("127.0.0.1:0",)) as controller:
+            add_network(controller)
+            await controller.put_routing(Routing("rrmit"))
+            host = controller.hosts.records()[0].id
+            told: Any = controller.reconciler.state.agents[host]
+            counts: dict[int, int] = {}
+            for to, _, _ in told.routes:
+                counts[to] = counts.get(to, 0) + 1
+            to, several = max(counts.items(), key=lambda item: item[1])
+            assert several > 1
+            used = {to: tuple(range(several)), next(h for h in counts if h != to): (1,) * 99}
+            controller.statistics_received(host, [], used)  # type: ignore[arg-type]
+            async with rest(controller) as client:
+                rows = (await client.get(f"routes?src={host}")).json()["routes"]
+                assert [row.get("messages") for row in rows if row["dst"] == to] == list(range(several))
+                assert not any("messages" in row for row in rows if row["dst"] != to), (
+                    "other routes than ours"
+                )
+                uses = (await client.get(f"hosts/{host}")).json()["routes_used"]
+                assert {"host": to, "messages": list(range(several))} in uses
+                named = (await client.get(f"routes?src={host}&algorithm=rrmit")).json()["routes"]
+                assert not any("messages" in row for row in named)
+
+    asyncio.run(run())
+
+
+def test_a_real_stream_opts_out_and_reports_its_routes() -> None:
+    async def run() -> None:
+        async with running() as controller:
+            (address,) = await controller.directory.start(["127.0.0.1:0"])
+            async with attached(address, "edge", no_transit=True) as agent:
+                await until(lambda: agent.host is not None)
+                record = controller.hosts.named("edge")
+                assert record is not None
+                assert not record.transit
+                uses = [agent_pb2.RouteUse(host=4, messages=[2, 3])] * 300
+                await agent.send(statistics=agent_pb2.Statistics(routes=uses))
+                await until(lambda: controller.agents[record.id].routes == {4: (2, 3)})
+                wrong = [agent_pb2.RouteUse(host=70_000, messages=[1])]
+                await agent.send(statistics=agent_pb2.Statistics(routes=wrong))
+                await ended(agent)
+            assert controller.directory.bad_messages == 1
+
+    async def ended(agent: TestAgent) -> None:
+        async with asyncio.timeout(10):
+            await agent.ended.wait()
+
+    asyncio.run(run())
+
+
+def test_the_command_line_says_it_in_words() -> None:
+    value = {
+        "algorithm": "rmit",
+        "root": 8,
+        "balanced": False,
+        "roots": [2],
+        "root_away": True,
+        "lengthened_pairs": 12,
+    }
+    from wormcast.cli.routing import _describe
+
+    assert _describe(value) == [
+        "routes: rmit, root 8",
+        "roots in force: 2",
+        "switch 8 is not up; each connected part has chosen its root",
+        "12 pairs of hosts have longer routes, because hosts that could re-inject their worms do not",
+    ]
+    code, _, error = run_cli("routing", "set", "fastest")
+    assert code == 2
+    assert all(name in error for name in ALGORITHMS)
