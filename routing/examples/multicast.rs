@@ -76,7 +76,7 @@ fn measure(
                     SwitchParameters {
                         mode,
                         guard,
-                        group: 0,
+                        ..SwitchParameters::default()
                     },
                 )?;
                 excess[mode as usize][guard as usize] += 100.0 * cost.excess() / f64::from(GROUPS);

@@ -224,23 +224,17 @@ async fn nothing_is_traced_for_nobody() {
     assert_eq!(inject(&[9]).await.unwrap(), 0);
     let connect = move || Client::connect(&address, SocketType::Subscriber, PATIENCE);
     let connected = tokio::task::spawn_blocking(connect).await.unwrap();
-    let mut subscriber = connected.unwrap();
+    let subscriber = connected.unwrap();
     wait_until(&|| inject(&[]), 1).await;
     inject(&[9]).await.unwrap();
+    // Another program would take the packet out of the queue.
+    let (subscriber, mut heard) = hear_until(subscriber, LogEvent::PacketOut(9)).await;
     // Whoever listens is told of another program.
     let again = controller.set_config(Action::VerifyAndCommit, objects());
     again.await.unwrap();
-    let heard = tokio::task::spawn_blocking(move || {
-        let mut heard = Vec::new();
-        while heard.last() != Some(&LogEvent::ConfigChange) {
-            let message = wait_for("an event", || subscriber.receive().unwrap());
-            let message = LogMessage::from_bytes(&message).unwrap();
-            assert_eq!(message.device_id, DEVICE_ID);
-            heard.push(message.event);
-        }
-        heard
-    });
-    let heard = heard.await.unwrap();
+    let (subscriber, more) = hear_until(subscriber, LogEvent::ConfigChange).await;
+    drop(subscriber);
+    heard.extend(more);
     let count = |event| heard.iter().filter(|other| **other == event).count();
     assert_eq!(count(LogEvent::PacketIn(510)), 1, "{heard:?}");
     assert_eq!(count(LogEvent::PacketOut(9)), 1, "{heard:?}");
@@ -264,6 +258,21 @@ async fn nothing_is_traced_for_nobody() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), all, "no name twice");
+}
+
+/// The events up to this one.
+async fn hear_until(mut subscriber: Client, last: LogEvent) -> (Client, Vec<LogEvent>) {
+    let hear = move || {
+        let mut heard = Vec::new();
+        while heard.last() != Some(&last) {
+            let message = wait_for("an event", || subscriber.receive().unwrap());
+            let message = LogMessage::from_bytes(&message).unwrap();
+            assert_eq!(message.device_id, DEVICE_ID);
+            heard.push(message.event);
+        }
+        (subscriber, heard)
+    };
+    tokio::task::spawn_blocking(hear).await.unwrap()
 }
 
 async fn wait_until<T: Future<Output = Result<usize, wormcast_switch_dataplane::Stopped>>>(
