@@ -15,7 +15,6 @@
 //! - [`group`]: a scheme with its parameters on a topology, what it costs there; dimension-order paths of tori and meshes
 //! - [`structure`]: circuits, trees and chains over the hosts of a group
 
-pub mod clos;
 pub mod deadlock;
 mod digraph;
 pub mod foreign;

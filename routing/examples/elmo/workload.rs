@@ -10,7 +10,8 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
-use wormcast_routing::clos::{Clos, ClosGroup};
+
+use crate::clos::{Clos, Group};
 
 const TENANTS: usize = 3_000;
 const TENANT_MEAN: f64 = 178.77;
@@ -63,7 +64,7 @@ impl Workload {
         }
     }
 
-    pub fn draw(&mut self) -> ClosGroup {
+    pub fn draw(&mut self) -> Group {
         let most = self.tenants[0].len();
         let size = (GROUP_MU + GROUP_SIGMA * normal(&mut self.rng)).exp() as usize;
         let size = size.clamp(GROUP_LEAST, most);
@@ -81,7 +82,7 @@ impl Workload {
         let source = self.drawn[0];
         let mut members = self.drawn[1..size].to_vec();
         members.sort_unstable();
-        ClosGroup { source, members }
+        Group { source, members }
     }
 }
 
@@ -93,8 +94,8 @@ fn place(clos: Clos, placement: u32, size: usize, rng: &mut ChaCha8Rng) -> Vec<u
     let slots: Vec<Vec<u32>> = racks
         .iter()
         .map(|rack| {
-            let first = rack * clos.hosts_of_leaf();
-            let mut hosts: Vec<u32> = (first..first + clos.hosts_of_leaf()).collect();
+            let first = rack * clos.hosts;
+            let mut hosts: Vec<u32> = (first..first + clos.hosts).collect();
             shuffle(&mut hosts, rng);
             hosts
         })
