@@ -11,8 +11,9 @@ use wormcast_wire::{GroupId, HostId, SwitchId};
 use crate::groups::Group;
 
 use crate::parts::Part;
-use crate::shapes::{Shapes, Whole};
+use crate::shapes::{HostRoutes, Kept, Shapes, Whole};
 use crate::state::{AgentGroup, AgentPlan};
+use crate::wiring::Wiring;
 
 /// Why a member does not take part: it is nowhere.
 pub const NOT_LOCATED: &str = "no place known for it, or its switch is down";
@@ -119,16 +120,23 @@ pub(crate) struct AgentPlanner {
 
 impl AgentPlanner {
     /// `known` are the connected parts of all that is known, `up` of what is up. What comes out
-    /// the same as `before` will be the same objects; a group that cannot be planned stays.
+    /// the same as `before` will be the same objects; a group that cannot be planned stays. With
+    /// the `wiring` of what is up, routes that still lead on stay.
     pub(crate) fn new(
         known: Vec<Part>,
         up: &[Part],
         setting: &Setting,
+        wiring: Option<&Wiring>,
         before: AgentPlanner,
     ) -> AgentPlanner {
+        let kept = Kept {
+            wiring,
+            wholes: &before.wholes,
+            whole_of: &before.whole_of,
+        };
         let mut planner = AgentPlanner {
-            inherited: before.planned,
-            inherited_agents: before.agents,
+            inherited: BTreeMap::new(),
+            inherited_agents: BTreeMap::new(),
             at_random: setting.algorithm.draws_routes(),
             ..AgentPlanner::default()
         };
@@ -142,7 +150,7 @@ impl AgentPlanner {
             let inside: Vec<&Part> = up.iter().filter(is_inside).collect();
             let switches = whole.topology.switches();
             let switches = switches.iter().map(|switch| switch.id).collect();
-            let (whole, error) = Whole::new(whole, &inside, setting);
+            let (whole, error) = Whole::new(whole, &inside, setting, &kept);
             planner.failures.extend(error.map(|error| PlanFailure {
                 subject: Subject::Switches(switches),
                 reason: format!("no routes: {error}"),
@@ -150,7 +158,38 @@ impl AgentPlanner {
             wholes.push(whole);
         }
         planner.wholes = Arc::new(wholes);
+        planner.inherited = before.planned;
+        planner.inherited_agents = before.agents;
         planner
+    }
+
+    /// Routes of all hosts.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (HostId, &HostRoutes)> {
+        let routes = self.wholes.iter().flat_map(|whole| &whole.routes);
+        routes.map(|(&host, routes)| (host, routes))
+    }
+
+    /// The plans with these routes in place of their own; what comes out as `before` will be the
+    /// same objects.
+    pub(crate) fn with_routes(
+        &self,
+        routes: &BTreeMap<HostId, HostRoutes>,
+        before: &BTreeMap<HostId, Arc<AgentPlan>>,
+    ) -> BTreeMap<HostId, Arc<AgentPlan>> {
+        let with = |(&host, plan): (&HostId, &Arc<AgentPlan>)| {
+            let (unicast, tree) = routes.get(&host).cloned().unwrap_or_default();
+            let other = AgentPlan {
+                routes: unicast,
+                tree_routes: tree,
+                groups: plan.groups.clone(),
+                digest: OnceLock::new(),
+                ..**plan
+            };
+            let same = [Some(plan), before.get(&host)].into_iter().flatten();
+            let same = same.cloned().find(|same| **same == other);
+            (host, same.unwrap_or_else(|| Arc::new(other)))
+        };
+        self.agents.iter().map(with).collect()
     }
 
     /// Takes groups away and adds or replaces others.

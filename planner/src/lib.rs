@@ -9,6 +9,7 @@
 
 mod agents;
 pub mod auto;
+mod bridge;
 pub mod change;
 pub mod class_d;
 pub mod cost;
@@ -16,13 +17,16 @@ mod difference;
 mod entries;
 mod groups;
 mod ids;
+mod order;
 mod parts;
 mod planner;
 pub mod replay;
 mod replication;
+mod route_order;
 mod shapes;
 mod state;
 mod switches;
+mod wiring;
 
 pub use agents::{
     CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, PlanFailure, Shortfall, Subject,
@@ -37,8 +41,9 @@ pub use ids::{
     MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_TREE_ALL,
     MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
 };
-pub use planner::{FabricState, NOT_PLANNED, Planner};
+pub use planner::{FabricState, Method, NOT_PLANNED, Planner, RouteChange};
 pub use replication::{CapacityError, allocate_mgids};
+pub use route_order::{RouteOrder, RouteOrderError};
 pub use state::{
     Action, AgentGroup, AgentPlan, EntryKey, KeyFields, MatchValue, Name, Place, PlannedRoute,
     RouteTable, SwitchState, TableDefault, TableEntry, digest_agents,

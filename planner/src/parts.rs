@@ -1,8 +1,12 @@
 //! Connected parts of a network, with the one order that all their worms keep to.
 
+use std::cell::OnceCell;
+
 use wormcast_routing::routes::{Algorithm, RouteError, Routes, Setting};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
+
+use crate::route_order::RouteOrder;
 
 /// A connected part. Unicast routes, those along the spanning tree, and what switches replicate
 /// along keep to one order of its switches, so that together they are free of deadlock.
@@ -13,16 +17,10 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The parts of a network, in order of their lowest switch. The order of each is the one
-    /// that its routes keep to.
-    pub(crate) fn of(topology: &Topology, setting: &Setting) -> Vec<Part> {
+    /// The parts of a network, in order of their lowest switch.
+    pub(crate) fn of(topology: &Topology, order: &RouteOrder, setting: &Setting) -> Vec<Part> {
         let parts = topology.split().into_iter().map(|topology| {
-            let planned = setting.balanced.then(|| setting.plan(&topology));
-            let order = match planned {
-                Some(Ok(routes)) => routes.updown().clone(),
-                // Why there are no routes is found again, and told, where they are planned.
-                _ => UpDown::new(&topology, setting.root_in(&topology)).expect("it is there"),
-            };
+            let order = order.direct(&topology, setting);
             Part { topology, order }
         });
         parts.collect()
@@ -33,22 +31,52 @@ impl Part {
         let all_may = self.topology.hosts().iter().all(|host| host.transit);
         match all_may || !setting.algorithm.uses_in_transit_hosts() {
             true => Ok(0),
-            false => self.routes(setting)?[0].lengthened(),
+            false => PartRoutes::new(self, setting)
+                .get(Kind::Unicast)?
+                .lengthened(),
+        }
+    }
+}
+
+/// Which routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Those of the setting.
+    Unicast,
+    /// Those along the spanning tree.
+    Tree,
+}
+
+/// Routes of a part, planned when they are first asked for.
+pub(crate) struct PartRoutes<'p> {
+    part: &'p Part,
+    setting: &'p Setting,
+    made: [OnceCell<Routes<'p>>; 2],
+}
+
+impl<'p> PartRoutes<'p> {
+    pub(crate) fn new(part: &'p Part, setting: &'p Setting) -> PartRoutes<'p> {
+        PartRoutes {
+            part,
+            setting,
+            made: [OnceCell::new(), OnceCell::new()],
         }
     }
 
-    /// Unicast routes within it, and those along the spanning tree.
-    pub(crate) fn routes(&self, setting: &Setting) -> Result<[Routes<'_>; 2], RouteError> {
-        let unicast = match setting.balanced {
-            true => Setting {
-                root: Some(self.order.root(&self.topology)),
-                ..*setting
-            }
-            .plan(&self.topology)?,
-            false => Routes::plan_along(&self.topology, setting.algorithm, self.order.clone())?,
+    pub(crate) fn topology(&self) -> &'p Topology {
+        &self.part.topology
+    }
+
+    pub(crate) fn get(&self, kind: Kind) -> Result<&Routes<'p>, RouteError> {
+        let made = &self.made[kind as usize];
+        if let Some(routes) = made.get() {
+            return Ok(routes);
+        }
+        let Part { topology, order } = self.part;
+        let routes = match kind {
+            Kind::Unicast => self.setting.plan_along(topology, order.clone())?,
+            Kind::Tree => Routes::plan_along(topology, Algorithm::TreeOnly, order.clone())?,
         };
-        let along_tree =
-            Routes::plan_along(&self.topology, Algorithm::TreeOnly, self.order.clone())?;
-        Ok([unicast, along_tree])
+        Ok(made.get_or_init(|| routes))
     }
 }

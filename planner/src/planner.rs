@@ -5,19 +5,72 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wormcast_routing::routes::Setting;
-use wormcast_routing::topology::Topology;
+use wormcast_routing::topology::{Host, Switch, Topology};
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::agents::{AgentPlanner, Hosts, PlanFailure, Shortfall};
+use crate::bridge::{self, Bridge};
 use crate::class_d::ClassDNumbers;
 use crate::groups::Group;
 use crate::parts::Part;
 use crate::replication::CapacityError;
-use crate::state::{AgentPlan, Place, SwitchState};
+use crate::route_order::RouteOrder;
+use crate::shapes::HostRoutes;
+use crate::state::{AgentPlan, Place, RouteTable, SwitchState};
 use crate::switches::SwitchPlanner;
+use crate::wiring::Wiring;
 
 /// Why a member does not take part: its group was made a moment ago.
 pub const NOT_PLANNED: &str = "the plan in force is older than this group";
+
+/// How the routes of a plan follow from those before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Along the order of switches in force: safe at once.
+    #[default]
+    KeptOrder,
+    /// Along that order, with switches that lost every way up moved behind.
+    RepairedOrder,
+    /// Along an order from scratch.
+    NewOrder,
+}
+
+impl Method {
+    /// Its name in files and events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Method::KeptOrder => "kept-order",
+            Method::RepairedOrder => "repaired-order",
+            Method::NewOrder => "new-order",
+        }
+    }
+}
+
+/// How to get from the routes before to those of a plan.
+///
+/// At every moment all worms in flight keep to one order of switches. Under the order in force new
+/// routes may be used at once, in one step. To another order it takes two: first all hosts use the
+/// *bridge*, routes that keep to both orders, and switches copy along what both trees have (their
+/// stage SHRINK). When all hosts have confirmed that and older worms have left, the new order is
+/// in force ([`Planner::settle`]), and what keeps to it alone may be used.
+#[derive(Clone, Debug, Default)]
+pub struct RouteChange {
+    /// How the order was found.
+    pub method: Method,
+    /// The order in force, which is to be stored before worms use it.
+    pub in_force: RouteOrder,
+    /// The order to which it changes, if it does.
+    pub next: Option<RouteOrder>,
+    /// What every agent must have first, if the order changes.
+    pub bridge: Option<BTreeMap<HostId, Arc<AgentPlan>>>,
+    /// Pairs of hosts that have a route in the end and none on the bridge.
+    pub stopped: u64,
+    /// Pairs of hosts whose routes are other in the end than in the state that the same planner
+    /// gave before.
+    pub changed: u64,
+    /// Switches that a worm crosses at most, by any route.
+    pub crossed_max: u32,
+}
 
 /// What every switch and every agent must have.
 #[derive(Clone, Debug, Default)]
@@ -39,12 +92,16 @@ pub struct FabricState {
     pub failures: Vec<PlanFailure>,
     /// Where switches differ from the state that the same planner gave before; `None`: anywhere.
     pub touched: Option<BTreeMap<SwitchId, Vec<Place>>>,
+    /// The way from the routes before.
+    pub routes: RouteChange,
 }
 
 /// Plans one network again and again.
 ///
 /// It keeps what does not depend on a change: for the change of a group the routes, trees and all
-/// other groups stay as they are. What it gives is what a new planner would give.
+/// other groups stay as they are. The order of switches stays for as long as it serves, and so do
+/// routes that a failure leaves whole. Otherwise what it gives is what a new planner with this
+/// order would give.
 #[derive(Debug)]
 pub struct Planner {
     setting: Setting,
@@ -56,6 +113,13 @@ pub struct Planner {
     groups: BTreeMap<GroupId, Arc<Group>>,
     switches: SwitchPlanner,
     agents: AgentPlanner,
+    in_force: Option<RouteOrder>,
+    next: Option<RouteOrder>,
+    method: Method,
+    /// While the order changes, with the topology that said who re-injects.
+    bridge: Option<(Topology, Bridge)>,
+    bridge_plans: BTreeMap<HostId, Arc<AgentPlan>>,
+    crossed_max: u32,
 }
 
 /// What of a plan before can be built on.
@@ -79,7 +143,29 @@ impl Planner {
             groups: BTreeMap::new(),
             switches: SwitchPlanner::default(),
             agents: AgentPlanner::default(),
+            in_force: None,
+            next: None,
+            method: Method::default(),
+            bridge: None,
+            bridge_plans: BTreeMap::new(),
+            crossed_max: 0,
         }
+    }
+
+    /// Goes on from the order that was in force in an earlier life.
+    pub fn restore_order(&mut self, in_force: RouteOrder) {
+        self.in_force = Some(in_force);
+        self.next = None;
+        self.network = None;
+    }
+
+    /// All hosts use the bridge, and older worms have left: the next order is in force.
+    pub fn settle(&mut self) {
+        if let Some(next) = self.next.take() {
+            self.in_force = Some(next);
+        }
+        self.bridge = None;
+        self.bridge_plans.clear();
     }
 
     /// Plans with these unicast routes from now on.
@@ -125,12 +211,18 @@ impl Planner {
             .iter()
             .map(|group| (group.id, group.clone()))
             .collect();
+        let given = up;
         let (up, known) = [up, known].map(|topology| self.relevant(topology)).into();
         // Nothing to build on, should something fail.
         let before = self.network.take();
         let reuse = reusable(before.as_ref(), (&up, &known));
+        let routes_before = (reuse != Reuse::All).then(|| self.hosts_routes());
         if reuse != Reuse::All {
-            self.start(&up, &known, reuse);
+            let only_lost = before.as_ref().is_some_and(|before| {
+                let known_lost = is_left_of(&known, &before.1);
+                known_lost && is_left_of(&up, &before.0)
+            });
+            self.start(&up, &known, reuse, only_lost);
         }
         let is_new = |group: &&Arc<Group>| {
             let old = self.groups.get(&group.id);
@@ -147,6 +239,8 @@ impl Planner {
             }
             _ => self.agents.change(&gone, &changed, hosts),
         }
+        let changed = routes_before.map_or(0, |before| self.count_changed(&before));
+        self.build_bridge(given, reuse);
         let kept = before.filter(|_| reuse == Reuse::All);
         self.network = Some(kept.unwrap_or_else(|| (up.into_owned(), known.into_owned())));
         self.groups = wanted;
@@ -159,7 +253,55 @@ impl Planner {
             lengthened: self.lengthened,
             failures: self.agents.failures(),
             touched: (reuse != Reuse::Nothing).then_some(touched),
+            routes: RouteChange {
+                method: self.method,
+                in_force: self.in_force.clone().unwrap_or_default(),
+                next: self.next.clone(),
+                bridge: self.bridge.is_some().then(|| self.bridge_plans.clone()),
+                stopped: self.bridge.as_ref().map_or(0, |(_, bridge)| bridge.stopped),
+                changed,
+                crossed_max: self.crossed_max,
+            },
         })
+    }
+
+    fn hosts_routes(&self) -> BTreeMap<HostId, HostRoutes> {
+        let routes = self.agents.routes();
+        routes
+            .map(|(host, routes)| (host, routes.clone()))
+            .collect()
+    }
+
+    fn count_changed(&self, before: &BTreeMap<HostId, HostRoutes>) -> u64 {
+        let none = HostRoutes::default();
+        let changed = self.agents.routes().map(|(host, routes)| {
+            let old = before.get(&host).unwrap_or(&none);
+            match Arc::ptr_eq(&old.0, &routes.0) {
+                true => 0,
+                false => pairs_changed(&old.0, &routes.0),
+            }
+        });
+        changed.sum()
+    }
+
+    /// Routes to use while the order changes, and plans with them.
+    fn build_bridge(&mut self, up: &Topology, reuse: Reuse) {
+        let (Some(before), Some(after)) = (&self.in_force, &self.next) else {
+            self.bridge = None;
+            self.bridge_plans.clear();
+            return;
+        };
+        let is_kept = reuse == Reuse::All && self.bridge.as_ref().is_some_and(|b| b.0 == *up);
+        if !is_kept {
+            let goal = self.hosts_routes();
+            let bridge = bridge::plan(up, &before.order, &after.order, &goal);
+            let tables = bridge.routes.values();
+            self.crossed_max = self.crossed_max.max(crossed_max(tables));
+            self.bridge = Some((up.clone(), bridge));
+        }
+        if let Some((_, bridge)) = &self.bridge {
+            self.bridge_plans = self.agents.with_routes(&bridge.routes, &self.bridge_plans);
+        }
     }
 
     /// A topology without what does not matter to these routes.
@@ -171,8 +313,11 @@ impl Planner {
         }
     }
 
-    fn start(&mut self, up: &Topology, known: &Topology, reuse: Reuse) {
-        let parts = Part::of(up, &self.setting);
+    fn start(&mut self, up: &Topology, known: &Topology, reuse: Reuse, only_lost: bool) {
+        let only_lost = self.choose_order(up, known) && only_lost;
+        let order = self.next.as_ref().or(self.in_force.as_ref());
+        let order = order.expect("it was chosen");
+        let parts = Part::of(up, order, &self.setting);
         if reuse == Reuse::Nothing {
             let ids = |part: &Part| {
                 let switches = part.topology.switches();
@@ -188,9 +333,84 @@ impl Planner {
         let lengthened = |part: &Part| part.lengthened(&self.setting).unwrap_or(0);
         self.lengthened = parts.iter().map(lengthened).sum();
         let before = std::mem::take(&mut self.agents);
-        let known = Part::of(known, &self.setting);
-        self.agents = AgentPlanner::new(known, &parts, &self.setting, before);
+        let known = Part::of(known, order, &self.setting);
+        let wiring = only_lost.then(|| Wiring::new(up));
+        let (setting, wiring) = (&self.setting, wiring.as_ref());
+        self.agents = AgentPlanner::new(known, &parts, setting, wiring, before);
+        self.crossed_max = crossed_max(self.agents.routes().map(|(_, routes)| routes));
     }
+
+    /// Keeps the order in force if it serves, else chooses the next; whether that is what it was.
+    fn choose_order(&mut self, up: &Topology, known: &Topology) -> bool {
+        let before = self.next.take();
+        let base = before.as_ref().or(self.in_force.as_ref());
+        let Some(base) = base else {
+            self.in_force = Some(RouteOrder::new(up, known, &self.setting));
+            self.method = Method::NewOrder;
+            return false;
+        };
+        let wanted = base.for_now(up, known, &self.setting);
+        let same = wanted.order.directs_as(&base.order, known);
+        let in_force = self.in_force.as_ref().expect("there is a base");
+        let all = in_force.order.clone().with_all(known);
+        if wanted.order.directs_as(&all, known) {
+            self.method = Method::KeptOrder;
+            self.in_force = Some(wanted.with_order(all));
+        } else {
+            self.method = match wanted.repairs(in_force) {
+                true => Method::RepairedOrder,
+                false => Method::NewOrder,
+            };
+            self.in_force = Some(in_force.clone().with_order(all));
+            self.next = Some(wanted);
+        }
+        same
+    }
+}
+
+/// Most switches that a worm crosses by these routes.
+fn crossed_max<'r>(routes: impl Iterator<Item = &'r HostRoutes>) -> u32 {
+    let lengths = routes.flat_map(|(unicast, tree)| {
+        let all = unicast.0.iter().chain(&tree.0);
+        all.map(|route| route.ports.len())
+    });
+    lengths.max().unwrap_or(0) as u32
+}
+
+/// Destinations to which the routes differ.
+fn pairs_changed(old: &RouteTable, new: &RouteTable) -> u64 {
+    let by_host = |table: &'_ RouteTable| -> BTreeMap<HostId, (usize, usize)> {
+        let mut found: BTreeMap<HostId, (usize, usize)> = BTreeMap::new();
+        for (at, route) in table.0.iter().enumerate() {
+            found.entry(route.to).or_insert((at, at)).1 = at + 1;
+        }
+        found
+    };
+    let old_places = by_host(old);
+    let mut changed = 0;
+    for own in new.0.chunk_by(|a, b| a.to == b.to) {
+        let before = old_places.get(&own[0].to).map(|&(a, b)| &old.0[a..b]);
+        changed += u64::from(before != Some(own));
+    }
+    changed
+}
+
+/// Whether a topology is another with some of it gone, or some hosts re-injecting no more, and
+/// nothing come.
+fn is_left_of(left: &Topology, whole: &Topology) -> bool {
+    let mut switches = left.switches().iter();
+    let mut hosts = left.hosts().iter();
+    let was_host = |is: &Host| {
+        let same = |was: Host| (was.switch, was.port) == (is.switch, is.port);
+        let found = whole.host(is.id);
+        found.is_ok_and(|was| same(was) && (was.transit || !is.transit))
+    };
+    let was = |switch: &Switch| {
+        let found = whole.switch_index(switch.id);
+        found.is_ok_and(|at| whole.switches()[at as usize] == *switch)
+    };
+    let links: BTreeSet<_> = whole.links().iter().collect();
+    switches.all(was) && hosts.all(was_host) && left.links().iter().all(|link| links.contains(link))
 }
 
 fn reusable(before: Option<&(Topology, Topology)>, now: (&Topology, &Topology)) -> Reuse {

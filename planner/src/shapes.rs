@@ -12,8 +12,9 @@ use wormcast_routing::updown::UpDown;
 use wormcast_wire::{HostId, Scheme};
 
 use crate::groups::{Group, Parameters};
-use crate::parts::Part;
+use crate::parts::{Kind, Part, PartRoutes};
 use crate::state::{PlannedRoute, RouteTable};
+use crate::wiring::Wiring;
 
 /// Unicast routes from a host, and routes along the spanning tree.
 pub(crate) type HostRoutes = (Arc<RouteTable>, Arc<RouteTable>);
@@ -31,9 +32,14 @@ pub(crate) struct Whole {
 
 impl Whole {
     /// `up` are the connected parts of what is up within it. Routes run there, and for all other
-    /// pairs over everything known.
-    pub(crate) fn new(whole: Part, up: &[&Part], setting: &Setting) -> (Whole, Option<RouteError>) {
-        let found = routes_of_hosts(&whole, up, setting);
+    /// pairs over everything known. Those of `kept` stay where they lead on.
+    pub(crate) fn new(
+        whole: Part,
+        up: &[&Part],
+        setting: &Setting,
+        kept: &Kept<'_>,
+    ) -> (Whole, Option<RouteError>) {
+        let found = routes_of_hosts(&whole, up, setting, kept);
         let (routes, error) = match found {
             Ok(routes) => (routes, None),
             Err(error) => (BTreeMap::new(), Some(error)),
@@ -63,49 +69,154 @@ impl Whole {
     }
 }
 
+/// Routes of the plan before that may stay: what has gone since has only taken routes away, none
+/// that is shorter has come.
+pub(crate) struct Kept<'k> {
+    /// What is up now; `None`: nothing stays.
+    pub(crate) wiring: Option<&'k Wiring>,
+    /// The plan before.
+    pub(crate) wholes: &'k [Whole],
+    pub(crate) whole_of: &'k BTreeMap<HostId, usize>,
+}
+
+impl Kept<'_> {
+    /// The wiring, the switch of a host, and the routes that it had.
+    fn of(&self, host: HostId) -> Option<(&Wiring, u32, &HostRoutes)> {
+        let wiring = self.wiring?;
+        let at = wiring.switch_of(host)?;
+        let whole = &self.wholes[*self.whole_of.get(&host)?];
+        Some((wiring, at, whole.routes.get(&host)?))
+    }
+}
+
 fn routes_of_hosts(
     whole: &Part,
     up: &[&Part],
     setting: &Setting,
+    kept: &Kept<'_>,
 ) -> Result<BTreeMap<HostId, HostRoutes>, RouteError> {
+    let parts: Vec<PartRoutes<'_>> = up
+        .iter()
+        .map(|part| PartRoutes::new(part, setting))
+        .collect();
     let everywhere = match up {
         [part] if part.topology == whole.topology => None,
-        _ => Some(whole.routes(setting)?),
+        _ => Some(PartRoutes::new(whole, setting)),
     };
-    let parts = up.iter().map(|part| part.routes(setting));
-    let parts = parts.collect::<Result<Vec<_>, _>>()?;
-    let hosts = whole.topology.hosts().iter().map(|host| host.id);
-    let table = |from, kind: usize| {
-        let is_here = |routes: &&[Routes<'_>; 2]| routes[kind].topology().host(from).is_ok();
-        let own = parts.iter().find(is_here);
-        let both = [own, everywhere.as_ref()];
-        let found = both.map(|routes| routes.map(|routes| &routes[kind]));
-        Arc::new(table(from, found.into_iter().flatten()))
-    };
-    Ok(hosts
-        .map(|host| (host, (table(host, 0), table(host, 1))))
-        .collect())
+    let mut part_of: BTreeMap<HostId, &PartRoutes<'_>> = BTreeMap::new();
+    for part in &parts {
+        let hosts = part.topology().hosts().iter();
+        part_of.extend(hosts.map(|host| (host.id, part)));
+    }
+    let hosts: Vec<HostId> = whole.topology.hosts().iter().map(|host| host.id).collect();
+    let mut made = BTreeMap::new();
+    for &host in &hosts {
+        let ways = Ways {
+            from: host,
+            own: part_of.get(&host).copied(),
+            everywhere: everywhere.as_ref(),
+        };
+        let routes = match kept.of(host) {
+            Some((wiring, at, (unicast, tree))) => {
+                let lasts = |route: &PlannedRoute| wiring.leads(at, route.to, &route.ports);
+                (
+                    ways.mended(unicast, Kind::Unicast, &hosts, lasts)?,
+                    ways.mended(tree, Kind::Tree, &hosts, lasts)?,
+                )
+            }
+            None => (
+                Arc::new(ways.table(Kind::Unicast)?),
+                Arc::new(ways.table(Kind::Tree)?),
+            ),
+        };
+        made.insert(host, routes);
+    }
+    Ok(made)
 }
 
-/// Routes from a host: to each other one, the first of these that lead there.
-fn table<'r, 't: 'r>(from: HostId, all: impl Iterator<Item = &'r Routes<'t>>) -> RouteTable {
-    let mut found: BTreeMap<HostId, Vec<Alternative>> = BTreeMap::new();
-    for routes in all {
-        let own = routes.from_host(from).into_iter().flatten();
-        for alternatives in own {
-            let to = alternatives[0].route.dst;
-            found.entry(to).or_insert(alternatives);
-        }
+/// What the routes from one host are taken from: its part of what is up, for other destinations
+/// all that is known.
+struct Ways<'w, 'p> {
+    from: HostId,
+    own: Option<&'w PartRoutes<'p>>,
+    everywhere: Option<&'w PartRoutes<'p>>,
+}
+
+impl<'w, 'p> Ways<'w, 'p> {
+    fn sources(&self) -> impl Iterator<Item = &'w PartRoutes<'p>> {
+        self.own.into_iter().chain(self.everywhere)
     }
-    let planned = found
-        .into_values()
-        .flatten()
-        .map(|alternative| PlannedRoute {
-            to: alternative.route.dst,
-            share: alternative.share.parts(),
-            ports: alternative.route.ports.into_boxed_slice(),
-        });
-    RouteTable(planned.collect())
+
+    /// All routes.
+    fn table(&self, kind: Kind) -> Result<RouteTable, RouteError> {
+        let mut found: BTreeMap<HostId, Vec<Alternative>> = BTreeMap::new();
+        for routes in self.sources() {
+            for alternatives in routes.get(kind)?.from_host(self.from).into_iter().flatten() {
+                let to = alternatives[0].route.dst;
+                found.entry(to).or_insert(alternatives);
+            }
+        }
+        Ok(RouteTable(
+            found.into_values().flatten().map(planned).collect(),
+        ))
+    }
+
+    /// Routes of the plan before, anew to hosts to which one of them has broken.
+    fn mended(
+        &self,
+        before: &Arc<RouteTable>,
+        kind: Kind,
+        hosts: &[HostId],
+        lasts: impl Fn(&PlannedRoute) -> bool,
+    ) -> Result<Arc<RouteTable>, RouteError> {
+        let mut old = before.0.chunk_by(|a, b| a.to == b.to).peekable();
+        let mut mended: Option<Vec<PlannedRoute>> = None;
+        let mut taken = 0;
+        for &to in hosts.iter().filter(|to| **to != self.from) {
+            while old.next_if(|own| own[0].to < to).is_some() {
+                // The host has gone.
+                mended.get_or_insert_with(|| before.0[..taken].to_vec());
+            }
+            let own = old.next_if(|own| own[0].to == to);
+            match own.filter(|own| own.iter().all(&lasts)) {
+                Some(own) => match &mut mended {
+                    Some(mended) => mended.extend_from_slice(own),
+                    None => taken += own.len(),
+                },
+                None => {
+                    let new = self.routes_to(to, kind)?;
+                    if own.is_some() || !new.is_empty() {
+                        let mended = mended.get_or_insert_with(|| before.0[..taken].to_vec());
+                        mended.extend(new);
+                    }
+                }
+            }
+        }
+        if old.next().is_some() {
+            mended.get_or_insert_with(|| before.0[..taken].to_vec());
+        }
+        Ok(mended.map_or_else(|| before.clone(), |routes| Arc::new(RouteTable(routes))))
+    }
+
+    fn routes_to(&self, to: HostId, kind: Kind) -> Result<Vec<PlannedRoute>, RouteError> {
+        for routes in self
+            .sources()
+            .filter(|routes| routes.topology().host(to).is_ok())
+        {
+            if let Ok(found) = routes.get(kind)?.alternatives(self.from, to) {
+                return Ok(found.into_iter().map(planned).collect());
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn planned(alternative: Alternative) -> PlannedRoute {
+    PlannedRoute {
+        to: alternative.route.dst,
+        share: alternative.share.parts(),
+        ports: alternative.route.ports.into_boxed_slice(),
+    }
 }
 
 /// The structure of a group over its hosts.

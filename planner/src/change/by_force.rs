@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use super::channels::Channels;
 use super::dependencies::Dependencies;
-use super::order::Order;
 use super::paths::{Paths, Side};
 use super::trees::Tree;
 use super::{Change, Method, plan};
+use crate::order::Order;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
 use wormcast_wire::{HostId, PortId, SwitchId};
@@ -80,7 +80,9 @@ fn turns(channels: &Channels, paths: &Paths) -> Turns {
 fn family(channels: &Channels, topology: &Topology, needed: &Paths) -> Vec<Turns> {
     let mut family = BTreeSet::new();
     for ranks in permutations(topology.switches().len() as u32) {
-        let updown = Order::from_ranks(ranks).direct(channels, topology);
+        let mut switches: Vec<SwitchId> = topology.switches().iter().map(|s| s.id).collect();
+        switches.sort_by_key(|switch| ranks[switch.0 as usize]);
+        let updown = switches.into_iter().collect::<Order>().direct(topology);
         let routes = Routes::plan_along(topology, Algorithm::Osud, updown).unwrap();
         let paths = Paths::of_routes(channels, Side::New, &routes);
         if paths

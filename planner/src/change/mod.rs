@@ -46,7 +46,6 @@ mod error;
 mod incremental;
 
 mod json;
-mod order;
 mod paths;
 mod planner;
 mod sequence;

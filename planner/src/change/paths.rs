@@ -2,6 +2,7 @@
 
 use super::channels::Channels;
 use super::dependencies::Dependencies;
+use crate::order::Order;
 use wormcast_routing::intransit::is_cut;
 use wormcast_routing::routes::{Route, Routes};
 use wormcast_wire::{HostId, PortId};
@@ -18,6 +19,18 @@ pub(crate) type Path = Box<[u32]>;
 /// Whether an entry of a path is an in-transit host, not a channel.
 pub(crate) fn is_in_transit(entry: u32) -> bool {
     entry & IN_TRANSIT != 0
+}
+
+/// Whether each piece of a path, between in-transit hosts, goes up, then down.
+pub(crate) fn is_legal(order: &Order, channels: &Channels, path: &[u32]) -> bool {
+    let is_up = |channel: u32| {
+        let hop = channels.hop(channel);
+        let rank = |switch| order.rank(channels.switch_id(switch));
+        rank(hop.to) < rank(hop.from)
+    };
+    path.split(|&entry| is_in_transit(entry))
+        .flat_map(|piece| piece.windows(2))
+        .all(|pair| is_up(pair[0]) || !is_up(pair[1]))
 }
 
 /// Which of the two topologies a set of paths is on.

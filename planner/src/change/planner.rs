@@ -2,10 +2,10 @@
 
 use super::channels::Channels;
 use super::dependencies::Dependencies;
-use super::order::Order;
-use super::paths::{Paths, Side};
+use super::paths::{Paths, Side, is_legal};
 use super::trees::Tree;
 use super::{Change, ChangeError, ChangeSteps, Method, detours, sequence};
+use crate::order::Order;
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
@@ -63,7 +63,7 @@ impl<'a> Planner<'a> {
             root: Some(after.updown().root(change.new)),
             paths: Paths::of_routes(&channels, Side::New, &after),
         };
-        let kept = Order::kept(&channels, change.old, before.updown(), change.new);
+        let kept = Order::of(change.old, before.updown()).with_all(change.new);
         Ok(Planner {
             change,
             channels,
@@ -97,7 +97,7 @@ impl<'a> Planner<'a> {
     /// turn.
     fn candidates(&self) -> impl Iterator<Item = Candidate> + '_ {
         let kept = std::iter::once_with(|| self.along(&self.kept, Method::KeptOrder));
-        let repaired = std::iter::once_with(|| self.kept.repaired(&self.channels, self.change.new))
+        let repaired = std::iter::once_with(|| self.kept.repaired(self.change.new))
             .flatten()
             .map(|order| self.along(&order, Method::RepairedOrder));
         let detours = std::iter::once_with(|| {
@@ -180,7 +180,7 @@ impl<'a> Planner<'a> {
     }
 
     fn along(&self, order: &Order, method: Method) -> Candidate {
-        let updown = order.direct(&self.channels, self.change.new);
+        let updown = order.direct(self.change.new);
         let root = Some(updown.root(self.change.new));
         let routes = Routes::plan_along(self.change.new, self.change.algorithm, updown)
             .expect("the plan from scratch was not refused");
@@ -190,7 +190,7 @@ impl<'a> Planner<'a> {
             if self.old.survives(&self.channels, from, to)
                 && let (Some(was), Some(is)) = (self.old.get(from, to), paths.get(from, to))
                 && was.len() == is.len()
-                && order.is_legal(&self.channels, was)
+                && is_legal(order, &self.channels, was)
             {
                 paths.set(from, to, Some(was.clone()));
             }

@@ -18,6 +18,7 @@ use super::refine::refine;
 use super::{Algorithm, Kept, RouteError, Routes};
 use crate::topology::Topology;
 use crate::topology::remoteness::Remoteness;
+use crate::updown::UpDown;
 use wormcast_wire::SwitchId;
 
 /// Most sweeps that refine one finalist; most of what can be gained comes with the first.
@@ -116,6 +117,30 @@ impl<'t> Balance<'t> {
             chosen: best.routes,
             candidates: most,
         })
+    }
+
+    /// Routes that keep to directions that are there already, with paths chosen as
+    /// [`Balance::find`] chooses them.
+    ///
+    /// # Errors
+    /// As [`Balance::find`].
+    pub fn along(
+        topology: &'t Topology,
+        algorithm: Algorithm,
+        updown: UpDown,
+    ) -> Result<Routes<'t>, RouteError> {
+        if !is_legal(algorithm) {
+            return Err(RouteError::NoBalance { algorithm });
+        }
+        let roots = updown.root_indices().to_vec();
+        let routes = Routes::plan_along(topology, algorithm, updown)?;
+        let loads = Vec::new();
+        let trial = Trial {
+            routes,
+            roots,
+            loads,
+        };
+        Ok(trial.refined().routes)
     }
 
     /// `{"algorithm", "candidates", "gain", "plain": FIGURES, "chosen": FIGURES, "links":

@@ -4,6 +4,7 @@ use super::loads::is_legal;
 use super::{Algorithm, Balance, RouteError, Routes};
 use crate::intransit::{Measure, crossed};
 use crate::topology::Topology;
+use crate::updown::UpDown;
 use wormcast_wire::SwitchId;
 
 /// Which routes a fabric uses: by which algorithm, from which root, balanced or not.
@@ -54,6 +55,21 @@ impl Setting {
         match self.balanced {
             true => Balance::find(topology, self.algorithm, root).map(|balance| balance.chosen),
             false => Routes::plan(topology, self.algorithm, root),
+        }
+    }
+
+    /// Plans all routes along directions that are there already; the root is theirs.
+    ///
+    /// # Errors
+    /// As [`Setting::plan`].
+    pub fn plan_along<'t>(
+        &self,
+        topology: &'t Topology,
+        updown: UpDown,
+    ) -> Result<Routes<'t>, RouteError> {
+        match self.balanced {
+            true => Balance::along(topology, self.algorithm, updown),
+            false => Routes::plan_along(topology, self.algorithm, updown),
         }
     }
 }

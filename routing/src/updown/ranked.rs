@@ -2,6 +2,7 @@
 
 use super::{NO_ARC, UpDown};
 use crate::topology::Topology;
+use wormcast_wire::{PortId, SwitchId};
 
 impl UpDown {
     /// Directs every link towards the switch of lower rank; `ranks` has one for each
@@ -39,6 +40,68 @@ impl UpDown {
         updown.measure_ranked_levels(topology);
         updown.choose_ranked_parents(topology);
         updown
+    }
+
+    /// The same with another spanning tree: the parent of a switch is where this port of it leads,
+    /// if that is a way up; else the parent stays.
+    #[must_use]
+    pub fn with_parents(
+        mut self,
+        topology: &Topology,
+        port_up: impl Fn(SwitchId) -> Option<PortId>,
+    ) -> UpDown {
+        for switch in 0..topology.switch_count() as u32 {
+            let Some(port) = port_up(topology.switch_id(switch)) else {
+                continue;
+            };
+            let arcs = topology.arcs_of(switch);
+            if let Ok(slot) = arcs.binary_search_by_key(&port, |arc| arc.port) {
+                let arc = topology.arc_first(switch) + slot as u32;
+                if self.is_up(arc) {
+                    self.parent_arc[switch as usize] = arc;
+                }
+            }
+        }
+        self.order_by_parents(topology);
+        self
+    }
+
+    /// The port of each switch to its parent in the spanning tree; roots have none.
+    pub fn parent_ports<'t>(
+        &'t self,
+        topology: &'t Topology,
+    ) -> impl Iterator<Item = (SwitchId, PortId)> + 't {
+        (0..topology.switch_count() as u32)
+            .filter(|&switch| self.parent_arc(switch) != NO_ARC)
+            .map(|switch| {
+                let arc = topology.arcs()[self.parent_arc(switch) as usize];
+                (topology.switch_id(switch), arc.port)
+            })
+    }
+
+    /// Whether in each part one switch alone has no way up, so that there is a legal path between
+    /// any two switches of a part, and the tree spans it.
+    pub fn joins_all(&self) -> bool {
+        self.depth().is_some() || self.level.is_empty()
+    }
+
+    /// Puts parents before their children.
+    fn order_by_parents(&mut self, topology: &Topology) {
+        let switches = topology.switch_count();
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); switches];
+        let mut order = Vec::with_capacity(switches);
+        for &switch in &self.order {
+            match self.parent_of(topology, switch) {
+                Some(parent) => children[parent as usize].push(switch),
+                None => order.push(switch),
+            }
+        }
+        let mut next = 0;
+        while let Some(&at) = order.get(next) {
+            next += 1;
+            order.append(&mut children[at as usize]);
+        }
+        self.order = order;
     }
 
     /// Breadth first, downward from all switches without a way up.

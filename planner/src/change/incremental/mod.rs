@@ -509,8 +509,7 @@ fn state(at: u32, phase: Phase) -> State {
 #[cfg(test)]
 mod tests {
     use super::Incremental;
-    use crate::change::channels::Channels;
-    use crate::change::order::Order;
+    use crate::order::Order;
     use wormcast_routing::generate::{Irregular, irregular};
     use wormcast_routing::routes::{Algorithm, Routes};
     use wormcast_routing::topology::Damage;
@@ -531,10 +530,8 @@ mod tests {
                 damage.links.insert((link.a, link.a_port));
             }
             let left = topology.without(&damage).unwrap();
-            let channels = Channels::new(&topology, &left, false);
-            let order = Order::kept(&channels, &topology, routes.updown(), &left);
-            let again =
-                Routes::plan_along(&left, Algorithm::Osud, order.direct(&channels, &left)).unwrap();
+            let order = Order::of(&topology, routes.updown());
+            let again = Routes::plan_along(&left, Algorithm::Osud, order.direct(&left)).unwrap();
             let scratch = Incremental::new(&again).unwrap();
             assert_eq!(total(&kept), total(&scratch), "as short as from scratch");
             let (kept_most, most) = (kept.load_max(), scratch.load_max());
