@@ -391,6 +391,9 @@ class AgentPlan:
     def group(self, id: int) -> AgentGroup | None:
         """The group with this number."""
 
+    def encode_routes(self) -> bytes:
+        """All of them as fields of `Plan` in agent.proto, encoded."""
+
     def has_routes_of(self, other: AgentPlan) -> bool:
         """Whether another plan has the same routes."""
 
@@ -427,6 +430,39 @@ class FabricState:
         """A fingerprint of all agent plans: equal plans, equal digest, in every run."""
 
     @property
+    def bridge(self) -> dict[HostId, AgentPlan] | None:
+        """Plans that agents must have first, while the order of switches changes: their routes keep to the old
+        order and the new. None if it does not change."""
+
+    @property
+    def bridge_digest(self) -> str:
+        """A fingerprint of these plans; empty if there are none."""
+
+    @property
+    def method(self) -> str:
+        """How the order was found: kept-order, repaired-order, new-order."""
+
+    @property
+    def stopped(self) -> int:
+        """Pairs of hosts without a route on the bridge that have one in the end."""
+
+    @property
+    def routes_changed(self) -> int:
+        """Pairs of hosts whose routes are other in the end than in the state before."""
+
+    @property
+    def crossed_max(self) -> int:
+        """Switches that a worm crosses at most."""
+
+    @property
+    def order(self) -> str:
+        """The order of switches in force, to be stored before agents are told."""
+
+    @property
+    def next_order(self) -> str | None:
+        """The order that is in force after `Planner.settle`; None if it does not change."""
+
+    @property
     def shortfall_count(self) -> int:
         """Members that a group has and its plan cannot serve."""
 
@@ -451,13 +487,20 @@ class Planner:
     """Plans one network again and again.
 
     It keeps what does not depend on a change: for the change of a group the routes, trees and
-    all other groups stay as they are. What it gives is what a new planner would give, and plans
-    and groups of agents that come out the same are the same objects.
+    all other groups stay as they are. The order of switches stays for as long as it serves, and
+    so do routes that a failure leaves whole. Plans and groups of agents that come out the same are
+    the same objects.
     """
 
     def __init__(self, algorithm: str, root: int | None = None, balanced: bool = False) -> None: ...
     def set_routing(self, algorithm: str, root: int | None, balanced: bool) -> None:
         """Plans with these unicast routes from now on."""
+
+    def restore_order(self, order: str) -> None:
+        """Goes on from an order that was in force in an earlier life. Raises `RoutingError`."""
+
+    def settle(self) -> None:
+        """All agents follow the bridge and older worms have left: the next order is in force."""
 
     def plan(
         self,

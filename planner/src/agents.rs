@@ -11,9 +11,8 @@ use wormcast_wire::{GroupId, HostId, SwitchId};
 use crate::groups::Group;
 
 use crate::parts::Part;
-use crate::shapes::{HostRoutes, Kept, Shapes, Whole};
+use crate::shapes::{HostRoutes, Kept, Lasting, Shapes, Whole};
 use crate::state::{AgentGroup, AgentPlan};
-use crate::wiring::Wiring;
 
 /// Why a member does not take part: it is nowhere.
 pub const NOT_LOCATED: &str = "no place known for it, or its switch is down";
@@ -120,17 +119,17 @@ pub(crate) struct AgentPlanner {
 
 impl AgentPlanner {
     /// `known` are the connected parts of all that is known, `up` of what is up. What comes out
-    /// the same as `before` will be the same objects; a group that cannot be planned stays. With
-    /// the `wiring` of what is up, routes that still lead on stay.
+    /// the same as `before` will be the same objects; a group that cannot be planned stays. Routes
+    /// that are `lasting` stay.
     pub(crate) fn new(
         known: Vec<Part>,
         up: &[Part],
         setting: &Setting,
-        wiring: Option<&Wiring>,
+        lasting: Option<&Lasting>,
         before: AgentPlanner,
     ) -> AgentPlanner {
         let kept = Kept {
-            wiring,
+            lasting,
             wholes: &before.wholes,
             whole_of: &before.whole_of,
         };

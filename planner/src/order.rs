@@ -15,11 +15,18 @@ pub(crate) struct Order {
     ranks: BTreeMap<SwitchId, u32>,
 }
 
+impl Extend<SwitchId> for Order {
+    /// Puts them behind; those that it has stay where they are.
+    fn extend<I: IntoIterator<Item = SwitchId>>(&mut self, switches: I) {
+        switches.into_iter().for_each(|switch| self.push(switch));
+    }
+}
+
 impl FromIterator<SwitchId> for Order {
-    /// The first comes first; those named again are left out.
+    /// The first comes first.
     fn from_iter<I: IntoIterator<Item = SwitchId>>(switches: I) -> Order {
         let mut order = Order::default();
-        switches.into_iter().for_each(|switch| order.push(switch));
+        order.extend(switches);
         order
     }
 }
@@ -78,6 +85,11 @@ impl Order {
     /// Place of a switch; those that are not in it come last.
     pub(crate) fn rank(&self, switch: SwitchId) -> u32 {
         self.ranks.get(&switch).copied().unwrap_or(u32::MAX)
+    }
+
+    /// Whether a switch is in it.
+    pub(crate) fn has(&self, switch: SwitchId) -> bool {
+        self.ranks.contains_key(&switch)
     }
 
     /// Directs the links of a topology, all of whose switches it has.

@@ -15,10 +15,10 @@ use crate::groups::Group;
 use crate::parts::Part;
 use crate::replication::CapacityError;
 use crate::route_order::RouteOrder;
-use crate::shapes::HostRoutes;
+use crate::shapes::{HostRoutes, Lasting};
 use crate::state::{AgentPlan, Place, RouteTable, SwitchState};
 use crate::switches::SwitchPlanner;
-use crate::wiring::Wiring;
+use crate::wiring::{Wiring, ranks};
 
 /// Why a member does not take part: its group was made a moment ago.
 pub const NOT_PLANNED: &str = "the plan in force is older than this group";
@@ -213,6 +213,9 @@ impl Planner {
             .collect();
         let given = up;
         let (up, known) = [up, known].map(|topology| self.relevant(topology)).into();
+        if self.next.is_none() {
+            self.method = Method::KeptOrder;
+        }
         // Nothing to build on, should something fail.
         let before = self.network.take();
         let reuse = reusable(before.as_ref(), (&up, &known));
@@ -314,7 +317,7 @@ impl Planner {
     }
 
     fn start(&mut self, up: &Topology, known: &Topology, reuse: Reuse, only_lost: bool) {
-        let only_lost = self.choose_order(up, known) && only_lost;
+        let same_order = self.choose_order(up, known);
         let order = self.next.as_ref().or(self.in_force.as_ref());
         let order = order.expect("it was chosen");
         let parts = Part::of(up, order, &self.setting);
@@ -334,9 +337,12 @@ impl Planner {
         self.lengthened = parts.iter().map(lengthened).sum();
         let before = std::mem::take(&mut self.agents);
         let known = Part::of(known, order, &self.setting);
-        let wiring = only_lost.then(|| Wiring::new(up));
-        let (setting, wiring) = (&self.setting, wiring.as_ref());
-        self.agents = AgentPlanner::new(known, &parts, setting, wiring, before);
+        let kept = only_lost.then(|| Lasting {
+            wiring: Wiring::new(up),
+            ranks: ranks(up, &order.order),
+            same_order,
+        });
+        self.agents = AgentPlanner::new(known, &parts, &self.setting, kept.as_ref(), before);
         self.crossed_max = crossed_max(self.agents.routes().map(|(_, routes)| routes));
     }
 

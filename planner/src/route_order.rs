@@ -1,10 +1,11 @@
 //! The order of switches that a fabric's worms keep to, and when it changes.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use wormcast_routing::routes::Setting;
-use wormcast_routing::topology::Topology;
+use wormcast_routing::topology::{Link, Topology};
 use wormcast_routing::updown::UpDown;
 use wormcast_wire::{PortId, SwitchId};
 
@@ -35,21 +36,45 @@ pub struct RouteOrder {
 pub struct RouteOrderError(String);
 
 impl RouteOrder {
-    /// The order that a plan from scratch has: each part of what is up as the setting says, then
-    /// what else is known.
+    /// The order that a plan from scratch has.
+    ///
+    /// Of each part of what is known, the part of what is up that has the root, or the most
+    /// switches, comes first, ordered as the setting says. What suspected links join to it comes
+    /// behind, with a root that such a link leads to: so one order joins all that is up, and all
+    /// that is known.
     pub(crate) fn new(up: &Topology, known: &Topology, setting: &Setting) -> RouteOrder {
-        let mut switches = Vec::with_capacity(known.switch_count());
-        for part in up.split() {
-            let planned = setting.balanced.then(|| setting.plan(&part));
+        let mut waiting = up.split();
+        let is_up = |part: &Topology| {
+            let mut switches = part.switches().iter();
+            switches.any(|switch| up.switch_index(switch.id).is_ok())
+        };
+        waiting.extend(known.split().into_iter().filter(|part| !is_up(part)));
+        waiting.sort_by_key(|part| {
+            let has_root = setting.root_in(part).is_some();
+            (!has_root, Reverse(part.switch_count()))
+        });
+        let mut order = Order::default();
+        while !waiting.is_empty() {
+            // What a link that is suspected leads to comes before what none leads to.
+            let joined = (waiting.iter().enumerate())
+                .find_map(|(at, part)| Some((at, entry(part, known, &order)?)));
+            let (at, root) = joined.map_or((0, None), |(at, root)| (at, Some(root)));
+            let part = waiting.remove(at);
+            let chosen = Setting {
+                root: root.or(setting.root_in(&part)),
+                ..*setting
+            };
+            let planned = chosen.balanced.then(|| chosen.plan(&part));
             let updown = match planned {
                 Some(Ok(routes)) => routes.updown().clone(),
                 // Why there are no routes is found again, and told, where they are planned.
-                _ => UpDown::new(&part, setting.root_in(&part)).expect("it is there"),
+                _ => UpDown::new(&part, chosen.root).expect("it is there"),
             };
-            switches.extend(Order::of(&part, &updown).switches());
+            order.extend(Order::of(&part, &updown).switches());
+            order.extend(away(up, known, &order));
         }
         let mut made = RouteOrder {
-            order: switches.into_iter().collect::<Order>().with_all(known),
+            order: order.with_all(known),
             parents: BTreeMap::new(),
             root: setting.root,
             balanced: setting.balanced,
@@ -88,11 +113,13 @@ impl RouteOrder {
             }
             kept.links.extend(links(known));
         }
-        if !joins_all(&kept.order, up) {
+        let joins = |order: &Order| joins_all(order, up) && joins_all(order, known);
+        if !joins(&kept.order) {
             let repaired = kept.order.repaired(up).into_iter();
+            let repaired = repaired.map(|order| order.with_all(known));
             match repaired
-                .map(|order| order.with_all(known))
-                .find(|order| joins_all(order, up) && rooted(order))
+                .into_iter()
+                .find(|order| joins(order) && rooted(order))
             {
                 Some(order) => kept.order = order,
                 None => return RouteOrder::new(up, known, setting),
@@ -180,6 +207,34 @@ fn links(topology: &Topology) -> impl Iterator<Item = LinkEnds> + '_ {
         let (a, b) = if a <= b { (a, b) } else { (b, a) };
         (a.0, a.1, b.0, b.1)
     })
+}
+
+/// A switch of a part that a link leads to from one that is in the order.
+fn entry(part: &Topology, known: &Topology, order: &Order) -> Option<SwitchId> {
+    let entry = |link: &Link| {
+        let ends = [(link.a, link.b), (link.b, link.a)];
+        let leads_in =
+            |&(from, to): &(SwitchId, SwitchId)| order.has(from) && part.switch_index(to).is_ok();
+        ends.into_iter().find(leads_in).map(|(_, to)| to)
+    };
+    known.links().iter().find_map(entry)
+}
+
+/// Switches that are known and not up, and joined to the order by others like them.
+fn away(up: &Topology, known: &Topology, order: &Order) -> Vec<SwitchId> {
+    let mut order = order.clone();
+    let mut found = Vec::new();
+    loop {
+        let is_away = |switch: SwitchId| !order.has(switch) && up.switch_index(switch).is_err();
+        let next = known.links().iter().find_map(|link| match () {
+            () if order.has(link.a) && is_away(link.b) => Some(link.b),
+            () if order.has(link.b) && is_away(link.a) => Some(link.a),
+            () => None,
+        });
+        let Some(next) = next else { return found };
+        found.push(next);
+        order.extend([next]);
+    }
 }
 
 fn joins_all(order: &Order, up: &Topology) -> bool {

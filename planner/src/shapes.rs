@@ -69,23 +69,45 @@ impl Whole {
     }
 }
 
-/// Routes of the plan before that may stay: what has gone since has only taken routes away, none
-/// that is shorter has come.
+/// What routes of a plan before need to stay, where things have gone since and none have come: so
+/// no route that is shorter has come either.
+pub(crate) struct Lasting {
+    /// What is up now.
+    pub(crate) wiring: Wiring,
+    /// Ranks of its switches in the order that routes are to keep to.
+    pub(crate) ranks: Vec<u32>,
+    /// Whether that is the order before.
+    pub(crate) same_order: bool,
+}
+
+impl Lasting {
+    /// Whether a route from a switch may stay. Those along a tree do with its order.
+    fn keeps(&self, kind: Kind, at: u32, route: &PlannedRoute) -> bool {
+        match (self.same_order, kind) {
+            (true, _) => self.wiring.leads(at, route.to, &route.ports),
+            (false, Kind::Unicast) => self
+                .wiring
+                .is_legal(at, route.to, &route.ports, &self.ranks),
+            (false, Kind::Tree) => false,
+        }
+    }
+}
+
+/// Routes of the plan before.
 pub(crate) struct Kept<'k> {
-    /// What is up now; `None`: nothing stays.
-    pub(crate) wiring: Option<&'k Wiring>,
-    /// The plan before.
+    /// Which of them may stay; `None`: none.
+    pub(crate) lasting: Option<&'k Lasting>,
     pub(crate) wholes: &'k [Whole],
     pub(crate) whole_of: &'k BTreeMap<HostId, usize>,
 }
 
 impl Kept<'_> {
-    /// The wiring, the switch of a host, and the routes that it had.
-    fn of(&self, host: HostId) -> Option<(&Wiring, u32, &HostRoutes)> {
-        let wiring = self.wiring?;
-        let at = wiring.switch_of(host)?;
+    /// What may stay of the routes of a host, the switch of the host, and these routes.
+    fn of(&self, host: HostId) -> Option<(&Lasting, u32, &HostRoutes)> {
+        let lasting = self.lasting?;
+        let at = lasting.wiring.switch_of(host)?;
         let whole = &self.wholes[*self.whole_of.get(&host)?];
-        Some((wiring, at, whole.routes.get(&host)?))
+        Some((lasting, at, whole.routes.get(&host)?))
     }
 }
 
@@ -117,11 +139,11 @@ fn routes_of_hosts(
             everywhere: everywhere.as_ref(),
         };
         let routes = match kept.of(host) {
-            Some((wiring, at, (unicast, tree))) => {
-                let lasts = |route: &PlannedRoute| wiring.leads(at, route.to, &route.ports);
+            Some((lasting, at, (unicast, tree))) => {
+                let lasts = |kind| move |route: &PlannedRoute| lasting.keeps(kind, at, route);
                 (
-                    ways.mended(unicast, Kind::Unicast, &hosts, lasts)?,
-                    ways.mended(tree, Kind::Tree, &hosts, lasts)?,
+                    ways.mended(unicast, Kind::Unicast, &hosts, lasts(Kind::Unicast))?,
+                    ways.mended(tree, Kind::Tree, &hosts, lasts(Kind::Tree))?,
                 )
             }
             None => (

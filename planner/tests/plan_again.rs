@@ -1,4 +1,5 @@
-//! Plans that follow from plans: the same as made anew, and every mixture of old and new is safe.
+//! Plans that follow from plans: the same as made anew along the same order of switches, and every
+//! mixture of old and new is safe.
 
 mod lab;
 
@@ -13,7 +14,8 @@ use lab::{
 use proptest::prelude::*;
 use wormcast_planner::class_d::OWN_MAX;
 use wormcast_planner::{
-    Capacity, ClassDMode, ClassDNumbers, FabricState, Planner, Stage, Subject, Update, difference,
+    AgentPlan, Capacity, ClassDMode, ClassDNumbers, FabricState, Planner, Stage, Subject, Update,
+    difference,
 };
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::routes::{Algorithm, Setting};
@@ -64,10 +66,22 @@ proptest! {
                 }
             }
             let found = planner.plan(&up, &known, &groups, &hosts, &class_d).unwrap();
+            let order = found.routes.next.as_ref().unwrap_or(&found.routes.in_force).clone();
+            planner.settle();
             let mut anew = Planner::new(Setting::plain(Algorithm::Osud));
+            anew.restore_order(order);
             let anew = anew.plan(&up, &known, &groups, &hosts, &class_d).unwrap();
             prop_assert_eq!(&found.switches, &anew.switches);
-            prop_assert_eq!(&found.agents, &anew.agents);
+            prop_assert!(found.agents.keys().eq(anew.agents.keys()));
+            for (plan, anew) in found.agents.values().zip(anew.agents.values()) {
+                prop_assert_eq!(&plan.groups, &anew.groups);
+                prop_assert_eq!(&plan.tree_routes, &anew.tree_routes);
+                // Routes that a failure leaves whole stay: others are as short.
+                let lengths = |plan: &AgentPlan| -> Vec<_> {
+                    plan.routes.0.iter().map(|route| (route.to, route.ports.len())).collect()
+                };
+                prop_assert_eq!(lengths(plan), lengths(anew));
+            }
             prop_assert_eq!(&found.shortfalls, &anew.shortfalls);
             prop_assert_eq!(&found.parts, &anew.parts);
             if let (Some(last), Some(touched)) = (&last, &found.touched) {
@@ -114,9 +128,10 @@ fn mix_plans(random: &mut Random, network: &Topology) {
     let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
     let mut groups = random_groups(random, network, 6);
     let mut plan = |up: &Topology, groups: &[_]| {
-        planner
-            .plan(up, network, groups, &hosts, &ClassDNumbers::default())
-            .unwrap()
+        let class_d = ClassDNumbers::default();
+        let state = planner.plan(up, network, groups, &hosts, &class_d);
+        planner.settle();
+        state.unwrap()
     };
     let mut old = plan(&damage(random, network), &groups);
     let empty = network

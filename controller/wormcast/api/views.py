@@ -198,5 +198,6 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "plan_error": controller.reconciler.figures.last_error or None,
         "mtu_problems": controller.mtus.look(controller),
         "waiting_for": list(controller.reconciler.waiting_for()),
+        "routes": controller.reconciler.steps.to_json(),
         "task_failures": controller.task_failures,
     }

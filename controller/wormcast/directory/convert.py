@@ -44,21 +44,9 @@ class PlanEncoder:
     def _encode_routes(self, plan: AgentPlan) -> bytes:
         kept = self._routes.get(plan.host)
         if kept is None or not kept[0].has_routes_of(plan):
-            kept = (plan, _routes_message(plan).SerializeToString())
+            kept = (plan, plan.encode_routes())
             self._routes[plan.host] = kept
         return kept[1]
-
-
-def _routes_message(plan: AgentPlan) -> Any:
-    return agent_pb2.Plan(
-        routes=[_route(*route) for route in plan.routes],
-        routes_at_random=plan.at_random,
-        tree_routes=[_route(*route) for route in plan.tree_routes],
-    )
-
-
-def _route(host: int, share: int, ports: bytes) -> Any:
-    return agent_pb2.Route(host=host, ports=ports, share=share)
 
 
 def _group_message(group: AgentGroup) -> Any:

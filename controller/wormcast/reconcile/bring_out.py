@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from wormcast.network.ids import HostId, SwitchId
@@ -74,19 +74,25 @@ class BringOut:
         publish: Callable[[Iterable[HostId]], None],
         told: Iterable[HostId],
         waits: Waits,
+        between: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`publish` tells agents their plans, those of `told` that have a new one."""
+        """`publish` tells agents their plans, those of `told` that have a new one. `between` is waited for when all
+        parts have finished SHRINK."""
         self._sessions = sessions
         self._parts = list(parts)
         self._publish = publish
         self._told = frozenset(told)
         self._waits = waits
+        self._between = between
 
     async def run(self) -> None:
         """Returns when all is where it should be."""
         shrinking = [asyncio.ensure_future(self._finish(part, Stage.SHRINK)) for part in self._parts]
         try:
             everywhere = asyncio.gather(*shrinking)
+            if self._between is not None:
+                await everywhere
+                await self._between()
             await asyncio.gather(
                 *(
                     self._run_part(part, own, everywhere)

@@ -230,6 +230,7 @@ class Controller:
             )
         self.hosts.forget(record.id)
         self.agents.pop(record.id, None)
+        self.reconciler.steps.forgotten(record.id)
         self.notice()
 
     def find_host(self, key: int | str) -> HostRecord:
@@ -454,6 +455,7 @@ class Controller:
             epoch, groups_max=groups_max or None, members_max=members_max or None
         )
         self.reconciler.outbid(epoch)
+        self.reconciler.answered(record.id, epoch)
         self.notice()
         return record.id
 
@@ -478,6 +480,8 @@ class Controller:
             self.events.add(
                 "plan_refused", time.time(), host=host, epoch=epoch, error=error, groups=sorted(refused)[:32]
             )
+        if refused or not error:
+            self.reconciler.answered(host, epoch)
         if error:
             self.reconciler.notice()  # what it takes may have become less
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from wormcast_planner import AgentGroup, AgentPlan, ClassDNumbers, FabricState, Planner
+from wormcast_planner import AgentGroup, AgentPlan, ClassDNumbers, FabricState, Planner, RoutingError
 
 from wormcast.directory.convert import PlanEncoder
 from wormcast.directory.server import AgentDirectory
@@ -24,6 +25,7 @@ from wormcast.p4rt.tables import Stage
 from wormcast.reconcile.agent_status import Capacity
 from wormcast.reconcile.bring_out import BringOut, Part, Waits
 from wormcast.reconcile.events import EventLog
+from wormcast.reconcile.route_steps import RouteSteps
 from wormcast.store.database import Database, StoreError
 
 LOG = logging.getLogger("wormcast.reconcile")
@@ -76,6 +78,7 @@ class PlanFigures:
     failures: int = 0
     seconds: float = 0.0
     epochs_not_kept: int = 0
+    orders_not_kept: int = 0
     last_error: str = ""
 
 
@@ -86,6 +89,13 @@ class Told:
     plan: AgentPlan
     epoch: Epoch
     message: Any
+
+
+def _has_groups_of(plan: AgentPlan, before: Told | None) -> bool:
+    """Whether a plan has the groups of the one before, the same objects."""
+    if before is None or len(plan.groups) != len(before.plan.groups):
+        return False
+    return all(new is old for new, old in zip(plan.groups, before.plan.groups, strict=True))
 
 
 class Reconciler:
@@ -122,11 +132,26 @@ class Reconciler:
         self._again = False
         """A switch came or has to be tried again: what is planned has to be brought out once more."""
         self._waits = Waits(self._note_slow)
+        self._planning = asyncio.Lock()
+        """A plan is being made, or the order of switches changes: not both at once."""
+        self._watching: asyncio.Task[None] | None = None
+        self.steps = RouteSteps(events)
+        self._order = database.route_order() or ""
+        if self._order:
+            self._restore_order()
         self._outgoing: asyncio.Task[None] | None = None
         self._told: dict[HostId, Told] = {}
         self.epoch, self._digest = database.agent_plan()
         self.state = FabricState()
         self.figures = PlanFigures()
+
+    def _restore_order(self) -> None:
+        """Agents may still send worms along the order that was in force."""
+        try:
+            self._planner.restore_order(self._order)
+        except RoutingError as error:
+            LOG.error("the order of switches in force is not known: %s", error)
+            self._order = ""
 
     def outbid(self, epoch: Epoch) -> None:
         """An agent knows a later epoch, of a state file that is lost: the next plan comes after it."""
@@ -165,6 +190,11 @@ class Reconciler:
         """Switches that hold up the plan in force, and for how many seconds."""
         now = time.monotonic()
         return {switch: now - since for switch, since in sorted(self._waits.since.items())}
+
+    def answered(self, host: HostId, epoch: Epoch) -> None:
+        """An agent follows a plan."""
+        told = self._told.get(host)
+        self.steps.answered(host, epoch, None if told is None else told.epoch)
 
     def notice(self) -> None:
         """Something may have changed."""
@@ -219,27 +249,50 @@ class Reconciler:
         return view == self._failed and time.monotonic() < self._retry_at
 
     async def _plan(self, view: View) -> None:
-        began = time.perf_counter()
-        try:
-            # Beside the event loop: on large fabrics it takes longer than a probe may wait.
-            state = await asyncio.to_thread(self._make, view)
-        except Exception as error:
-            self._note_failed(view, error)
-            return
-        self._failed, self._retry_pause_s = None, RETRY_FIRST_S
-        self.figures.plans += 1
-        self.figures.seconds += time.perf_counter() - began
-        self._report(state.failures)
-        self._view, self.state = view, state
-        for switch, wanted in state.switches.items():
-            if switch in self._sessions:
-                touched = None if state.touched is None else state.touched.get(switch, ())
-                self._sessions[switch].desire(wanted, touched)
-        if state.digest != self._digest:
-            self.epoch, self._digest = self._database.next_epoch(self.epoch), state.digest
-            self._keep_epoch(state.digest)
+        async with self._planning:
+            began = time.perf_counter()
+            try:
+                # Beside the event loop: on large fabrics it takes longer than a probe may wait.
+                state = await asyncio.to_thread(self._make, view)
+            except Exception as error:
+                self._note_failed(view, error)
+                return
+            self._failed, self._retry_pause_s = None, RETRY_FIRST_S
+            self.figures.plans += 1
+            self.figures.seconds += time.perf_counter() - began
+            self._report(state.failures)
+            self._view, self.state = view, state
+            for switch, wanted in state.switches.items():
+                if switch in self._sessions:
+                    touched = None if state.touched is None else state.touched.get(switch, ())
+                    self._sessions[switch].desire(wanted, touched)
+            self._keep_order(state.order)
+            self.steps.plan(state)
+            if state.bridge is None:
+                await self._tell(state, state.agents, state.digest)
+            else:
+                await self._tell(state, state.bridge, state.bridge_digest)
+
+    async def _tell(self, state: FabricState, plans: dict[HostId, AgentPlan], digest: str) -> None:
+        """Makes these the plans that agents are to follow."""
+        if digest != self._digest:
+            self.epoch, self._digest = self._database.next_epoch(self.epoch), digest
+            self._keep_epoch(digest)
             self._tell_plan(state)
-        await self._encode(state)
+        await self._encode(plans)
+        live = frozenset[HostId]() if self._view is None else self._view.live
+        self.steps.begin_step({host: told.epoch for host, told in self._told.items()}, live)
+
+    async def _cross(self, state: FabricState) -> None:
+        """Changes the order of switches, when no worm keeps to the old one alone any more."""
+        await self.steps.confirmed()
+        await self.steps.drained(state.crossed_max)
+        async with self._planning:
+            self._planner.settle()
+            # Before any agent is told of what keeps to the new order alone: a restart goes on from there.
+            self._keep_order(state.next_order or state.order)
+            self.steps.crossed()
+            await self._tell(state, state.agents, state.digest)
 
     def _make(self, view: View) -> FabricState:
         try:
@@ -289,20 +342,23 @@ class Reconciler:
             shortfalls_total=state.shortfall_count,
         )
 
-    async def _encode(self, state: FabricState) -> None:
+    async def _encode(self, plans: dict[HostId, AgentPlan]) -> None:
         """Makes the messages of the agents whose plan is another than before."""
         new = [
             plan
-            for host, plan in state.agents.items()
+            for host, plan in plans.items()
             if (before := self._told.get(host)) is None or before.plan is not plan
         ]
         epoch = self.epoch
         messages = await asyncio.to_thread(lambda: [self._encoder.encode(plan, epoch) for plan in new])
-        self._told = {host: told for host, told in self._told.items() if host in state.agents}
+        before = self._told
+        self._told = {host: told for host, told in before.items() if host in plans}
         for plan, message in zip(new, messages, strict=True):
             self._told[plan.host] = Told(plan, epoch, message)
-        self._encoder.forget_unused(state.agents)
+        self._encoder.forget_unused(plans)
         self._directory.withdraw(self._told)
+        # Routes need nothing of switches: they are out at once, unless groups have changed with them.
+        self._publish(p.host for p in new if _has_groups_of(p, before.get(p.host)))
 
     async def _bring_out(self) -> None:
         if self._outgoing is not None and not self._outgoing.done():
@@ -310,9 +366,18 @@ class Reconciler:
             await asyncio.wait({self._outgoing})
         view = self._view
         parts = [] if view is None else view.parts(self.state.parts)
-        bringing = BringOut(self._sessions, parts, self._publish, self._told, self._waits)
+        state, between = self.state, None
+        if state.bridge is not None:
+            if state.next_order == self._order:
+                await self._tell(state, state.agents, state.digest)  # it may have been cut short
+            else:
+                self._publish(self._told)
+                between = functools.partial(self._cross, state)
+        bringing = BringOut(self._sessions, parts, self._publish, self._told, self._waits, between)
         self._outgoing = asyncio.create_task(bringing.run(), name="bring-out")
         self._outgoing.add_done_callback(self._note_brought_out)
+        if between is None:
+            self._watch()
         await asyncio.wait({self._outgoing}, timeout=HELD_UP_S)
 
     def _note_brought_out(self, task: asyncio.Task[None]) -> None:
@@ -322,7 +387,14 @@ class Reconciler:
             LOG.error("a plan could not be installed", exc_info=error)
             self._events.add("plan_failed", time.time(), error=f"not installed: {error}")
             return
+        self._watch()
         self._release()
+
+    def _watch(self) -> None:
+        """Sees to it that agents that are slow to confirm are named."""
+        if self._watching is not None:
+            self._watching.cancel()
+        self._watching = asyncio.create_task(self.steps.confirmed(), name="confirmed")
 
     def _release(self) -> None:
         """Lets go of requests whose plan is out; one that came meanwhile waits for the next."""
@@ -337,6 +409,17 @@ class Reconciler:
     def _note_slow(self, switch: SwitchId, stage: Stage) -> None:
         LOG.warning("switch %d holds up the plan: it has not finished stage %s", switch, stage.name)
         self._events.add("switch_slow", time.time(), switch=switch, stage=stage.name.lower())
+
+    def _keep_order(self, order: str) -> None:
+        if order == self._order:
+            return
+        self._order = order
+        try:
+            self._database.put_route_order(order)
+        except StoreError as error:
+            # Agents must get their way around a failure. A restart would take the order before for the one in force.
+            self.figures.orders_not_kept += 1
+            LOG.error("the order of switches was not written to the state file: %s", error)
 
     def _keep_epoch(self, digest: str) -> None:
         try:

@@ -268,6 +268,15 @@ class Database:
         value = json.dumps(routing.to_json())
         self._put("INSERT OR REPLACE INTO settings VALUES ('routing', ?)", (value,))
 
+    def route_order(self) -> str | None:
+        """The order of switches that worms in flight may keep to, as the planner wrote it; None if there is none."""
+        found = self._read("settings", "value FROM {table} WHERE name='route_order'", str)
+        return found[0] if found else None
+
+    def put_route_order(self, order: str) -> None:
+        """Remembers the order of switches; call before any agent is told of routes that keep to it."""
+        self._put("INSERT OR REPLACE INTO settings VALUES ('route_order', ?)", (order,))
+
     def class_d(self) -> ClassDNumbers:
         """Mode and numbers of class D addresses; narrow if none was ever set."""
         numbers = self._read("settings", "value FROM {table} WHERE name='class_d'", ClassDNumbers)

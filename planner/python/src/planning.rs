@@ -235,6 +235,11 @@ impl AgentPlan {
         self.plan.at_random
     }
 
+    /// All of them as fields of `Plan` in agent.proto, encoded.
+    fn encode_routes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.plan.encode_routes())
+    }
+
     /// Destination, share and ports of each.
     #[getter]
     fn routes<'py>(&self, py: Python<'py>) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
@@ -300,6 +305,30 @@ pub(crate) struct FabricState {
     #[pyo3(get)]
     lengthened: u64,
     shortfalls: Vec<Shortfall>,
+    /// Plans that agents must have first, while the order of switches changes; else None.
+    #[pyo3(get)]
+    bridge: Option<Py<PyDict>>,
+    /// Of these plans.
+    #[pyo3(get)]
+    bridge_digest: String,
+    /// How the order was found: kept-order, repaired-order, new-order.
+    #[pyo3(get)]
+    method: &'static str,
+    /// Pairs of hosts without a route on the bridge that have one in the end.
+    #[pyo3(get)]
+    stopped: u64,
+    /// Pairs of hosts whose routes are other in the end than before.
+    #[pyo3(get)]
+    routes_changed: u64,
+    /// Switches that a worm crosses at most.
+    #[pyo3(get)]
+    crossed_max: u32,
+    /// The order of switches in force, to be stored.
+    #[pyo3(get)]
+    order: String,
+    /// The order after the bridge; None if it does not change.
+    #[pyo3(get)]
+    next_order: Option<String>,
 }
 
 #[pymethods]
@@ -317,6 +346,14 @@ impl FabricState {
             roots: Vec::new(),
             lengthened: 0,
             shortfalls: Vec::new(),
+            bridge: None,
+            bridge_digest: String::new(),
+            method: planner::Method::KeptOrder.name(),
+            stopped: 0,
+            routes_changed: 0,
+            crossed_max: 0,
+            order: String::new(),
+            next_order: None,
         }
     }
 
@@ -353,10 +390,14 @@ pub(crate) struct Planner {
     planner: planner::Planner,
     /// Groups as they were given, by identity; they are kept, so it is not used again.
     given: BTreeMap<usize, (Py<PyAny>, Arc<Group>)>,
-    plans: BTreeMap<HostId, Py<AgentPlan>>,
+    plans: Wrapped,
+    bridge_plans: Wrapped,
     /// By the address of what they hold.
     groups: BTreeMap<usize, Py<AgentGroup>>,
 }
+
+/// Plans of agents as Python has them.
+type Wrapped = BTreeMap<HostId, Py<AgentPlan>>;
 
 /// Groups of agents that are kept beyond those in use, until all unused ones are forgotten.
 const KEPT_SPARE: usize = 1024;
@@ -372,6 +413,7 @@ impl Planner {
             planner: planner::Planner::new(setting),
             given: BTreeMap::new(),
             plans: BTreeMap::new(),
+            bridge_plans: BTreeMap::new(),
             groups: BTreeMap::new(),
         })
     }
@@ -381,6 +423,19 @@ impl Planner {
         let setting = setting(algorithm, root, balanced).map_err(RoutingError::new_err)?;
         self.planner.set_routing(setting);
         Ok(())
+    }
+
+    /// Goes on from the order of switches that was in force in an earlier life.
+    fn restore_order(&mut self, order: &str) -> PyResult<()> {
+        let order = planner::RouteOrder::from_json(order);
+        let order = order.map_err(|error| RoutingError::new_err(error.to_string()))?;
+        self.planner.restore_order(order);
+        Ok(())
+    }
+
+    /// All agents follow the bridge and older worms have left: the next order is in force.
+    fn settle(&mut self) {
+        self.planner.settle();
     }
 
     /// What every switch and every agent must have; see the crate's `Planner::plan`.
@@ -412,10 +467,12 @@ impl Planner {
                 .plan(&up, &known, &groups, &hosts, &class_d.0)
                 .map_err(text)?;
             let digest = planner::digest_agents(&state.agents);
-            Ok((state, digest))
+            let bridge = state.routes.bridge.as_ref();
+            let bridge_digest = bridge.map(planner::digest_agents).unwrap_or_default();
+            Ok((state, digest, bridge_digest))
         });
-        let (state, digest) = planned.map_err(RoutingError::new_err::<String>)?;
-        self.wrap(py, state, digest)
+        let (state, digest, bridge_digest) = planned.map_err(RoutingError::new_err::<String>)?;
+        self.wrap(py, state, digest, bridge_digest)
     }
 }
 
@@ -443,28 +500,36 @@ impl Planner {
         py: Python<'_>,
         state: planner::FabricState,
         digest: String,
+        bridge_digest: String,
     ) -> PyResult<FabricState> {
         let switches = PyDict::new(py);
         for (switch, state) in state.switches {
             switches.set_item(switch.0, Bound::new(py, SwitchState(state))?)?;
         }
-        let agents = PyDict::new(py);
-        let mut before = std::mem::take(&mut self.plans);
-        let mut groups = 0;
-        for (host, plan) in state.agents {
-            groups += plan.groups.len();
-            let same = before
-                .remove(&host)
-                .filter(|old| Arc::ptr_eq(&old.get().plan, &plan));
-            let wrapped = match same {
-                Some(same) => same,
-                None => self.wrap_plan(py, plan)?,
-            };
-            agents.set_item(host.0, &wrapped)?;
-            self.plans.insert(host, wrapped);
-        }
-        if self.groups.len() > 2 * groups + KEPT_SPARE {
-            let plans = self.plans.values().flat_map(|plan| &plan.get().plan.groups);
+        let count: usize = state.agents.values().map(|plan| plan.groups.len()).sum();
+        let before = [&mut self.plans, &mut self.bridge_plans].map(std::mem::take);
+        let (agents, plans) = self.wrap_plans(py, state.agents, &before)?;
+        self.plans = plans;
+        let bridge = match state.routes.bridge {
+            None => None,
+            Some(bridge) => {
+                let [plans, bridge_plans] = before;
+                let known = [
+                    bridge_plans,
+                    self.plans
+                        .iter()
+                        .map(|(h, p)| (*h, p.clone_ref(py)))
+                        .collect(),
+                    plans,
+                ];
+                let (bridge, plans) = self.wrap_plans(py, bridge, &known)?;
+                self.bridge_plans = plans;
+                Some(bridge)
+            }
+        };
+        if self.groups.len() > 2 * count + KEPT_SPARE {
+            let all = self.plans.values().chain(self.bridge_plans.values());
+            let plans = all.flat_map(|plan| &plan.get().plan.groups);
             let used: BTreeSet<usize> = plans.map(|group| Arc::as_ptr(group) as usize).collect();
             self.groups.retain(|identity, _| used.contains(identity));
         }
@@ -481,7 +546,7 @@ impl Planner {
         });
         Ok(FabricState {
             switches: switches.unbind(),
-            agents: agents.unbind(),
+            agents,
             parts: state.parts.into_iter().map(set).collect::<PyResult<_>>()?,
             failures: state.failures.iter().map(ToString::to_string).collect(),
             touched: touched.transpose()?,
@@ -489,7 +554,36 @@ impl Planner {
             roots: state.roots.iter().map(|root| root.0).collect(),
             lengthened: state.lengthened,
             shortfalls: state.shortfalls,
+            bridge,
+            bridge_digest,
+            method: state.routes.method.name(),
+            stopped: state.routes.stopped,
+            routes_changed: state.routes.changed,
+            crossed_max: state.routes.crossed_max,
+            order: state.routes.in_force.to_json(),
+            next_order: state.routes.next.map(|next| next.to_json()),
         })
+    }
+
+    /// Plans by host; those that are among the known are the same objects.
+    fn wrap_plans(
+        &mut self,
+        py: Python<'_>,
+        plans: BTreeMap<HostId, Arc<planner::AgentPlan>>,
+        known: &[Wrapped],
+    ) -> PyResult<(Py<PyDict>, Wrapped)> {
+        let (dict, mut wrapped) = (PyDict::new(py), Wrapped::new());
+        for (host, plan) in plans {
+            let same = |old: &&Py<AgentPlan>| Arc::ptr_eq(&old.get().plan, &plan);
+            let found = known.iter().filter_map(|known| known.get(&host)).find(same);
+            let object = match found {
+                Some(found) => found.clone_ref(py),
+                None => self.wrap_plan(py, plan)?,
+            };
+            dict.set_item(host.0, &object)?;
+            wrapped.insert(host, object);
+        }
+        Ok((dict.unbind(), wrapped))
     }
 
     fn wrap_plan(
