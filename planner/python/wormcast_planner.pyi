@@ -451,6 +451,20 @@ class FabricState:
         """Pairs of hosts whose routes are other in the end than in the state before."""
 
     @property
+    def routes_bridged(self) -> int:
+        """Pairs of hosts whose routes are other on the bridge than in the state before."""
+
+    def routes_file(
+        self, topology: str, algorithm: str, root: int | None, src: int | None = None, dst: int | None = None
+    ) -> str | None:
+        """The routes file of these plans, in which pairs without a route over this topology are unreachable. Those
+        from a host, to one, or all; None if that would be more than 2^20 routes."""
+
+    def verify(self, topology: str, others: Sequence[tuple[FabricState, bool]] = ()) -> str:
+        """The verify file of all that agents may send by these plans, and of what switches copy; with those of
+        `others`, or where it says so of their bridges, of all mixtures."""
+
+    @property
     def crossed_max(self) -> int:
         """Switches that a worm crosses at most."""
 

@@ -27,6 +27,7 @@ mod shapes;
 mod state;
 mod switches;
 mod wiring;
+mod written;
 
 pub use agents::{
     CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, PlanFailure, Shortfall, Subject,
@@ -48,3 +49,4 @@ pub use state::{
     Action, AgentGroup, AgentPlan, EntryKey, KeyFields, MatchValue, Name, Place, PlannedRoute,
     RouteTable, SwitchState, TableDefault, TableEntry, digest_agents,
 };
+pub use written::{ROUTES_WRITTEN_MAX, dependencies, routes_file};

@@ -68,6 +68,8 @@ pub struct RouteChange {
     /// Pairs of hosts whose routes are other in the end than in the state that the same planner
     /// gave before.
     pub changed: u64,
+    /// Pairs of hosts whose routes are other on the bridge than in the state before.
+    pub bridged: u64,
     /// Switches that a worm crosses at most, by any route.
     pub crossed_max: u32,
 }
@@ -242,8 +244,15 @@ impl Planner {
             }
             _ => self.agents.change(&gone, &changed, hosts),
         }
-        let changed = routes_before.map_or(0, |before| self.count_changed(&before));
         self.build_bridge(given, reuse);
+        let (mut changed, mut bridged) = (0, 0);
+        if let Some(before) = routes_before {
+            changed = count_changed(&before, self.agents.routes());
+            if let Some((_, bridge)) = &self.bridge {
+                let routes = bridge.routes.iter().map(|(&host, routes)| (host, routes));
+                bridged = count_changed(&before, routes);
+            }
+        }
         let kept = before.filter(|_| reuse == Reuse::All);
         self.network = Some(kept.unwrap_or_else(|| (up.into_owned(), known.into_owned())));
         self.groups = wanted;
@@ -263,6 +272,7 @@ impl Planner {
                 bridge: self.bridge.is_some().then(|| self.bridge_plans.clone()),
                 stopped: self.bridge.as_ref().map_or(0, |(_, bridge)| bridge.stopped),
                 changed,
+                bridged,
                 crossed_max: self.crossed_max,
             },
         })
@@ -273,18 +283,6 @@ impl Planner {
         routes
             .map(|(host, routes)| (host, routes.clone()))
             .collect()
-    }
-
-    fn count_changed(&self, before: &BTreeMap<HostId, HostRoutes>) -> u64 {
-        let none = HostRoutes::default();
-        let changed = self.agents.routes().map(|(host, routes)| {
-            let old = before.get(&host).unwrap_or(&none);
-            match Arc::ptr_eq(&old.0, &routes.0) {
-                true => 0,
-                false => pairs_changed(&old.0, &routes.0),
-            }
-        });
-        changed.sum()
     }
 
     /// Routes to use while the order changes, and plans with them.
@@ -381,6 +379,22 @@ fn crossed_max<'r>(routes: impl Iterator<Item = &'r HostRoutes>) -> u32 {
         all.map(|route| route.ports.len())
     });
     lengths.max().unwrap_or(0) as u32
+}
+
+/// Pairs of hosts whose unicast routes differ.
+fn count_changed<'r>(
+    before: &BTreeMap<HostId, HostRoutes>,
+    routes: impl Iterator<Item = (HostId, &'r HostRoutes)>,
+) -> u64 {
+    let none = HostRoutes::default();
+    let changed = routes.map(|(host, routes)| {
+        let old = before.get(&host).unwrap_or(&none);
+        match Arc::ptr_eq(&old.0, &routes.0) {
+            true => 0,
+            false => pairs_changed(&old.0, &routes.0),
+        }
+    });
+    changed.sum()
 }
 
 /// Destinations to which the routes differ.

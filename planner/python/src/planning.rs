@@ -13,7 +13,7 @@ use wormcast_wire::{GroupId, HostId, Scheme, SwitchId};
 
 use crate::class_d::{ClassDNumbers, ipv4};
 use crate::switches::{Place, SwitchState};
-use crate::{RoutingError, port_id, setting, text};
+use crate::{RoutingError, host_id, port_id, read_topology, run, setting, switch_id, text};
 
 /// Adds these classes to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -320,6 +320,9 @@ pub(crate) struct FabricState {
     /// Pairs of hosts whose routes are other in the end than before.
     #[pyo3(get)]
     routes_changed: u64,
+    /// Pairs of hosts whose routes are other on the bridge than before.
+    #[pyo3(get)]
+    routes_bridged: u64,
     /// Switches that a worm crosses at most.
     #[pyo3(get)]
     crossed_max: u32,
@@ -351,6 +354,7 @@ impl FabricState {
             method: planner::Method::KeptOrder.name(),
             stopped: 0,
             routes_changed: 0,
+            routes_bridged: 0,
             crossed_max: 0,
             order: String::new(),
             next_order: None,
@@ -364,6 +368,54 @@ impl FabricState {
         shown
             .map(|short| (short.group.0, short.host.0, &*short.reason))
             .collect()
+    }
+
+    /// The routes file of the plans, or of those of the bridge; None if it would be too large.
+    #[pyo3(signature = (topology, algorithm, root, src = None, dst = None))]
+    fn routes_file(
+        &self,
+        py: Python<'_>,
+        topology: &str,
+        algorithm: &str,
+        root: Option<i64>,
+        src: Option<i64>,
+        dst: Option<i64>,
+    ) -> PyResult<Option<String>> {
+        let plans = plans_of(py, &self.agents)?;
+        run(py, || {
+            let topology = read_topology(topology)?;
+            let algorithm = algorithm.parse().map_err(text)?;
+            let root = root.map(switch_id).transpose()?;
+            let ends = (src.map(host_id).transpose()?, dst.map(host_id).transpose()?);
+            Ok(planner::routes_file(
+                &topology, &plans, algorithm, root, ends,
+            ))
+        })
+    }
+
+    /// The verify file of all that agents may send by the plans in force and in the steps given:
+    /// other states of the fabric, and for each whether its bridge is meant.
+    #[pyo3(signature = (topology, others = Vec::new()))]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        topology: &str,
+        others: Vec<(PyRef<'_, FabricState>, bool)>,
+    ) -> PyResult<String> {
+        let mut all = vec![plans_of(py, &self.agents)?];
+        for (other, bridge) in &others {
+            match (bridge, &other.bridge) {
+                (true, Some(bridge)) => all.push(plans_of(py, bridge)?),
+                (true, None) => {}
+                (false, _) => all.push(plans_of(py, &other.agents)?),
+            }
+        }
+        run(py, || {
+            let topology = read_topology(topology)?;
+            let all: Vec<_> = all.iter().collect();
+            let graph = planner::dependencies(&topology, &all).map_err(text)?;
+            Ok(graph.check().to_json())
+        })
     }
 
     /// How many members are not served.
@@ -382,6 +434,17 @@ impl FabricState {
             .take_while(|short| short.group.0 == group);
         own.map(|short| (short.host.0, &*short.reason)).collect()
     }
+}
+
+fn plans_of(
+    py: Python<'_>,
+    plans: &Py<PyDict>,
+) -> PyResult<BTreeMap<HostId, Arc<planner::AgentPlan>>> {
+    let plan = |(host, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let plan = plan.cast::<AgentPlan>()?.get().plan.clone();
+        Ok((HostId(host.extract()?), plan))
+    };
+    plans.bind(py).iter().map(plan).collect()
 }
 
 /// Plans one network again and again. What comes out the same is the same object.
@@ -559,6 +622,7 @@ impl Planner {
             method: state.routes.method.name(),
             stopped: state.routes.stopped,
             routes_changed: state.routes.changed,
+            routes_bridged: state.routes.bridged,
             crossed_max: state.routes.crossed_max,
             order: state.routes.in_force.to_json(),
             next_order: state.routes.next.map(|next| next.to_json()),

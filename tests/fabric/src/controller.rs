@@ -83,6 +83,13 @@ impl Controller {
         assert!(state.failures.is_empty(), "{:?}", state.failures);
         state
     }
+
+    /// All agents follow the bridge, and older worms have left. The plans after it are the next
+    /// epoch.
+    pub fn settle(&mut self) {
+        self.planner.settle();
+        self.epoch += 1;
+    }
 }
 
 /// The plan of an agent as it goes over the wire.

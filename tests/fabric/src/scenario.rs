@@ -1,10 +1,13 @@
 //! Whole transfers, and what must hold after each.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::controller::{self, Controller};
 use crate::fabric::Fabric;
 use crate::link::{Damage, LinkConfig};
 use crate::random::Random;
-use wormcast_planner::{FabricState, Group, Stage};
+use wormcast_planner::{AgentPlan, FabricState, Group, Stage};
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::generate;
 use wormcast_routing::routes::Algorithm;
@@ -116,9 +119,15 @@ impl Scenario {
     /// The controller plans anew; the plan does not reach these agents.
     pub fn replan_without(&mut self, unreached: &[u16]) {
         let state = self.plan();
+        if let Some(bridge) = &state.routes.bridge {
+            self.tell_agents(bridge, unreached);
+        }
         for stage in Stage::ALL {
+            if stage == Stage::Grow && state.routes.bridge.is_some() {
+                self.controller.settle();
+            }
             if stage == Stage::Retire {
-                self.tell_agents(&state, unreached);
+                self.tell_agents(&state.agents, unreached);
             }
             for (id, desired) in &state.switches {
                 let switch = self.fabric.switches.get_mut(&id.0).expect("a switch");
@@ -131,9 +140,9 @@ impl Scenario {
         }
     }
 
-    fn tell_agents(&mut self, state: &FabricState, unreached: &[u16]) {
+    fn tell_agents(&mut self, plans: &BTreeMap<HostId, Arc<AgentPlan>>, unreached: &[u16]) {
         let epoch = self.controller.epoch;
-        for (host, plan) in &state.agents {
+        for (host, plan) in plans {
             if !unreached.contains(&host.0) {
                 self.fabric.apply(host.0, controller::message(plan, epoch));
             }
@@ -144,6 +153,16 @@ impl Scenario {
     /// that is drawn, each stage within `stage_us`; gives the time that takes, µs.
     pub fn replan_in_stages(&mut self, random: &mut Random, stage_us: u64) -> u64 {
         let state = self.plan();
+        let bridge = state.routes.bridge.iter().flatten();
+        for (host, plan) in bridge {
+            // While switches finish SHRINK.
+            let message = controller::message(plan, self.controller.epoch);
+            self.fabric
+                .apply_later(host.0, message, random.below(stage_us));
+        }
+        if state.routes.bridge.is_some() {
+            self.controller.settle();
+        }
         let epoch = self.controller.epoch;
         for (id, desired) in &state.switches {
             let updates = self.fabric.switches[&id.0].difference(desired);
