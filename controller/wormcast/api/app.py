@@ -33,7 +33,14 @@ from wormcast.api.models import (
     VerifyBody,
     read_routing,
 )
-from wormcast.api.plan_requests import ask_change, ask_group_file, ask_network, ask_routes, ask_verify
+from wormcast.api.plan_requests import (
+    ask_change,
+    ask_group_file,
+    ask_network,
+    ask_routes,
+    routes_in_force,
+    verify_in_force,
+)
 from wormcast.network.groups import Group
 from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
@@ -302,7 +309,9 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
             end: None if key is None else controller.find_host(key).id
             for end, key in (("src", src), ("dst", dst))
         }
-        return await offload(request, "routes", {**ask_routes(controller, algorithm, ends["src"]), **ends})
+        if algorithm is None:
+            return _file(await routes_in_force(controller, ends["src"], ends["dst"]))
+        return await offload(request, "routes", {**ask_routes(controller, algorithm), **ends})
 
     @app.get("/v1/routing", tags=["plans"], summary="Which unicast routes are wanted, and what came of it")
     async def get_routing() -> dict[str, Any]:
@@ -331,8 +340,8 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
         return views.show_routing(controller)
 
     @app.get(VERIFY_PATH, tags=["plans"], summary="Are the routes in force free of deadlock?")
-    async def get_verify(request: Request) -> Response:
-        return await offload(request, "verify_fabric", ask_verify(controller))
+    async def get_verify() -> Response:
+        return _file(await verify_in_force(controller))
 
     @app.post(
         VERIFY_PATH,

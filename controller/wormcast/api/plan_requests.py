@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 from wormcast_planner import is_copied_by_switches
@@ -11,6 +13,7 @@ from wormcast.network.ids import HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
+from wormcast.routing.routes import add_uses
 
 
 def ask_network(controller: Controller) -> dict[str, Any]:
@@ -18,18 +21,43 @@ def ask_network(controller: Controller) -> dict[str, Any]:
     return {"topology": controller.topology().to_json(), "routing": controller.routing.to_json()}
 
 
-def ask_routes(controller: Controller, algorithm: str | None, src: HostId | None) -> dict[str, Any]:
-    """What routes are planned from: those in force, or by an algorithm; and how often those from a host were used."""
+def ask_routes(controller: Controller, algorithm: str) -> dict[str, Any]:
+    """What routes by an algorithm are planned from."""
+    return {**ask_network(controller), "algorithm": algorithm}
+
+
+async def routes_in_force(controller: Controller, src: HostId | None, dst: HostId | None) -> bytes:
+    """The routes file of what agents are to have. Raises `RequestError`."""
+    state, algorithm = controller.reconciler.state, controller.routing.algorithm
+    wanted, roots = controller.routing.root, list(state.roots)
+    root = wanted if wanted in roots else next(iter(roots), None)
+    topology = json.dumps(controller.topology().to_json())
+    file = await asyncio.to_thread(state.routes_file, topology, algorithm, root, src, dst)
+    if file is None:
+        raise RequestError(
+            422,
+            "the file of all routes would be too large; ask for those from a host (src)",
+            code="too-large",
+        )
     status = None if src is None else controller.agents.get(src)
-    uses = (
-        [] if status is None else [{"host": host, "messages": used} for host, used in status.routes.items()]
-    )
-    return {**ask_network(controller), "algorithm": algorithm, "uses": uses}
+    if status is None or not status.routes:
+        return file.encode()
+    counted = json.loads(file)
+    add_uses(counted["routes"], [{"host": host, "messages": used} for host, used in status.routes.items()])
+    return json.dumps(counted).encode()
+
+
+async def verify_in_force(controller: Controller) -> bytes:
+    """The verify file of all that agents may send by their plans, and of what switches copy."""
+    topology = controller.topology().to_json()
+    if not topology["switches"]:
+        return b'{"deadlock_free": true, "order": []}'
+    return (await asyncio.to_thread(controller.reconciler.state.verify, json.dumps(topology))).encode()
 
 
 def ask_change(controller: Controller, new: Routing) -> dict[str, Any]:
     """What a change of the routes is compared from."""
-    return {**ask_verify(controller), "new": new.to_json()}
+    return {**ask_network(controller), "order": controller.reconciler.order, "new": new.to_json()}
 
 
 def ask_group_file(controller: Controller, group: Group, source: HostId | None) -> dict[str, Any]:
@@ -49,17 +77,6 @@ def ask_group_file(controller: Controller, group: Group, source: HostId | None) 
         "about": {"id": group.id, "name": group.name, "epoch": controller.reconciler.epoch},
         "request": (group_request(group, sender, members), tree_root(controller, group)),
     }
-
-
-def ask_verify(controller: Controller) -> dict[str, Any]:
-    """What may be sent now: unicast routes, and TREE routes of every sender."""
-    requests = [
-        (group_request(group, sender, members), tree_root(controller, group))
-        for group in controller.groups.groups()
-        if is_copied_by_switches(group.scheme) and len(members := _members_now(controller, group)) > 1
-        for sender in members
-    ]
-    return {**ask_network(controller), "requests": requests}
 
 
 def tree_root(controller: Controller, group: Group) -> SwitchId | None:

@@ -176,6 +176,7 @@ def show_routing(controller: Controller) -> dict[str, Any]:
         "roots": list(state.roots),
         "root_away": wanted.root is not None and wanted.root not in state.roots,
         "lengthened_pairs": state.lengthened,
+        **controller.reconciler.steps.to_json(),
     }
 
 
@@ -198,6 +199,5 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "plan_error": controller.reconciler.figures.last_error or None,
         "mtu_problems": controller.mtus.look(controller),
         "waiting_for": list(controller.reconciler.waiting_for()),
-        "routes": controller.reconciler.steps.to_json(),
         "task_failures": controller.task_failures,
     }

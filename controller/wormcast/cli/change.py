@@ -35,6 +35,8 @@ METHODS = {
     "fresh": "planned from scratch",
     "tree": "along a spanning tree, until the next step",
     "staged": "some pairs already use their next path",
+    "new-order": "along another order of switches",
+    "bridge": "along the order in force and the next; older worms leave before the next step",
     "drain": "some pairs stop sending, so that the next step is safe",
 }
 End = tuple[int, int]

@@ -105,15 +105,23 @@ def route(
         else:
             write_text(routing.to_text(figures | {"baseline": baseline}), output)
         return
-    routes = planned(lambda: routing.routes(at_least_one_switch(topology), **setting, seed=seed, **ends))
-    if algorithm is None and root is None and seed == SEED_DEFAULT and "src" in ends:
-        source.add_uses(routes["routes"], ends["src"])
+    routes = None
+    if algorithm is None and root is None and seed == SEED_DEFAULT and _are_apart(topology, ends):
+        routes = source.routes_in_force(ends)
+    if routes is None:
+        routes = planned(lambda: routing.routes(at_least_one_switch(topology), **setting, seed=seed, **ends))
     if not topology["switches"]:
         routes["root"] = None
     if at_terminal:
         _print_routes(routes)
     else:
         write_text(routing.to_text(routes), output)
+
+
+def _are_apart(topology: Json, ends: Json) -> bool:
+    """Whether the ends are hosts of the network, and not one host twice; else the planner says what is wrong."""
+    known = {host["id"] for host in topology["hosts"]}
+    return set(ends.values()) <= known and len(set(ends.values())) == len(ends)
 
 
 def _either(what: str, argument: Host | None, option: str, value: Host | None) -> Host | None:

@@ -80,7 +80,24 @@ def _describe(value: Json) -> list[str]:
     if value["root_away"]:
         lines.append(f"switch {value['root']} is not up; each connected part has chosen its root")
     lines += _longer(value["lengthened_pairs"])
+    if (change := value["change"]) is not None:
+        lines.append(
+            f"change {change['change']} is under way: step {change['step']} of {change['steps']}, {change['what']}"
+        )
+        if change["waiting_count"]:
+            lines.append(
+                f"  {change['waiting_count']} agents have not confirmed it: {_hosts(change['waiting_for'])}"
+            )
+    if value["left_behind_count"]:
+        lines.append(
+            f"{value['left_behind_count']} agents are left behind and may still use older routes: "
+            f"{_hosts(value['left_behind'])}"
+        )
     return lines
+
+
+def _hosts(hosts: list[int]) -> str:
+    return "host " + ", ".join(map(str, hosts))
 
 
 def _longer(pairs: int) -> list[str]:
@@ -117,12 +134,13 @@ def _print_comparison(value: Json) -> None:
         [list(row) for row in zip(names, column(value["before"]), column(value["after"]), strict=True)],
     )
     lines = _longer(value["lengthened_pairs"])
-    if value["steps"] is None:
-        lines.append(f"no steps are planned: {value['steps_unknown']}")
-    for number, step in enumerate(value["steps"] or [], 1):
+    for number, step in enumerate(value["steps"], 1):
+        safe = "" if step["deadlock_free_with_previous"] else "; CAN DEADLOCK with those before"
         lines.append(
-            f"step {number}: {step['method']} ({METHODS[step['method']]}), {step['routes_changed']} routes"
+            f"step {number}: {step['method']} ({METHODS[step['method']]}), routes of {step['routes_changed']} pairs{safe}"
         )
+        if step["waiting"]:
+            lines.append(f"  {step['waiting']} pairs stop until the next step")
     free = value["certificate"]["deadlock_free"]
     lines.append("the new routes are free of deadlock" if free else "the new routes CAN DEADLOCK")
     click.echo("\n".join(lines))

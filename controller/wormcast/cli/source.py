@@ -71,8 +71,12 @@ class Source(Protocol):
     def routing(self) -> Json:
         """The routes in force, as keywords of `routing.routes`: algorithm, root, balanced."""
 
-    def add_uses(self, routes: list[Json], src: int) -> None:
-        """Adds to the routes in force of a host how many messages took each, if that is known."""
+    def routes_in_force(self, ends: Mapping[str, int]) -> Json | None:
+        """The routes file of what agents have, from `src` or to `dst`, with how many messages took each if that is
+        known. None: nothing is in force."""
+
+    def verdict(self) -> Json | None:
+        """The verify file of all that may be sent. None: nothing is in force."""
 
     def group(self, key: str) -> Group | None:
         """The group of this id or name; None: groups have no names here, and the key is a host."""
@@ -99,8 +103,13 @@ class FileSource:
         """See `Source`."""
         return {"algorithm": routing.ALGORITHM_DEFAULT, "root": None, "balanced": False}
 
-    def add_uses(self, routes: list[Json], src: int) -> None:
+    def routes_in_force(self, ends: Mapping[str, int]) -> Json | None:  # noqa: ARG002 - as `Source`
         """See `Source`."""
+        return None
+
+    def verdict(self) -> Json | None:
+        """See `Source`."""
+        return None
 
     def group(self, key: str) -> Group | None:  # noqa: ARG002 - as `Source`
         """See `Source`."""
@@ -134,9 +143,15 @@ class ControllerSource:
         root = None if value["root_away"] else value["root"]
         return {"algorithm": value["algorithm"], "root": root, "balanced": value["balanced"]}
 
-    def add_uses(self, routes: list[Json], src: int) -> None:
+    def routes_in_force(self, ends: Mapping[str, int]) -> Json | None:
         """See `Source`."""
-        routing.add_uses(routes, self.client.get(f"/hosts/{src}")["routes_used"])
+        file: Json = self.client.get("/routes", **ends)
+        return file
+
+    def verdict(self) -> Json | None:
+        """See `Source`."""
+        answer: Json = self.client.get("/verify")
+        return answer
 
     def group(self, key: str) -> Group | None:
         """See `Source`."""

@@ -9,6 +9,7 @@ from typing import Any
 from wormcast import routing
 from wormcast.network.groups import GroupError
 from wormcast.network.routing import Routing
+from wormcast.offload.route_change import planned_steps
 from wormcast.offload.switch_plan import switch_plan
 from wormcast.strict_json import JsonError, read_json
 
@@ -56,22 +57,6 @@ def verify_body(context: Json, raw: bytes) -> bytes:
     return _encode(routing.verify(topology, routes))
 
 
-def verify_fabric(context: Json, _: bytes) -> bytes:
-    """The verify file of all that may be sent: unicast routes, and TREE routes of the senders given."""
-    topology = context["topology"]
-    if not topology["switches"]:
-        return _encode({"deadlock_free": True, "order": []})
-    _check_pairs(topology)
-    trees = _trees(topology, context)
-    return _encode(routing.verify(topology, **_in_force(topology, context), trees=trees))
-
-
-def _trees(topology: Json, context: Json) -> list[tuple[int, bytes]]:
-    """TREE routes of all groups that switches copy, from the roots in force."""
-    planned = (routing.group(topology, request, root) for request, root in context["requests"])
-    return [tree for group in planned for tree in routing.trees_of(group)]
-
-
 def _in_force(topology: Json, context: Json) -> Json:
     """Algorithm, root and balance; a root that the topology does not have is its own choice."""
     entries = topology["switches"] if isinstance(topology["switches"], list) else []
@@ -87,11 +72,7 @@ def change_routing(context: Json, _: bytes) -> bytes:
     if not topology["switches"]:
         raise JobRefused(409, "no switch is up, so there are no routes to compare", code="conflict")
     _check_pairs(topology)
-    before, after = (
-        {"routing": context["new"] if new else context["routing"], "requests": context["requests"]}
-        for new in (False, True)
-    )
-    now, new = _in_force(topology, before), _in_force(topology, after)
+    now, new = (_in_force(topology, {"routing": context[name]}) for name in ("routing", "new"))
     figures = [routing.route_summary(topology, **setting) for setting in (now, new)]
     return _encode(
         {
@@ -101,8 +82,7 @@ def change_routing(context: Json, _: bytes) -> bytes:
             "after": figures[1],
             "gain": _gain(*(summary["link_load"]["max"] for summary in figures)),
             "lengthened_pairs": figures[1]["lengthened_pairs"],
-            **_steps(topology, now, new),
-            "certificate": routing.verify(topology, **new),
+            **planned_steps(topology, context["order"], context["routing"], context["new"]),
         }
     )
 
@@ -111,22 +91,8 @@ def _gain(before: float, after: float) -> float:
     return 1 - after / before if before else 0.0
 
 
-def _steps(topology: Json, now: Json, new: Json) -> Json:
-    """The steps from the routes in force to the new ones, or why there is no such plan."""
-    try:
-        if new["balanced"]:
-            raise routing.RoutingError("steps lead to plain routes, not to balanced ones")
-        in_force = routing.routes(topology, **now)
-        root = routing.spanning_tree(topology, new["root"])["root"]
-        steps = routing.change(topology, topology, new["algorithm"], routes=in_force, new_root=root)
-    except routing.RoutingError as error:
-        return {"steps": None, "steps_unknown": str(error)}
-    kept = ("method", "root", "routes_changed", "drain", "waiting")
-    return {"steps": [{name: step[name] for name in kept} for step in steps["steps"]], "steps_unknown": None}
-
-
 def routes(context: Json, _: bytes) -> bytes:
-    """The routes file: all pairs, or those of `src`, of `dst`, or both."""
+    """The routes file by an algorithm: all pairs, or those of `src`, of `dst`, or both."""
     topology = context["topology"]
     wanted = {end: context[end] for end in ("src", "dst") if context[end] is not None}
     located = {host["id"] for host in topology["hosts"]}
@@ -136,15 +102,12 @@ def routes(context: Json, _: bytes) -> bytes:
         one_end = {end: host}
     else:
         _check_pairs(topology)
-    if (asked := context["algorithm"]) is not None and asked not in (known := routing.algorithms()):
+    if (asked := context["algorithm"]) not in (known := routing.algorithms()):
         raise routing.RoutingError(f"unknown algorithm {asked!r}; there are {', '.join(known)}")
-    setting = _in_force(topology, context) if asked is None else {"algorithm": asked}
     if not topology["switches"]:
-        return _encode({"algorithm": setting["algorithm"], "root": None, "routes": []})
-    file = routing.routes(topology, **setting, **one_end)
+        return _encode({"algorithm": asked, "root": None, "routes": []})
+    file = routing.routes(topology, asked, **one_end)
     file["routes"] = [r for r in file["routes"] if all(r[end] == host for end, host in wanted.items())]
-    if asked is None:
-        routing.add_uses(file["routes"], context["uses"])
     return _encode(file)
 
 
@@ -168,8 +131,7 @@ def group_file(context: Json, _: bytes) -> bytes:
 
 
 JOBS: Mapping[str, Callable[[Json, bytes], bytes]] = {
-    job.__name__: job
-    for job in (verify_body, verify_fabric, change_routing, routes, plan_switches, group_file)
+    job.__name__: job for job in (verify_body, change_routing, routes, plan_switches, group_file)
 }
 
 

@@ -36,7 +36,7 @@ def switch_plan(topology: Mapping[str, Any], groups: list[Any], mode: str, route
     """
     if mode not in CLASS_D_MODES:
         raise GroupError(f"class D mode {mode!r}", value=mode, choices=CLASS_D_MODES)
-    network = _network(routing.check(topology, allow_split=True)) if topology["switches"] else Topology()
+    network = read_network(routing.check(topology, allow_split=True)) if topology["switches"] else Topology()
     wanted, addresses = _groups(groups, {host.id for host in network.hosts})
     numbers = assign_class_d(mode, wanted, ClassDNumbers(mode))
     state = Planner(**routes).plan(network, network, wanted, frozenset(), frozenset(), {}, numbers)
@@ -55,10 +55,14 @@ def switch_plan(topology: Mapping[str, Any], groups: list[Any], mode: str, route
     }
 
 
-def _network(file: Json) -> Topology:
+def read_network(file: Json) -> Topology:
+    """A topology file as the planner takes it."""
     return Topology(
         tuple(Switch(SwitchId(s["id"]), s["ports"]) for s in file["switches"]),
-        tuple(Host(HostId(h["id"]), SwitchId(h["switch"]), PortId(h["port"])) for h in file["hosts"]),
+        tuple(
+            Host(HostId(h["id"]), SwitchId(h["switch"]), PortId(h["port"]), h.get("transit", True))
+            for h in file["hosts"]
+        ),
         tuple(
             Link.between(
                 (SwitchId(link["a"]), PortId(link["a_port"])), (SwitchId(link["b"]), PortId(link["b_port"]))

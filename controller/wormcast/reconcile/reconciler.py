@@ -168,6 +168,11 @@ class Reconciler:
         """What the plan in force was made from; None before the first."""
         return self._view
 
+    @property
+    def order(self) -> str:
+        """The order of switches in force, as the planner writes it; empty before the first plan."""
+        return self._order
+
     def told(self, host: HostId) -> Told | None:
         """What an agent is to follow; None before it was planned."""
         return self._told.get(host)

@@ -228,8 +228,11 @@ class RouteSteps:
                 "method": change.method,
                 "routes": change.routes,
                 "stopped": change.stopped if change.next_order is not None else 0,
-                "for_s": round(self._now() - change.began, 3),
                 "waiting_for": sorted(change.waiting)[:HOSTS_SHOWN],
                 "waiting_count": len(change.waiting),
             }
-        return {"change": shown, "left_behind": sorted(self.behind)[:HOSTS_SHOWN], "left_behind_count": len(self.behind)}
+        return {
+            "change": shown,
+            "left_behind": sorted(self.behind)[:HOSTS_SHOWN],
+            "left_behind_count": len(self.behind),
+        }
