@@ -66,13 +66,14 @@ pub(crate) fn check_ports(host: HostId, ports: &[u8], port_max: u8) -> Result<()
     }
 }
 
-/// The routes to one host, and whose turn it is. A *way* is the place of a route among them.
+/// The routes to one host, and whose turn it is. A route is named by its place among
+/// them.
 #[derive(Debug)]
 pub(crate) struct Turns {
     pub alternatives: Alternatives,
-    /// What each way is owed, in shares of a message.
+    /// What each route is owed, in shares of a message.
     owed: Vec<i64>,
-    /// Messages that took each way.
+    /// Messages that took each route.
     taken: Vec<u64>,
 }
 
@@ -86,47 +87,47 @@ impl Turns {
         }
     }
 
-    /// Messages that took each way.
+    /// Messages that took each route.
     pub fn taken(&self) -> &[u64] {
         &self.taken
     }
 
-    /// The way of the next message; `draw` gives numbers drawn evenly.
+    /// The route of the next message; `draw` gives numbers drawn evenly.
     pub fn choose(&mut self, draw: impl FnOnce() -> u64) -> u8 {
-        let way = match self.alternatives.at_random {
+        let place = match self.alternatives.at_random {
             true => self.at_random(draw()),
             false => self.in_turn(),
         };
-        self.taken[way] += 1;
-        way as u8
+        self.taken[place] += 1;
+        place as u8
     }
 
     /// By share; `number` is spread over 64 bits.
     fn at_random(&self, number: u64) -> usize {
-        let mut place = ((u128::from(number) * u128::from(SHARES_WHOLE)) >> 64) as u32;
+        let mut point = ((u128::from(number) * u128::from(SHARES_WHOLE)) >> 64) as u32;
         let routes = &self.alternatives.routes;
-        for (way, route) in routes.iter().enumerate() {
-            match place.checked_sub(route.share) {
-                Some(left) => place = left,
-                None => return way,
+        for (place, route) in routes.iter().enumerate() {
+            match point.checked_sub(route.share) {
+                Some(left) => point = left,
+                None => return place,
             }
         }
         routes.len() - 1
     }
 
     /// The one that is owed most, the first of equals (smooth weighted round robin, as in
-    /// nginx): each gets its share exactly, and no way waits longer than it must.
+    /// nginx): each gets its share exactly, and no route waits longer than it must.
     fn in_turn(&mut self) -> usize {
         for (owed, route) in self.owed.iter_mut().zip(&self.alternatives.routes) {
             *owed += i64::from(route.share);
         }
-        let most = |best: usize, way: usize| match self.owed[way] > self.owed[best] {
-            true => way,
+        let most = |best: usize, place: usize| match self.owed[place] > self.owed[best] {
+            true => place,
             false => best,
         };
-        let way = (0..self.owed.len()).reduce(most).unwrap_or(0);
-        self.owed[way] -= i64::from(SHARES_WHOLE);
-        way
+        let place = (0..self.owed.len()).reduce(most).unwrap_or(0);
+        self.owed[place] -= i64::from(SHARES_WHOLE);
+        place
     }
 }
 
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_give_each_way_its_share_exactly() {
+    fn turns_give_each_route_its_share_exactly() {
         for shares in [
             vec![12_600],
             vec![6_300; 2],
@@ -163,12 +164,12 @@ mod tests {
             assert_eq!(turns.taken(), expected, "{shares:?}");
         }
         let mut pit = turns(&[10_080, 2_520], false);
-        let ways: Vec<u8> = (0..10).map(|_| pit.choose(|| 0)).collect();
-        assert_eq!(ways, [0, 0, 1, 0, 0, 0, 0, 1, 0, 0], "spread, not in a row");
+        let routes: Vec<u8> = (0..10).map(|_| pit.choose(|| 0)).collect();
+        assert_eq!(routes, [0, 0, 1, 0, 0, 0, 0, 1, 0, 0], "spread, not in a row");
     }
 
     #[test]
-    fn a_draw_gives_each_way_its_share() {
+    fn a_draw_gives_each_route_its_share() {
         let mut turns = turns(&[5_040, 5_040, 1_260, 1_260], true);
         let draws = 1_000u64;
         for number in 0..draws {

@@ -31,7 +31,7 @@ impl Child {
     }
 
     pub(super) fn mark_lost(&mut self, now: Instant) -> u32 {
-        // By another way a packet may come so much later than one sent after it.
+        // By another route a packet may come so much later than one sent after it.
         let reorder_us = self.reorder_us() + self.path.spread_us();
         let wait_us = self.rack_rtt_us.max(self.path.rtt_least_us()) + reorder_us;
         let until = now.as_micros().checked_sub(wait_us);

@@ -2,9 +2,9 @@
 //! which are taken for lost (RACK, RFC 8985), and when to probe it.
 
 mod loss;
+mod routes;
 mod scoreboard;
 mod silence;
-mod ways;
 
 use crate::config::Timing;
 use crate::plan::ChildRole;
@@ -14,8 +14,8 @@ use crate::window::congestion::Congestion;
 use crate::window::path::Path;
 use crate::window::store::Store;
 use crate::window::unproven::{self, Unproven};
+use routes::MessageRoutes;
 use scoreboard::{Scoreboard, Send};
-use ways::Ways;
 use wormcast_wire::FailReason;
 use wormcast_wire::ack::FailedMember;
 use wormcast_wire::{BufferClass, HostId, Seq};
@@ -64,7 +64,7 @@ pub(crate) struct Child {
     pub failed: Vec<FailedMember>,
     pub failed_more: bool,
     pub path: Path,
-    pub ways: Ways,
+    pub routes: MessageRoutes,
     pub congestion: Congestion,
     /// The latest send that has arrived.
     rack_order: u64,
@@ -109,7 +109,7 @@ impl Child {
             failed: Vec::new(),
             failed_more: false,
             path: Path::new(),
-            ways: Ways::default(),
+            routes: MessageRoutes::default(),
             congestion: Congestion::new(timing.queue_delay_target_us),
             rack_order: 0,
             rack_rtt_us: 0,

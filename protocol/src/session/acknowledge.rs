@@ -261,12 +261,12 @@ impl Session {
             if rtt_us < 1 << 31 {
                 let settled = settled_at.plus_us(age_us.into()) <= now;
                 let sent = now.as_micros().checked_sub(age_us.into());
-                let way = sent.and_then(|sent| child.ways.at(Instant::from_micros(sent)));
-                let way = match self.broadcast {
+                let route = sent.and_then(|sent| child.routes.at(Instant::from_micros(sent)));
+                let route = match self.broadcast {
                     Some(_) => Some(0),
-                    None => way,
+                    None => route,
                 };
-                let forward = way.map(|way| (way, echo.forward_delay_us));
+                let forward = route.map(|route| (route, echo.forward_delay_us));
                 child.path.add(rtt_us.max(1), forward, settled, now);
             }
         }

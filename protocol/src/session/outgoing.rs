@@ -169,7 +169,7 @@ impl Session {
             .unwrap_or(u64::MAX)
     }
 
-    /// Sends one packet to one child, by the way of its message.
+    /// Sends one packet to one child, by the route of its message.
     pub(super) fn send_to_child(
         &mut self,
         index: usize,
@@ -183,15 +183,15 @@ impl Session {
         let child = &mut self.children[index];
         let (host, class) = (child.host, child.class);
         let cumulative = child.cumulative();
-        let way = child
-            .ways
-            .of(position, first, cumulative, || shared.choose_way(host));
+        let route = child
+            .routes
+            .of(position, first, cumulative, || shared.choose_route(host));
         // A window smaller than the receiver's ACK interval must not wait for it.
         let ack_now = probe || child.congestion.window() <= 4;
         let common = self.common();
         let data = self.data_of(position, class, ack_now, now)?;
         let body = Body::Data(data);
-        let sent = shared.encode_by(buf, (host, way), class, &common, &body);
+        let sent = shared.encode_by(buf, (host, route), class, &common, &body);
         if sent.is_none() {
             self.report_unroutable(index, shared);
             self.children[index].congestion.note_sent(100_000, now);
@@ -201,7 +201,7 @@ impl Session {
         child.status_due = false;
         child.told_stable = self.stable;
         let again = child.note_sent(position, &self.store, now);
-        child.ways.note_sent(way, now);
+        child.routes.note_sent(route, now);
         child.congestion.note_sent(child.path.rtt_us(), now);
         self.count_sent(position, again);
         sent

@@ -77,7 +77,7 @@ impl Session {
     pub fn note_routes(&mut self, changed: impl Fn(HostId) -> bool) {
         for child in &mut self.children {
             if changed(child.host) {
-                child.ways.forget();
+                child.routes.forget();
                 child.path.forget_delays();
             }
         }

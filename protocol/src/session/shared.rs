@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub pools: Pools,
     pub counters: Counters,
     pub unicast: BTreeMap<HostId, Turns>,
-    /// Numbers drawn so far for the choice of ways.
+    /// Numbers drawn so far for the choice of routes.
     draws: u64,
     pub tree: BTreeMap<HostId, Vec<u8>>,
     /// Grows with every change of the routes.
@@ -130,8 +130,9 @@ impl Shared {
         Some(Transmit { length, class })
     }
 
-    /// The way that the next message to a host takes; the first if there is none.
-    pub fn choose_way(&mut self, to: HostId) -> u8 {
+    /// Which of the routes to a host the next message takes, by its place among them; the first if
+    /// there is none.
+    pub fn choose_route(&mut self, to: HostId) -> u8 {
         let Some(turns) = self.unicast.get_mut(&to) else {
             return 0;
         };
@@ -142,7 +143,7 @@ impl Shared {
         })
     }
 
-    /// As [`Shared::encode_by`], by the first route: control PDUs have no way of their own.
+    /// As [`Shared::encode_by`], by the first route: control PDUs take no turns.
     pub fn encode_to(
         &mut self,
         buf: &mut [u8],
@@ -159,30 +160,30 @@ impl Shared {
     pub fn encode_by(
         &mut self,
         buf: &mut [u8],
-        (to, way): (HostId, u8),
+        (to, route): (HostId, u8),
         class: BufferClass,
         common: &Common,
         body: &Body<'_>,
     ) -> Option<Transmit> {
-        let Some(route) = self.ports_mut(to, way).map(core::mem::take) else {
+        let Some(ports) = self.ports_mut(to, route).map(core::mem::take) else {
             self.counters.no_route += 1;
             return None;
         };
         let worm_route = WormRoute {
             kind: Kind::Unicast,
-            route: &route,
+            route: &ports,
         };
         let transmit = self.encode(buf, worm_route, class, common, body);
-        if let Some(place) = self.ports_mut(to, way) {
-            *place = route;
+        if let Some(place) = self.ports_mut(to, route) {
+            *place = ports;
         }
         transmit
     }
 
-    fn ports_mut(&mut self, to: HostId, way: u8) -> Option<&mut Vec<u8>> {
+    fn ports_mut(&mut self, to: HostId, route: u8) -> Option<&mut Vec<u8>> {
         let routes = &mut self.unicast.get_mut(&to)?.alternatives.routes;
         routes
-            .get_mut(usize::from(way))
+            .get_mut(usize::from(route))
             .map(|route| &mut route.ports)
     }
 

@@ -1,7 +1,7 @@
 //! How much a sender may have in flight to a child, and how fast it sends.
 //!
 //! Delay-based, in the manner of FAST TCP and Swift: the window is scaled so that
-//! the queueing delay on the way there comes to a target, plus a few packets, which
+//! the queueing delay on the route there comes to a target, plus a few packets, which
 //! makes flows that share a queue converge to equal windows. After a change the
 //! queue has a round trip to settle; then the least delay of a few ACKs counts, so
 //! that a busy host's hiccups do not, and the window is set again. ECN

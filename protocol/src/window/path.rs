@@ -1,5 +1,5 @@
 //! What a sender knows about the path to one child: round-trip times (RFC 6298)
-//! and the queueing delay of the way there (RFC 6817 §3.4, RFC 6582 aside: the way
+//! and the queueing delay on the route there (RFC 6817 §3.4, RFC 6582 aside: the route
 //! back does not count, so a child's own full uplink does not slow its parent).
 
 use crate::time::Instant;
@@ -42,13 +42,13 @@ pub(crate) struct Path {
     variation_us: u64,
     rtt_least: WindowedMin,
     forward_origin: Option<u32>,
-    /// Of each way there.
+    /// Of each route there.
     forward: Vec<Forward>,
     round_rtt_us: Option<u64>,
     round_samples: u32,
 }
 
-/// Forward delays by one of the ways to a child, relative to the first one seen by any.
+/// Forward delays by one of the routes to a child, relative to the first one seen by any.
 #[derive(Clone, Debug, Default)]
 struct Forward {
     least: WindowedMin,
@@ -73,7 +73,7 @@ impl Path {
     }
 
     /// A round trip, without the time the child held the ACK back, and the forward delay the
-    /// child measured, with the way there if that is known. They count for the round if
+    /// child measured, with the route there if that is known. They count for the round if
     /// `settled`.
     pub fn add(&mut self, rtt_us: u64, forward: Option<(u8, u32)>, settled: bool, now: Instant) {
         match self.smoothed_us {
@@ -91,16 +91,16 @@ impl Path {
             self.round_samples += 1;
             self.round_rtt_us = Some(self.round_rtt_us.map_or(rtt_us, |least| least.min(rtt_us)));
         }
-        let Some((way, delay_us)) = forward else {
+        let Some((route, delay_us)) = forward else {
             return;
         };
         let origin = *self.forward_origin.get_or_insert(delay_us);
         let delay = i64::from(delay_us.wrapping_sub(origin) as i32);
-        let way = usize::from(way);
-        if self.forward.len() <= way {
-            self.forward.resize(way + 1, Forward::default());
+        let route = usize::from(route);
+        if self.forward.len() <= route {
+            self.forward.resize(route + 1, Forward::default());
         }
-        let Forward { least, round } = &mut self.forward[way];
+        let Forward { least, round } = &mut self.forward[route];
         least.add(delay, now);
         if settled {
             *round = Some(round.map_or(delay, |least| least.min(delay)));
@@ -116,7 +116,7 @@ impl Path {
         self.round_samples = 0;
     }
 
-    /// How much longer the longest way takes than the shortest, µs, when queues are empty.
+    /// How much longer the longest route takes than the shortest, µs, when queues are empty.
     pub fn spread_us(&self) -> u64 {
         let least = || {
             self.forward
@@ -152,7 +152,7 @@ impl Path {
         self.rtt_us() + spread + 2 * ack_delay_us
     }
 
-    /// Ends a round: least queueing delay on the way there, and least round trip in
+    /// Ends a round: least queueing delay on the route there, and least round trip in
     /// it, if anything was measured.
     pub fn end_round(&mut self) -> Option<(u64, u64)> {
         self.round_samples = 0;
@@ -214,8 +214,8 @@ mod tests {
     #[test]
     fn a_way_that_is_longer_is_no_queue_and_what_came_by_no_known_way_says_nothing_of_one() {
         let mut path = Path::new();
-        for (way, delay) in [(0, 500), (2, 4_500), (0, 600), (2, 4_550)] {
-            path.add(1_000, Some((way, delay)), true, Instant::ZERO);
+        for (route, delay) in [(0, 500), (2, 4_500), (0, 600), (2, 4_550)] {
+            path.add(1_000, Some((route, delay)), true, Instant::ZERO);
         }
         path.add(900, None, true, Instant::ZERO);
         assert_eq!(path.spread_us(), 4_000);
