@@ -99,7 +99,8 @@ def nodes(
                     f"ip link set {interface} mtu {mtus[0]} up",
                     f"ip route add 224.0.0.0/4 dev {interface}",
                 ),
-                f"wormcast-agent --interface {interface} --controller {controller} --name {name} --host-id {number}",
+                f"wormcast-agent --interface {interface} --controller {controller} --name {name} --host-id {number}"
+                + ("" if host.get("transit", True) else " --no-transit"),
             )
         )
     return made

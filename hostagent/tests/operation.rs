@@ -251,10 +251,10 @@ fn worms_in_transit_go_out_again_as_they_came() {
         wormcast_agent::link::PacketSocket::open(&interface, 0, wormcast_wire::WORM_MAC).unwrap();
     assert_eq!(socket.send(&[[&frame, &[]]]).unwrap(), 1);
     wait_until("re-injection", WAIT, || {
-        fabric.agents[0].counter("in_transit_frames") == 1
+        fabric.agents[0].counter("transit.frames") == 1
     });
     wait_until("re-injection at host 1", WAIT, || {
-        fabric.agents[1].counter("in_transit_frames") == 1
+        fabric.agents[1].counter("transit.frames") == 1
     });
     let seen: Vec<Vec<u8>> = fabric
         .switch

@@ -95,12 +95,6 @@ impl EngineConfig {
             pool_least,
             1 << 40,
         )?;
-        between(
-            "in_transit_bytes",
-            limits.in_transit_bytes as u64,
-            0,
-            1 << 40,
-        )?;
         between("events", limits.events as u64, 16, 1 << 20)?;
         between(
             "route_reserve_bytes",
@@ -161,9 +155,6 @@ pub struct Limits {
     pub pool_class1_bytes: usize,
     /// Received packets of class two, bytes of memory. Full: NACK to the parent.
     pub pool_class2_bytes: usize,
-    /// In-transit worms waiting to be sent on, bytes (ITB §III.B: 90 KB an adapter).
-    /// Full: the worm is dropped and counted (`in_transit_full`).
-    pub in_transit_bytes: usize,
     /// Events not yet polled. Full: the oldest is dropped and counted (`events_dropped`).
     pub events: usize,
     /// Route bytes an origin leaves room for in each packet. A longer route at a
@@ -181,7 +172,6 @@ impl Default for Limits {
             origin_window_packets: 8_192,
             pool_class1_bytes: 24 << 20,
             pool_class2_bytes: 24 << 20,
-            in_transit_bytes: 90 << 10,
             events: 65_536,
             route_reserve_bytes: 20,
         }

@@ -37,12 +37,10 @@ rejects! {
     WormKind = "worm_kind",
     /// Worm header checksum wrong.
     WormChecksum = "worm_checksum",
-    /// A worm that a host does not take: TREE or BROADCAST with route left, GROUP, CONTROL.
+    /// A worm that a host does not take: one with route left, GROUP, CONTROL.
     NotForHosts = "not_for_hosts",
     /// Payload is no host PDU (EtherType other than 0x88B6).
     NotHostPdu = "not_host_pdu",
-    /// In-transit queue full ([`crate::Limits::in_transit_bytes`]).
-    InTransitFull = "in_transit_full",
     /// PDU CRC-32 wrong.
     PduChecksum = "pdu_checksum",
     /// PDU version other than 1.

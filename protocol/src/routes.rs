@@ -165,7 +165,11 @@ mod tests {
         }
         let mut pit = turns(&[10_080, 2_520], false);
         let routes: Vec<u8> = (0..10).map(|_| pit.choose(|| 0)).collect();
-        assert_eq!(routes, [0, 0, 1, 0, 0, 0, 0, 1, 0, 0], "spread, not in a row");
+        assert_eq!(
+            routes,
+            [0, 0, 1, 0, 0, 0, 0, 1, 0, 0],
+            "spread, not in a row"
+        );
     }
 
     #[test]

@@ -78,8 +78,6 @@ pub struct Counters {
     pub sent_frames: u64,
     /// Bytes of these, Ethernet headers included.
     pub sent_bytes: u64,
-    /// In-transit worms sent on (ITB §III.B).
-    pub in_transit_frames: u64,
     /// PDUs not sent because there is no route to the host.
     pub no_route: u64,
     /// DATA not sent because the route leaves no room for it in a frame.
@@ -99,7 +97,6 @@ impl Default for Counters {
             received_frames: 0,
             sent_frames: 0,
             sent_bytes: 0,
-            in_transit_frames: 0,
             no_route: 0,
             route_too_long: 0,
             events_dropped: 0,
@@ -125,7 +122,6 @@ impl Counters {
             ("received_frames", self.received_frames),
             ("sent_frames", self.sent_frames),
             ("sent_bytes", self.sent_bytes),
-            ("in_transit_frames", self.in_transit_frames),
             ("no_route", self.no_route),
             ("route_too_long", self.route_too_long),
             ("events_dropped", self.events_dropped),

@@ -51,7 +51,7 @@ def far_apart(fabric: Fabric, algorithm: str) -> tuple[int, int, int]:
 
 def re_injected(fabric: Fabric) -> int:
     statuses = [fabric.agent_status(host) for host in fabric.agents]
-    return sum(status["counters"]["in_transit_frames"] for status in statuses if status is not None)
+    return sum(status["counters"]["transit.frames"] for status in statuses if status is not None)
 
 
 @pytest.mark.parametrize("algorithm", routing.algorithms())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
@@ -17,7 +18,8 @@ from wormcast import routing
 from wormcast.agentrpc import agent_pb2
 from wormcast.cli.controller import EXIT_START
 from wormcast.cli.main import main
-from wormcast.network.ids import Epoch, PortId, SwitchId
+from wormcast.discovery.transit import CALM_S, TransitLoad
+from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.topology import Link
 from wormcast.reconcile.controller import Controller
@@ -164,6 +166,56 @@ def test_who_opts_out_is_shown_kept_and_routed_around(tmp_path: Path) -> None:
     database = Database(state)
     assert {host.id for host in database.hosts() if not host.transit} == out
     database.close()
+
+
+def test_who_is_busy_is_shown_and_routed_around_until_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        await client.put("routing", json={"algorithm": "omit"})
+
+        async def through() -> set[int]:
+            await controller.reconciler.settle()
+            rows = (await client.get("routes")).json()["routes"]
+            return {host for row in rows for host in row["in_transit"]}
+
+        def report(full: int) -> None:
+            counters = [("transit.spilled", 0, full), ("drops.transit_full", 0, full // 2)]
+            controller.statistics_received(busy, counters)
+
+        before = await through()
+        busy = HostId(min(before))
+        for full in (5, 9, 9, 12, 15):  # it was full before the first report; then never three times in a row
+            report(full)
+        assert await through() == before
+        report(20)
+        assert busy not in await through()
+        shown = (await client.get(f"hosts/{busy}")).json()
+        assert (shown["transit_busy"], shown["transit"], shown["re_injects"]) == (True, True, False)
+        report(20)
+        assert busy not in await through(), "calm for no time"
+        monkeypatch.setattr("wormcast.discovery.transit.CALM_S", 0.0)
+        report(20)
+        assert await through() == before
+        kinds = [event.kind for event in controller.events.history()]
+        assert [kind for kind in kinds if kind.startswith("transit")] == ["transit_busy", "transit_calm"]
+
+    with_network(test)
+
+
+def test_reports_of_any_kind_change_a_host_seldom() -> None:
+    random = Random(5)
+    load, full, changed_at = TransitLoad(), 0, [float("-inf")]
+    for second in range(20_000):
+        # Calm and busy times of any length; now and then the agent starts anew and counts from 0.
+        full += random.randrange(3) * (second // 97 % 3 > random.randrange(3))
+        full = 0 if random.random() < 0.01 else full
+        if load.take_report({("transit.spilled", 0): full, ("transit.spilled", 7): second}, float(second)):
+            changed_at.append(float(second))
+    assert len(changed_at) > 20
+    for first, third in zip(changed_at[1:], changed_at[3:], strict=False):
+        assert third - first > CALM_S
+    for second in range(100):
+        load.take_report({("transit.spilled", 0): full}, 20_000.0 + second)
+    assert not load.busy
 
 
 def test_a_root_that_is_away_is_named_and_replaced() -> None:

@@ -74,6 +74,7 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
         "port": None if record.place is None else record.place[1],
         "declared": record.declared,
         "transit": record.transit,
+        "transit_busy": record.load.busy,
         "re_injects": controller.hosts.re_injects(record, now),
         "agent": record.agent,
         "attached": record.attached,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from wormcast.cli.completion import complete_hosts
@@ -31,13 +33,22 @@ def list_hosts(api: str, as_json: bool) -> None:
                 h["name"],
                 f"{h['state']}: {h['reason']}" if h["reason"] else h["state"],
                 None if h["switch"] is None else f"{h['switch']}:{h['port']}",
-                "yes" if h["re_injects"] else "no" if h["transit"] else "opted out",
+                _transit(h),
                 h["plan_epoch"],
                 h["mac"],
             ]
             for h in value["hosts"]
         ],
     )
+
+
+def _transit(shown: dict[str, Any]) -> str:
+    """Whether worms of others are routed through a host, or why not."""
+    if shown["re_injects"]:
+        return "yes"
+    if not shown["transit"]:
+        return "opted out"
+    return "busy" if shown["transit_busy"] else "no"
 
 
 @host.command()

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wormcast_planner import HOST_ID_MAX
 
 from wormcast.discovery.links import RESTORE_GRACE_S
 from wormcast.discovery.lldp import NAME_BYTES_MAX
+from wormcast.discovery.transit import TransitLoad
 from wormcast.network.ids import HostId
 from wormcast.network.topology import PortRef
 
@@ -70,6 +71,8 @@ class HostRecord:
     """When its stream ended; of no meaning while it has one."""
     transit: bool = True
     """Its agent lets worms of others be routed through the host."""
+    load: TransitLoad = field(default_factory=TransitLoad)
+    """Whether it keeps up with them."""
     silent: str = ""
     """Why a neighbour holds it for dead; empty: it does not, or it has been heard since."""
 
@@ -237,8 +240,8 @@ class HostRegistry:
         return "up"
 
     def re_injects(self, record: HostRecord, now: float) -> bool:
-        """Whether worms of others may be routed through it: it is up, its agent is there and lets them."""
-        return record.transit and self.state(record, now) == "up"
+        """Whether worms of others are routed through it: it is up, its agent lets them and keeps up with them."""
+        return record.transit and not record.load.busy and self.state(record, now) == "up"
 
     def records(self) -> list[HostRecord]:
         """All hosts by id."""

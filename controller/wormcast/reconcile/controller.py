@@ -516,3 +516,9 @@ class Controller:
         status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
         status.take_counters(counters, COUNTERS_MAX)
         status.routes = routes
+        record = self.hosts.get(host)
+        if record is not None and record.load.take_report(status.counters, self.clock.now()):
+            busy = record.load.busy
+            LOG.info("host %d %s", host, "is busy: routes avoid it" if busy else "re-injects again")
+            self.events.add("transit_busy" if busy else "transit_calm", time.time(), host=host)
+            self.notice()

@@ -10,6 +10,7 @@ use crate::applications::Applications;
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::{FailedMember, Figures};
 use crate::plan::{AgentPlan, GROUPS_MAX, RefusedGroup};
+use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -77,6 +78,7 @@ pub enum Remark {
 /// An agent.
 pub struct Agent {
     engine: Option<Engine>,
+    transit: Transit,
     host: Option<HostId>,
     plan: Option<AgentPlan>,
     applications: Applications,
@@ -92,9 +94,10 @@ pub struct Agent {
 
 impl Agent {
     /// An agent that is no host yet.
-    pub fn new(patience: Patience) -> Self {
+    pub fn new(patience: Patience, transit: TransitLimits) -> Self {
         Self {
             engine: None,
+            transit: Transit::new(transit),
             host: None,
             plan: None,
             applications: Applications::new(patience),
@@ -115,6 +118,16 @@ impl Agent {
     /// The engine, once it is a host.
     pub fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref()
+    }
+
+    /// Worms in transit, which it re-injects whether it is a host or not.
+    pub fn transit(&self) -> &Transit {
+        &self.transit
+    }
+
+    /// For whoever sends worms in transit on at once.
+    pub fn transit_mut(&mut self) -> &mut Transit {
+        &mut self.transit
     }
 
     /// Frames that came before it was a host.
@@ -274,9 +287,11 @@ impl Agent {
         (&mut self.applications, serving)
     }
 
-    /// A frame has come. The engine counts what it rejects, by reason.
+    /// A frame has come. A worm in transit waits to be sent on; the rest is for the engine, which
+    /// counts what it rejects, by reason.
     pub fn handle_frame(&mut self, frame: &[u8], now: Instant) {
         match &mut self.engine {
+            _ if is_in_transit(frame) => self.transit.accept(frame, now),
             Some(engine) => drop(engine.handle_frame(frame, now)),
             None => self.frames_without_engine += 1,
         }
@@ -290,31 +305,34 @@ impl Agent {
         }
     }
 
-    /// Timers, frames out, events, applications; `send` takes from the engine what can be sent.
-    pub fn advance(&mut self, now: Instant, mut send: impl FnMut(&mut Engine)) {
-        if let Some(engine) = &mut self.engine {
-            if engine.poll_timeout().is_some_and(|time| time <= now) {
-                engine.handle_timeout(now);
-            }
-            send(engine);
+    /// Timers, frames out, events, applications; `send` takes what can be sent.
+    pub fn advance(&mut self, now: Instant, mut send: impl FnMut(&mut Outgoing<'_>)) {
+        if let Some(engine) = &mut self.engine
+            && engine.poll_timeout().is_some_and(|time| time <= now)
+        {
+            engine.handle_timeout(now);
         }
+        send(&mut self.outgoing());
         if self.take_events(now) || self.applications_due.is_some_and(|due| due <= now) {
             let (applications, mut serving) = self.serving(now);
             self.applications_due = applications.pump(&mut serving);
-            if let Some(engine) = &mut self.engine {
-                send(engine);
-            }
+            send(&mut self.outgoing());
             self.take_events(now);
+        }
+    }
+
+    fn outgoing(&mut self) -> Outgoing<'_> {
+        Outgoing {
+            transit: &mut self.transit,
+            engine: self.engine.as_mut(),
         }
     }
 
     /// When to call [`advance`](Self::advance) at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let engine = self.engine.as_ref().and_then(Engine::poll_timeout);
-        match (engine, self.applications_due) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let times = [engine, self.applications_due, self.transit.poll_timeout()];
+        times.into_iter().flatten().min()
     }
 
     /// True if events were left for the next turn: it is to come at once.
@@ -461,6 +479,17 @@ impl Agent {
         figures.uptime_us = now.as_micros();
         figures.failed = self.failed.iter().cloned().collect();
         for (name, value) in self.applications.counters() {
+            figures.push(name, value);
+        }
+        let transit = self.transit.counters();
+        for (name, value) in [
+            ("transit.frames", transit.frames),
+            ("transit.bytes", transit.bytes),
+            ("transit.spilled", transit.spilled),
+            ("transit.held_bytes", self.transit.held_bytes() as u64),
+            ("transit.held_bytes_most", transit.held_bytes_most as u64),
+            ("drops.transit_full", transit.dropped),
+        ] {
             figures.push(name, value);
         }
         if let Some(engine) = &self.engine {

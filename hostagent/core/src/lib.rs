@@ -6,6 +6,7 @@
 //! - [`plan`]: the controller's plan, checked
 //! - [`api`]: messages and frames of the local API (API.md)
 //! - [`figures`]: counters and failures, for the controller and for status
+//! - [`transit`]: worms of others, which this host re-injects
 //! - [`clock`]: time without the pauses of the process
 
 pub mod agent;
@@ -15,3 +16,4 @@ pub mod clients;
 pub mod clock;
 pub mod figures;
 pub mod plan;
+pub mod transit;

@@ -1,7 +1,7 @@
 //! The data-plane thread: it alone owns the agent and the packet socket.
 //!
 //! A turn: commands, frames in, timers, frames out, events, applications, then sleep until
-//! a frame, a command or the earliest timer. While frames keep coming the thread sleeps
+//! a frame, a command or the earliest timer. Worms in transit are sent on as they come in. While frames keep coming the thread sleeps
 //! for at least the coalescing time, so that a turn serves several frames; an idle agent
 //! wakes for the first frame at once.
 
@@ -16,7 +16,7 @@ mod transmit;
 pub use command::{Command, DataPlaneGone, DataPlaneHandle};
 pub use outbound::{OutboundReceiver, OutboundSender, outbound_queue};
 
-use crate::link::{Interface, Ready, ReceiveError, SocketError, Waker};
+use crate::link::{BATCH_FRAMES_MAX, Interface, Ready, ReceiveError, SocketError, Waker};
 use clock::Clock;
 use discovery::Discovery;
 use link_state::LinkState;
@@ -27,6 +27,7 @@ use tokio::sync::mpsc;
 use transmit::{Blocked, TransmitBatch};
 use wormcast_agent_core::agent::{Agent, MemberReport, Settings};
 use wormcast_agent_core::clients::ConnectionId;
+use wormcast_agent_core::transit::{TransitLimits, is_in_transit};
 use wormcast_protocol::Instant;
 use wormcast_wire::HostId;
 
@@ -120,7 +121,7 @@ impl DataPlane {
             reports,
             discovery: Discovery::new(&settings.name, settings.interface.mac),
             link,
-            agent: Agent::new(settings.agent.patience),
+            agent: Agent::new(settings.agent.patience, TransitLimits::default()),
             clients: BTreeMap::new(),
             transmit: TransmitBatch::new(settings.agent.mtu_bytes as usize + 64),
             counters: Counters::default(),
@@ -157,7 +158,8 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Hands waiting frames to the engine; returns how many.
+    /// Sends waiting worms in transit on, and hands the other frames to the agent; returns how many
+    /// frames there were.
     fn receive(&mut self) -> usize {
         let now = self.clock.read();
         let mut total = 0;
@@ -185,16 +187,35 @@ impl DataPlane {
                 break;
             }
             self.counters.receive_batches += 1;
+            let mut in_transit: [[&[u8]; 2]; BATCH_FRAMES_MAX] = [[&[]; 2]; BATCH_FRAMES_MAX];
+            let mut worms = 0;
             for index in 0..count {
                 let Some(frame) = socket.frame(index) else {
                     self.counters.too_long += 1;
                     continue;
                 };
                 self.counters.received_bytes += frame.len() as u64;
-                self.agent.handle_frame(frame, now);
+                if is_in_transit(frame) {
+                    in_transit[worms][0] = frame;
+                    worms += 1;
+                } else {
+                    self.agent.handle_frame(frame, now);
+                }
             }
+            let in_transit = &in_transit[..worms];
+            let transit = self.agent.transit_mut();
+            let done = match transit.is_empty() && self.link.up {
+                true => self.transmit.send_at_once(in_transit, socket, now),
+                false => 0,
+            };
+            in_transit[..done]
+                .iter()
+                .for_each(|worm| transit.note_sent(worm[0].len()));
+            in_transit[done..]
+                .iter()
+                .for_each(|worm| transit.accept(worm[0], now));
             total += count;
-            if count < crate::link::BATCH_FRAMES_MAX {
+            if count < BATCH_FRAMES_MAX {
                 break;
             }
         }
@@ -212,12 +233,12 @@ impl DataPlane {
                 .handle_timeout(self.link.socket.as_ref(), now);
         }
         let (link, transmit) = (&mut self.link, &mut self.transmit);
-        self.agent.advance(now, |engine| {
+        self.agent.advance(now, |outgoing| {
             let Some(socket) = link.socket.as_ref().filter(|_| link.up) else {
                 return;
             };
-            transmit.flush(engine, socket, now);
-            if transmit.blocked == Blocked::LinkDown {
+            transmit.flush(outgoing, socket, now);
+            if transmit.blocked() == Blocked::LinkDown {
                 link.on_down(now);
             } else if transmit.is_starved() {
                 link.suspect(now);
@@ -237,7 +258,7 @@ impl DataPlane {
         };
         at(self.link.poll_timeout());
         at(self.agent.poll_timeout());
-        match self.transmit.blocked {
+        match self.transmit.blocked() {
             Blocked::No => {}
             Blocked::Until(time) => {
                 at(Some(time));
@@ -259,7 +280,7 @@ impl DataPlane {
             true => 0,
             false => until.since_us(now).max(least_us),
         };
-        let write = self.transmit.blocked == Blocked::Socket && self.link.up;
+        let write = self.transmit.blocked() == Blocked::Socket && self.link.up;
         let socket = self.link.socket.as_ref().map(std::os::fd::AsFd::as_fd);
         let ready = self
             .waker

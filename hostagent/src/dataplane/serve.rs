@@ -1,6 +1,6 @@
 //! The data plane's slow half: commands in, and what the agent has to say out.
 
-use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, TransmitBatch};
+use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wormcast_agent_core::agent::Remark;
 use wormcast_agent_core::figures::Figures;
@@ -80,13 +80,7 @@ impl DataPlane {
             .settings
             .agent
             .engine_config(host, mac, random_seed(), incarnation());
-        self.agent
-            .start(config)
-            .map_err(|error| error.to_string())?;
-        if let Some(engine) = self.agent.engine() {
-            self.transmit = TransmitBatch::new(engine.frame_length_max());
-        }
-        Ok(())
+        self.agent.start(config).map_err(|error| error.to_string())
     }
 
     fn apply_plan(&mut self, plan: AgentPlan, now: Instant) -> Result<Vec<RefusedGroup>, String> {
@@ -134,7 +128,7 @@ impl DataPlane {
             .socket
             .as_mut()
             .map_or(0, |socket| socket.kernel_drops());
-        let (counters, sent) = (&self.counters, &self.transmit.counters);
+        let (counters, sent) = (&self.counters, self.transmit.counters());
         for (name, value) in [
             ("link.received_frames", counters.received_frames),
             ("link.received_bytes", counters.received_bytes),

@@ -1,10 +1,12 @@
-//! Frames on their way from the engine to the socket.
+//! Frames on their way from the agent to the socket.
 //!
-//! The engine is asked for frames only while the kernel takes them, so nothing queues here
+//! The agent is asked for frames only while the kernel takes them, so nothing queues here
 //! but the rest of one batch, and what the engine sends next is always its newest choice.
+//! Worms in transit go out from where they were received, as long as nothing waits.
 
 use crate::link::{BATCH_FRAMES_MAX, PacketSocket, SendBlocked};
-use wormcast_protocol::{Engine, Instant};
+use wormcast_agent_core::transit::{NextFrame, Outgoing};
+use wormcast_protocol::Instant;
 
 /// First pause after the queueing discipline dropped a frame, µs; doubles up to
 /// [`QUEUE_PAUSE_US_MAX`].
@@ -44,77 +46,148 @@ pub(super) struct TransmitCounters {
 pub(super) struct TransmitBatch {
     slots: Box<[u8]>,
     slot_bytes: usize,
-    lengths: [usize; BATCH_FRAMES_MAX],
+    /// An own frame is in the slot of the same place.
+    frames: Vec<NextFrame>,
+    /// The first that the kernel does not have.
     start: usize,
-    end: usize,
+    outlet: Outlet,
+}
+
+/// Where frames leave.
+pub(super) struct Outlet {
     queue_pause_us: u64,
     pub(super) blocked: Blocked,
     pub(super) counters: TransmitCounters,
 }
 
 impl TransmitBatch {
-    /// For frames of up to `frame_bytes_max`.
+    /// For own frames of up to `frame_bytes_max`.
     pub(super) fn new(frame_bytes_max: usize) -> Self {
         let slot_bytes = frame_bytes_max.next_multiple_of(64);
         Self {
             slots: vec![0; slot_bytes * BATCH_FRAMES_MAX].into_boxed_slice(),
             slot_bytes,
-            lengths: [0; BATCH_FRAMES_MAX],
+            frames: Vec::with_capacity(BATCH_FRAMES_MAX),
             start: 0,
-            end: 0,
-            queue_pause_us: QUEUE_PAUSE_US_MIN,
-            blocked: Blocked::No,
-            counters: TransmitCounters::default(),
+            outlet: Outlet {
+                queue_pause_us: QUEUE_PAUSE_US_MIN,
+                blocked: Blocked::No,
+                counters: TransmitCounters::default(),
+            },
         }
     }
 
-    /// Sends what waits and what the engine has, until the kernel or the engine has
-    /// enough. True if the engine may have more right now.
-    pub(super) fn flush(
+    /// What it waits for.
+    pub(super) fn blocked(&self) -> Blocked {
+        self.outlet.blocked
+    }
+
+    /// What was sent so far.
+    pub(super) fn counters(&self) -> &TransmitCounters {
+        &self.outlet.counters
+    }
+
+    /// Sends frames from where they lie, if nothing waits before them. Gives how many it is done
+    /// with; the others are to wait.
+    pub(super) fn send_at_once(
         &mut self,
-        engine: &mut Engine,
+        frames: &[[&[u8]; 2]],
         socket: &PacketSocket,
         now: Instant,
-    ) -> bool {
+    ) -> usize {
+        if self.is_waiting() {
+            return 0;
+        }
+        let mut done = 0;
+        while done < frames.len() && !self.outlet.is_blocked(now) {
+            self.outlet.counters.batches += 1;
+            done += self.outlet.send(&frames[done..], socket, now);
+        }
+        done
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.start < self.frames.len()
+    }
+
+    /// Sends what waits and what the agent has, until the kernel or the agent has
+    /// enough.
+    pub(super) fn flush(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        socket: &PacketSocket,
+        now: Instant,
+    ) {
         for _ in 0..BATCHES_MAX {
-            if self.is_blocked(now) {
-                return false;
+            if self.outlet.is_blocked(now) {
+                return;
             }
-            let full = self.fill(engine, now);
-            if self.start == self.end {
-                return false;
+            let full = self.fill(outgoing, now);
+            if !self.is_waiting() {
+                return;
             }
-            self.counters.batches += 1;
-            while self.start < self.end && self.blocked == Blocked::No {
+            self.outlet.counters.batches += 1;
+            while self.is_waiting() && self.outlet.blocked == Blocked::No {
                 self.send_rest(socket, now);
             }
-            if !full && self.blocked == Blocked::No {
-                return false;
+            if !full {
+                return;
             }
         }
-        self.blocked == Blocked::No
     }
 
     /// The socket is writable again.
     pub(super) fn on_writable(&mut self) {
-        if self.blocked == Blocked::Socket {
-            self.blocked = Blocked::No;
+        if self.outlet.blocked == Blocked::Socket {
+            self.outlet.blocked = Blocked::No;
         }
     }
 
     /// The interface is up again; frames from before are not worth sending.
     pub(super) fn on_link_up(&mut self) {
-        self.counters.link_down += (self.end - self.start) as u64;
-        self.start = self.end;
-        self.blocked = Blocked::No;
+        self.outlet.counters.link_down += (self.frames.len() - self.start) as u64;
+        self.start = self.frames.len();
+        self.outlet.blocked = Blocked::No;
     }
 
     /// True after the discipline has refused frames for a while: the link may be down
     /// without the socket being told.
     pub(super) fn is_starved(&self) -> bool {
-        self.queue_pause_us >= QUEUE_PAUSE_US_MAX
+        self.outlet.queue_pause_us >= QUEUE_PAUSE_US_MAX
     }
 
+    /// Takes frames from the agent if none wait. True if the batch is full.
+    fn fill(&mut self, outgoing: &mut Outgoing<'_>, now: Instant) -> bool {
+        if self.is_waiting() {
+            return true;
+        }
+        self.start = 0;
+        self.frames.clear();
+        for slot in self.slots.chunks_exact_mut(self.slot_bytes) {
+            let Some(frame) = outgoing.poll_transmit(now, slot) else {
+                return false;
+            };
+            self.frames.push(frame);
+        }
+        true
+    }
+
+    fn send_rest(&mut self, socket: &PacketSocket, now: Instant) {
+        let mut frames: [[&[u8]; 2]; BATCH_FRAMES_MAX] = [[&[]; 2]; BATCH_FRAMES_MAX];
+        let slots = self.slots.chunks_exact(self.slot_bytes);
+        let waiting = slots.zip(&self.frames).skip(self.start);
+        for (frame, (slot, next)) in frames.iter_mut().zip(waiting) {
+            frame[0] = match next {
+                NextFrame::Own(length) => &slot[..*length],
+                NextFrame::InTransit(worm) => worm,
+            };
+        }
+        let count = self.frames.len() - self.start;
+        self.start += self.outlet.send(&frames[..count], socket, now);
+    }
+}
+
+impl Outlet {
     fn is_blocked(&mut self, now: Instant) -> bool {
         if let Blocked::Until(time) = self.blocked
             && time <= now
@@ -124,59 +197,35 @@ impl TransmitBatch {
         self.blocked != Blocked::No
     }
 
-    /// Takes frames from the engine if none wait. True if the batch is full.
-    fn fill(&mut self, engine: &mut Engine, now: Instant) -> bool {
-        if self.start < self.end {
-            return true;
-        }
-        self.start = 0;
-        self.end = 0;
-        for (slot, length) in self
-            .slots
-            .chunks_exact_mut(self.slot_bytes)
-            .zip(&mut self.lengths)
-        {
-            let Some(transmit) = engine.poll_transmit(now, slot) else {
-                return false;
-            };
-            *length = transmit.length;
-            self.end += 1;
-        }
-        true
-    }
-
-    fn send_rest(&mut self, socket: &PacketSocket, now: Instant) {
-        let mut frames: [[&[u8]; 2]; BATCH_FRAMES_MAX] = [[&[]; 2]; BATCH_FRAMES_MAX];
-        let waiting = self.start..self.end;
-        for (frame, index) in frames.iter_mut().zip(waiting.clone()) {
-            let start = index * self.slot_bytes;
-            frame[0] = &self.slots[start..start + self.lengths[index]];
-        }
-        match socket.send(&frames[..waiting.len()]) {
+    /// Hands frames to the kernel. Gives how many it is done with: sent, or lost for good.
+    fn send(&mut self, frames: &[[&[u8]; 2]], socket: &PacketSocket, now: Instant) -> usize {
+        match socket.send(frames) {
             Ok(sent) => {
-                let bytes: usize = self.lengths[self.start..self.start + sent].iter().sum();
+                let bytes: usize = frames[..sent].iter().map(|frame| frame[0].len()).sum();
                 self.counters.frames += sent as u64;
                 self.counters.bytes += bytes as u64;
-                self.start += sent;
                 self.queue_pause_us = QUEUE_PAUSE_US_MIN;
+                sent
             }
             Err(SendBlocked::Buffer) => {
                 self.counters.socket_full += 1;
                 self.blocked = Blocked::Socket;
+                0
             }
             Err(SendBlocked::Queue) => {
                 self.counters.queue_full += 1;
                 self.blocked = Blocked::Until(now.plus_us(self.queue_pause_us));
                 self.queue_pause_us = (self.queue_pause_us * 2).min(QUEUE_PAUSE_US_MAX);
+                0
             }
             Err(SendBlocked::Down) => {
-                self.counters.link_down += (self.end - self.start) as u64;
-                self.start = self.end;
+                self.counters.link_down += frames.len() as u64;
                 self.blocked = Blocked::LinkDown;
+                frames.len()
             }
             Err(SendBlocked::TooLong) => {
                 self.counters.too_long += 1;
-                self.start += 1;
+                1
             }
             Err(SendBlocked::System(error)) => {
                 if self.counters.failed == 0 {
@@ -185,7 +234,7 @@ impl TransmitBatch {
                     );
                 }
                 self.counters.failed += 1;
-                self.start += 1;
+                1
             }
         }
     }

@@ -98,11 +98,19 @@ mod tests {
             (14, true),
             (15, false),
         ];
-        let first: Vec<u8> = sent.map(|(at, first)| of(&mut routes, at, first, 10)).into();
+        let first: Vec<u8> = sent
+            .map(|(at, first)| of(&mut routes, at, first, 10))
+            .into();
         assert_eq!(first, [0, 0, 0, 1, 2, 2]);
-        let again: Vec<u8> = sent.map(|(at, first)| of(&mut routes, at, first, 10)).into();
+        let again: Vec<u8> = sent
+            .map(|(at, first)| of(&mut routes, at, first, 10))
+            .into();
         assert_eq!(again, first);
-        assert_eq!(of(&mut routes, 15, false, 14), 2, "what is done is forgotten");
+        assert_eq!(
+            of(&mut routes, 15, false, 14),
+            2,
+            "what is done is forgotten"
+        );
         assert_eq!(routes.messages.len(), 1);
     }
 

@@ -14,7 +14,7 @@ use crate::session::{Judgement, Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
 use roles::{check_tree, check_unicast};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 pub use unclaimed::UNCLAIMED_MAX;
 use wormcast_wire::pdu::{self, Body, Common, Data};
@@ -38,8 +38,6 @@ pub struct Engine {
     sessions: BTreeMap<SessionKey, Session>,
     /// The stream that may send next.
     turn: SessionKey,
-    in_transit: VecDeque<Vec<u8>>,
-    in_transit_bytes: usize,
     reports: unclaimed::Reports,
     now: Instant,
 }
@@ -56,8 +54,6 @@ impl Engine {
             groups: BTreeMap::new(),
             sessions: BTreeMap::new(),
             turn: (GroupId(0), HostId(0)),
-            in_transit: VecDeque::new(),
-            in_transit_bytes: 0,
             reports: unclaimed::Reports::default(),
             // Zero stands for "never" in send records.
             now: Instant::from_micros(1),
@@ -212,7 +208,8 @@ impl Engine {
         self.groups.values()
     }
 
-    /// Takes a received Ethernet frame. Worms in transit are queued to be sent on.
+    /// Takes a received Ethernet frame. Worms in transit are the shell's: this host does not take
+    /// them.
     ///
     /// # Errors
     /// Why the frame was not taken; it has been counted.
@@ -229,7 +226,6 @@ impl Engine {
     fn take_frame(&mut self, frame: &[u8], now: Instant) -> Result<(), Reject> {
         let worm = worm::decode(frame)?;
         match worm.header.kind {
-            Kind::Unicast if !worm.route.is_empty() => return self.queue_in_transit(frame),
             Kind::Unicast | Kind::Tree | Kind::Broadcast if worm.route.is_empty() => {}
             _ => return Err(Reject::NotForHosts),
         }
@@ -275,15 +271,6 @@ impl Engine {
                 Ok(())
             }
         }
-    }
-
-    fn queue_in_transit(&mut self, frame: &[u8]) -> Result<(), Reject> {
-        if self.in_transit_bytes + frame.len() > self.shared.config.limits.in_transit_bytes {
-            return Err(Reject::InTransitFull);
-        }
-        self.in_transit_bytes += frame.len();
-        self.in_transit.push_back(frame.to_vec());
-        Ok(())
     }
 
     /// The stream an answer is about.
@@ -418,15 +405,6 @@ impl Engine {
             buf.len() >= self.frame_length_max(),
             "the buffer must hold the longest frame"
         );
-        if let Some(frame) = self.in_transit.pop_front() {
-            self.in_transit_bytes -= frame.len();
-            self.shared.counters.in_transit_frames += 1;
-            buf[..frame.len()].copy_from_slice(&frame);
-            return Some(Transmit {
-                length: frame.len(),
-                class: class_of(&frame),
-            });
-        }
         if let Some(sent) = self.send_unclaimed(buf) {
             return Some(sent);
         }
@@ -454,7 +432,7 @@ impl Engine {
     /// The next time at which [`Engine::handle_timeout`] or
     /// [`Engine::poll_transmit`] has something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if !self.in_transit.is_empty() || self.reports.is_due() {
+        if self.reports.is_due() {
             return Some(self.now);
         }
         let now = self.now;
@@ -490,13 +468,5 @@ impl Engine {
     /// Most bytes there ever were in a buffer pool.
     pub fn pool_peak_bytes(&self, class: BufferClass) -> usize {
         self.shared.pools.peak(class)
-    }
-}
-
-fn class_of(frame: &[u8]) -> BufferClass {
-    if frame[ETHERNET_LENGTH + 1] & worm::flags::CLASS2 != 0 {
-        BufferClass::Two
-    } else {
-        BufferClass::One
     }
 }

@@ -11,6 +11,7 @@ use crate::random::Random;
 use crate::scenario::{Scenario, engine_config};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use wormcast_agent_core::transit::TransitLimits;
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
@@ -165,7 +166,16 @@ impl Run {
         trace.note(format!("{setting:?} {link:?}, pools of {pool} bytes"));
         let mut controller = Controller::new(groups, setting.algorithm);
         controller.setting = setting;
-        let scenario = Scenario::with(network, controller, link, config, seed);
+        let mut scenario = Scenario::with(network, controller, link, config, seed);
+        if random.below(2) == 0 {
+            let transit = TransitLimits {
+                adapter_bytes: random.below(8_000) as usize,
+                spill_bytes: random.below(40_000) as usize,
+            };
+            let send_buffer_bytes = 3_000 + random.below(30_000);
+            trace.note(format!("{transit:?}, {send_buffer_bytes} bytes to send"));
+            scenario.fabric.set_memory(transit, send_buffer_bytes);
+        }
         Run {
             scenario,
             random,

@@ -7,6 +7,7 @@ use crate::switch::{Copy, Switch};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use wormcast_agent_core::plan::PlanMessage;
+use wormcast_agent_core::transit::TransitLimits;
 use wormcast_planner::Update;
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::topology::{Attachment, Topology};
@@ -16,6 +17,9 @@ use wormcast_wire::{PortId, SwitchId, worm};
 
 /// A full frame, for queue depths in frames.
 const FRAME_BYTES: u64 = 1_514;
+
+/// As the agent sets it.
+const SEND_BUFFER_BYTES: u64 = 256 << 10;
 
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +78,8 @@ pub struct Fabric {
     copies: Option<BTreeMap<Place, BTreeMap<u32, u64>>>,
     /// By number.
     pub switches: BTreeMap<u16, Switch>,
+    /// Bytes on their way out at which a host's kernel takes no more frames.
+    send_buffer_bytes: u64,
     /// Times a host woke by its own timer: a loop that finds nothing to do shows here.
     pub wakes: u64,
     random: Random,
@@ -116,6 +122,7 @@ impl Fabric {
             now_ns: 1_000_000,
             copies: None,
             switches,
+            send_buffer_bytes: SEND_BUFFER_BYTES,
             wakes: 0,
             random: Random::new(seed),
             heap: BinaryHeap::new(),
@@ -155,6 +162,16 @@ impl Fabric {
         config.mac = [2, 0, 0, 0, (id >> 8) as u8, id as u8];
         self.host(id).start(config, now);
         self.run_host(id);
+    }
+
+    /// Hosts keep so much of worms in transit and of what leaves from now on. Agents start anew.
+    pub fn set_memory(&mut self, transit: TransitLimits, send_buffer_bytes: u64) {
+        self.send_buffer_bytes = send_buffer_bytes;
+        let ids: Vec<u16> = self.hosts.keys().copied().collect();
+        for id in ids {
+            self.host(id).transit = transit;
+            self.start_agent(id);
+        }
     }
 
     /// Starts an agent that no controller has reached.
@@ -265,9 +282,19 @@ impl Fabric {
     pub fn run_host(&mut self, id: u16) {
         let now = self.now_us();
         let mut frames = Vec::new();
+        let link = &self.links[&Place::Host(id)];
+        let (now_ns, rate_bps) = (self.now_ns, link.config.rate_bps);
+        let mut waiting = link.backlog_bytes(now_ns);
+        let most = self.send_buffer_bytes;
         let host = self.host(id);
         let wake_before = host.wake_us;
-        host.run(now, |frame| frames.push(frame.to_vec()));
+        host.run(now, |frame| {
+            waiting += frame.len() as u64;
+            frames.push(frame);
+            // A socket is writable again when half of its buffer is free.
+            let drained_ns = || waiting.saturating_sub(most / 2) * 8_000_000_000 / rate_bps;
+            (waiting >= most).then(|| (now_ns + drained_ns()) / 1_000 + 1)
+        });
         let wake = host.wake_us;
         for frame in frames {
             self.send(Place::Host(id), frame);

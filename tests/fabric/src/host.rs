@@ -6,6 +6,7 @@ use wormcast_agent_core::agent::{Agent, MemberReport};
 use wormcast_agent_core::clients::Patience;
 use wormcast_agent_core::clock::LivedClock;
 use wormcast_agent_core::plan::{AgentPlan, PlanMessage};
+use wormcast_agent_core::transit::{NextFrame, TransitLimits};
 use wormcast_protocol::{EngineConfig, Instant};
 use wormcast_wire::HostId;
 
@@ -29,6 +30,8 @@ pub struct Host {
     pub reports: Vec<(u64, MemberReport)>,
     /// Next time to act, µs.
     pub wake_us: Option<u64>,
+    /// What its agents keep of worms in transit.
+    pub transit: TransitLimits,
     incarnation: u32,
     clock: LivedClock,
     /// When the clock was read, and until when it was meant to sleep, µs.
@@ -49,6 +52,7 @@ impl Host {
             program: Program::default(),
             reports: Vec::new(),
             wake_us: None,
+            transit: TransitLimits::default(),
             incarnation: 1_000,
             clock: LivedClock::default(),
             read_us: 0,
@@ -64,7 +68,7 @@ impl Host {
         config.host = HostId(self.id);
         config.incarnation = self.incarnation;
         self.incarnation += 10;
-        let mut agent = Agent::new(PATIENCE);
+        let mut agent = Agent::new(PATIENCE, self.transit);
         agent.start(config).expect("a valid configuration");
         self.agent = Some(agent);
         self.clock = LivedClock::default();
@@ -140,8 +144,9 @@ impl Host {
         }
     }
 
-    /// One turn of the agent's loop.
-    pub fn run(&mut self, now_us: u64, mut transmit: impl FnMut(&[u8])) {
+    /// One turn of the agent's loop. `transmit` takes a frame; it says at which time, µs, the link
+    /// takes the next one, if that is not now.
+    pub fn run(&mut self, now_us: u64, mut transmit: impl FnMut(Vec<u8>) -> Option<u64>) {
         self.wake_us = None;
         if self.frozen.is_some() {
             return;
@@ -160,11 +165,17 @@ impl Host {
         };
         agent.begin_turn(now);
         let mut program_us;
+        let mut full_until_us = None;
         loop {
             program_us = program.act(agent, self.id, now, now_us);
-            agent.advance(now, |engine| {
-                while let Some(frame) = engine.poll_transmit(now, buf) {
-                    transmit(&buf[..frame.length]);
+            agent.advance(now, |outgoing| {
+                while full_until_us.is_none()
+                    && let Some(frame) = outgoing.poll_transmit(now, buf)
+                {
+                    full_until_us = match frame {
+                        NextFrame::Own(length) => transmit(buf[..length].to_vec()),
+                        NextFrame::InTransit(worm) => transmit(worm),
+                    };
                 }
             });
             let mut heard = agent.has_more();
@@ -181,6 +192,8 @@ impl Host {
             }
         }
         let agent_us = agent.poll_timeout().map(|at| now_us + at.since_us(now));
+        // As the agent's loop: while the link takes nothing, what is due to be sent wakes nobody.
+        let agent_us = agent_us.map(|at| at.max(full_until_us.unwrap_or(0)));
         let wake = [agent_us, program_us].into_iter().flatten().min();
         self.wake_us = wake.map(|at| at.max(now_us + 1));
         self.sleep_until_us = self.wake_us.unwrap_or(u64::MAX);

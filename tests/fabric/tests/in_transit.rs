@@ -1,26 +1,20 @@
 //! Transfers over minimal routes that hosts on the way re-inject (ITB §III.B).
 
+use wormcast_agent_core::transit::TransitLimits;
+use wormcast_fabric_tests::host::Host;
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::Scenario;
-use wormcast_protocol::Reject;
 use wormcast_routing::routes::Algorithm;
 use wormcast_wire::Scheme;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// (frames re-injected, frames refused for want of room) at all hosts.
+/// (frames re-injected, frames dropped for want of room) at all hosts.
 fn re_injected(scenario: &Scenario) -> (u64, u64) {
-    let engines = scenario
-        .fabric
-        .hosts
-        .values()
-        .filter_map(|host| host.agent.as_ref()?.engine());
-    engines.fold((0, 0), |(sent, full), engine| {
-        let counters = engine.counters();
-        (
-            sent + counters.in_transit_frames,
-            full + counters.rejected(Reject::InTransitFull),
-        )
+    let agents = scenario.fabric.hosts.values();
+    let counters = agents.filter_map(|host| Some(host.agent.as_ref()?.transit().counters()));
+    counters.fold((0, 0), |(sent, full), counters| {
+        (sent + counters.frames, full + counters.dropped)
     })
 }
 
@@ -55,6 +49,56 @@ fn every_message_arrives_over_in_transit_hosts() {
             assert_eq!(full, 0, "{unicast:?} {scheme:?}");
             run(unicast, scheme, Damage::rough());
         }
+    }
+}
+
+/// Worms in transit spilled and dropped at all hosts, when hosts have this little memory and the host
+/// that re-injects most stands still for a while.
+fn with_little_memory(scheme: Scheme, transit: TransitLimits) -> (u64, u64) {
+    let damage = Damage::default();
+    let mut scenario = Scenario::routed("irregular:16:2:1", Algorithm::Rrmit, scheme, damage, 5);
+    scenario.fabric.set_memory(transit, 6_000);
+    scenario.write(3, &[400_000, 16, 30_000]);
+    scenario.run_for(150_000);
+    let sent = |host: &Host| host.agent.as_ref().unwrap().transit().counters().frames;
+    let hosts = scenario.fabric.hosts.values().filter(|host| host.id != 3);
+    let busiest = hosts.max_by_key(|host| sent(host)).unwrap();
+    assert!(sent(busiest) > 0, "{scheme:?}: no in-transit host");
+    let busiest = busiest.id;
+    scenario.fabric.freeze(busiest, 3 * SECOND_US);
+    scenario.write(3, &[100_000]);
+    scenario.finish(3, 120 * SECOND_US);
+    scenario.check_delivered(3, 4, &[]);
+    let failed = scenario.reported(false);
+    assert!(failed.is_empty(), "a pause is no failure: {failed:?}");
+    let agents = scenario.fabric.hosts.values();
+    let counters = agents.map(|host| host.agent.as_ref().unwrap().transit().counters());
+    counters.fold((0, 0), |(spilled, dropped), counters| {
+        let most = transit.adapter_bytes + transit.spill_bytes;
+        assert!(counters.held_bytes_most <= most);
+        (spilled + counters.spilled, dropped + counters.dropped)
+    })
+}
+
+#[test]
+fn hosts_in_transit_with_little_memory_delay_or_drop_and_lose_no_message() {
+    for scheme in [Scheme::Repeat, Scheme::Circuit] {
+        let small = TransitLimits {
+            adapter_bytes: 2_000,
+            spill_bytes: 3_000,
+        };
+        let (spilled, dropped) = with_little_memory(scheme, small);
+        assert!(
+            spilled > 0 && dropped > 0,
+            "{scheme:?}: {spilled}, {dropped}"
+        );
+        let spilling = TransitLimits {
+            adapter_bytes: 2_000,
+            ..TransitLimits::default()
+        };
+        let (spilled, dropped) = with_little_memory(scheme, spilling);
+        assert!(spilled > 0, "{scheme:?}");
+        assert_eq!(dropped, 0, "{scheme:?}: host memory is the second buffer");
     }
 }
 

@@ -1,0 +1,181 @@
+//! Worms in transit: worms of others that this host re-injects (ITB §III, wire/SPEC.md §3).
+//!
+//! They never reach the engine. What cannot be sent on at once waits, first come first served: the
+//! first [`TransitLimits::adapter_bytes`] stand for the memory of the adapter in the paper, what comes
+//! behind is in host memory. Acceptance never waits. Where both are full, the worm is dropped and
+//! counted, and the protocol repairs the loss.
+//!
+//! **Turns.** Worms in transit go first, as in the paper. While they wait, own traffic gets one byte
+//! for every [`TRANSIT_SHARE`] bytes of theirs, so neither starves the other.
+
+use std::collections::VecDeque;
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::worm::{self, Kind};
+use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_WORM};
+
+/// Bytes in transit for each own byte, while both wait.
+pub const TRANSIT_SHARE: u64 = 15;
+
+/// Bounds of what waits; both full: the worm is dropped and counted (`drops.transit_full`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TransitLimits {
+    /// The buffer that stands for the adapter's, bytes (ITB §III.B: 90 KB). A worm that finds it full
+    /// is spilled, and counted.
+    pub adapter_bytes: usize,
+    /// Host memory behind it, bytes.
+    pub spill_bytes: usize,
+}
+
+impl Default for TransitLimits {
+    fn default() -> Self {
+        Self {
+            adapter_bytes: 90 << 10,
+            spill_bytes: 8 << 20,
+        }
+    }
+}
+
+/// What was done with worms in transit since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TransitCounters {
+    /// Worms sent on.
+    pub frames: u64,
+    /// Bytes of these, Ethernet headers included.
+    pub bytes: u64,
+    /// Worms that found the adapter's buffer full and went to host memory.
+    pub spilled: u64,
+    /// Worms dropped, because host memory was full too.
+    pub dropped: u64,
+    /// Most bytes that ever waited.
+    pub held_bytes_most: usize,
+}
+
+/// Whether a frame is a worm in transit: UNICAST, with route left, and sound.
+pub fn is_in_transit(frame: &[u8]) -> bool {
+    // Most frames are not: they are told by two bytes.
+    let Some(head) = frame.get(ETHERNET_LENGTH - 2..ETHERNET_LENGTH + worm::HEADER_LENGTH) else {
+        return false;
+    };
+    let (is_worm, kind, route_length) = (
+        head[..2] == ETHERTYPE_WORM.to_be_bytes(),
+        head[2] & 0xF,
+        head[4],
+    );
+    is_worm && kind == Kind::Unicast as u8 && route_length > 0 && worm::decode(frame).is_ok()
+}
+
+/// The worms in transit that wait.
+#[derive(Debug)]
+pub struct Transit {
+    limits: TransitLimits,
+    waiting: VecDeque<Vec<u8>>,
+    held_bytes: usize,
+    came_at: Instant,
+    /// Bytes in transit that go before own traffic has a turn.
+    ahead_bytes: u64,
+    counters: TransitCounters,
+}
+
+impl Transit {
+    /// Nothing waits.
+    pub fn new(limits: TransitLimits) -> Self {
+        Self {
+            limits,
+            waiting: VecDeque::new(),
+            held_bytes: 0,
+            came_at: Instant::ZERO,
+            ahead_bytes: 0,
+            counters: TransitCounters::default(),
+        }
+    }
+
+    /// Takes a worm in transit; it waits, or is dropped.
+    pub fn accept(&mut self, frame: &[u8], now: Instant) {
+        let held = self.held_bytes + frame.len();
+        if held > self.limits.adapter_bytes {
+            if held > self.limits.adapter_bytes + self.limits.spill_bytes {
+                self.counters.dropped += 1;
+                return;
+            }
+            self.counters.spilled += 1;
+        }
+        self.held_bytes = held;
+        self.counters.held_bytes_most = self.counters.held_bytes_most.max(held);
+        self.came_at = now;
+        self.waiting.push_back(frame.to_vec());
+    }
+
+    /// Whether none waits. Then the next may be sent on from where it was received.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// When to send; none if nothing waits.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        (!self.waiting.is_empty()).then_some(self.came_at)
+    }
+
+    /// Bytes that wait.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> TransitCounters {
+        self.counters
+    }
+
+    /// The next frame to be sent, if there is one. `own` gives the length of the next own frame, if
+    /// there is one, and is asked when it is the turn of own traffic.
+    fn next(&mut self, own: impl FnOnce() -> Option<usize>) -> Option<NextFrame> {
+        if (self.is_empty() || self.ahead_bytes == 0)
+            && let Some(length) = own()
+        {
+            self.ahead_bytes = TRANSIT_SHARE * length as u64;
+            return Some(NextFrame::Own(length));
+        }
+        let frame = self.waiting.pop_front()?;
+        self.held_bytes -= frame.len();
+        self.note_sent(frame.len());
+        Some(NextFrame::InTransit(frame))
+    }
+
+    /// A worm has been sent on, perhaps without waiting.
+    pub fn note_sent(&mut self, bytes: usize) {
+        self.counters.frames += 1;
+        self.counters.bytes += bytes as u64;
+        self.ahead_bytes = self.ahead_bytes.saturating_sub(bytes as u64);
+    }
+}
+
+/// A frame to be sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NextFrame {
+    /// An own one: so many bytes at the front of the buffer.
+    Own(usize),
+    /// A worm in transit.
+    InTransit(Vec<u8>),
+}
+
+/// All that an agent has to send.
+pub struct Outgoing<'a> {
+    /// Worms of others.
+    pub transit: &'a mut Transit,
+    /// Own traffic, once the agent is a host.
+    pub engine: Option<&'a mut Engine>,
+}
+
+impl Outgoing<'_> {
+    /// The next frame to be sent, if there is one. Own ones are written to the front of `buf`, which
+    /// must have [`Engine::frame_length_max`] bytes.
+    pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<NextFrame> {
+        let engine = &mut self.engine;
+        self.transit.next(|| {
+            let sent = engine.as_mut()?.poll_transmit(now, buf)?;
+            Some(sent.length)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
