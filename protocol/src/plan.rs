@@ -15,7 +15,8 @@ pub struct Edge {
     pub class: BufferClass,
 }
 
-/// A host this host serves in a stream.
+/// A host this host serves in a stream: whose ACKs it takes, and to which it sends what switches
+/// copied to it and it misses, or where hosts pass packets on, all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildRole {
     /// The child.
@@ -29,7 +30,7 @@ pub struct ChildRole {
 /// A host's place in the structure that carries one origin's stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The host it receives from; none for the origin.
+    /// The host that serves it; none for the origin.
     pub parent: Option<HostId>,
     /// The hosts it serves, in schedule order.
     pub children: Vec<ChildRole>,
@@ -88,8 +89,7 @@ pub trait Structures: Send + Sync {
     /// The place of the host this engine runs on in the structure that carries the
     /// stream of `origin`. None: `origin` is not a member, its packets are rejected.
     ///
-    /// For [`Scheme::Repeat`] and [`Scheme::Switch`]: the origin has all other
-    /// members as children, every other member has the origin as parent.
+    /// Where switches copy ([`wormcast_wire::Replication`]), it is the tree by which ACKs come up.
     fn role(&self, origin: HostId) -> Option<Role>;
 }
 

@@ -17,7 +17,7 @@ use crate::window::unproven::{self, Unproven};
 use routes::MessageRoutes;
 use scoreboard::{Scoreboard, Send};
 use wormcast_wire::FailReason;
-use wormcast_wire::ack::FailedMember;
+use wormcast_wire::ack::{Echo, FailedMember};
 use wormcast_wire::{BufferClass, HostId, Seq};
 
 /// Pause after the first NACK; doubles up to [`NACK_PAUSE_US_MAX`] while no packet
@@ -25,6 +25,9 @@ use wormcast_wire::{BufferClass, HostId, Seq};
 const NACK_PAUSE_US: u64 = 5_000;
 /// Time between two REPAIR requests for one child.
 pub(crate) const REPAIR_INTERVAL_US: u64 = 30_000;
+
+/// Time for which a child's queueing delay is news, µs.
+const QUEUED_US_FRESH: u64 = 200_000;
 
 /// What an ACK changed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +55,8 @@ pub(crate) struct Child {
     pub host: HostId,
     pub class: BufferClass,
     pub below: Vec<HostId>,
+    /// Switches copy to it what comes here; it gets from here what it misses.
+    pub copied: bool,
     /// Which life of the child answers; none before its first answer.
     pub receiver: Option<u32>,
     /// Another memory that seems to answer.
@@ -91,6 +96,11 @@ pub(crate) struct Child {
     pub seen_duplicates: u32,
     pub seen_congestion: u32,
     pub below_retransmissions: u32,
+    /// Packets with CE at the child since the last ACK from here, the most of those below it.
+    pub marked: u32,
+    /// Queueing delay from the origin to the child, the most of those below it, µs, and when it
+    /// was measured.
+    queued: Option<(u64, Instant)>,
 }
 
 impl Child {
@@ -101,6 +111,7 @@ impl Child {
             host: role.host,
             class: role.class,
             below: role.below.clone(),
+            copied: false,
             receiver: None,
             unproven: None,
             board: Scoreboard::new(stable),
@@ -132,6 +143,8 @@ impl Child {
             seen_duplicates: 0,
             seen_congestion: 0,
             below_retransmissions: 0,
+            marked: 0,
+            queued: None,
         }
     }
 
@@ -209,10 +222,17 @@ impl Child {
         next.map(|position| (position, false))
     }
 
+    /// Packets under way to the child, sent by this host or copied by switches.
+    pub fn under_way(&self) -> u32 {
+        self.board.under_way()
+    }
+
     /// Whether there is anything to send, now or when the window opens: packets to be
     /// sent again, or new ones before `lead_end`.
     pub fn may_send(&self, store: &Store, lead_end: u64) -> bool {
         self.paused_until.is_none()
+            // Before it answers, nobody knows what it has of the copies.
+            && (self.receiver.is_some() || !self.copied)
             && !self.excluded
             && (!self.board.pending().is_empty() || self.next() < store.end().min(lead_end))
     }
@@ -252,14 +272,50 @@ impl Child {
 
     /// A packet leaves for the child; true if it did before.
     pub fn note_sent(&mut self, position: u64, store: &Store, now: Instant) -> bool {
+        self.note_owing(now);
+        self.pass_over(position, store, now);
+        self.board.note_sent(position, now)
+    }
+
+    /// A packet has come here, and switches sent the child a copy.
+    pub fn note_copied(&mut self, position: u64, store: &Store, now: Instant) {
+        self.note_owing(now);
+        self.pass_over(position, store, now);
+        self.board.note_copied(position, now);
+    }
+
+    fn note_owing(&mut self, now: Instant) {
         if self.owed_since.is_none() {
             self.owed_since = Some(now);
         }
-        if self.in_flight() == 0 || self.probes == 0 {
+        if self.under_way() == 0 || self.probes == 0 {
             self.last_probe_basis = now;
         }
-        self.pass_over(position, store, now);
-        self.board.note_sent(position, now)
+    }
+
+    /// An ACK about packets that switches copied. The child measures them by the origin's clock, so
+    /// only its queueing delay means something here; the round trip is that of the answer.
+    pub fn measure_copied(&mut self, echo: Option<Echo>, acked: &Acked, now: Instant) {
+        let Some(echo) = echo else { return };
+        let first = acked.latest.filter(|send| !send.again);
+        let rtt_us = first.map(|send| now.since_us(send.sent).saturating_sub(echo.delay_us.into()));
+        let rtt_us = rtt_us.unwrap_or_else(|| self.path.rtt_us()).max(1);
+        let forward = Some((0, echo.forward_delay_us));
+        self.path.add(rtt_us, forward, true, now);
+    }
+
+    /// A round of such measurements is over.
+    pub fn note_queued(&mut self, queued_us: u64, now: Instant) {
+        self.queued = Some((queued_us, now));
+    }
+
+    /// Queueing delay from the origin, the most of the child and those below it, µs; 0 if nothing
+    /// has been heard of it of late.
+    pub fn queued_us(&self, now: Instant) -> u64 {
+        let fresh = self
+            .queued
+            .filter(|(_, at)| now.since_us(*at) < QUEUED_US_FRESH);
+        fresh.map_or(0, |(queued_us, _)| queued_us)
     }
 
     /// A packet that was passed over may have come.

@@ -19,6 +19,8 @@ enum State {
     Waiting,
     /// Sent, not acknowledged.
     InFlight,
+    /// Switches sent a copy, not acknowledged.
+    Copied,
     /// To be sent again.
     Lost,
     /// The child has it.
@@ -60,6 +62,7 @@ pub(super) struct Scoreboard {
     /// Those of `pending` that have come to it since [`Scoreboard::take_fresh`].
     fresh: Vec<u64>,
     in_flight: u32,
+    copied: u32,
     waiting: u32,
     remote: u32,
     /// Sends in their order, as (order, position); those overtaken by a later send or an
@@ -77,6 +80,7 @@ impl Scoreboard {
             pending: BTreeSet::new(),
             fresh: Vec::new(),
             in_flight: 0,
+            copied: 0,
             waiting: 0,
             remote: 0,
             sends: VecDeque::new(),
@@ -106,6 +110,11 @@ impl Scoreboard {
         self.in_flight
     }
 
+    /// Packets under way to the child, sent by this host or copied by switches.
+    pub fn under_way(&self) -> u32 {
+        self.in_flight + self.copied
+    }
+
     pub fn has_remote(&self) -> bool {
         self.remote > 0
     }
@@ -128,6 +137,7 @@ impl Scoreboard {
         let count = match state {
             State::Waiting => &mut self.waiting,
             State::InFlight => &mut self.in_flight,
+            State::Copied => &mut self.copied,
             State::Remote => &mut self.remote,
             State::Lost | State::Acked => return,
         };
@@ -209,6 +219,15 @@ impl Scoreboard {
     /// A packet before [`Scoreboard::next`], or just that, leaves for the child; true if
     /// it did before.
     pub fn note_sent(&mut self, position: u64, now: Instant) -> bool {
+        self.note_under_way(position, State::InFlight, now)
+    }
+
+    /// The same of one that switches copied to the child.
+    pub fn note_copied(&mut self, position: u64, now: Instant) {
+        self.note_under_way(position, State::Copied, now);
+    }
+
+    fn note_under_way(&mut self, position: u64, state: State, now: Instant) -> bool {
         if position == self.next() {
             self.records.push_back(Record {
                 state: State::Waiting,
@@ -226,12 +245,12 @@ impl Scoreboard {
             // A copy meant for others.
             return again;
         }
-        self.set_state(index, State::InFlight);
+        self.set_state(index, state);
         self.send_count += 1;
         let order = self.send_count;
         let record = &mut self.records[index];
         (record.order, record.sent, record.again) = (order, now, again);
-        if self.sends.len() >= 2 * self.in_flight as usize + SENDS_SPARE {
+        if self.sends.len() >= 2 * self.under_way() as usize + SENDS_SPARE {
             let mut sends = core::mem::take(&mut self.sends);
             sends.retain(|send| self.is_current(*send));
             self.sends = sends;
@@ -244,7 +263,7 @@ impl Scoreboard {
     fn is_current(&self, (order, position): (u64, u64)) -> bool {
         self.index(position).is_some_and(|index| {
             let record = &self.records[index];
-            record.state == State::InFlight && record.order == order
+            matches!(record.state, State::InFlight | State::Copied) && record.order == order
         })
     }
 

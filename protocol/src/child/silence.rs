@@ -68,7 +68,7 @@ impl Child {
         self.owed_since?;
         let base = self.path.probe_us(timing.ack_delay_us).max(PROBE_US_LEAST);
         // With nothing in flight only a confirmation is missing: less hurry.
-        let base = if self.in_flight() > 0 {
+        let base = if self.under_way() > 0 {
             base
         } else {
             base.max(20_000)

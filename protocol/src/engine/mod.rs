@@ -10,7 +10,7 @@ use crate::plan::{GroupPlan, PlanError};
 use crate::reject::Reject;
 use crate::routes::{Alternatives, Turns};
 use crate::session::shared::Shared;
-use crate::session::{Judgement, Session, Stream};
+use crate::session::{Arrival, Judgement, Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
 use roles::{check_tree, check_unicast};
@@ -244,7 +244,10 @@ impl Engine {
             return Err(Reject::NotMember);
         }
         match pdu.body {
-            Body::Data(data) => self.take_data(common, &data, sender, marked, now),
+            Body::Data(data) => {
+                let copied = worm.header.kind != Kind::Unicast;
+                self.take_data(common, &data, (sender, marked, copied), now)
+            }
             Body::Ack(ack) => {
                 let (session, shared) = self.known_stream(common)?;
                 session.handle_ack(&ack, sender, shared, now)
@@ -287,8 +290,7 @@ impl Engine {
         &mut self,
         common: Common,
         data: &Data<'_>,
-        sender: HostId,
-        marked: bool,
+        (sender, marked, copied): (HostId, bool, bool),
         now: Instant,
     ) -> Result<(), Reject> {
         if data.payload.len() > self.shared.config.mtu {
@@ -302,8 +304,13 @@ impl Engine {
             self.make_room(key, class);
         }
         let session = self.sessions.get_mut(&key).ok_or(Reject::UnknownStream)?;
-        let from = (sender, stable_counts);
-        session.handle_data(data, from, marked, &mut self.shared, now)
+        let arrival = Arrival {
+            sender,
+            stable_counts,
+            marked,
+            copied,
+        };
+        session.handle_data(data, arrival, &mut self.shared, now)
     }
 
     /// The pool runs short: other streams give up what is delivered, though not

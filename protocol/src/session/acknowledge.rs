@@ -59,6 +59,12 @@ impl Session {
         let ranges = self.received_runs();
         let failed = self.failed_members(shared.config.host);
         let common = self.common();
+        let below = self.children.iter_mut().filter(|child| child.copied);
+        let (mut queued_us, mut marked) = (0, 0);
+        for child in below {
+            queued_us = child.queued_us(now).max(queued_us);
+            marked = core::mem::take(&mut child.marked).max(marked);
+        }
         let reception = self.reception.as_mut()?;
         let parent = self.parent;
         let ack = Ack {
@@ -66,10 +72,10 @@ impl Session {
             receiver: reception.identity,
             cumulative: Seq::of(self.cumulative),
             stable: Seq::of(stable),
-            echo: reception.take_ack(stable, now),
+            echo: reception.take_ack(stable, queued_us, now),
             packets: reception.packets,
             duplicates: reception.duplicates,
-            congestion: reception.congestion,
+            congestion: reception.take_marks(marked),
             retransmissions: (self.statistics.retransmissions
                 + self.statistics.retransmissions_below) as u32,
             ranges: List::Values(ranges.as_slice()),
@@ -254,7 +260,9 @@ impl Session {
             Some(broadcast) => broadcast.congestion.settled_at(),
             None => child.congestion.settled_at(),
         };
-        if let Some(echo) = ack.echo {
+        if child.copied {
+            child.measure_copied(ack.echo, acked, now);
+        } else if let Some(echo) = ack.echo {
             let age_us = now.stamp().wrapping_sub(echo.tx_time);
             let rtt_us = u64::from(age_us.wrapping_sub(echo.delay_us));
             // Half the range: such an echo is no echo of this host's clock.
@@ -276,6 +284,7 @@ impl Session {
         if packets < u32::MAX / 2 {
             child.seen_packets = ack.packets;
             child.seen_congestion = ack.congestion;
+            child.marked = child.marked.saturating_add(marked.min(packets));
         }
         let lost = child.detect_loss(acked, now);
         self.statistics.losses_detected += u64::from(lost);
@@ -336,7 +345,11 @@ impl Session {
             },
             now,
         );
-        if congestion.keeps_queue() {
+        let keeps_queue = congestion.keeps_queue();
+        let child = &mut self.children[index];
+        if child.copied {
+            child.note_queued(queue_delay_us, now);
+        } else if keeps_queue {
             shared.note_queue(queue_delay_us, now);
         }
     }

@@ -1,5 +1,6 @@
-//! Scheme switch at the origin: one TREE worm reaches all members (WORM §3); loss
-//! is repaired by a TREE worm to exactly those that miss a packet.
+//! Scheme switch at the origin: one TREE worm reaches all members (WORM §3); loss at
+//! a child is repaired by a TREE worm to exactly the children that miss a packet. Those
+//! below a child are served by it.
 
 use super::Session;
 use super::shared::{Shared, WormRoute};
@@ -9,9 +10,9 @@ use crate::event::Transmit;
 use crate::time::Instant;
 use crate::window::congestion::Congestion;
 use std::collections::{BTreeSet, VecDeque};
-use wormcast_wire::BufferClass;
 use wormcast_wire::pdu::Body;
 use wormcast_wire::tree_route::{TreeRoute, encode_first, encode_what_fits};
+use wormcast_wire::{BufferClass, HostId};
 use wormcast_wire::{ROUTE_LENGTH_MAX, worm::Kind};
 
 /// Time for which members that miss a packet are gathered before it is sent again.
@@ -23,8 +24,8 @@ pub(crate) struct Broadcast {
     pub congestion: Congestion,
     /// The next position to send to all.
     next: u64,
-    /// The worms that together reach all children.
-    worms: Vec<TreeRoute<usize>>,
+    /// The worms that together reach all members; of these, the children by their place.
+    worms: Vec<TreeRoute<Option<usize>>>,
     /// For which routes `worms` was made; none: it has to be made anew.
     made_for: Option<u64>,
     /// Which children it leaves out.
@@ -104,9 +105,6 @@ impl Session {
         {
             return;
         }
-        let children: Vec<usize> = (0..self.children.len())
-            .filter(|index| !self.children[*index].excluded)
-            .collect();
         // Packets in the store were cut for the routes of their time; a longer route
         // must not push them past the MTU.
         let payload = self
@@ -119,7 +117,16 @@ impl Session {
             room.saturating_sub(packet.payload.len()).max(16)
         });
         let length_max = ROUTE_LENGTH_MAX.min(fits).min(shared.config.mtu / 4);
-        let worms = encode_what_fits(&self.tree_paths(&children, shared), length_max);
+        let members = self.sending.iter().flat_map(|sending| &sending.members);
+        let path = |host: &HostId| {
+            let index = self.child_index(*host).ok();
+            let wanted = index.is_none_or(|index| !self.children[index].excluded);
+            let path = shared.tree.get(host).filter(|_| wanted)?;
+            Some((index, path.as_slice()))
+        };
+        let others = members.filter(|host| **host != self.origin);
+        let paths: Vec<(Option<usize>, &[u8])> = others.filter_map(path).collect();
+        let worms = encode_what_fits(&paths, length_max);
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.worms = worms;
             broadcast.made_for = Some(shared.routes_version);
@@ -130,7 +137,7 @@ impl Session {
         }
     }
 
-    /// Bytes of the longest route of the worms that reach all children.
+    /// Bytes of the longest route of the worms that reach all members.
     pub(super) fn tree_route_length(&mut self, shared: &Shared) -> usize {
         self.refresh_worms(shared);
         let worms = self.broadcast.iter().flat_map(|broadcast| &broadcast.worms);
@@ -186,9 +193,11 @@ impl Session {
             broadcast.turn = (turn + 1) % worms.len().max(1);
             let complete = broadcast.turn == 0;
             broadcast.next += u64::from(complete);
-            let sent = worms
-                .get(turn)
-                .and_then(|worm| self.send_tree(position, worm, turn > 0, shared, now, buf));
+            let sent = worms.get(turn).and_then(|worm| {
+                let children = worm.hosts.iter().flatten().copied();
+                let route = &worm.bytes;
+                self.send_tree(position, (route, children), turn > 0, shared, now, buf)
+            });
             if let Some(broadcast) = &mut self.broadcast {
                 broadcast.worms = worms;
             }
@@ -293,7 +302,10 @@ impl Session {
         };
         // What one worm does not reach stays in `repairs` for the next.
         let sent = match &worm {
-            Some(worm) => self.send_tree(position, worm, true, shared, now, buf),
+            Some(worm) => {
+                let children = worm.hosts.iter().copied();
+                self.send_tree(position, (&worm.bytes, children), true, shared, now, buf)
+            }
             // One alone, or no tree route to any of them: one by one.
             None => {
                 let sent = self.send_to_child(targets[0], position, false, shared, now, buf);
@@ -316,7 +328,7 @@ impl Session {
     fn send_tree(
         &mut self,
         position: u64,
-        worm: &TreeRoute<usize>,
+        (route, children): (&[u8], impl Iterator<Item = usize>),
         again: bool,
         shared: &mut Shared,
         now: Instant,
@@ -326,7 +338,7 @@ impl Session {
         let data = self.data_of(position, BufferClass::One, false, now)?;
         let worm_route = WormRoute {
             kind: Kind::Tree,
-            route: &worm.bytes,
+            route,
         };
         let sent = shared.encode(
             buf,
@@ -335,8 +347,8 @@ impl Session {
             &common,
             &Body::Data(data),
         );
-        for index in &worm.hosts {
-            let child = &mut self.children[*index];
+        for index in children {
+            let child = &mut self.children[index];
             child.status_due = false;
             child.told_stable = self.stable;
             child.note_sent(position, &self.store, now);

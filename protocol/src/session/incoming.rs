@@ -31,6 +31,19 @@ pub(super) enum Said {
     Behind,
 }
 
+/// How a DATA packet came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Who sent it.
+    pub sender: HostId,
+    /// What it says of `stable` counts.
+    pub stable_counts: bool,
+    /// In a worm with CE.
+    pub marked: bool,
+    /// In a worm that switches copy.
+    pub copied: bool,
+}
+
 /// What becomes of a PDU from above, before anything of it is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
@@ -108,16 +121,20 @@ impl Session {
         }
     }
 
-    /// A DATA packet, from the parent, a former parent, or the origin itself; what it says
-    /// of `stable` counts or not.
+    /// A DATA packet, from the parent, a former parent, or the origin itself.
     pub fn handle_data(
         &mut self,
         data: &Data<'_>,
-        (sender, stable_counts): (HostId, bool),
-        marked: bool,
+        arrival: Arrival,
         shared: &mut Shared,
         now: Instant,
     ) -> Result<(), Reject> {
+        let Arrival {
+            sender,
+            stable_counts,
+            marked,
+            copied,
+        } = arrival;
         let seq = data.seq;
         let stable = Seq(seq.0.wrapping_sub(u32::from(data.stable_offset))).expand(self.stable);
         let start = match stable_counts {
@@ -132,13 +149,17 @@ impl Session {
         if stable_counts {
             self.learn_stable(stable, shared, now);
         }
-        let from_parent = Some(sender) == self.parent;
+        // The delay is that of the packets that the window of who sends them is for.
+        let measured = match self.copied {
+            true => sender == self.origin,
+            false => Some(sender) == self.parent,
+        };
         let timing = &shared.config.timing;
         let (every, delay_us) = (timing.ack_every_packets, timing.ack_delay_us);
         let Some(reception) = &mut self.reception else {
             return Err(Reject::OwnStream);
         };
-        if from_parent {
+        if measured {
             reception.note_parent_arrival(data.tx_time, now);
         }
         reception.packets = reception.packets.wrapping_add(1);
@@ -166,7 +187,14 @@ impl Session {
         let closes_gap = position == self.cumulative && position + 1 < end_before;
         let opens_gap = position > end_before.max(self.cumulative);
         for child in &mut self.children {
-            child.note_arrived(position);
+            if copied && child.copied {
+                child.note_copied(position, &self.store, now);
+                // The copy tells it what is stable.
+                child.told_stable = self.stable;
+                child.status_due = false;
+            } else {
+                child.note_arrived(position);
+            }
         }
         if let Some(reception) = &mut self.reception {
             reception.recent = Some(position);

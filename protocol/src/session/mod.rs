@@ -20,8 +20,8 @@ use crate::time::Instant;
 use crate::window::store::Store;
 use crate::window::unproven::Unproven;
 use broadcast::Broadcast;
-pub(crate) use incoming::Judgement;
 use incoming::Said;
+pub(crate) use incoming::{Arrival, Judgement};
 use reception::Reception;
 pub use sending::Progress;
 use sending::Sending;
@@ -47,6 +47,8 @@ pub(crate) struct Session {
     /// Which life of the stream.
     pub stream: u32,
     scheme: Scheme,
+    /// Switches copy the origin's packets to all members; children get from here what they miss.
+    copied: bool,
     epoch: u32,
     parent: Option<HostId>,
     store: Store,
@@ -86,7 +88,7 @@ impl Session {
     ) -> Session {
         let mut session = Session::new(plan, stream, role, timing, now);
         session.sending = Some(Sending::new(plan.members.clone()));
-        if plan.scheme.in_list().replication() == Replication::Switches {
+        if session.copied {
             session.broadcast = Some(Broadcast::new(session.cumulative, timing));
         }
         session
@@ -104,6 +106,9 @@ impl Session {
     ) -> Session {
         let mut session = Session::new(plan, stream, role, timing, now);
         session.reception = Some(Reception::new(session.cumulative, identity));
+        for child in &mut session.children {
+            child.copied = session.copied;
+        }
         session
     }
 
@@ -114,6 +119,7 @@ impl Session {
             origin: stream.origin,
             stream: stream.number,
             scheme: plan.scheme,
+            copied: plan.scheme.in_list().replication() == Replication::Switches,
             epoch: plan.epoch,
             parent: role.parent,
             store: Store::new(start),

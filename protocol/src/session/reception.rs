@@ -2,6 +2,7 @@
 //! confirmation, and when to acknowledge.
 
 use crate::time::Instant;
+use crate::window::path::WindowedMin;
 use crate::window::store::Store;
 use wormcast_wire::ack::Echo;
 use wormcast_wire::ack::FailedMember;
@@ -49,6 +50,13 @@ pub(crate) struct Reception {
     ack_deadline: Option<Instant>,
     last_arrival: Option<(u32, Instant)>,
     forward_least_us: Option<u32>,
+    /// The least forward delay of late, relative to the first.
+    forward_base: WindowedMin,
+    forward_origin: Option<u32>,
+    /// Packets and marks of the last ACK, and the marks it told.
+    acked_packets: u32,
+    acked_congestion: u32,
+    told_congestion: u32,
     told_stable: u64,
     message_end: u64,
     pub nack: Option<Nack>,
@@ -76,6 +84,11 @@ impl Reception {
             ack_deadline: None,
             last_arrival: None,
             forward_least_us: None,
+            forward_base: WindowedMin::default(),
+            forward_origin: None,
+            acked_packets: 0,
+            acked_congestion: 0,
+            told_congestion: 0,
             told_stable: start,
             message_end: start,
             nack: None,
@@ -96,6 +109,11 @@ impl Reception {
             missed.end.get_or_insert(cumulative + 1);
         }
         (self.packets, self.duplicates, self.congestion) = (0, 0, 0);
+        (
+            self.acked_packets,
+            self.acked_congestion,
+            self.told_congestion,
+        ) = (0, 0, 0);
         self.last_arrival = None;
         self.forward_least_us = None;
         self.recent = None;
@@ -242,6 +260,19 @@ impl Reception {
         })
     }
 
+    /// Packets with CE to be told in the ACK that leaves, all in all: at each ACK those here or at
+    /// the member below that had the most.
+    pub fn take_marks(&mut self, below: u32) -> u32 {
+        let packets = self.packets.wrapping_sub(self.acked_packets);
+        let own = self.congestion.wrapping_sub(self.acked_congestion);
+        self.acked_packets = self.packets;
+        self.acked_congestion = self.congestion;
+        self.told_congestion = self
+            .told_congestion
+            .wrapping_add(own.max(below.min(packets)));
+        self.told_congestion
+    }
+
     /// Whole messages have come up to here.
     pub fn note_message_end(&mut self, end: u64) {
         self.message_end = end;
@@ -299,14 +330,21 @@ impl Reception {
         self.ack_due
     }
 
-    /// An ACK leaves that says `stable`.
-    pub fn take_ack(&mut self, stable: u64, now: Instant) -> Option<Echo> {
+    /// An ACK leaves that says `stable`. The longest queueing delay from the origin to a member
+    /// below is `queued_us`: where switches copy, the slowest member rules the stream.
+    pub fn take_ack(&mut self, stable: u64, queued_us: u64, now: Instant) -> Option<Echo> {
         self.ack_due = false;
         self.ack_deadline = None;
         self.since_ack = 0;
         self.told_stable = stable;
         let (tx_time, arrived) = self.last_arrival.take()?;
-        let forward_delay_us = self.forward_least_us.take()?;
+        let least_us = self.forward_least_us.take()?;
+        let origin = *self.forward_origin.get_or_insert(least_us);
+        let relative_us = i64::from(least_us.wrapping_sub(origin) as i32);
+        self.forward_base.add(relative_us, now);
+        let base_us = self.forward_base.get().unwrap_or(relative_us);
+        let beyond_us = (queued_us as i64 - (relative_us - base_us)).max(0);
+        let forward_delay_us = least_us.wrapping_add(beyond_us as u32);
         let delay_us = now.since_us(arrived).min(u64::from(u32::MAX)) as u32;
         Some(Echo {
             tx_time,

@@ -19,6 +19,7 @@ impl Session {
         let epoch_changed = self.epoch != plan.epoch;
         self.epoch = plan.epoch;
         self.scheme = plan.scheme;
+        self.copied = plan.scheme.in_list().replication() == Replication::Switches;
         self.parent = role.parent;
         let timing = shared.config.timing.clone();
         let mut before = core::mem::take(&mut self.children);
@@ -44,6 +45,9 @@ impl Session {
             };
             self.children.push(child);
         }
+        for child in &mut self.children {
+            child.copied = self.copied && self.sending.is_none();
+        }
         self.rotation = 0;
         self.statistics.retransmissions_below = self
             .children
@@ -52,7 +56,7 @@ impl Session {
             .sum();
         if let Some(sending) = &mut self.sending {
             sending.change_members(&plan.members);
-            if plan.scheme.in_list().replication() == Replication::Switches {
+            if self.copied {
                 self.join_broadcast(&timing, now);
             } else if self.broadcast.take().is_some() {
                 for child in &mut self.children {

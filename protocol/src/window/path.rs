@@ -12,14 +12,14 @@ const RTT_INITIAL_US: u64 = 20_000;
 /// The least of the samples of the last [`WINDOW_US`] to twice that, so that a
 /// route that became longer is believed after a while.
 #[derive(Clone, Debug, Default)]
-struct WindowedMin {
+pub(crate) struct WindowedMin {
     current: Option<i64>,
     before: Option<i64>,
     since: Instant,
 }
 
 impl WindowedMin {
-    fn add(&mut self, value: i64, now: Instant) {
+    pub fn add(&mut self, value: i64, now: Instant) {
         if now.since_us(self.since) >= WINDOW_US {
             self.before = self.current.take();
             self.since = now;
@@ -27,7 +27,7 @@ impl WindowedMin {
         self.current = Some(self.current.map_or(value, |least| least.min(value)));
     }
 
-    fn get(&self) -> Option<i64> {
+    pub fn get(&self) -> Option<i64> {
         match (self.current, self.before) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

@@ -180,6 +180,26 @@ impl Structure {
         Structure::new(order, source, Shape::Recursive(division))
     }
 
+    /// Tree by which ACKs come up to the source, where switches copy its messages: no host has
+    /// more than `fan_in` children, and whoever is below a host are its neighbours in the order,
+    /// turned so that the source comes first.
+    ///
+    /// # Errors
+    /// No members, one twice, a source that is not among them, or a fan-in of 0.
+    pub fn acknowledgement(
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+        fan_in: usize,
+    ) -> Result<Structure, StructureError> {
+        if fan_in == 0 {
+            return Err(StructureError::NoChildren {
+                parameter: "fan_in",
+            });
+        }
+        let division = Division::Even(fan_in);
+        Structure::new(order.into(), source, Shape::Recursive(division))
+    }
+
     fn new(
         order: Arc<[HostId]>,
         source: HostId,

@@ -16,6 +16,9 @@ pub(super) enum Division {
     Postal(Postal),
     /// Halves: U-torus (TORUS §3).
     Halves,
+    /// So many parts, all as large as each other but for one host: as flat as a tree can be in
+    /// which no host has more children.
+    Even(usize),
 }
 
 /// Hosts from `first` up to but not including `end`, served by the one at `first`.
@@ -27,12 +30,12 @@ struct Segment {
 
 impl Division {
     /// Send times that a host needs to have so many hosts covered, itself included. Halves
-    /// need no clock.
+    /// and even parts need no clock.
     fn time(&self, hosts: usize) -> usize {
         match self {
             Division::KBinomial(cover) => cover.time(hosts),
             Division::Postal(postal) => postal.time(hosts),
-            Division::Halves => 0,
+            Division::Halves | Division::Even(_) => 0,
         }
     }
 
@@ -43,6 +46,10 @@ impl Division {
             Division::KBinomial(cover) => cover.part(time, send),
             Division::Postal(postal) => postal.part(time, send),
             Division::Halves => hosts / 2,
+            Division::Even(parts) => match parts.saturating_sub(send) {
+                0 => 0,
+                left => (hosts - 1).div_ceil(left),
+            },
         }
     }
 

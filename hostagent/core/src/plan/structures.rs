@@ -13,6 +13,10 @@ use wormcast_wire::{HostId, Scheme};
 /// long that the pipeline's rate counts and its depth does not.
 pub const BULK_PACKETS: u32 = 64;
 
+/// Most members whose ACKs one host takes, where switches copy: the ACKs of a group of more come up
+/// a tree of members. An ACK costs a host about as much as a packet, and comes with every fourth one.
+pub const ACK_FAN_IN: usize = 6;
+
 /// The structures of one group, seen from one host.
 #[derive(Debug)]
 pub(super) struct PlannedStructures {
@@ -37,8 +41,8 @@ impl PlannedGroup {
     pub fn structure(&self, origin: HostId) -> Result<Structure, StructureError> {
         let (order, source) = (self.order.clone(), origin);
         match self.scheme {
-            // The switches replicate, but who acknowledges to whom is as for unicasts.
-            Scheme::Repeat | Scheme::Switch => Structure::repeat(order, source),
+            Scheme::Repeat => Structure::repeat(order, source),
+            Scheme::Switch => Structure::acknowledgement(order, source, ACK_FAN_IN),
             Scheme::Circuit => Structure::circuit(order, source, CircuitVariant::OmitLast),
             Scheme::KBinomial => {
                 let k = match self.k {
