@@ -93,7 +93,7 @@ fn a_wrong_plan_is_refused_and_the_old_one_stays() {
         return;
     };
     let mut plan = fabric.controller.plan(0);
-    plan.groups[0].scheme = "flood".to_owned();
+    plan.groups[0].structures[0].scheme = "flood".to_owned();
     fabric.controller.set_plan(plan.clone());
     let refused = || {
         let known = fabric.controller.known.lock().unwrap();
@@ -416,7 +416,7 @@ fn a_plan_of_thousands_of_groups_is_applied_but_for_one_that_cannot_be() {
         plan.groups = numbers
             .map(|number| group(number, "k-binomial", &[0, 1]))
             .collect();
-        plan.groups[6].scheme = "flood".to_owned();
+        plan.groups[6].structures[0].scheme = "flood".to_owned();
         fabric.controller.set_plan(plan);
     }
     let answers = || {

@@ -39,13 +39,15 @@ def check_routing(algorithm: str, root: int | None = None, balanced: bool = Fals
 def schemes() -> list[str]:
     """Names of the schemes."""
 
-def carried_schemes() -> list[str]:
-    """Names of those by which agents carry groups."""
+def needs_grid(scheme: str) -> bool:
+    """Whether a scheme goes by the coordinates of a torus or mesh."""
 
 def is_copied_by_switches(scheme: str) -> bool:
     """Whether switches copy the messages of a scheme; False of names that are no scheme."""
 
 FAN_OUT_DEFAULT: int
+LAMBDA_DEFAULT: int
+LAMBDA_MAX: int
 """tree: most children of a host, unless a group says otherwise."""
 
 # Bounds of wire/src/ids.rs
@@ -360,13 +362,27 @@ class AgentGroup:
     @property
     def name(self) -> str: ...
     @property
-    def scheme(self) -> str: ...
-    @property
     def members(self) -> list[HostId]: ...
+    @property
+    def structures(self) -> list[AgentStructure]:
+        """How its messages reach them."""
+
+@final
+class AgentStructure:
+    """A scheme with its parameters (`Structure` of agent.proto); parameters of other schemes are 0 or empty."""
+
+    @property
+    def scheme(self) -> str: ...
     @property
     def order(self) -> list[HostId]: ...
     @property
     def k(self) -> int: ...
+    @property
+    def lambda_(self) -> int: ...
+    @property
+    def r(self) -> int: ...
+    @property
+    def rings(self) -> list[int]: ...
     @property
     def tree_edges(self) -> list[tuple[HostId, HostId]]: ...
 

@@ -418,16 +418,11 @@ impl AgentPlanner {
         before: Option<&Planned>,
         shapes: &mut Shapes<'_>,
     ) -> Result<Arc<AgentGroup>, String> {
-        let shape = shapes.of(self.whole_of[&members[0]], group, members)?;
         let described = AgentGroup {
             id: group.id,
             name: group.name.clone(),
-            scheme: group.scheme,
             members: members.to_vec(),
-            order: shape.order.clone(),
-            // An agent takes no more children than there are members.
-            k: shape.k.min(members.len() as u32),
-            tree_edges: shape.tree_edges.clone(),
+            structure: shapes.of(self.whole_of[&members[0]], group, members)?,
             digest: OnceLock::new(),
         };
         // The same object as before says that nothing has to be encoded again.

@@ -2,29 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use wormcast_routing::structure::FAN_OUT_DEFAULT;
-use wormcast_wire::{GroupId, HostId, Scheme};
-
-/// Shape of a group's structure; 0 lets the planner or the agents choose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Parameters {
-    /// k-binomial: most children of a host (PACKET §4).
-    pub k: u64,
-    /// tree: most children of a host (WORM §6).
-    pub fan_out: u64,
-    /// k-binomial: packets in a typical message, from which the best k follows.
-    pub packets: u64,
-}
-
-impl Default for Parameters {
-    fn default() -> Parameters {
-        Parameters {
-            k: 0,
-            fan_out: FAN_OUT_DEFAULT.into(),
-            packets: 0,
-        }
-    }
-}
+use wormcast_routing::group::Scheme;
+use wormcast_wire::{GroupId, HostId};
 
 /// A group as configured; its members may be out of reach at the moment.
 ///
@@ -36,12 +15,13 @@ pub struct Group {
     pub id: GroupId,
     /// Its name.
     pub name: String,
-    /// Its scheme.
+    /// Its scheme with its parameters.
     pub scheme: Scheme,
+    /// k-binomial without k: packets in a typical message, from which the best k follows; 0: a message
+    /// so long that its depth does not count.
+    pub packets: u32,
     /// Ascending.
     pub members: Vec<HostId>,
-    /// Shape of its structure.
-    pub parameters: Parameters,
     /// IP multicast address whose packets it carries (WORM §8.1).
     pub class_d: Option<Ipv4Addr>,
 }

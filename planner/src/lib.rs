@@ -37,7 +37,7 @@ pub use difference::{
     Entity, MulticastGroup, Operation, Stage, Update, difference, execute, mgid_of,
 };
 pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
-pub use groups::{Group, Parameters};
+pub use groups::Group;
 pub use ids::{
     MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_TREE_ALL,
     MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
@@ -45,8 +45,9 @@ pub use ids::{
 pub use planner::{FabricState, Method, NOT_PLANNED, Planner, RouteChange};
 pub use replication::{CapacityError, allocate_mgids};
 pub use route_order::{RouteOrder, RouteOrderError};
+pub use shapes::BULK_PACKETS;
 pub use state::{
-    Action, AgentGroup, AgentPlan, EntryKey, KeyFields, MatchValue, Name, Place, PlannedRoute,
-    RouteTable, SwitchState, TableDefault, TableEntry, digest_agents,
+    Action, AgentGroup, AgentPlan, AgentStructure, EntryKey, KeyFields, MatchValue, Name, Place,
+    PlannedRoute, RouteTable, SwitchState, TableDefault, TableEntry, digest_agents,
 };
 pub use written::{ROUTES_WRITTEN_MAX, dependencies, routes_file};

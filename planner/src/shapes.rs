@@ -4,16 +4,16 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use wormcast_routing::group::plan_tree;
+use wormcast_routing::group::{CHAIN_LENGTH_DEFAULT, Scheme, plan_tree};
 use wormcast_routing::routes::{Algorithm, Alternative, RouteError, Routes, Setting};
-use wormcast_routing::structure::{k_binomial, ordering};
+use wormcast_routing::structure::{Recipe, StructureError, k_binomial, ordering};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
-use wormcast_wire::{HostId, Scheme};
+use wormcast_wire::HostId;
 
-use crate::groups::{Group, Parameters};
+use crate::groups::Group;
 use crate::parts::{Kind, Part, PartRoutes};
-use crate::state::{PlannedRoute, RouteTable};
+use crate::state::{AgentStructure, PlannedRoute, RouteTable};
 use crate::wiring::Wiring;
 
 /// Unicast routes from a host, and routes along the spanning tree.
@@ -241,19 +241,15 @@ fn planned(alternative: Alternative) -> PlannedRoute {
     }
 }
 
-/// The structure of a group over its hosts.
-#[derive(Debug, Default)]
-pub(crate) struct Shape {
-    pub(crate) order: Vec<HostId>,
-    pub(crate) k: u32,
-    pub(crate) tree_edges: Vec<(HostId, HostId)>,
-}
+/// Packets of a message for which k is picked where nothing is said of messages: a transfer so long
+/// that the pipeline's rate counts and its depth does not.
+pub const BULK_PACKETS: u32 = 64;
 
-/// Makes shapes; many groups have the same members, so they are kept for as long as it is.
+/// Makes structures; many groups have the same members, so they are kept for as long as it is.
 pub(crate) struct Shapes<'w> {
     wholes: &'w [Whole],
     distances: Vec<OnceCell<Routes<'w>>>,
-    made: BTreeMap<(usize, Scheme, Parameters, Vec<HostId>), Arc<Shape>>,
+    made: BTreeMap<(usize, Scheme, u32, Vec<HostId>), Arc<AgentStructure>>,
 }
 
 impl<'w> Shapes<'w> {
@@ -266,50 +262,107 @@ impl<'w> Shapes<'w> {
         }
     }
 
-    /// Order and edges of a group over these members, which are hosts of the part `whole`.
+    /// The structure of a group over these members, which are hosts of the part `whole`.
     pub(crate) fn of(
         &mut self,
         whole: usize,
         group: &Group,
         members: &[HostId],
-    ) -> Result<Arc<Shape>, String> {
-        let key = (whole, group.scheme, group.parameters, members.to_vec());
+    ) -> Result<Arc<AgentStructure>, String> {
+        let key = (whole, group.scheme, group.packets, members.to_vec());
         if let Some(made) = self.made.get(&key) {
             return Ok(made.clone());
         }
-        let made = Arc::new(self.make(whole, group, members)?);
+        let made = Arc::new(self.make(whole, group.scheme, group.packets, members)?);
         self.made.insert(key, made.clone());
         Ok(made)
     }
 
-    fn make(&self, at: usize, group: &Group, members: &[HostId]) -> Result<Shape, String> {
-        let mut shape = Shape {
-            order: members.to_vec(),
-            ..Shape::default()
+    fn make(
+        &self,
+        at: usize,
+        scheme: Scheme,
+        packets: u32,
+        members: &[HostId],
+    ) -> Result<AgentStructure, String> {
+        let grid = self.wholes[at].topology.grid();
+        let needs_grid = || {
+            let scheme = scheme.name();
+            StructureError::SchemeNeedsGrid { scheme }.to_string()
         };
-        let Parameters {
-            k,
-            fan_out,
-            packets,
-        } = group.parameters;
-        match group.scheme {
-            Scheme::KBinomial => {
+        let order = match scheme {
+            Scheme::KBinomial { .. } if grid.is_none() => {
                 let ranks = self.wholes[at].ranks();
-                shape.order.sort_by_key(|host| ranks[host]);
-                shape.k = if k == 0 && packets > 0 && members.len() > 1 {
-                    k_binomial::optimal_k(members.len(), narrow("packets", packets)?)
-                } else {
-                    narrow("k", k)?
-                };
+                let mut order = members.to_vec();
+                order.sort_by_key(|host| ranks[host]);
+                order
             }
-            Scheme::Tree => {
+            Scheme::KBinomial { .. } | Scheme::UTorus | Scheme::MdTorus => {
+                self.by_grid(at, members, ordering::by_dimension, needs_grid)?
+            }
+            Scheme::STorus | Scheme::MuTorus { .. } => {
+                self.by_grid(at, members, ordering::hamiltonian, needs_grid)?
+            }
+            Scheme::Repeat
+            | Scheme::Circuit(_)
+            | Scheme::Tree { .. }
+            | Scheme::Postal { .. }
+            | Scheme::Switch(_) => members.to_vec(),
+        };
+        let recipe = match scheme {
+            Scheme::Repeat => Recipe::Repeat,
+            Scheme::Switch(_) => Recipe::Copied,
+            Scheme::Circuit(variant) => Recipe::Circuit(variant),
+            Scheme::Tree { variant, fan_out } => {
                 let routes = self.distances(at).map_err(|error| error.to_string())?;
-                let tree = plan_tree(routes, members, narrow("fan_out", fan_out)?);
-                shape.tree_edges = tree.map_err(|error| error.to_string())?.edges().collect();
+                let tree = plan_tree(routes, members, fan_out);
+                Recipe::Tree(tree.map_err(|error| error.to_string())?.into(), variant)
             }
-            Scheme::Repeat | Scheme::Circuit | Scheme::Switch => {}
-        }
-        Ok(shape)
+            Scheme::KBinomial { k } => {
+                let packets = match packets {
+                    0 => BULK_PACKETS,
+                    packets => packets,
+                };
+                let k = k.unwrap_or_else(|| k_binomial::optimal_k(members.len(), packets));
+                // An agent takes no more children than there are members.
+                let most = members.len() as u32;
+                Recipe::KBinomial { k: k.min(most) }
+            }
+            Scheme::Postal { lambda } => Recipe::Postal { lambda },
+            Scheme::UTorus => Recipe::UTorus,
+            Scheme::STorus => Recipe::STorus,
+            Scheme::MdTorus => {
+                let rings = ordering::rings(&self.wholes[at].topology, &order);
+                Recipe::MdTorus {
+                    rings: rings.map_err(|error| error.to_string())?,
+                }
+            }
+            Scheme::MuTorus { r } => {
+                let ring = grid.and_then(|grid| grid.radix.first());
+                let ring = ring.map_or(CHAIN_LENGTH_DEFAULT, |&radix| radix.into());
+                Recipe::MuTorus {
+                    r: r.unwrap_or(ring),
+                }
+            }
+        };
+        Ok(AgentStructure {
+            scheme: scheme.in_list(),
+            order,
+            recipe,
+        })
+    }
+
+    fn by_grid(
+        &self,
+        at: usize,
+        members: &[HostId],
+        order: impl Fn(&Topology, &[HostId]) -> Result<Vec<HostId>, StructureError>,
+        needs_grid: impl Fn() -> String,
+    ) -> Result<Vec<HostId>, String> {
+        order(&self.wholes[at].topology, members).map_err(|error| match error {
+            StructureError::NoGrid => needs_grid(),
+            error => error.to_string(),
+        })
     }
 
     fn distances(&self, whole: usize) -> Result<&Routes<'w>, RouteError> {
@@ -320,10 +373,4 @@ impl<'w> Shapes<'w> {
         let routes = Routes::plan(&self.wholes[whole].topology, Algorithm::Osud, None)?;
         Ok(kept.get_or_init(|| routes))
     }
-}
-
-fn narrow(name: &str, value: u64) -> Result<u32, String> {
-    value
-        .try_into()
-        .map_err(|_| format!("{name} {value} is outside 1 to {}", u32::MAX))
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
-use wormcast_wire::{GroupId, HostId, Scheme};
+use wormcast_routing::structure::Recipe;
+use wormcast_wire::{GroupId, HostId, SchemeName};
 
 use crate::ids::{Mgid, PortSet};
 
@@ -150,6 +151,17 @@ fn varint_length(value: u64) -> usize {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteTable(pub Vec<PlannedRoute>);
 
+/// How messages of a group reach its members (`Structure` of agent.proto).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentStructure {
+    /// The scheme.
+    pub scheme: SchemeName,
+    /// Those that take part, in the order that the scheme works on.
+    pub order: Vec<HostId>,
+    /// The shape, with all choices made.
+    pub recipe: Recipe,
+}
+
 /// A group as one agent has to know it (`Group` of agent.proto).
 #[derive(Clone, Debug)]
 pub struct AgentGroup {
@@ -157,16 +169,10 @@ pub struct AgentGroup {
     pub id: GroupId,
     /// Its name.
     pub name: String,
-    /// Its scheme.
-    pub scheme: Scheme,
     /// Those that take part, ascending.
     pub members: Vec<HostId>,
-    /// The same in the order that the scheme works on.
-    pub order: Vec<HostId>,
-    /// k-binomial: most children of a host; 0 lets the agents choose.
-    pub k: u32,
-    /// tree: (parent, child).
-    pub tree_edges: Vec<(HostId, HostId)>,
+    /// How its messages reach them.
+    pub structure: Arc<AgentStructure>,
     pub(crate) digest: OnceLock<[u8; 32]>,
 }
 
@@ -175,16 +181,12 @@ impl PartialEq for AgentGroup {
         let AgentGroup {
             id,
             name,
-            scheme,
             members,
-            order,
-            k,
-            tree_edges,
+            structure,
             digest: _,
         } = self;
-        (id, scheme, k) == (&other.id, &other.scheme, &other.k)
-            && (name, members) == (&other.name, &other.members)
-            && (order, tree_edges) == (&other.order, &other.tree_edges)
+        (id, name, members) == (&other.id, &other.name, &other.members)
+            && structure == &other.structure
     }
 }
 
@@ -268,18 +270,26 @@ impl AgentGroup {
         self.digest.get_or_init(|| {
             let mut digest = Sha256::new();
             let mut number = |number: usize| digest.update((number as u64).to_be_bytes());
-            let head = [self.id.0.into(), self.name.len(), self.scheme as usize];
-            head.into_iter().for_each(&mut number);
-            for hosts in [&self.members, &self.order] {
+            number(self.id.0.into());
+            number(self.name.len());
+            number(self.structure.scheme as usize);
+            for hosts in [&self.members, &self.structure.order] {
                 number(hosts.len());
                 hosts.iter().for_each(|host| number(host.0.into()));
             }
-            number(self.k as usize);
-            let ends = self
-                .tree_edges
-                .iter()
-                .flat_map(|&(parent, child)| [parent, child]);
-            ends.for_each(|host| number(host.0.into()));
+            match &self.structure.recipe {
+                Recipe::Repeat | Recipe::Copied | Recipe::UTorus | Recipe::STorus => {}
+                Recipe::Circuit(variant) => number(*variant as usize),
+                Recipe::Tree(tree, variant) => {
+                    number(*variant as usize);
+                    let ends = tree.edges().flat_map(|(parent, child)| [parent, child]);
+                    ends.for_each(|host| number(host.0.into()));
+                }
+                Recipe::KBinomial { k: only }
+                | Recipe::Postal { lambda: only }
+                | Recipe::MuTorus { r: only } => number(*only as usize),
+                Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| number(ring)),
+            }
             digest.update(&self.name);
             digest.finalize().into()
         })

@@ -7,14 +7,14 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use lab::model::{Got, Walker, parameter};
-use lab::{Random, all_live, fabric_members, random_groups, random_topology};
+use lab::{Random, SWITCH, all_live, fabric_members, random_groups, random_topology};
 use proptest::prelude::*;
 use wormcast_planner::class_d::{HASHED_FIRST, OWN_MAX, hashed};
 use wormcast_planner::{
     ClassDMode, ClassDNumbers, Group, MatchValue, Planner, TableEntry, class_d_entries,
 };
 use wormcast_routing::routes::{Algorithm, Setting};
-use wormcast_wire::{GroupId, HostId, Scheme};
+use wormcast_wire::{GroupId, HostId};
 
 fn ip(text: &str) -> Ipv4Addr {
     text.parse().expect("an address")
@@ -25,7 +25,7 @@ fn group(number: u16, address: Option<&str>, members: &[u16]) -> Arc<Group> {
     let class_d = address.map(ip);
     Arc::new(Group {
         class_d,
-        ..lab::group(number, Scheme::Switch, &members)
+        ..lab::group(number, SWITCH, &members)
     })
 }
 

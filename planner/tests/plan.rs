@@ -8,18 +8,20 @@ use std::sync::Arc;
 
 use lab::model::{Got, Walker};
 use lab::{
-    Random, all_live, damage, fabric_members, group, host_ids, plan, plan_all, port, random_groups,
-    random_topology, topology,
+    CIRCUIT, Random, all_live, damage, fabric_members, group, host_ids, plan, plan_all, port,
+    random_groups, random_topology, topology,
 };
 use proptest::prelude::*;
 use wormcast_planner::{
     CUT_OFF, ClassDNumbers, FabricState, Group, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, PlannedRoute,
     Planner, RouteTable, allocate_mgids, digest_agents,
 };
+use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::{Algorithm, Setting};
+use wormcast_routing::structure::Recipe;
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
 use wormcast_routing::updown::UpDown;
-use wormcast_wire::{GroupId, HostId, Scheme, SwitchId};
+use wormcast_wire::{GroupId, HostId, SwitchId};
 
 struct Case {
     topology: Topology,
@@ -177,16 +179,18 @@ proptest! {
             for group in told.values() {
                 prop_assert_eq!(&group.members, &served);
                 prop_assert_eq!(*group, told[&served[0]], "all are told the same");
-                let mut order = group.order.clone();
+                let mut order = group.structure.order.clone();
                 order.sort_unstable();
                 prop_assert_eq!(&order, &served);
-                if wanted.scheme == Scheme::Tree {
-                    let mut children: Vec<_> = group.tree_edges.iter().map(|e| e.1).collect();
+                if let Recipe::Tree(tree, _) = &group.structure.recipe {
+                    let edges: Vec<_> = tree.edges().collect();
+                    let mut children: Vec<_> = edges.iter().map(|e| e.1).collect();
                     children.sort_unstable();
                     prop_assert_eq!(&children[..], &served[1..], "one parent each but the root");
-                    prop_assert!(group.tree_edges.iter().all(|(parent, child)| parent < child));
+                    prop_assert!(edges.iter().all(|(parent, child)| parent < child));
                 } else {
-                    prop_assert!(group.tree_edges.is_empty());
+                    let is_tree = matches!(wanted.scheme, Scheme::Tree { .. });
+                    prop_assert!(!is_tree);
                 }
             }
         }
@@ -344,7 +348,7 @@ fn hosts<const N: usize>(numbers: [u16; N]) -> Vec<HostId> {
 #[test]
 fn members_that_cannot_take_part_are_named_with_the_reason() {
     let network = line(&[1, 2, 3, 4], true);
-    let group = Arc::new(group(1, Scheme::Circuit, &hosts([1, 2, 3, 4, 9])));
+    let group = Arc::new(group(1, CIRCUIT, &hosts([1, 2, 3, 4, 9])));
     let known = Hosts {
         agents: hosts([1, 2, 4]).into_iter().collect(),
         live: hosts([1, 4]).into_iter().collect(),
@@ -370,7 +374,7 @@ fn members_that_cannot_take_part_are_named_with_the_reason() {
 
 #[test]
 fn a_divided_group_stays_where_most_members_are() {
-    let group = Arc::new(group(1, Scheme::Circuit, &hosts([1, 5, 6])));
+    let group = Arc::new(group(1, CIRCUIT, &hosts([1, 5, 6])));
     let state = plan_all(&line(&[5, 6, 1], true), &[group]);
     assert_eq!(shortfalls(&state), BTreeMap::from([(1, CUT_OFF)]));
 }

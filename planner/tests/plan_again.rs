@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use lab::model::{Walker, write};
 use lab::{
-    Random, all_live, change_groups, damage, group, host_ids, numbers_in, plan_all, port,
-    random_groups, random_members, random_topology, topology,
+    CIRCUIT, K_BINOMIAL, Random, all_live, change_groups, damage, group, host_ids, numbers_in,
+    plan_all, port, random_groups, random_members, random_topology, topology,
 };
 use proptest::prelude::*;
 use wormcast_planner::class_d::OWN_MAX;
@@ -18,11 +18,12 @@ use wormcast_planner::{
     difference,
 };
 use wormcast_routing::generate::from_spec;
+use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::structure::ordering;
-use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
+use wormcast_routing::topology::{Grid, Host, Link, Parts, Switch, Topology};
 use wormcast_routing::updown::UpDown;
-use wormcast_wire::{GroupId, HostId, Scheme, SwitchId};
+use wormcast_wire::{GroupId, HostId, SwitchId};
 
 fn sorted(mut updates: Vec<Update>) -> Vec<String> {
     updates.sort_by_key(|update| format!("{update:?}"));
@@ -103,11 +104,11 @@ proptest! {
         let topology = random_topology(&mut random);
         for part in topology.split().iter().filter(|part| !part.hosts().is_empty()) {
             let members = random_members(&mut random, &host_ids(part));
-            let group = Arc::new(group(1, Scheme::KBinomial, &members));
+            let group = Arc::new(group(1, K_BINOMIAL, &members));
             let state = plan_all(part, &[group]);
             let updown = UpDown::new(part, None).unwrap();
             let order = ordering::cco(part, &updown, &members).unwrap();
-            prop_assert_eq!(&state.agents[&members[0]].groups[0].order, &order);
+            prop_assert_eq!(&state.agents[&members[0]].groups[0].structure.order, &order);
         }
     }
 
@@ -244,7 +245,7 @@ fn the_change_of_one_group_makes_nothing_else_anew() {
     let before = plan(&groups);
     let mut two = random.sample(&host_ids(&network), 2);
     two.sort_unstable();
-    groups.push(Arc::new(group(700, Scheme::Circuit, &two)));
+    groups.push(Arc::new(group(700, CIRCUIT, &two)));
     let after = plan(&groups);
     let changed: Vec<HostId> = host_ids(&network)
         .into_iter()
@@ -266,7 +267,7 @@ fn the_change_of_one_group_makes_nothing_else_anew() {
 }
 
 /// Two switches with two hosts each.
-fn pair_of_pairs() -> Topology {
+fn pair_of_pairs(grid: Option<Grid>) -> Topology {
     let mut parts = Parts::default();
     for n in 0..2 {
         let switch = SwitchId(n);
@@ -291,22 +292,20 @@ fn pair_of_pairs() -> Topology {
         b,
         b_port: port(3),
     });
+    parts.grid = grid;
     topology(parts)
 }
 
 #[test]
 fn a_group_that_cannot_be_planned_is_named_and_holds_up_no_other() {
-    let network = pair_of_pairs();
+    let network = pair_of_pairs(None);
     let everyone = host_ids(&network);
-    let good = Arc::new(group(1, Scheme::Circuit, &everyone));
-    let mut bad = group(2, Scheme::KBinomial, &everyone);
-    bad.parameters.packets = 100;
-    let bad = Arc::new(bad);
-    let mut worse = bad.clone();
-    Arc::make_mut(&mut worse).parameters.packets = 1 << 32;
-    let reason = "it cannot be planned: packets 4294967296 is outside 1 to 4294967295";
+    let good = Arc::new(group(1, CIRCUIT, &everyone));
+    let bad = Arc::new(group(2, Scheme::UTorus, &everyone));
+    let reason = "it cannot be planned: scheme u-torus goes by coordinates, and this topology has none; it needs a \
+                  torus or mesh. Schemes for any topology are repeat, circuit, tree, k-binomial, postal, switch";
 
-    let state = plan_all(&network, &[good.clone(), worse.clone()]);
+    let state = plan_all(&network, &[good.clone(), bad.clone()]);
     let failures: Vec<String> = state.failures.iter().map(ToString::to_string).collect();
     assert_eq!(failures, [format!("group 2: {reason}")]);
     assert!(state.agents.values().all(|plan| plan.groups.len() == 1));
@@ -325,19 +324,19 @@ fn a_group_that_cannot_be_planned_is_named_and_holds_up_no_other() {
 
     let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
     let hosts = all_live(&network);
-    let mut plan = |groups: &[_]| {
+    let mut plan = |network: &Topology| {
+        let groups = [good.clone(), bad.clone()];
         planner
-            .plan(
-                &network,
-                &network,
-                groups,
-                &hosts,
-                &ClassDNumbers::default(),
-            )
+            .plan(network, network, &groups, &hosts, &ClassDNumbers::default())
             .unwrap()
     };
-    let before = plan(&[good.clone(), bad]);
-    let after = plan(&[good, worse]);
+    let before = plan(&pair_of_pairs(Some(Grid {
+        radix: vec![2],
+        wraps: false,
+        unidirectional: false,
+    })));
+    assert!(before.failures.is_empty());
+    let after = plan(&network);
     assert_eq!(after.failures.len(), 1);
     assert_eq!(after.agents, before.agents, "it stays as it was");
     assert!(after.shortfalls.is_empty());
@@ -364,11 +363,11 @@ fn a_part_without_routes_is_named_and_its_switches_are_planned() {
 
 #[test]
 fn an_agent_that_takes_few_groups_or_refuses_one_is_left_out_of_the_others() {
-    let network = pair_of_pairs();
+    let network = pair_of_pairs(None);
     let everyone = host_ids(&network);
     let (one, two, three) = (everyone[0], everyone[1], everyone[2]);
     let mut groups: Vec<_> = (0..5)
-        .map(|n| Arc::new(group(n, Scheme::Circuit, &everyone)))
+        .map(|n| Arc::new(group(n, CIRCUIT, &everyone)))
         .collect();
     let mut hosts = all_live(&network);
     let capacity = |groups, members| Capacity {

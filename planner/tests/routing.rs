@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use wormcast_planner::{AgentPlan, ClassDNumbers, FabricState, Group, Hosts, Parameters, Planner};
+use wormcast_planner::{AgentPlan, ClassDNumbers, FabricState, Group, Hosts, Planner};
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
+use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::{Algorithm, Route, Setting};
 use wormcast_routing::topology::{Attachment, Damage, Topology};
-use wormcast_wire::{GroupId, HostId, PortId, SHARES_WHOLE, Scheme, SwitchId};
+use wormcast_wire::{GroupId, HostId, PortId, SHARES_WHOLE, SwitchId};
 
 fn network(seed: u64) -> Topology {
     let parameters = Irregular {
@@ -27,9 +28,9 @@ fn groups(topology: &Topology) -> Vec<Arc<Group>> {
     vec![Arc::new(Group {
         id: GroupId(0),
         name: "all".into(),
-        scheme: Scheme::Switch,
+        scheme: Scheme::from_name("switch").expect("it is listed"),
         members: members.collect(),
-        parameters: Parameters::default(),
+        packets: 0,
         class_d: None,
     })]
 }

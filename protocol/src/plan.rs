@@ -2,7 +2,7 @@
 
 use core::fmt;
 use std::sync::Arc;
-use wormcast_wire::{ALTERNATIVES_MAX, BufferClass, GroupId, HostId, SHARES_WHOLE, Scheme};
+use wormcast_wire::{ALTERNATIVES_MAX, BufferClass, GroupId, HostId, Replication, SHARES_WHOLE};
 
 /// One send from host to host in a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +84,33 @@ impl Role {
 }
 
 /// The structures of a group. The shell computes them, lazily if it likes; the
-/// engine asks once for each origin and plan.
+/// engine asks once for each origin, plan and choice.
 pub trait Structures: Send + Sync {
     /// The place of the host this engine runs on in the structure that carries the
-    /// stream of `origin`. None: `origin` is not a member, its packets are rejected.
+    /// stream of `origin` by one of [`GroupPlan::choices`]. None: this host has no part in it,
+    /// its packets are rejected.
     ///
-    /// Where switches copy ([`wormcast_wire::Replication`]), it is the tree by which ACKs come up.
-    fn role(&self, origin: HostId) -> Option<Role>;
+    /// Where switches copy ([`Replication::Switches`]), it is the tree by which ACKs come up.
+    fn role(&self, origin: HostId, choice: u8) -> Option<Role>;
+}
+
+/// One of the ways by which messages of a group may travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The longest message that takes it, in bytes.
+    pub bytes_most: u64,
+    /// Who copies packets.
+    pub replication: Replication,
+}
+
+impl Choice {
+    /// The only one: every message takes it.
+    pub fn only(replication: Replication) -> Vec<Choice> {
+        vec![Choice {
+            bytes_most: u64::MAX,
+            replication,
+        }]
+    }
 }
 
 /// Everything the engine has to know about a group it is a member of.
@@ -102,12 +122,37 @@ pub struct GroupPlan {
     /// they have the same plan of the group; order does not matter. (Reports of
     /// subtree stability count only between hosts of equal epoch.)
     pub epoch: u32,
-    /// How streams are carried.
-    pub scheme: Scheme,
+    /// How messages travel, by their length: 1 to [`CHOICES_MAX`], ascending; any message
+    /// may take the last one.
+    pub choices: Vec<Choice>,
     /// All members, this host among them.
     pub members: Vec<HostId>,
     /// Who sends to whom.
     pub structures: Arc<dyn Structures>,
+}
+
+impl GroupPlan {
+    /// The choice of that number; the last one if there is none.
+    pub(crate) fn choice(&self, number: u8) -> Choice {
+        let last = self.choices.len().saturating_sub(1);
+        let only = Choice::only(Replication::Hosts)[0];
+        let chosen = self.choices.get(usize::from(number).min(last));
+        chosen.copied().unwrap_or(only)
+    }
+
+    /// The first choice that a message of so many bytes may take; one of unknown length takes
+    /// the last.
+    pub(crate) fn choice_for(&self, bytes: Option<u64>) -> u8 {
+        let last = self.choices.len().saturating_sub(1);
+        let fits = |choice: &Choice| bytes.is_some_and(|bytes| bytes <= choice.bytes_most);
+        self.choices.iter().position(fits).unwrap_or(last) as u8
+    }
+
+    /// Names this version of the plan together with a choice.
+    pub(crate) fn epoch_of(&self, choice: u8) -> u32 {
+        self.epoch
+            .wrapping_add(u32::from(choice).wrapping_mul(0x9E37_79B9))
+    }
 }
 
 impl fmt::Debug for GroupPlan {
@@ -115,7 +160,7 @@ impl fmt::Debug for GroupPlan {
         f.debug_struct("GroupPlan")
             .field("id", &self.id)
             .field("epoch", &self.epoch)
-            .field("scheme", &self.scheme)
+            .field("choices", &self.choices)
             .field("members", &self.members)
             .finish_non_exhaustive()
     }
@@ -213,13 +258,5 @@ mod tests {
         let cycle = [edge(1, 2), edge(3, 4), edge(4, 3)];
         assert_eq!(Role::from_edges(HostId(2), HostId(1), &cycle), None);
         assert_eq!(Role::from_edges(HostId(1), HostId(1), &[edge(2, 1)]), None);
-    }
-
-    #[test]
-    fn names_of_schemes_are_found_again() {
-        for scheme in Scheme::ALL {
-            assert_eq!(Scheme::from_name(scheme.name()), Some(scheme));
-        }
-        assert_eq!(Scheme::from_name("flood"), None);
     }
 }

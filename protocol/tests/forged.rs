@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_protocol::{
-    Edge, Engine, EngineConfig, Event, GroupPlan, Instant, Reject, Role, Structures,
+    Choice, Edge, Engine, EngineConfig, Event, GroupPlan, Instant, Reject, Role, Structures,
 };
 use wormcast_wire::ack::{Ack, FailedMember, List, SeqRange};
 use wormcast_wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
 use wormcast_wire::worm::{self, Header, Kind};
-use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Scheme, Seq};
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Replication, Seq};
 
 const GROUP: GroupId = GroupId(3);
 const ORIGIN: HostId = HostId(1);
@@ -23,7 +23,7 @@ const STREAM: u32 = 100;
 struct Chain(HostId);
 
 impl Structures for Chain {
-    fn role(&self, origin: HostId) -> Option<Role> {
+    fn role(&self, origin: HostId, _choice: u8) -> Option<Role> {
         let edges: Vec<Edge> = (0..3)
             .map(|step| Edge {
                 from: HostId((origin.0 - 1 + step) % 4 + 1),
@@ -56,7 +56,7 @@ fn engine(host: HostId) -> Engine {
     let plan = GroupPlan {
         id: GROUP,
         epoch: 1,
-        scheme: Scheme::Circuit,
+        choices: Choice::only(Replication::Hosts),
         members: vec![ORIGIN, PARENT, MEMBER, OTHER],
         structures: Arc::new(Chain(host)),
     };
@@ -173,6 +173,7 @@ fn status(stable: u32) -> Body<'static> {
     Body::Status(Status {
         stable: Seq(stable),
         ack_now: true,
+        choice: 0,
         unclaimed: false,
     })
 }
@@ -187,6 +188,7 @@ fn data(seq: u32, payload: &[u8]) -> Body<'_> {
         cancel: false,
         class: BufferClass::One,
         ack_now: true,
+        choice: 0,
         payload,
     })
 }

@@ -3,11 +3,13 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol::{Edge, Engine, EngineConfig, GroupPlan, Instant, Reject, Role, Structures};
+use wormcast_protocol::{
+    Choice, Edge, Engine, EngineConfig, GroupPlan, Instant, Reject, Role, Structures,
+};
 use wormcast_wire::ack::{Ack, Echo, FailedMember, List, SeqRange};
 use wormcast_wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
 use wormcast_wire::worm::{self, Header, Kind};
-use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Scheme, Seq};
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Replication, Seq};
 
 const HOST: HostId = HostId(2);
 const MEMBERS: [HostId; 4] = [HostId(1), HostId(2), HostId(3), HostId(4)];
@@ -16,7 +18,7 @@ const MEMBERS: [HostId; 4] = [HostId(1), HostId(2), HostId(3), HostId(4)];
 struct Chain;
 
 impl Structures for Chain {
-    fn role(&self, origin: HostId) -> Option<Role> {
+    fn role(&self, origin: HostId, _choice: u8) -> Option<Role> {
         let at = MEMBERS.iter().position(|member| *member == origin)?;
         let order: Vec<HostId> = (0..4).map(|step| MEMBERS[(at + step) % 4]).collect();
         let edges: Vec<Edge> = order
@@ -31,7 +33,7 @@ impl Structures for Chain {
     }
 }
 
-fn engine(scheme: Scheme) -> Engine {
+fn engine(replication: Replication) -> Engine {
     let mut config = EngineConfig::new(HOST, [2; 6], 1_000, 1, 50);
     config.first_seq = Some(Seq(0));
     config.limits.pool_class1_bytes = 100_000;
@@ -48,7 +50,7 @@ fn engine(scheme: Scheme) -> Engine {
     let plan = GroupPlan {
         id: GroupId(3),
         epoch: 1,
-        scheme,
+        choices: Choice::only(replication),
         members: MEMBERS.to_vec(),
         structures: Arc::new(Chain),
     };
@@ -175,6 +177,7 @@ fn handle(engine: &mut Engine, call: &Call, source: HostId, origin: HostId, now:
                 class
             },
             ack_now: flags & 16 != 0,
+            choice: 0,
             payload: &payload[..*size],
         })),
         Call::Ack {
@@ -231,6 +234,7 @@ fn handle(engine: &mut Engine, call: &Call, source: HostId, origin: HostId, now:
             give(Body::Status(Status {
                 stable: Seq(*stable),
                 ack_now: *ack_now,
+                choice: 0,
                 unclaimed: false,
             }));
         }
@@ -266,9 +270,9 @@ proptest! {
     #[test]
     fn no_sequence_of_pdus_and_calls_upsets_an_engine(
         calls in proptest::collection::vec((any_call(), 1u16..5, 1u16..5), 1..120),
-        scheme in 0usize..5,
+        switches in any::<bool>(),
     ) {
-        let mut engine = engine(Scheme::ALL[scheme]);
+        let mut engine = engine(if switches { Replication::Switches } else { Replication::Hosts });
         let mut now = Instant::from_micros(10);
         let mut buf = vec![0; engine.frame_length_max()];
         for (call, source, origin) in &calls {
@@ -292,7 +296,7 @@ proptest! {
 
     #[test]
     fn random_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let mut engine = engine(Scheme::Circuit);
+        let mut engine = engine(Replication::Hosts);
         let now = Instant::from_micros(10);
         prop_assert!(engine.handle_frame(&bytes, now).is_err());
         let mut worm_frame = vec![0; 12];
@@ -303,7 +307,7 @@ proptest! {
 
     #[test]
     fn random_pdus_of_a_good_worm_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let mut engine = engine(Scheme::Circuit);
+        let mut engine = engine(Replication::Hosts);
         let header = Header {
             kind: Kind::Unicast, flags: 6, hops: 1, source: HostId(1), sequence: 0, next: 0x88B6,
         };
@@ -317,7 +321,7 @@ proptest! {
 
 #[test]
 fn every_reject_is_counted_under_its_name() {
-    let mut engine = engine(Scheme::Circuit);
+    let mut engine = engine(Replication::Hosts);
     let now = Instant::from_micros(10);
     let common = Common {
         group: GroupId(3),
@@ -327,6 +331,7 @@ fn every_reject_is_counted_under_its_name() {
     let status = Body::Status(Status {
         stable: Seq(0),
         ack_now: true,
+        choice: 0,
         unclaimed: false,
     });
     let cases = [

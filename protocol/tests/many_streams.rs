@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol::{ChildRole, Engine, EngineConfig, GroupPlan, Instant, Role, Structures};
-use wormcast_wire::{BufferClass, GroupId, HostId, Scheme};
+use wormcast_protocol::{
+    ChildRole, Choice, Engine, EngineConfig, GroupPlan, Instant, Role, Structures,
+};
+use wormcast_wire::{BufferClass, GroupId, HostId, Replication};
 
 const HOST: HostId = HostId(1);
 const OTHER: HostId = HostId(2);
@@ -12,7 +14,7 @@ const GROUPS: u16 = 2_000;
 struct Pair;
 
 impl Structures for Pair {
-    fn role(&self, origin: HostId) -> Option<Role> {
+    fn role(&self, origin: HostId, _choice: u8) -> Option<Role> {
         let child = ChildRole {
             host: OTHER,
             class: BufferClass::One,
@@ -44,7 +46,7 @@ fn a_host_sends_in_thousands_of_groups_at_once() {
         let plan = GroupPlan {
             id: GroupId(number),
             epoch: 1,
-            scheme: Scheme::Repeat,
+            choices: Choice::only(Replication::Hosts),
             members: vec![HOST, OTHER],
             structures: Arc::new(Pair),
         };

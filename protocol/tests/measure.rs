@@ -12,9 +12,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wormcast_protocol::{Edge, Engine, EngineConfig, GroupPlan, Instant, Role, Structures};
+use wormcast_protocol::{Choice, Edge, Engine, EngineConfig, GroupPlan, Instant, Role, Structures};
 use wormcast_wire::worm::{self, Kind};
-use wormcast_wire::{BufferClass, ETHERNET_LENGTH, GroupId, HostId, Scheme, tree_route};
+use wormcast_wire::{BufferClass, ETHERNET_LENGTH, GroupId, HostId, SchemeName, tree_route};
 
 /// Time a frame is under way, µs: long, so that the window is full of packets in flight.
 const DELAY_US: u64 = 20_000;
@@ -33,7 +33,7 @@ struct Shape {
 }
 
 impl Structures for Shape {
-    fn role(&self, origin: HostId) -> Option<Role> {
+    fn role(&self, origin: HostId, _choice: u8) -> Option<Role> {
         let at = |step: u16| HostId((origin.0 + step) % self.hosts);
         let edges: Vec<Edge> = (1..self.hosts)
             .map(|step| Edge {
@@ -62,7 +62,7 @@ impl Host {
 
 struct Case {
     name: &'static str,
-    scheme: Scheme,
+    scheme: SchemeName,
     hosts: u16,
     /// Groups beside the one that carries the stream, each with a stream that rests.
     resting: u16,
@@ -101,12 +101,12 @@ impl Net {
                     let plan = GroupPlan {
                         id: GroupId(if group < 254 { group + 1 } else { group + 2 }),
                         epoch: 1,
-                        scheme: case.scheme,
+                        choices: Choice::only(case.scheme.replication()),
                         members: (0..case.hosts).map(HostId).collect(),
                         structures: Arc::new(Shape {
                             host,
                             hosts: case.hosts,
-                            chain: case.scheme == Scheme::Circuit,
+                            chain: case.scheme == SchemeName::Circuit,
                         }),
                     };
                     engine.set_group(plan, Instant::ZERO).expect("a plan");
@@ -271,24 +271,24 @@ fn packets_a_second_on_one_core() {
         loses_one_in: None,
     };
     let cases = [
-        case("one member", Scheme::Repeat, 2),
+        case("one member", SchemeName::Repeat, 2),
         Case {
             loses_one_in: Some(100),
-            ..case("one member, 1 % lost", Scheme::Repeat, 2)
+            ..case("one member, 1 % lost", SchemeName::Repeat, 2)
         },
-        case("chain of three", Scheme::Circuit, 3),
+        case("chain of three", SchemeName::Circuit, 3),
         Case {
             loses_one_in: Some(100),
-            ..case("chain of three, 1 % lost", Scheme::Circuit, 3)
+            ..case("chain of three, 1 % lost", SchemeName::Circuit, 3)
         },
-        case("switch, seven members", Scheme::Switch, 8),
+        case("switch, seven members", SchemeName::Switch, 8),
         Case {
             loses_one_in: Some(100),
-            ..case("switch, seven members, 1 % lost", Scheme::Switch, 8)
+            ..case("switch, seven members, 1 % lost", SchemeName::Switch, 8)
         },
         Case {
             resting: 1_000,
-            ..case("one member, 1,000 streams at rest", Scheme::Repeat, 2)
+            ..case("one member, 1,000 streams at rest", SchemeName::Repeat, 2)
         },
     ];
     println!(

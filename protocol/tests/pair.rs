@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_protocol::{
-    Edge, Engine, EngineConfig, Event, GroupPlan, Instant, LossReason, PlanError, Reject, Role,
-    Structures, UseError,
+    Choice, Edge, Engine, EngineConfig, Event, GroupPlan, Instant, LossReason, PlanError, Reject,
+    Role, Structures, UseError,
 };
-use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Scheme, Seq};
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Replication, Seq};
 
 const GROUP: GroupId = GroupId(3);
 const ORIGIN: HostId = HostId(1);
@@ -16,7 +16,7 @@ const MEMBER: HostId = HostId(2);
 struct Direct(HostId);
 
 impl Structures for Direct {
-    fn role(&self, origin: HostId) -> Option<Role> {
+    fn role(&self, origin: HostId, _choice: u8) -> Option<Role> {
         let to = if origin == ORIGIN { MEMBER } else { ORIGIN };
         Role::from_edges(
             self.0,
@@ -34,7 +34,7 @@ fn plan(host: HostId) -> GroupPlan {
     GroupPlan {
         id: GROUP,
         epoch: 1,
-        scheme: Scheme::Repeat,
+        choices: Choice::only(Replication::Hosts),
         members: vec![ORIGIN, MEMBER],
         structures: Arc::new(Direct(host)),
     }

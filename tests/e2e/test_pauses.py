@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import sha256_of
-from wormcast.network.groups import SCHEMES
+from wormcast.network.groups import SCHEMES_ANYWHERE
 
 MIB = 2**20
 FILE_BYTES = 6 * MIB
-MEMBERS = {scheme: [n, (n + 2) % 8, (n + 3) % 8, (n + 5) % 8] for n, scheme in enumerate(SCHEMES)}
+MEMBERS = {scheme: [n, (n + 2) % 8, (n + 3) % 8, (n + 5) % 8] for n, scheme in enumerate(SCHEMES_ANYWHERE)}
 """The first is the source; every host has part in several groups."""
 END_SECONDS_MAX = 240.0
 SOURCE, RECEIVER = MEMBERS["switch"][0], MEMBERS["switch"][1]
@@ -172,7 +172,7 @@ def test_a_pause_delays_every_scheme_and_ends_nothing(
     with Transfers(fabric, random_file(FILE_BYTES), tmp_path) as transfers:
         epoch = fabric.get("status")["epoch"]
         chosen = choose(fabric)
-        assert choose is not everything or len(chosen) > 4 + 1 + 8 + len(SCHEMES), "of the transfers too"
+        assert choose is not everything or len(chosen) > 4 + 1 + 8 + len(SCHEMES_ANYWHERE), "of the transfers too"
         with paused(chosen):
             time.sleep(seconds)
         transfers.check_ended_whole()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import transfer
-from wormcast.network.groups import SCHEMES
+from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
 
 MIB = 2**20
 RECEIVERS = list(range(1, 8))
@@ -23,7 +23,7 @@ def file_size(fabric: Fabric) -> int:
     return 4 * MIB if fabric.options.switch == "wormcast" else MIB // 2
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", SCHEMES_ANYWHERE)
 def test_every_member_has_the_same_bytes(
     fabric: Fabric, scheme: str, random_file: Callable[[int], Path]
 ) -> None:
@@ -31,6 +31,18 @@ def test_every_member_has_the_same_bytes(
     assert result.intact
     assert not result.failed
     assert result.receivers == 7
+
+
+def test_torus_schemes_go_by_the_coordinates(
+    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
+) -> None:
+    """On a torus that is found link by link; its coordinates come with the switches."""
+    torus = make_fabric("torus:3", switch=switch, rate_mbps=20.0 if switch == "wormcast" else 5.0)
+    assert torus.get("topology")["grid"] == {"radix": [3, 3], "wraps": True}
+    for scheme in (name for name in SCHEMES if name not in SCHEMES_ANYWHERE):
+        result = transfer(torus, scheme, random_file(MIB), 4, [0, 1, 2, 3, 5, 6, 7, 8], seconds_max=240)
+        assert result.intact, scheme
+        assert not result.failed, scheme
 
 
 def test_switch_scheme_puts_a_byte_on_a_link_once(fabric: Fabric, random_file: Callable[[int], Path]) -> None:

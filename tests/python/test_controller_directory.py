@@ -88,7 +88,7 @@ def test_agents_get_ids_and_plans_and_every_change_of_them(tmp_path: Path) -> No
         await controller.tell_group("group_created", group)
         await until(lambda: all(groups_of(a) == {group.id: [0, 1, 2]} for a in agents))
         assert {a.plans[-1].epoch for a in agents} == {before + 1}
-        edges = [(e.parent, e.child) for e in agents[0].plans[-1].groups[0].tree_edges]
+        edges = [(e.parent, e.child) for e in agents[0].plans[-1].groups[0].structures[0].tree_edges]
         assert edges == [(0, 2), (2, 1)] or edges == [(0, 1), (1, 2)]
         await agents[1].send(plan_applied=agent_pb2.PlanApplied(epoch=before + 1))
         await until(lambda: controller.agents[1].epoch == before + 1)  # type: ignore[index]

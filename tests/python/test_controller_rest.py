@@ -14,7 +14,7 @@ import pytest
 from controller_lab.running import rest, running
 from wormcast.api.body_limit import BODY_BYTES_MAX
 from wormcast.api.views import show_group
-from wormcast.network.groups import SCHEMES
+from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
 from wormcast.network.ids import Epoch, PortId, SwitchId
 from wormcast.network.topology import Link
 from wormcast.reconcile.controller import Controller
@@ -102,7 +102,8 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         {"scheme": "flood", "members": [0]},
         422,
         {
-            "message": "unknown scheme 'flood'; there are repeat, circuit, tree, k-binomial, switch",
+            "message": "unknown scheme 'flood'; there are repeat, circuit, tree, k-binomial, postal, u-torus, s-torus, "
+            "md-torus, mu-torus, switch",
             "value": "flood",
             "choices": list(SCHEMES),
         },
@@ -143,6 +144,32 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         {"scheme": "tree", "members": [0], "colour": "red"},
         422,
         {"message": "body.colour: unknown field", "value": "red"},
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "u-torus", "members": [0]},
+        422,
+        {
+            "message": "scheme u-torus goes by coordinates, and this fabric has no grid: it is for a torus or mesh, "
+            "whose grid stands with its switches; there are repeat, circuit, tree, k-binomial, postal, switch",
+            "value": "u-torus",
+            "choices": list(SCHEMES_ANYWHERE),
+        },
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "postal", "members": [0], "parameters": {"lambda": 1025}},
+        422,
+        {"message": "parameter lambda is 1025; possible: 0 to 1024", "value": 1025, "bound": "0 to 1024"},
+    ),
+    (
+        "POST",
+        "switches",
+        {"switches": [], "grid": {"radix": [0]}},
+        422,
+        {"message": "grid of [0]; wanted one size or more, each 1 to 65534", "value": [0]},
     ),
     (
         "POST",
@@ -424,7 +451,7 @@ def test_members_of_a_group_that_no_plan_has_yet_do_not_take_part() -> None:
     with_rest(test)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", SCHEMES_ANYWHERE)
 def test_plans_of_groups_are_shown_in_the_file_form(scheme: str) -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         plain = await client.post("groups", json={"scheme": scheme, "members": [0, 1], "id": 1})

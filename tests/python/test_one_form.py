@@ -18,7 +18,7 @@ from controller_lab.running import rest, running, until
 from controller_lab.serving import serving
 from wormcast import routing
 from wormcast.cli.main import main
-from wormcast.network.groups import SCHEMES
+from wormcast.network.groups import SCHEMES_ANYWHERE
 from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
 from wormcast.network.topology import Host, Switch, Topology
 from wormcast.reconcile.controller import Controller
@@ -179,7 +179,7 @@ def test_groups_in_force_are_planned_as_their_members_on_a_file(seed: int, tmp_p
     hosts = [host.id for host in network.hosts]
     groups: list[dict[str, Any]] = [
         {"scheme": scheme, "id": number, "name": f"g-{scheme}", "members": rng.sample(hosts, 4)}
-        for number, scheme in enumerate(SCHEMES)
+        for number, scheme in enumerate(SCHEMES_ANYWHERE)
     ]
     groups[2]["parameters"] = {"fan_out": 2}
     groups[3]["parameters"] = {"packets": 64}

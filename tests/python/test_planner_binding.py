@@ -9,7 +9,7 @@ from controller_lab.model import FakeSwitch
 from wormcast import routing
 from wormcast.network.groups import SCHEMES, Group
 from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
-from wormcast.network.topology import Host, Link, Switch, Topology
+from wormcast.network.topology import Grid, Host, Link, Switch, Topology
 from wormcast.p4rt.session import BATCH_UPDATES_MAX, split_batches
 from wormcast.reconcile.agent_status import Capacity
 from wormcast_planner import (
@@ -31,6 +31,7 @@ def topology(kind: str) -> Topology:
         tuple(Switch(s["id"], s["ports"]) for s in made["switches"]),
         tuple(Host(h["id"], h["switch"], h["port"]) for h in made["hosts"]),
         tuple(Link.between((x["a"], x["a_port"]), (x["b"], x["b_port"])) for x in made["links"]),
+        Grid.from_json(made["grid"]) if "grid" in made else None,
     )
 
 
@@ -57,18 +58,19 @@ def test_plans_say_what_agents_and_switches_must_have() -> None:
     assert state.touched is None
     assert (state.failures, state.shortfall_count) == ([], 0)
     told = state.agents[HostId(17)]
-    assert [found.id for found in told.groups] == [5, 6, 7, 8, 9]
-    assert [found.scheme for found in told.groups] == list(SCHEMES)
+    numbers = [5 + at for at, _ in enumerate(SCHEMES)]
+    assert [found.id for found in told.groups] == numbers
+    assert [found.structures[0].scheme for found in told.groups] == list(SCHEMES)
     assert all(found.members == [0, 3, found.id, 17] for found in told.groups)
-    assert sorted(child for _, child in told.groups[2].tree_edges) == [3, 7, 17]
+    assert sorted(child for _, child in told.groups[2].structures[0].tree_edges) == [3, 7, 17]
     routes = {(r["src"], r["dst"]): bytes(r["ports"]) for r in routing.routes(NETWORK.to_json())["routes"]}
     assert {to: ports for to, _, ports in told.routes} == {
         dst: ports for (src, dst), ports in routes.items() if src == 17
     }
     entries = [entry for entry in state.switches[SwitchId(0)].entries() if entry.table == "ingress.groups"]
-    assert [entry.match for entry in entries] == [[("group", n)] for n in (5, 6, 7, 8, 9, 255)]
+    assert [entry.match for entry in entries] == [[("group", n)] for n in (*numbers, 255)]
     assert {entry.action for entry in entries} == {"ingress.replicate"}
-    assert [entry.mgid for entry in entries] == [0x4000 + n for n in (5, 6, 7, 8, 9, 255)]
+    assert [entry.mgid for entry in entries] == [0x4000 + n for n in (*numbers, 255)]
 
 
 def test_what_a_change_does_not_concern_stays_the_same_object() -> None:

@@ -23,7 +23,7 @@ pub use ids::{
     ROUTE_LENGTH_MAX, SHARES_WHOLE, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SWITCHES_CROSSED_MAX, Seq,
     SwitchId,
 };
-pub use scheme::{Replication, Scheme, SchemeName};
+pub use scheme::{Replication, SchemeName};
 
 /// Bytes of an Ethernet header.
 pub const ETHERNET_LENGTH: usize = 14;

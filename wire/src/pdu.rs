@@ -8,6 +8,10 @@ use crate::{DecodeError, put_u16, put_u32, u16_at, u32_at};
 pub const COMMON_LENGTH: usize = 12;
 /// Bytes of the origin field, where it is present.
 pub const ORIGIN_LENGTH: usize = 2;
+/// Bytes of the choice field, where it is present.
+pub const CHOICE_LENGTH: usize = 1;
+/// Most structures that a stream may choose from: the choice field is 0 to 15.
+pub const CHOICES_MAX: usize = 16;
 /// Bytes of the DATA body before the payload.
 pub const DATA_LENGTH: usize = 10;
 /// Least bytes of a PDU: with Ethernet and worm header 60, so that no link pads.
@@ -32,6 +36,10 @@ pub mod flags {
     pub const CANCEL: u8 = 1 << 4;
     /// The PDU ends in padding; its last byte says how many bytes of it.
     pub const PADDED: u8 = 1 << 5;
+    /// DATA: the choice field is present; without it the choice is 0.
+    pub const DATA_CHOICE: u8 = 1 << 6;
+    /// STATUS: the choice field is present; without it the choice is 0.
+    pub const STATUS_CHOICE: u8 = 1 << 4;
     /// STATUS from a member to the origin: no application there takes the message.
     pub const UNCLAIMED: u8 = 1 << 6;
     /// The origin field is present; without it the origin is the worm's source.
@@ -84,6 +92,8 @@ pub struct Data<'a> {
     pub class: BufferClass,
     /// The receiver acknowledges at once.
     pub ack_now: bool,
+    /// By which structure of the plan the packet travels.
+    pub choice: u8,
     /// Bytes of the message.
     pub payload: &'a [u8],
 }
@@ -118,6 +128,8 @@ pub struct Status {
     pub stable: Seq,
     /// The receiver acknowledges at once.
     pub ack_now: bool,
+    /// By which structure of the plan the stream travels.
+    pub choice: u8,
     /// From a member to the origin: no application there takes the message at `stable`.
     pub unclaimed: bool,
 }
@@ -184,6 +196,19 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
     } else {
         source
     };
+    let choice_flag = match bytes[0] & 0xF {
+        code if code == Type::Data as u8 => flags::DATA_CHOICE,
+        code if code == Type::Status as u8 => flags::STATUS_CHOICE,
+        _ => 0,
+    };
+    let mut choice = 0;
+    if flags & choice_flag != 0 {
+        choice = bytes[start];
+        start += CHOICE_LENGTH;
+        if choice == 0 || usize::from(choice) >= CHOICES_MAX {
+            return Err(DecodeError::PduMalformed);
+        }
+    }
     let body = bytes.get(start..end).ok_or(DecodeError::PduMalformed)?;
     let common = Common {
         group: GroupId(u16_at(bytes, 2)),
@@ -221,6 +246,7 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
                 cancel,
                 class,
                 ack_now: flags & flags::ACK_NOW != 0,
+                choice,
                 payload: &body[DATA_LENGTH..],
             })
         }
@@ -246,6 +272,7 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
             Body::Status(Status {
                 stable: Seq(u32_at(body, 0)),
                 ack_now: flags & flags::ACK_NOW != 0,
+                choice,
                 unclaimed: flags & flags::UNCLAIMED != 0,
             })
         }
@@ -260,13 +287,26 @@ pub fn length_of(common: &Common, source: HostId, body: &Body<'_>) -> usize {
         Body::Data(_) if common.origin == source => 0,
         _ => ORIGIN_LENGTH,
     };
+    let choice = match choice_of(body) {
+        (_, 0) => 0,
+        _ => CHOICE_LENGTH,
+    };
     let body = match body {
         Body::Data(data) => DATA_LENGTH + data.payload.len(),
         Body::Ack(ack) => ack.length(),
         Body::Nack(_) | Body::Status(_) => 4,
         Body::Repair(_) => 10,
     };
-    (COMMON_LENGTH + origin + body).max(LENGTH_MIN)
+    (COMMON_LENGTH + origin + choice + body).max(LENGTH_MIN)
+}
+
+/// The flag that says that the choice field is present, and the choice.
+fn choice_of(body: &Body<'_>) -> (u8, u8) {
+    match body {
+        Body::Data(data) => (flags::DATA_CHOICE, data.choice),
+        Body::Status(status) => (flags::STATUS_CHOICE, status.choice),
+        Body::Ack(_) | Body::Nack(_) | Body::Repair(_) => (0, 0),
+    }
 }
 
 /// Writes a PDU to the front of `out`, which must have room for [`length_of`]
@@ -279,6 +319,12 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
         flags |= flags::ORIGIN;
         put_u16(out, COMMON_LENGTH, common.origin.0);
         at += ORIGIN_LENGTH;
+    }
+    let (choice_flag, choice) = choice_of(body);
+    if choice != 0 {
+        flags |= choice_flag;
+        out[at] = choice;
+        at += CHOICE_LENGTH;
     }
     let bit = |set: bool, flag: u8| if set { flag } else { 0 };
     let class_flag = |class| bit(class == BufferClass::Two, flags::CLASS2);
@@ -350,6 +396,7 @@ mod tests {
             numbers in any::<(u32, u16, u32, u32)>(),
             flags in any::<(bool, bool, bool, bool, bool)>(),
             hosts in (0u16..4, 0u16..4),
+            choice in 0u8..CHOICES_MAX as u8,
             payload in proptest::collection::vec(any::<u8>(), 0..1_400),
         ) {
             let (seq, stable_offset, tx_time, stream) = numbers;
@@ -364,6 +411,7 @@ mod tests {
                 cancel: cancel && last,
                 class: if class2 { BufferClass::Two } else { BufferClass::One },
                 ack_now,
+                choice,
                 payload: &payload,
             });
             let source = HostId(hosts.1);

@@ -115,6 +115,7 @@ const DATA: Data<'static> = Data {
     cancel: false,
     class: BufferClass::One,
     ack_now: false,
+    choice: 0,
     payload: b"the quick brown fox",
 };
 const ACK: Ack<'static> = Ack {
@@ -189,6 +190,7 @@ fn entries() -> Vec<Entry> {
             Data {
                 class: BufferClass::Two,
                 ack_now: true,
+                choice: 0,
                 ..DATA
             },
         ),
@@ -301,6 +303,7 @@ fn entries() -> Vec<Entry> {
             Body::Status(Status {
                 stable: Seq(990),
                 ack_now: false,
+                choice: 0,
                 unclaimed: false,
             }),
         ),
@@ -310,6 +313,7 @@ fn entries() -> Vec<Entry> {
             Body::Status(Status {
                 stable: Seq(990),
                 ack_now: true,
+                choice: 0,
                 unclaimed: false,
             }),
         ),
@@ -319,6 +323,7 @@ fn entries() -> Vec<Entry> {
             Body::Status(Status {
                 stable: Seq(990),
                 ack_now: false,
+                choice: 0,
                 unclaimed: true,
             }),
         ),

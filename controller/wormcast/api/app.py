@@ -31,6 +31,7 @@ from wormcast.api.models import (
     RoutingBody,
     SwitchesBody,
     VerifyBody,
+    read_grid,
     read_routing,
 )
 from wormcast.api.plan_requests import (
@@ -143,7 +144,8 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
         ]
         if not _is_local(request):
             refuse_paths(specs)
-        controller.put_switches(specs)
+        grid = body.grid if isinstance(body, SwitchesBody) else None
+        controller.put_switches(specs, read_grid(grid) if grid else None)
         return {"switches": [views.show_switch(controller, spec.id) for spec in specs]}
 
     @app.get("/v1/switches/{switch}", tags=["network"], summary="One switch")
@@ -246,7 +248,7 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
 
 
 def _group_request(body: GroupBody) -> GroupRequest:
-    parameters = body.parameters.model_dump(exclude_none=True) if body.parameters else None
+    parameters = body.parameters.model_dump(exclude_none=True, by_alias=True) if body.parameters else None
     return GroupRequest(body.scheme, tuple(body.members), body.id, body.name, parameters, body.class_d)
 
 

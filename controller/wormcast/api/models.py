@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
-from wormcast_planner import FAN_OUT_DEFAULT, PORT_ID_MAX, SWITCH_ID_MAX, RoutingError, algorithms
+from wormcast_planner import (
+    FAN_OUT_DEFAULT,
+    HOST_ID_MAX,
+    LAMBDA_DEFAULT,
+    LAMBDA_MAX,
+    PORT_ID_MAX,
+    SWITCH_ID_MAX,
+    RoutingError,
+    algorithms,
+)
 
 from wormcast.network.groups import (
     FAN_OUT_MAX,
@@ -17,6 +26,7 @@ from wormcast.network.groups import (
 )
 from wormcast.network.ids import SwitchId
 from wormcast.network.routing import Routing
+from wormcast.network.topology import Grid, GridError
 from wormcast.reconcile.errors import RequestError
 
 GROUPS_MAX = 4096
@@ -54,10 +64,23 @@ class SwitchBody(Body):
     ] = None
 
 
+class GridBody(Body):
+    """Coordinates of the switches of a torus or mesh: ids count through them, the first dimension first."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"radix": [4, 4], "wraps": True}]}
+    )
+    radix: Annotated[list[StrictInt], Field(description="switches along each dimension")]
+    wraps: Annotated[StrictBool, Field(description="whether the ends are joined: a torus")] = False
+
+
 class SwitchesBody(Body):
     """Several switches: the form of the file `wormcast controller run --switches` takes."""
 
     switches: list[SwitchBody]
+    grid: Annotated[
+        GridBody | None, Field(description="coordinates of all switches, for the torus schemes; as before if absent")
+    ] = None
 
 
 def _one_or_more(body: Any) -> str:
@@ -95,6 +118,20 @@ class ParametersBody(Body):
         StrictInt | None,
         Field(
             description=f"k-binomial: packets in a typical message, from which k follows, up to {PACKETS_MAX}"
+        ),
+    ] = None
+    lambda_: Annotated[
+        StrictInt | None,
+        Field(
+            alias="lambda",
+            description=f"postal: time until a message has been received, in send times, 1 to {LAMBDA_MAX}; "
+            f"{LAMBDA_DEFAULT} if absent",
+        ),
+    ] = None
+    r: Annotated[
+        StrictInt | None,
+        Field(
+            description=f"mu-torus: members of a chain, 1 to {HOST_ID_MAX}; as many as a ring has if absent"
         ),
     ] = None
 
@@ -197,6 +234,14 @@ def read_routing(body: RoutingBody) -> Routing:
         return Routing(body.algorithm, root, body.balanced)
     except RoutingError as error:
         raise RequestError(422, str(error), value=body.algorithm) from None
+
+
+def read_grid(body: GridBody) -> Grid:
+    """The same, checked. Raises `RequestError`."""
+    try:
+        return Grid(tuple(body.radix), body.wraps)
+    except GridError as error:
+        raise RequestError(422, str(error), value=error.value, bound=error.bound) from None
 
 
 class VerifyBody(Body):

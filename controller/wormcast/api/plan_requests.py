@@ -100,9 +100,7 @@ def _members_now(controller: Controller, group: Group) -> tuple[HostId, ...]:
 
 def group_request(group: Group, source: HostId, members: tuple[HostId, ...]) -> dict[str, Any]:
     """What the group file of these members is planned from, seen from one sender."""
-    given = {
-        name: value for name in ("k", "fan_out", "packets") if (value := getattr(group.parameters, name))
-    }
+    given = {name: value for name, value in group.parameters.to_json().items() if value}
     return {
         "scheme": group.scheme,
         "source": source,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from wormcast_planner import NOT_PLANNED
@@ -131,7 +130,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "name": group.name,
         "scheme": group.scheme,
         "members": list(group.members),
-        "parameters": asdict(group.parameters),
+        "parameters": group.parameters.to_json(),
         "class_d": None if group.class_d is None else str(group.class_d),
         **_show_class_d(controller, group),
         "epoch": reconciler.epoch,

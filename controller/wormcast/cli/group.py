@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
-from wormcast_planner import FAN_OUT_DEFAULT
+from wormcast_planner import FAN_OUT_DEFAULT, LAMBDA_DEFAULT, LAMBDA_MAX
 
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.group_plan import SHAPES, plan_group
@@ -44,6 +45,15 @@ def _host(value: str) -> int | str:
     type=click.IntRange(min=1),
     help="k-binomial: packets in a typical message; the best k follows from it.",
 )
+@click.option(
+    "--lambda",
+    "lambda_",
+    type=click.IntRange(1, LAMBDA_MAX),
+    help=f"postal: time until a message is received, in send times. [default: {LAMBDA_DEFAULT}]",
+)
+@click.option(
+    "--r", type=click.IntRange(min=1), help="mu-torus: members of a chain. [default: as many as a ring has]"
+)
 @click.option("--class-d", metavar="ADDRESS", help="IP multicast address whose packets the group carries.")
 @api_options
 def create(
@@ -54,12 +64,14 @@ def create(
     k: int | None,
     fan_out: int | None,
     packets: int | None,
+    lambda_: int | None,
+    r: int | None,
     class_d: str | None,
     api: str,
     as_json: bool,
 ) -> None:
     """Create a group of HOSTs."""
-    shape = {"k": k, "fan_out": fan_out, "packets": packets}
+    shape = {"k": k, "fan_out": fan_out, "packets": packets, "lambda": lambda_, "r": r}
     _refuse_needless(scheme, shape)
     body = {
         "id": group_id,
@@ -72,15 +84,15 @@ def create(
     _show(Client(api).send("POST", "/groups", body), as_json)
 
 
-def _refuse_needless(scheme: str, shape: dict[str, int | None]) -> None:
+def _refuse_needless(scheme: str, shape: Mapping[str, int | str | None]) -> None:
     """Refuses parameters that the scheme does not go by."""
     for name, value in shape.items():
         option = f"--{name.replace('_', '-')}"
         because = None
-        if value is not None and SHAPES[name] != scheme:
-            own = [f"--{other.replace('_', '-')}" for other, of in SHAPES.items() if of == scheme]
+        if value is not None and scheme not in SHAPES[name]:
+            own = [f"--{other.replace('_', '-')}" for other, of in SHAPES.items() if scheme in of]
             takes = f"; it takes {', '.join(own)}" if own else ""
-            because = f"with scheme {scheme}{takes}; {option} is for {SHAPES[name]}"
+            because = f"with scheme {scheme}{takes}; {option} is for {' and '.join(SHAPES[name])}"
         elif name == "packets" and value is not None and shape["k"] is not None:
             because = "with --k; --packets chooses k, so give only one of them"
         if because is not None:

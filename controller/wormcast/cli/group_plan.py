@@ -28,8 +28,14 @@ from wormcast.cli.source import (
 )
 from wormcast.network.groups import GROUP_BOUND, SCHEME_DEFAULT
 
-SHAPES = {"k": "k-binomial", "packets": "k-binomial", "fan_out": "tree"}
-"""The scheme each parameter of a configured group is for."""
+SHAPES = {
+    "k": ("k-binomial",),
+    "packets": ("k-binomial",),
+    "fan_out": ("tree",),
+    "lambda": ("postal",),
+    "r": ("mu-torus",),
+}
+"""The schemes each parameter of a configured group is for."""
 AUTO_ALONE = ("tables", "total_order", "among", "costs")
 AUTO = ("packets", "bytes", "payload", "discipline", "routing", *AUTO_ALONE)
 """Parameters of scheme auto; it chooses the others."""
@@ -178,7 +184,7 @@ def _request(group: Group, scheme: str | None, given: Json) -> Json:
     """What a group is planned from; its own parameters as far as options leave them a meaning."""
     known = dict(group.parameters)
     if scheme not in (None, group.scheme):
-        known = {name: value for name, value in known.items() if SHAPES.get(name) == scheme}
+        known = {name: value for name, value in known.items() if scheme in SHAPES.get(name, ())}
     if "bytes" in given:
         known.pop("packets", None)
     if given.get("mode") == "table":

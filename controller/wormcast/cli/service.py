@@ -21,6 +21,7 @@ from wormcast.decimal import read_decimal
 from wormcast.directory.server import DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.network.ids import SwitchId
+from wormcast.network.topology import Grid
 from wormcast.network.routing import Routing
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
@@ -79,7 +80,7 @@ async def _serve(options: Options) -> None:
             gone_after_s=options.gone_after_s,
         )
         configuration = read_configuration(options.switches) if options.switches else Configuration()
-        controller.put_switches(configuration.switches)
+        controller.put_switches(configuration.switches, configuration.grid)
         for host in configuration.hosts:
             controller.declare_host(*host)
         agents = await controller.start(options.agents, options.access)
@@ -171,11 +172,13 @@ class Configuration:
     switches: tuple[SwitchSpec, ...] = ()
     hosts: tuple[tuple[str | None, int, int, int | None], ...] = ()
     """Hosts without an agent: name, switch, port, id."""
+    grid: Grid | None = None
+    """Coordinates of the switches, if they are a torus or mesh."""
 
 
 FILE_FORM = (
     '{"switches": [{"id": 0, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8}], '
-    '"hosts": [{"name": "printer", "switch": 0, "port": 5}]}'
+    '"hosts": [{"name": "printer", "switch": 0, "port": 5}], "grid": {"radix": [4, 4], "wraps": true}}'
 )
 
 
@@ -190,6 +193,7 @@ def read_configuration(path: Path) -> Configuration:
         return Configuration(
             tuple(_read_switch(entry, f"switches[{n}]") for n, entry in enumerate(value["switches"])),
             tuple(_read_host(entry, f"hosts[{n}]") for n, entry in enumerate(value.get("hosts", []))),
+            Grid.from_json(value["grid"]) if value.get("grid") is not None else None,
         )
     except OSError as error:
         raise StartError(f"{path}: {error.strerror}") from error

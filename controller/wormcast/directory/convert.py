@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wormcast_planner import AgentGroup, AgentPlan
+from wormcast_planner import AgentGroup, AgentPlan, AgentStructure
 
 from wormcast.agentrpc import agent_pb2
 from wormcast.network.ids import Epoch, HostId
@@ -53,9 +53,19 @@ def _group_message(group: AgentGroup) -> Any:
     return agent_pb2.Group(
         id=group.id,
         name=group.name,
-        scheme=group.scheme,
         members=group.members,
-        order=group.order,
-        k=group.k,
-        tree_edges=[agent_pb2.TreeEdge(parent=parent, child=child) for parent, child in group.tree_edges],
+        structures=[_structure_message(structure) for structure in group.structures],
+    )
+
+
+def _structure_message(structure: AgentStructure) -> Any:
+    edges = [agent_pb2.TreeEdge(parent=parent, child=child) for parent, child in structure.tree_edges]
+    return agent_pb2.Structure(
+        scheme=structure.scheme,
+        order=structure.order,
+        k=structure.k,
+        r=structure.r,
+        rings=structure.rings,
+        tree_edges=edges,
+        **{"lambda": structure.lambda_},
     )

@@ -27,8 +27,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from wormcast_planner import needs_grid
+
 from wormcast.mininet import sandbox
-from wormcast.network.groups import SCHEMES
+from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
 
 DEFAULTS = {
     # Two cores carry seven copies of this; see LIMITATIONS for where they stop.
@@ -116,6 +118,8 @@ def serve(wanted: Wanted, console: Console) -> int:
         f"links of {'no set rate' if rate is None else f'{rate:g} Mb/s'}; "
         f"{job.file.name}, {job.file.stat().st_size:,} bytes, from h{job.source} to {len(job.receivers)} receivers"
     )
+    if wanted.schemes is None and (left := [scheme for scheme in SCHEMES if scheme not in job.schemes]):
+        console.print(f"left out: {', '.join(left)}, which are for a torus or mesh")
     started = time.monotonic()
     try:
         with fabrics.Fabric(settings, job.out) as fabric:
@@ -149,12 +153,7 @@ def serve(wanted: Wanted, console: Console) -> int:
 
 def make_job(wanted: Wanted, topology: dict[str, Any], size: str) -> Job:
     """Check what was asked for against what there is."""
-    schemes = list(SCHEMES)
-    if wanted.schemes is not None:
-        schemes = [scheme.strip() for scheme in wanted.schemes.split(",") if scheme.strip()]
-    unknown = [scheme for scheme in schemes if scheme not in SCHEMES]
-    if unknown or not schemes:
-        raise ValueError(f"scheme {', '.join(unknown) or '(none)'} is not one of: {', '.join(SCHEMES)}")
+    schemes = choose_schemes(wanted.schemes, wanted.topology, "grid" in topology)
     hosts = [host["id"] for host in topology["hosts"]]
     if wanted.source not in hosts:
         raise ValueError(f"source {wanted.source} is not a host; there are {hosts}")
@@ -170,6 +169,22 @@ def make_job(wanted: Wanted, topology: dict[str, Any], size: str) -> Job:
     if not file.is_file() or file.stat().st_size == 0:
         raise ValueError(f"{file} is not a file, or is empty")
     return Job(schemes, file, wanted.source, [h for h in hosts if h != wanted.source], out, bool(wanted.cut))
+
+
+def choose_schemes(asked: str | None, topology: str, has_grid: bool) -> list[str]:
+    """The schemes asked for; by default all that the topology can have."""
+    if asked is None:
+        return list(SCHEMES if has_grid else SCHEMES_ANYWHERE)
+    schemes = [scheme.strip() for scheme in asked.split(",") if scheme.strip()]
+    unknown = [scheme for scheme in schemes if scheme not in SCHEMES]
+    if unknown or not schemes:
+        raise ValueError(f"scheme {', '.join(unknown) or '(none)'} is not one of: {', '.join(SCHEMES)}")
+    if placeless := [scheme for scheme in schemes if needs_grid(scheme) and not has_grid]:
+        raise ValueError(
+            f"scheme {', '.join(placeless)} is for a torus or mesh, which {topology} is not; any topology can have "
+            f"{', '.join(SCHEMES_ANYWHERE)}"
+        )
+    return schemes
 
 
 def random_file(path: Path, size: int) -> Path:

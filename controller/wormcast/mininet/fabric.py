@@ -199,7 +199,10 @@ class Fabric:
         """Start the controller, with the state it kept if it ran before."""
         switches = self.run_directory / "switches.json"
         entries = [self.switches[s["id"]].entry(s["ports"]) for s in self.options.topology["switches"]]
-        switches.write_text(json.dumps({"switches": entries}))
+        file = {"switches": entries}
+        if grid := self.options.topology.get("grid"):
+            file["grid"] = {"radix": grid["radix"], "wraps": grid.get("wraps", False)}
+        switches.write_text(json.dumps(file))
         argv = [programs.find("wormcast"), "controller", "run", "--switches", str(switches)]
         argv += ["--agents", self.directory_address, "--listen", self.api_address]
         argv += ["--state", str(self.run_directory / "state.db"), *self.options.controller_arguments]

@@ -22,6 +22,11 @@ SCHEME_NOTES = {
     "circuit": "a Hamiltonian circuit in order of host id; every host forwards to the next (WORM §5)",
     "tree": "a rooted tree of hosts, fan-out 3; every host forwards to its neighbours in it (WORM §6)",
     "k-binomial": "a k-binomial tree with the k that is best for a long message (PACKET §4)",
+    "postal": "the optimal tree of hosts where a message is under way for λ send times (NIC §5.5)",
+    "u-torus": "recursive halving in the order of the coordinates (TORUS §3)",
+    "s-torus": "one chain of hosts along a Hamiltonian path (TORUS §3)",
+    "md-torus": "a chain of hosts on each ring of the last dimension (TORUS §3)",
+    "mu-torus": "chains of hosts along a Hamiltonian path, as long as a ring (TORUS §3)",
     "switch": "one tree source route; the switches replicate (WORM §3)",
 }
 

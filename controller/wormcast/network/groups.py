@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
 
-from wormcast_planner import FAN_OUT_DEFAULT, GROUP_BROADCAST, GROUP_ID_MAX, carried_schemes
+from wormcast_planner import (
+    FAN_OUT_DEFAULT,
+    GROUP_BROADCAST,
+    GROUP_ID_MAX,
+    HOST_ID_MAX,
+    LAMBDA_MAX,
+    needs_grid,
+    schemes,
+)
 
 from wormcast.network.ids import GroupId, HostId
 
-SCHEMES: Final = tuple(carried_schemes())
+SCHEMES: Final = tuple(schemes())
 """How a message can reach the members: the list of `wire/src/scheme.rs`."""
+SCHEMES_ANYWHERE: Final = tuple(name for name in SCHEMES if not needs_grid(name))
+"""Those that go by no coordinates, so that any topology can have them."""
 SCHEME_DEFAULT: Final = "k-binomial"
 
 
@@ -41,7 +51,7 @@ GROUP_BOUND = f"0 to {GROUP_ID_MAX}, not {GROUP_BROADCAST}"
 
 @dataclass(frozen=True)
 class Parameters:
-    """Shape of a group's structure; 0 lets the planner or the agents choose."""
+    """Shape of a group's structure; 0 lets the planner choose."""
 
     k: int = 0
     """k-binomial: most children of a host (PACKET §4)."""
@@ -49,16 +59,40 @@ class Parameters:
     """tree: most children of a host (WORM §6)."""
     packets: int = 0
     """k-binomial: packets in a typical message, from which the best k follows."""
+    lambda_: int = 0
+    """postal: time until a message has been received, in send times (NIC §5.5)."""
+    r: int = 0
+    """mu-torus: members of a chain (TORUS §3)."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (("k", 0, K_MAX), ("fan_out", 1, FAN_OUT_MAX), ("packets", 0, PACKETS_MAX)):
+        bounds = (
+            ("k", 0, K_MAX),
+            ("fan_out", 1, FAN_OUT_MAX),
+            ("packets", 0, PACKETS_MAX),
+            ("lambda_", 0, LAMBDA_MAX),
+            ("r", 0, HOST_ID_MAX),
+        )
+        for name, low, high in bounds:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise GroupError(
-                    f"parameter {name} is {value}",
+                    f"parameter {name.rstrip('_')} is {value}",
                     value=value,
                     bound=f"{low} to {high}",
                 )
+
+    def to_json(self) -> dict[str, Any]:
+        """As REST and the state file have them."""
+        return {name.rstrip("_"): value for name, value in asdict(self).items()}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Parameters:
+        """The same read back, or `GroupError` with the choices."""
+        known = {one.name.rstrip("_"): one.name for one in fields(Parameters)}
+        for name in value:
+            if name not in known:
+                raise GroupError(f"unknown parameter {name!r}", value=name, choices=known)
+        return Parameters(**{known[name]: given for name, given in value.items()})
 
 
 @dataclass(frozen=True)
@@ -100,6 +134,17 @@ def parse_scheme(value: str) -> str:
     if value not in SCHEMES:
         raise GroupError(f"unknown scheme {value!r}", value=value, choices=SCHEMES)
     return value
+
+
+def check_grid(scheme: str, has_grid: bool) -> None:
+    """`GroupError` with the choices if the scheme goes by coordinates that the fabric does not have."""
+    if needs_grid(scheme) and not has_grid:
+        raise GroupError(
+            f"scheme {scheme} goes by coordinates, and this fabric has no grid: it is for a torus or mesh, whose "
+            "grid stands with its switches",
+            value=scheme,
+            choices=SCHEMES_ANYWHERE,
+        )
 
 
 CLASS_D_BOUND = "224.0.1.0 to 239.255.255.255"

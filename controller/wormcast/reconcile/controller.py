@@ -19,7 +19,7 @@ from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
 from wormcast.network.groups import Group
 from wormcast.network.ids import CPU_PORT, IPV4_ETHERTYPE, Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.topology import PortRef, Topology
+from wormcast.network.topology import Grid, PortRef, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Refusal
@@ -36,7 +36,7 @@ from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.port_sources import check_port_sources
 from wormcast.reconcile.reconciler import Reconciler, View
 from wormcast.reconcile.supervise import supervise
-from wormcast.reconcile.switch_check import check_new_switch, check_switch
+from wormcast.reconcile.switch_check import check_grid, check_new_switch, check_switch
 from wormcast.sockets import SocketAccess
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
@@ -79,7 +79,7 @@ class Controller:
         self.monitor = LinkMonitor(probe_interval_s)
         self.hosts = HostRegistry(gone_after_s)
         self.discovered = Discovered(self.monitor, self.hosts)
-        self.groups = GroupBook(database, self.hosts, class_d, self._capacity)
+        self.groups = GroupBook(database, self.hosts, class_d, self._capacity, lambda: self.discovered.grid is not None)
         self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
@@ -97,6 +97,7 @@ class Controller:
         self._restore(now)
 
     def _restore(self, now: float) -> None:
+        self.discovered.grid = self._database.grid()
         up = self._database.switches_up()
         for spec in self._database.switches():
             self._open(spec, now, remembered=spec.id in up)
@@ -147,14 +148,20 @@ class Controller:
 
     # -- requests -----------------------------------------------------------
 
-    def put_switches(self, specs: Sequence[SwitchSpec]) -> None:
-        """Adds switches, all or none; one that is there as given stays. Raises `RequestError`."""
+    def put_switches(self, specs: Sequence[SwitchSpec], grid: Grid | None = None) -> None:
+        """Adds switches, all or none; one that is there as given stays. With a grid, all have these coordinates
+        from now on. Raises `RequestError`."""
         known = {switch: session.spec for switch, session in self.sessions.items()}
         for spec in specs:
             check_switch(spec)
             check_port_sources(spec)
             check_new_switch(spec, known)
             known[spec.id] = spec
+        check_grid(grid or self.discovered.grid, known)
+        if grid is not None and grid != self.discovered.grid:
+            self._database.put_grid(grid)
+            self.discovered.grid = grid
+            self.notice()
         new = [spec for spec in known.values() if spec.id not in self.sessions]
         self._database.put_switches(known.values())
         for switch, session in self.sessions.items():

@@ -9,7 +9,7 @@ from typing import Any
 from wormcast.discovery.hosts import HostRegistry
 from wormcast.discovery.links import LinkMonitor
 from wormcast.network.ids import HostId, SwitchId
-from wormcast.network.topology import Host, Link, PortRef, Switch, Topology
+from wormcast.network.topology import Grid, Host, Link, PortRef, Switch, Topology
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Discovered:
     def __init__(self, monitor: LinkMonitor, hosts: HostRegistry) -> None:
         self.monitor = monitor
         self.hosts = hosts
+        self.grid: Grid | None = None
+        """Coordinates of the switches, where the operator gave some."""
 
     def topology(self, now: float) -> Topology:
         """Switches that are up and answer, links between them that are up, and the hosts on them."""
@@ -53,7 +55,7 @@ class Discovered:
             for r in self.hosts.records()
             if r.place is not None and r.place not in used and r.place[1] < ports.get(r.place[0], 0)
         ]
-        return Topology(tuple(Switch(s, n) for s, n in ports.items()), tuple(hosts), tuple(links))
+        return Topology(tuple(Switch(s, n) for s, n in ports.items()), tuple(hosts), tuple(links), self.grid)
 
     def describe(self, now: float) -> Network:
         """What watchers are told about, as it is now."""

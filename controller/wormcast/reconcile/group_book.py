@@ -16,6 +16,7 @@ from wormcast.network.groups import (
     Group,
     GroupError,
     Parameters,
+    check_grid,
     check_group_id,
     parse_class_d,
     parse_scheme,
@@ -53,12 +54,14 @@ class GroupBook:
         hosts: HostRegistry,
         class_d_mode: str | None = None,
         capacity: Callable[[HostId], Capacity | None] = lambda _: None,
+        has_grid: Callable[[], bool] = lambda: False,
     ) -> None:
         """Restores the groups; class D addresses get numbers in the mode given, else as before."""
         self._database = database
         self._hosts = hosts
         self._capacity = capacity
         """What the agent of a host takes; None: anything."""
+        self._has_grid = has_grid
         groups = database.groups()
         kept = database.class_d()
         class_d = assign_class_d(class_d_mode or kept.mode, groups, kept)
@@ -214,12 +217,13 @@ class GroupBook:
         try:
             class_d = None if request.class_d is None else parse_class_d(request.class_d)
             chosen = self._free_id(class_d) if request.id is None else check_group_id(request.id)
+            check_grid(scheme := parse_scheme(request.scheme), self._has_grid())
             return Group(
                 chosen,
                 request.name if request.name is not None else f"group-{chosen}",
-                parse_scheme(request.scheme),
+                scheme,
                 self.resolve(request.members),
-                _parameters(request.parameters or {}),
+                Parameters.from_json(request.parameters or {}),
                 class_d,
             )
         except GroupError as error:
@@ -306,14 +310,6 @@ class GroupBook:
             if self._index.in_order() is not groups:
                 self._index = GroupIndex(groups, class_d)
             raise
-
-
-def _parameters(given: dict[str, int]) -> Parameters:
-    known = list(Parameters.__dataclass_fields__)
-    for name in given:
-        if name not in known:
-            raise RequestError(422, f"unknown parameter {name!r}", value=name, choices=known)
-    return Parameters(**given)
 
 
 def _twice(member: int | str) -> RequestError:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from wormcast_planner import PORT_ID_MAX, SWITCH_ID_MAX
 
 from wormcast.network.ids import SwitchId
+from wormcast.network.topology import Grid, GridError
 from wormcast.reconcile.errors import RequestError
 from wormcast.reconcile.switch_address import check_address
 from wormcast.store.database import SwitchSpec
@@ -43,3 +44,12 @@ def check_new_switch(spec: SwitchSpec, known: Mapping[SwitchId, SwitchSpec]) -> 
         )
     if len(known) >= SWITCHES_MAX:
         raise RequestError(507, "no room for another switch", value=spec.id, bound=f"{SWITCHES_MAX} switches")
+
+
+def check_grid(grid: Grid | None, switches: Iterable[SwitchId]) -> None:
+    """Raises `RequestError` if a switch has no place in the grid."""
+    try:
+        if grid is not None:
+            grid.check(switches)
+    except GridError as error:
+        raise RequestError(422, str(error), value=error.value, bound=error.bound) from None

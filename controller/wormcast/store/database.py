@@ -13,7 +13,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from wormcast.discovery.hosts import HostRecord, check_name
 from wormcast.network.groups import Group, Parameters, parse_scheme
 from wormcast.network.ids import Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.topology import Link
+from wormcast.network.topology import Grid, Link
 
 SCHEMA_VERSION = 2
 _SCHEMA_1 = """
@@ -258,6 +258,15 @@ class Database:
             if class_d is not None:
                 _put_class_d(sql, class_d)
 
+    def grid(self) -> Grid | None:
+        """Coordinates of the switches; None: there are none."""
+        found = self._read("settings", "value FROM {table} WHERE name='grid'", _grid)
+        return found[0] if found else None
+
+    def put_grid(self, grid: Grid) -> None:
+        """Keeps coordinates."""
+        self._put("INSERT OR REPLACE INTO settings VALUES ('grid', ?)", (json.dumps(grid.to_json()),))
+
     def routing(self) -> Routing | None:
         """The routes that the operator wants; None if nobody ever said."""
         found = self._read("settings", "value FROM {table} WHERE name='routing'", _routing)
@@ -353,6 +362,10 @@ def _suspected(text: str) -> tuple[list[SwitchId], list[Link]]:
     return switches, [_link(*link) for link in value["links"]]
 
 
+def _grid(text: str) -> Grid:
+    return Grid.from_json(json.loads(text))
+
+
 def _routing(text: str) -> Routing:
     return Routing.from_json(json.loads(text))
 
@@ -403,7 +416,7 @@ def _group(
         _text("name", name),
         parse_scheme(scheme),
         tuple(HostId(_within("a member", m, 0, HOST_ID_MAX)) for m in json.loads(members)),
-        Parameters(**json.loads(parameters)),
+        Parameters.from_json(json.loads(parameters)),
         None if class_d is None else ipaddress.IPv4Address(class_d),
     )
 
@@ -431,7 +444,7 @@ def _group_row(group: Group) -> tuple[object, ...]:
         group.name,
         group.scheme,
         json.dumps(group.members),
-        json.dumps(asdict(group.parameters)),
+        json.dumps(group.parameters.to_json()),
         None if group.class_d is None else str(group.class_d),
     )
 

@@ -25,6 +25,7 @@ use wormcast_agent_core::agent::MemberReport;
 use wormcast_agent_core::figures::{Figure, RouteUse};
 use wormcast_agent_core::plan::{
     AgentPlan, GROUPS_MAX, GroupMessage, MEMBERS_MAX, PlanMessage, RefusedGroup, RouteMessage,
+    StructureMessage,
 };
 use wormcast_wire::{HOST_ID_MAX, HostId};
 
@@ -383,18 +384,25 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
         };
         routes.into_iter().map(route).collect()
     };
-    let group = |group: rpc::Group| GroupMessage {
-        id: group.id,
-        name: group.name,
-        scheme: group.scheme,
-        members: group.members,
-        order: group.order,
-        k: group.k,
-        tree_edges: group
+    let structure = |structure: rpc::Structure| StructureMessage {
+        bytes_most: structure.bytes_most,
+        scheme: structure.scheme,
+        order: structure.order,
+        k: structure.k,
+        lambda: structure.lambda,
+        r: structure.r,
+        rings: structure.rings,
+        tree_edges: structure
             .tree_edges
             .into_iter()
             .map(|edge| (edge.parent, edge.child))
             .collect(),
+    };
+    let group = |group: rpc::Group| GroupMessage {
+        id: group.id,
+        name: group.name,
+        members: group.members,
+        structures: group.structures.into_iter().map(structure).collect(),
     };
     PlanMessage {
         epoch: plan.epoch,

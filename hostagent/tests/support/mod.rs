@@ -62,24 +62,26 @@ impl Fabric {
     }
 }
 
-/// A group of all these members.
+/// A group of all these members; a tree is a chain, k is 1, λ is 2, chains have 4 members.
 pub fn group(id: u32, scheme: &str, members: &[u32]) -> rpc::Group {
     let edges = members.windows(2).map(|pair| rpc::TreeEdge {
         parent: pair[0],
         child: pair[1],
     });
+    let structure = rpc::Structure {
+        scheme: scheme.to_owned(),
+        k: 1,
+        lambda: 2,
+        r: 4,
+        rings: vec![members.len() as u32],
+        tree_edges: edges.collect(),
+        ..rpc::Structure::default()
+    };
     rpc::Group {
         id,
         name: format!("group{id}"),
-        scheme: scheme.to_owned(),
         members: members.to_vec(),
-        order: members.to_vec(),
-        k: 0,
-        tree_edges: if scheme == "tree" {
-            edges.collect()
-        } else {
-            vec![]
-        },
+        structures: vec![structure],
     }
 }
 

@@ -3,8 +3,9 @@
 use ::wormcast_planner::auto::plan_file;
 use ::wormcast_routing::group::{self, Order};
 use ::wormcast_routing::structure::FAN_OUT_DEFAULT;
+use ::wormcast_routing::structure::postal::{LAMBDA_DEFAULT, LAMBDA_MAX};
 use pyo3::prelude::*;
-use wormcast_wire::{Replication, Scheme, SchemeName};
+use wormcast_wire::{Replication, SchemeName};
 
 use crate::{host_ids, plan_updown, read_topology, run, switch_id, text};
 
@@ -12,7 +13,9 @@ use crate::{host_ids, plan_updown, read_topology, run, switch_id, text};
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("FAN_OUT_DEFAULT", FAN_OUT_DEFAULT)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
-    module.add_function(wrap_pyfunction!(carried_schemes, module)?)?;
+    module.add("LAMBDA_DEFAULT", LAMBDA_DEFAULT)?;
+    module.add("LAMBDA_MAX", LAMBDA_MAX)?;
+    module.add_function(wrap_pyfunction!(needs_grid, module)?)?;
     module.add_function(wrap_pyfunction!(is_copied_by_switches, module)?)?;
     module.add_function(wrap_pyfunction!(plan_group, module)?)?;
     module.add_function(wrap_pyfunction!(order_members, module)?)?;
@@ -25,10 +28,10 @@ fn schemes() -> Vec<&'static str> {
     group::Scheme::NAMES.to_vec()
 }
 
-/// Names of those by which agents carry groups.
+/// Whether a scheme goes by the coordinates of a torus or mesh.
 #[pyfunction]
-fn carried_schemes() -> Vec<&'static str> {
-    Scheme::ALL.map(Scheme::name).to_vec()
+fn needs_grid(scheme: &str) -> bool {
+    group::Scheme::from_name(scheme).is_ok_and(group::Scheme::goes_by_coordinates)
 }
 
 /// Whether switches copy the messages of a scheme; false of names that are no scheme.

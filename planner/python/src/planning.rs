@@ -5,11 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ::wormcast_planner as planner;
-use ::wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
-use planner::{Capacity, Group, Hosts, Parameters, RouteTable, Shortfall};
+use ::wormcast_routing::group::Scheme;
+use ::wormcast_routing::structure::{Recipe, StructureError};
+use ::wormcast_routing::topology::{Grid, Host, Link, Parts, Switch, Topology};
+use planner::{Capacity, Group, Hosts, RouteTable, Shortfall};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyTuple};
-use wormcast_wire::{GroupId, HostId, Scheme, SwitchId};
+use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::class_d::{ClassDNumbers, ipv4};
 use crate::switches::{Place, SwitchState};
@@ -23,6 +25,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NOT_PLANNED", planner::NOT_PLANNED)?;
     module.add("PLAIN", planner::PLAIN)?;
     module.add_class::<AgentGroup>()?;
+    module.add_class::<AgentStructure>()?;
     module.add_class::<AgentPlan>()?;
     module.add_class::<FabricState>()?;
     module.add_class::<Planner>()
@@ -34,6 +37,13 @@ struct GivenTopology {
     switches: Vec<GivenSwitch>,
     hosts: Vec<GivenHost>,
     links: Vec<GivenLink>,
+    grid: Option<GivenGrid>,
+}
+
+#[derive(FromPyObject)]
+struct GivenGrid {
+    radix: Vec<u16>,
+    wraps: bool,
 }
 
 #[derive(FromPyObject)]
@@ -97,10 +107,15 @@ impl GivenTopology {
                 b_port,
             });
         }
-        match parts == Parts::default() {
-            true => Ok(Topology::empty()),
-            false => Topology::new_split(parts).map_err(text),
+        if parts == Parts::default() {
+            return Ok(Topology::empty());
         }
+        parts.grid = self.grid.map(|GivenGrid { radix, wraps }| Grid {
+            radix,
+            wraps,
+            unidirectional: false,
+        });
+        Topology::new_split(parts).map_err(text)
     }
 }
 
@@ -117,31 +132,41 @@ struct GivenGroup {
 
 #[derive(FromPyObject)]
 struct GivenParameters {
-    k: u64,
-    fan_out: u64,
+    k: u32,
+    fan_out: u32,
     packets: u64,
+    lambda_: u32,
+    r: u32,
+}
+
+/// A scheme of the list with the parameters that are given; 0 and "" leave a choice open.
+fn read_scheme(name: &str, given: &GivenParameters) -> Result<Scheme, StructureError> {
+    let mut scheme = Scheme::from_name(name)?;
+    let given_or = |number: u32, default: u32| if number == 0 { default } else { number };
+    match &mut scheme {
+        Scheme::Tree { fan_out, .. } => *fan_out = given_or(given.fan_out, *fan_out),
+        Scheme::KBinomial { k } => *k = Some(given.k).filter(|&k| k > 0),
+        Scheme::Postal { lambda } => *lambda = given_or(given.lambda_, *lambda),
+        Scheme::MuTorus { r } => *r = Some(given.r).filter(|&r| r > 0),
+        Scheme::Circuit(_)
+        | Scheme::Repeat
+        | Scheme::UTorus
+        | Scheme::STorus
+        | Scheme::MdTorus
+        | Scheme::Switch(_) => {}
+    }
+    Ok(scheme)
 }
 
 pub(crate) fn read_group(group: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
     let given: GivenGroup = group.extract()?;
-    let scheme = Scheme::from_name(&given.scheme);
-    let scheme =
-        scheme.ok_or_else(|| RoutingError::new_err(format!("no scheme {}", given.scheme)))?;
-    let GivenParameters {
-        k,
-        fan_out,
-        packets,
-    } = given.parameters;
     Ok(Arc::new(Group {
         id: GroupId(given.id),
         name: given.name,
-        scheme,
+        scheme: read_scheme(&given.scheme, &given.parameters)
+            .map_err(|error| RoutingError::new_err(text(error)))?,
+        packets: given.parameters.packets.try_into().unwrap_or(u32::MAX),
         members: given.members.into_iter().map(HostId).collect(),
-        parameters: Parameters {
-            k,
-            fan_out,
-            packets,
-        },
         class_d: given.class_d.map(ipv4).transpose()?,
     }))
 }
@@ -185,32 +210,75 @@ impl AgentGroup {
     }
 
     #[getter]
+    fn members(&self) -> Vec<u16> {
+        numbers(&self.0.members)
+    }
+
+    /// How its messages reach them.
+    #[getter]
+    fn structures(&self) -> Vec<AgentStructure> {
+        vec![AgentStructure(self.0.structure.clone())]
+    }
+}
+
+fn numbers(hosts: &[HostId]) -> Vec<u16> {
+    hosts.iter().map(|host| host.0).collect()
+}
+
+/// A scheme with its parameters, as one agent has to know it; parameters of other schemes are 0 or empty.
+#[pyclass(frozen)]
+pub(crate) struct AgentStructure(Arc<planner::AgentStructure>);
+
+#[pymethods]
+impl AgentStructure {
+    #[getter]
     fn scheme(&self) -> &'static str {
         self.0.scheme.name()
     }
 
     #[getter]
-    fn members(&self) -> Vec<u16> {
-        self.0.members.iter().map(|host| host.0).collect()
-    }
-
-    #[getter]
     fn order(&self) -> Vec<u16> {
-        self.0.order.iter().map(|host| host.0).collect()
+        numbers(&self.0.order)
     }
 
     #[getter]
     fn k(&self) -> u32 {
-        self.0.k
+        match self.0.recipe {
+            Recipe::KBinomial { k } => k,
+            _ => 0,
+        }
+    }
+
+    #[getter]
+    fn lambda_(&self) -> u32 {
+        match self.0.recipe {
+            Recipe::Postal { lambda } => lambda,
+            _ => 0,
+        }
+    }
+
+    #[getter]
+    fn r(&self) -> u32 {
+        match self.0.recipe {
+            Recipe::MuTorus { r } => r,
+            _ => 0,
+        }
+    }
+
+    #[getter]
+    fn rings(&self) -> Vec<usize> {
+        match &self.0.recipe {
+            Recipe::MdTorus { rings } => rings.clone(),
+            _ => Vec::new(),
+        }
     }
 
     #[getter]
     fn tree_edges(&self) -> Vec<(u16, u16)> {
-        self.0
-            .tree_edges
-            .iter()
-            .map(|(parent, child)| (parent.0, child.0))
-            .collect()
+        match &self.0.recipe {
+            Recipe::Tree(tree, _) => tree.edges().map(|(a, b)| (a.0, b.0)).collect(),
+            _ => Vec::new(),
+        }
     }
 }
 

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
-use wormcast_planner::{ClassDNumbers, FabricState, Group, Hosts, Parameters, Planner};
+use wormcast_planner::{ClassDNumbers, FabricState, Group, Hosts, Planner};
+use wormcast_routing::group::{Guard, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
+use wormcast_routing::structure::CircuitVariant;
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
-use wormcast_wire::{GroupId, HostId, PortId, Scheme, SwitchId};
+use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 /// Drawn from a seed.
 pub struct Random(ChaCha8Rng);
@@ -131,7 +133,9 @@ pub fn random_groups(random: &mut Random, topology: &Topology, count: usize) -> 
         let class_d = random
             .chance(50)
             .then(|| Ipv4Addr::new(239, 1, address[0], address[1]));
-        let scheme = *random.choose(&Scheme::ALL);
+        let mut schemes = Scheme::all();
+        schemes.retain(|scheme| !scheme.goes_by_coordinates());
+        let scheme = *random.choose(&schemes);
         Arc::new(Group {
             class_d,
             ..group(number, scheme, &members)
@@ -147,13 +151,21 @@ pub fn random_members(random: &mut Random, hosts: &[HostId]) -> Vec<HostId> {
     members
 }
 
+pub const CIRCUIT: Scheme = Scheme::Circuit(CircuitVariant::OmitLast);
+pub const K_BINOMIAL: Scheme = Scheme::KBinomial { k: None };
+pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters {
+    mode: SwitchMode::Tree,
+    guard: Guard::A,
+    group: 0,
+});
+
 pub fn group(number: u16, scheme: Scheme, members: &[HostId]) -> Group {
     Group {
         id: GroupId(number),
         name: format!("g{number}"),
         scheme,
         members: members.to_vec(),
-        parameters: Parameters::default(),
+        packets: 0,
         class_d: None,
     }
 }

@@ -46,7 +46,7 @@ impl Shared {
         if !plan.members.contains(&origin) {
             return Err(Reject::NotMember);
         }
-        let role = plan.structures.role(origin).ok_or(Reject::NotMember)?;
+        let role = plan.structures.role(origin, 0).ok_or(Reject::NotMember)?;
         let is_origin = origin == self.config.host;
         if role.parent.is_some() == is_origin {
             return Err(Reject::NotMember);

@@ -66,6 +66,7 @@ impl Engine {
             let body = Body::Status(Status {
                 stable: Seq::of(position),
                 ack_now: false,
+                choice: 0,
                 unclaimed: true,
             });
             let class = BufferClass::One;

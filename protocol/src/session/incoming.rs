@@ -150,7 +150,7 @@ impl Session {
             self.learn_stable(stable, shared, now);
         }
         // The delay is that of the packets that the window of who sends them is for.
-        let measured = match self.copied {
+        let measured = match self.is_copied() {
             true => sender == self.origin,
             false => Some(sender) == self.parent,
         };

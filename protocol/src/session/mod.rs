@@ -27,8 +27,7 @@ pub use sending::Progress;
 use sending::Sending;
 use shared::Shared;
 use wormcast_wire::pdu::Common;
-use wormcast_wire::{GroupId, HostId, Seq};
-use wormcast_wire::{Replication, Scheme};
+use wormcast_wire::{GroupId, HostId, Replication, Seq};
 
 /// Which stream a session is about, and where it starts.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +45,9 @@ pub(crate) struct Session {
     pub origin: HostId,
     /// Which life of the stream.
     pub stream: u32,
-    scheme: Scheme,
-    /// Switches copy the origin's packets to all members; children get from here what they miss.
-    copied: bool,
+    /// Who copies packets. Where switches do, they copy the origin's to all members; children get from
+    /// here what they miss.
+    replication: Replication,
     epoch: u32,
     parent: Option<HostId>,
     store: Store,
@@ -88,7 +87,7 @@ impl Session {
     ) -> Session {
         let mut session = Session::new(plan, stream, role, timing, now);
         session.sending = Some(Sending::new(plan.members.clone()));
-        if session.copied {
+        if session.is_copied() {
             session.broadcast = Some(Broadcast::new(session.cumulative, timing));
         }
         session
@@ -106,8 +105,9 @@ impl Session {
     ) -> Session {
         let mut session = Session::new(plan, stream, role, timing, now);
         session.reception = Some(Reception::new(session.cumulative, identity));
+        let copied = session.is_copied();
         for child in &mut session.children {
-            child.copied = session.copied;
+            child.copied = copied;
         }
         session
     }
@@ -118,8 +118,7 @@ impl Session {
             group: plan.id,
             origin: stream.origin,
             stream: stream.number,
-            scheme: plan.scheme,
-            copied: plan.scheme.in_list().replication() == Replication::Switches,
+            replication: plan.choice(0).replication,
             epoch: plan.epoch,
             parent: role.parent,
             store: Store::new(start),
@@ -141,6 +140,11 @@ impl Session {
             touched: now,
             detached: false,
         }
+    }
+
+    /// Whether switches copy the origin's packets to all members.
+    fn is_copied(&self) -> bool {
+        self.replication == Replication::Switches
     }
 
     fn common(&self) -> Common {

@@ -70,6 +70,7 @@ impl Session {
                     let body = Body::Status(Status {
                         stable,
                         ack_now: true,
+                        choice: 0,
                         unclaimed: false,
                     });
                     child.told_stable = self.stable;
@@ -110,6 +111,7 @@ impl Session {
             let body = Body::Status(Status {
                 stable,
                 ack_now: false,
+                choice: 0,
                 unclaimed: false,
             });
             return shared.encode_to(buf, host, BufferClass::One, &common, &body);
@@ -242,6 +244,7 @@ impl Session {
             cancel: packet.cancel,
             class,
             ack_now,
+            choice: 0,
             payload: &packet.payload,
         })
     }

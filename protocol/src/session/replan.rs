@@ -7,7 +7,7 @@ use crate::child::Child;
 use crate::event::LossReason;
 use crate::plan::{GroupPlan, Role};
 use crate::time::Instant;
-use wormcast_wire::{HostId, Replication};
+use wormcast_wire::HostId;
 
 impl Session {
     /// Takes the place the new plan gives this host.
@@ -18,8 +18,7 @@ impl Session {
         }
         let epoch_changed = self.epoch != plan.epoch;
         self.epoch = plan.epoch;
-        self.scheme = plan.scheme;
-        self.copied = plan.scheme.in_list().replication() == Replication::Switches;
+        self.replication = plan.choice(0).replication;
         self.parent = role.parent;
         let timing = shared.config.timing.clone();
         let mut before = core::mem::take(&mut self.children);
@@ -45,8 +44,9 @@ impl Session {
             };
             self.children.push(child);
         }
+        let copied = self.is_copied() && self.sending.is_none();
         for child in &mut self.children {
-            child.copied = self.copied && self.sending.is_none();
+            child.copied = copied;
         }
         self.rotation = 0;
         self.statistics.retransmissions_below = self
@@ -56,7 +56,7 @@ impl Session {
             .sum();
         if let Some(sending) = &mut self.sending {
             sending.change_members(&plan.members);
-            if self.copied {
+            if self.is_copied() {
                 self.join_broadcast(&timing, now);
             } else if self.broadcast.take().is_some() {
                 for child in &mut self.children {

@@ -8,7 +8,7 @@ use crate::event::{Event, MemberState, UseError};
 use crate::time::Instant;
 use crate::window::store::Packet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wormcast_wire::{BufferClass, FailReason, HostId, Scheme, Seq};
+use wormcast_wire::{BufferClass, FailReason, HostId, Replication, Seq};
 
 /// Most packets queued at other hosts' REPAIR requests.
 const REPAIR_QUEUE_MAX: usize = 256;
@@ -156,12 +156,12 @@ impl Session {
     /// Payload of a full packet as routes are now.
     fn payload_max(&mut self, shared: &Shared) -> usize {
         let reserve = shared.config.limits.route_reserve_bytes;
-        match self.scheme {
-            Scheme::Switch => {
+        match self.replication {
+            Replication::Switches => {
                 let route = self.tree_route_length(shared).max(reserve);
                 shared.payload_max(route, false)
             }
-            _ => shared.payload_max(reserve, true),
+            Replication::Hosts => shared.payload_max(reserve, true),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::request_json::{circuit_variant_name, tree_variant_name};
 use super::{
     Delivery, GroupPlan, GroupRequest, Metrics, Order, Routing, Scheme, SwitchMode, SwitchTree,
     TreeEnd,
@@ -66,10 +65,10 @@ impl GroupPlan {
                 }
             }
             Scheme::Circuit(variant) => {
-                put("variant", json!(circuit_variant_name(variant)));
+                put("variant", json!(variant.name()));
             }
             Scheme::Tree { variant, fan_out } => {
-                put("variant", json!(tree_variant_name(variant)));
+                put("variant", json!(variant.name()));
                 put("fan_out", json!(fan_out));
             }
             Scheme::KBinomial { k } => {

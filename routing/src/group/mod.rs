@@ -29,7 +29,7 @@ pub use unicast::{Routing, Unicast, with_paths};
 
 use crate::routes::Routes;
 use crate::structure::k_binomial;
-use crate::structure::{Discipline, Edge, RootedTree, Structure, StructureError, ordering};
+use crate::structure::{Discipline, Edge, Recipe, RootedTree, Structure, StructureError, ordering};
 use crate::topology::Topology;
 use crate::updown::UpDown;
 use wormcast_wire::{HostId, SwitchId};
@@ -266,29 +266,35 @@ fn build(
     request: &GroupRequest,
     ordered: &[HostId],
 ) -> Result<Option<Structure>, GroupError> {
-    let source = request.source;
-    let structure = match request.scheme {
-        Scheme::Repeat => Structure::repeat(ordered, source)?,
-        Scheme::Circuit(variant) => Structure::circuit(ordered, source, variant)?,
+    let recipe = recipe_of(paths, request, ordered)?;
+    let structure = recipe.map(|recipe| recipe.structure(ordered, request.source));
+    Ok(structure.transpose()?)
+}
+
+fn recipe_of(
+    paths: Unicast<'_, '_>,
+    request: &GroupRequest,
+    ordered: &[HostId],
+) -> Result<Option<Recipe>, GroupError> {
+    Ok(Some(match request.scheme {
+        Scheme::Repeat => Recipe::Repeat,
+        Scheme::Circuit(variant) => Recipe::Circuit(variant),
         Scheme::Tree { variant, fan_out } => {
             let hops = |a, b| paths.distance(a, b).ok().flatten();
-            let tree = RootedTree::build(ordered, fan_out, hops)?;
-            Structure::tree(tree, source, variant)?
+            Recipe::Tree(RootedTree::build(ordered, fan_out, hops)?.into(), variant)
         }
-        Scheme::KBinomial { k } => Structure::k_binomial(ordered, source, k.unwrap_or(1))?,
-        Scheme::Postal { lambda } => Structure::postal(ordered, source, lambda)?,
-        Scheme::UTorus => Structure::u_torus(ordered, source)?,
-        Scheme::STorus => Structure::s_torus(ordered, source)?,
-        Scheme::MdTorus => {
-            let rings = ordering::rings(paths.topology(), ordered)?;
-            Structure::md_torus(ordered, source, &rings)?
-        }
-        Scheme::MuTorus { r } => {
-            Structure::mu_torus(ordered, source, r.unwrap_or(CHAIN_LENGTH_DEFAULT))?
-        }
+        Scheme::KBinomial { k } => Recipe::KBinomial { k: k.unwrap_or(1) },
+        Scheme::Postal { lambda } => Recipe::Postal { lambda },
+        Scheme::UTorus => Recipe::UTorus,
+        Scheme::STorus => Recipe::STorus,
+        Scheme::MdTorus => Recipe::MdTorus {
+            rings: ordering::rings(paths.topology(), ordered)?,
+        },
+        Scheme::MuTorus { r } => Recipe::MuTorus {
+            r: r.unwrap_or(CHAIN_LENGTH_DEFAULT),
+        },
         Scheme::Switch(_) => return Ok(None),
-    };
-    Ok(Some(structure))
+    }))
 }
 
 /// The rooted tree of a group (WORM §6), hops counted on these routes.

@@ -173,7 +173,7 @@ fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, Gr
         }
         Scheme::Circuit(chosen) => {
             if let Some(name) = variant {
-                *chosen = named(name, &CIRCUIT_VARIANTS, &["omit-last", "return", "ordered"])?;
+                *chosen = CircuitVariant::from_name(name)?;
             }
         }
         Scheme::Tree {
@@ -181,7 +181,7 @@ fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, Gr
             fan_out,
         } => {
             if let Some(name) = variant {
-                *chosen = named(name, &TREE_VARIANTS, &["unordered", "ordered"])?;
+                *chosen = TreeVariant::from_name(name)?;
             }
             if let Some(most) = integer(parameters, "fan_out", 1, HOST_ID_MAX.into())? {
                 *fan_out = most as u32;
@@ -201,45 +201,6 @@ fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, Gr
         }
     }
     Ok(scheme)
-}
-
-const CIRCUIT_VARIANTS: [(&str, CircuitVariant); 3] = [
-    ("omit-last", CircuitVariant::OmitLast),
-    ("return", CircuitVariant::Return),
-    ("ordered", CircuitVariant::Ordered),
-];
-const TREE_VARIANTS: [(&str, TreeVariant); 2] = [
-    ("unordered", TreeVariant::Unordered),
-    ("ordered", TreeVariant::Ordered),
-];
-
-fn named<T: Copy>(
-    name: &str,
-    all: &[(&str, T)],
-    choices: &'static [&'static str],
-) -> Result<T, StructureError> {
-    all.iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, chosen)| *chosen)
-        .ok_or_else(|| StructureError::UnknownName {
-            what: "variant",
-            name: name.to_owned(),
-            choices,
-        })
-}
-
-pub(super) fn circuit_variant_name(variant: CircuitVariant) -> &'static str {
-    CIRCUIT_VARIANTS
-        .iter()
-        .find(|(_, known)| *known == variant)
-        .map_or("", |(name, _)| name)
-}
-
-pub(super) fn tree_variant_name(variant: TreeVariant) -> &'static str {
-    TREE_VARIANTS
-        .iter()
-        .find(|(_, known)| *known == variant)
-        .map_or("", |(name, _)| name)
 }
 
 fn refuse(at: &str, reason: String) -> GroupError {

@@ -10,7 +10,7 @@ use wormcast_wire::SchemeName;
 pub const CHAIN_LENGTH_DEFAULT: u32 = 4;
 
 /// How a group's messages reach its members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// Separate addressing: the source sends to each.
     Repeat,
@@ -96,9 +96,9 @@ impl Scheme {
         })
     }
 
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        let in_list = match self {
+    /// Its place in the list of schemes.
+    pub const fn in_list(self) -> SchemeName {
+        match self {
             Scheme::Repeat => SchemeName::Repeat,
             Scheme::Circuit(_) => SchemeName::Circuit,
             Scheme::Tree { .. } => SchemeName::Tree,
@@ -109,12 +109,23 @@ impl Scheme {
             Scheme::MdTorus => SchemeName::MdTorus,
             Scheme::MuTorus { .. } => SchemeName::MuTorus,
             Scheme::Switch(_) => SchemeName::Switch,
-        };
-        in_list.name()
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        self.in_list().name()
+    }
+
+    /// Every scheme, with default parameters.
+    pub fn all() -> Vec<Scheme> {
+        let all = SchemeName::ALL.into_iter();
+        all.map(|scheme| Scheme::from_name(scheme.name()).expect("it is listed"))
+            .collect()
     }
 
     /// Whether the order it works on is by coordinates, unless another is asked for.
-    pub(super) const fn goes_by_coordinates(self) -> bool {
+    pub const fn goes_by_coordinates(self) -> bool {
         matches!(
             self,
             Scheme::UTorus | Scheme::STorus | Scheme::MdTorus | Scheme::MuTorus { .. }

@@ -70,7 +70,7 @@ impl Guard {
 }
 
 /// Parameters of the scheme `switch`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SwitchParameters {
     /// Where a switch learns its ports.
     pub mode: SwitchMode,

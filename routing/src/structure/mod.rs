@@ -15,6 +15,7 @@ mod error;
 pub mod k_binomial;
 pub mod ordering;
 pub mod postal;
+mod recipe;
 mod recursive;
 mod repeat;
 mod rooted_tree;
@@ -25,6 +26,7 @@ pub mod torus_latency;
 use std::sync::Arc;
 
 pub use error::StructureError;
+pub use recipe::{ACK_FAN_IN, Recipe};
 pub use rooted_tree::{FAN_OUT_DEFAULT, RootedTree};
 pub use schedule::{Discipline, TimedSend};
 
@@ -33,7 +35,7 @@ use recursive::Division;
 use wormcast_wire::{BufferClass, HostId};
 
 /// How a circuit begins and ends (WORM §5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CircuitVariant {
     /// From the source to the host before it: the last hop is omitted.
     OmitLast,
@@ -45,13 +47,62 @@ pub enum CircuitVariant {
 }
 
 /// How a rooted tree is used (WORM §6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TreeVariant {
     /// The source floods the tree: every host passes on to all neighbours but the one
     /// it came from.
     Unordered,
     /// The source sends to the root, the root multicasts, to the source too.
     Ordered,
+}
+
+impl CircuitVariant {
+    /// Names of all of them.
+    pub const NAMES: &'static [&'static str] = &["omit-last", "return", "ordered"];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        CircuitVariant::NAMES[self as usize]
+    }
+
+    /// The variant of that name.
+    ///
+    /// # Errors
+    /// [`StructureError::UnknownName`].
+    pub fn from_name(name: &str) -> Result<CircuitVariant, StructureError> {
+        use CircuitVariant::{OmitLast, Ordered, Return};
+        let mut all = [OmitLast, Return, Ordered].into_iter();
+        let found = all.find(|variant| variant.name() == name);
+        found.ok_or_else(|| unknown_variant(name, CircuitVariant::NAMES))
+    }
+}
+
+impl TreeVariant {
+    /// Names of all of them.
+    pub const NAMES: &'static [&'static str] = &["unordered", "ordered"];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        TreeVariant::NAMES[self as usize]
+    }
+
+    /// The variant of that name.
+    ///
+    /// # Errors
+    /// [`StructureError::UnknownName`].
+    pub fn from_name(name: &str) -> Result<TreeVariant, StructureError> {
+        let mut all = [TreeVariant::Unordered, TreeVariant::Ordered].into_iter();
+        let found = all.find(|variant| variant.name() == name);
+        found.ok_or_else(|| unknown_variant(name, TreeVariant::NAMES))
+    }
+}
+
+fn unknown_variant(name: &str, choices: &'static [&'static str]) -> StructureError {
+    StructureError::UnknownName {
+        what: "variant",
+        name: name.to_owned(),
+        choices,
+    }
 }
 
 /// One send from host to host.

@@ -166,13 +166,17 @@ impl Topology {
         Topology::index(Parts::default(), Vec::new())
     }
 
-    /// The connected parts, each by itself, in order of their lowest switch. Coordinates are left
-    /// out unless there is one part.
+    /// The connected parts, each by itself, in order of their lowest switch. All keep the
+    /// coordinates.
     pub fn split(&self) -> Vec<Topology> {
         if self.components == 1 {
             return vec![self.clone()];
         }
-        let mut parts = vec![Parts::default(); self.components()];
+        let empty = Parts {
+            grid: self.parts.grid.clone(),
+            ..Parts::default()
+        };
+        let mut parts = vec![empty; self.components()];
         let place = |at: u32| self.component[at as usize] as usize;
         for (at, &switch) in self.parts.switches.iter().enumerate() {
             parts[place(at as u32)].switches.push(switch);

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wormcast_agent_core::plan::{GroupMessage, PlanMessage, RouteMessage};
+use wormcast_agent_core::plan::{GroupMessage, PlanMessage, RouteMessage, StructureMessage};
 use wormcast_planner::{
-    AgentPlan, ClassDNumbers, FabricState, Group, Hosts, Parameters, PlannedRoute, Planner,
+    AgentPlan, AgentStructure, ClassDNumbers, FabricState, Group, Hosts, PlannedRoute, Planner,
     RouteTable,
 };
+use wormcast_routing::group::{Guard, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
+use wormcast_routing::structure::{CircuitVariant, FAN_OUT_DEFAULT, Recipe, TreeVariant};
 use wormcast_routing::topology::{Damage, Topology};
-use wormcast_wire::{GroupId, HostId, Scheme};
+use wormcast_wire::{GroupId, HostId};
 
 /// What users want, what has failed, and the plan for it.
 pub struct Controller {
@@ -26,17 +28,46 @@ pub struct Controller {
     planner: Planner,
 }
 
-/// A group of these members; k-binomial has k = 2.
+/// The usual circuit.
+pub const CIRCUIT: Scheme = Scheme::Circuit(CircuitVariant::OmitLast);
+/// The usual tree.
+pub const TREE: Scheme = Scheme::Tree {
+    variant: TreeVariant::Unordered,
+    fan_out: FAN_OUT_DEFAULT,
+};
+/// k-binomial with k = 2.
+pub const K_BINOMIAL: Scheme = Scheme::KBinomial { k: Some(2) };
+/// TREE routes.
+pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters {
+    mode: SwitchMode::Tree,
+    guard: Guard::A,
+    group: 0,
+});
+
+/// Every scheme that a network without coordinates can have.
+pub fn schemes() -> Vec<Scheme> {
+    let all = Scheme::all().into_iter().map(|scheme| match scheme {
+        Scheme::KBinomial { .. } => K_BINOMIAL,
+        scheme => scheme,
+    });
+    all.filter(|scheme| !scheme.goes_by_coordinates()).collect()
+}
+
+/// Every scheme that a network can have.
+pub fn schemes_of(topology: &Topology) -> Vec<Scheme> {
+    let mut all = Scheme::all();
+    all.retain(|scheme| topology.grid().is_some() || !scheme.goes_by_coordinates());
+    all
+}
+
+/// A group of these members.
 pub fn group(id: u16, scheme: Scheme, members: impl IntoIterator<Item = u16>) -> Group {
     Group {
         id: GroupId(id),
         name: format!("group-{id}"),
         scheme,
+        packets: 0,
         members: members.into_iter().map(HostId).collect(),
-        parameters: Parameters {
-            k: 2,
-            ..Parameters::default()
-        },
         class_d: None,
     }
 }
@@ -106,15 +137,8 @@ pub fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
     let groups = plan.groups.iter().map(|group| GroupMessage {
         id: group.id.0.into(),
         name: group.name.clone(),
-        scheme: group.scheme.name().to_owned(),
         members: group.members.iter().map(number).collect(),
-        order: group.order.iter().map(number).collect(),
-        k: group.k,
-        tree_edges: group
-            .tree_edges
-            .iter()
-            .map(|(parent, child)| (number(parent), number(child)))
-            .collect(),
+        structures: vec![structure(&group.structure)],
     });
     PlanMessage {
         epoch,
@@ -124,4 +148,27 @@ pub fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         tree_routes: routes(&plan.tree_routes),
         groups: groups.collect(),
     }
+}
+
+fn structure(structure: &AgentStructure) -> StructureMessage {
+    let number = |host: &HostId| u32::from(host.0);
+    let mut message = StructureMessage {
+        scheme: structure.scheme.name().to_owned(),
+        order: structure.order.iter().map(number).collect(),
+        ..StructureMessage::default()
+    };
+    match &structure.recipe {
+        Recipe::Repeat | Recipe::Copied | Recipe::Circuit(_) | Recipe::UTorus | Recipe::STorus => {}
+        Recipe::Tree(tree, _) => {
+            let edges = tree.edges();
+            message.tree_edges = edges.map(|(a, b)| (number(&a), number(&b))).collect();
+        }
+        Recipe::KBinomial { k } => message.k = *k,
+        Recipe::Postal { lambda } => message.lambda = *lambda,
+        Recipe::MdTorus { rings } => {
+            message.rings = rings.iter().map(|&ring| ring as u32).collect();
+        }
+        Recipe::MuTorus { r } => message.r = *r,
+    }
+    message
 }

@@ -15,7 +15,7 @@ use wormcast_agent_core::transit::TransitLimits;
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
-use wormcast_wire::{HostId, Scheme, SwitchId};
+use wormcast_wire::{HostId, SwitchId};
 
 const SECOND_US: u64 = 1_000_000;
 /// Longest time until everything has an outcome, once nothing befalls any more.
@@ -130,7 +130,7 @@ impl Run {
         let mut groups = Vec::new();
         for index in 0..1 + random.below(3) as u16 {
             let members = some(&mut random, &hosts, 2);
-            let scheme = Scheme::ALL[random.below(Scheme::ALL.len() as u64) as usize];
+            let scheme = *random.pick(&controller::schemes_of(&network));
             let most = members.len().min(3) as u64;
             let mut writing = some(&mut random, &members, 1);
             writing.truncate(1 + random.below(most) as usize);

@@ -26,4 +26,9 @@ impl Random {
             self.0.next_u64() % bound
         }
     }
+
+    /// One of them. There is at least one.
+    pub fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
+        &of[self.below(of.len() as u64) as usize]
+    }
 }

@@ -10,9 +10,10 @@ use crate::random::Random;
 use wormcast_planner::{AgentPlan, FabricState, Group, Stage};
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::generate;
+use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::Algorithm;
 use wormcast_routing::topology::Topology;
-use wormcast_wire::{BufferClass, HostId, Scheme};
+use wormcast_wire::{BufferClass, HostId};
 
 /// Rate of every link unless said otherwise.
 pub const RATE_BPS: u64 = 100_000_000;

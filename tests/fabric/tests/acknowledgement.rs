@@ -1,13 +1,13 @@
 //! ACKs of many members, where switches copy: they come up a tree of members.
 
 use std::collections::BTreeMap;
-use wormcast_fabric_tests::controller::{Controller, group};
+use wormcast_fabric_tests::controller::{Controller, SWITCH, group};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
 use wormcast_routing::generate;
 use wormcast_routing::routes::Algorithm;
-use wormcast_wire::{HostId, Scheme};
+use wormcast_wire::HostId;
 
 const SECOND_US: u64 = 1_000_000;
 const ORIGIN: u16 = 3;
@@ -23,9 +23,15 @@ fn large(members: u64, damage: Damage, seed: u64) -> Scenario {
         chosen.push(rest.swap_remove(random.below(rest.len() as u64) as usize));
     }
     chosen.sort_unstable();
-    let groups = vec![group(GROUP, Scheme::Switch, chosen)];
+    let groups = vec![group(GROUP, SWITCH, chosen)];
     let controller = Controller::new(groups, Algorithm::Osud);
-    Scenario::with(topology, controller, link(damage), engine_config(seed), seed)
+    Scenario::with(
+        topology,
+        controller,
+        link(damage),
+        engine_config(seed),
+        seed,
+    )
 }
 
 /// A counter of the group's stream at each host.
@@ -35,7 +41,10 @@ fn counted(scenario: &Scenario, name: &str) -> BTreeMap<u16, u64> {
         let engine = host.agent.as_ref()?.engine()?;
         let mut streams = engine.statistics();
         let (_, _, statistics) = streams.find(|(_, origin, _)| *origin == HostId(ORIGIN))?;
-        let (_, value) = statistics.entries().into_iter().find(|(entry, _)| *entry == name)?;
+        let (_, value) = statistics
+            .entries()
+            .into_iter()
+            .find(|(entry, _)| *entry == name)?;
         Some((host.id, value))
     });
     streams.collect()
@@ -59,7 +68,13 @@ fn the_origin_handles_no_more_acks_of_many_members_than_of_few() {
     for members in [64, 250] {
         let (many, at_member) = acks(members, Damage::default());
         println!("{members} members: {many}, at a member {at_member}");
-        assert!(many <= few, "{members} members: {many} ACKs; 8 members: {few}");
-        assert!(at_member <= few, "{members} members: {at_member} ACKs at one; 8 members: {few}");
+        assert!(
+            many <= few,
+            "{members} members: {many} ACKs; 8 members: {few}"
+        );
+        assert!(
+            at_member <= few,
+            "{members} members: {at_member} ACKs at one; 8 members: {few}"
+        );
     }
 }

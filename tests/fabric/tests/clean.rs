@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use wormcast_fabric_tests::controller;
+use wormcast_fabric_tests::controller::{CIRCUIT, K_BINOMIAL, SWITCH, TREE, schemes};
 use wormcast_fabric_tests::fabric::Place;
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::{GROUP, RATE_BPS, Scenario, engine_config, link};
-use wormcast_wire::Scheme;
+use wormcast_routing::group::Scheme;
 
 const SIZE: u64 = 10_000_000;
 const SECOND_US: u64 = 1_000_000;
@@ -40,7 +41,7 @@ fn retransmissions(scenario: &Scenario) -> u64 {
 
 #[test]
 fn every_scheme_delivers_messages_of_every_size() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 1);
         scenario.write(
             3,
@@ -60,7 +61,7 @@ fn every_scheme_delivers_messages_of_every_size() {
 
 #[test]
 fn one_flow_fills_its_link() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let (scenario, took_us) = transfer(scheme, 2);
         // 14 + 12 + route + 24 bytes of headers for 1444 of payload, and the start.
         let share = ideal_us(SIZE * 1_497 / 1_444) as f64 / took_us as f64;
@@ -72,8 +73,8 @@ fn one_flow_fills_its_link() {
 
 #[test]
 fn scheme_switch_sends_the_file_once_and_no_link_carries_a_byte_twice() {
-    let (_, alone_us) = transfer(Scheme::Switch, 2);
-    let (scenario, took_us) = transfer(Scheme::Switch, 8);
+    let (_, alone_us) = transfer(SWITCH, 2);
+    let (scenario, took_us) = transfer(SWITCH, 8);
     assert!(took_us < ideal_us(SIZE) * 115 / 100, "{took_us} µs");
     assert!(
         took_us < alone_us * 110 / 100,
@@ -109,10 +110,10 @@ fn each_scheme_costs_what_its_structure_says() {
     // Copies that leave the busiest host, to seven receivers.
     for (scheme, copies) in [
         (Scheme::Repeat, 7.0),
-        (Scheme::Circuit, 1.0),
-        (Scheme::Tree, 3.0),
-        (Scheme::KBinomial, 2.0),
-        (Scheme::Switch, 1.0),
+        (CIRCUIT, 1.0),
+        (TREE, 3.0),
+        (K_BINOMIAL, 2.0),
+        (SWITCH, 1.0),
     ] {
         let (_, took_us) = transfer(scheme, 8);
         let ratio = took_us as f64 / alone_us as f64;
@@ -126,7 +127,7 @@ fn each_scheme_costs_what_its_structure_says() {
 
 #[test]
 fn queues_stay_short_however_long_the_transfer() {
-    let groups = vec![controller::group(GROUP, Scheme::Circuit, 0..3)];
+    let groups = vec![controller::group(GROUP, CIRCUIT, 0..3)];
     let mut config = link(Damage::default());
     config.rate_bps = 10_000_000;
     config.queue_bytes = 10_000_000 / 8 / 10;
@@ -146,7 +147,7 @@ fn queues_stay_short_however_long_the_transfer() {
 
 #[test]
 fn an_idle_fabric_is_silent() {
-    let (mut scenario, _) = transfer(Scheme::Tree, 8);
+    let (mut scenario, _) = transfer(TREE, 8);
     scenario.run_for(SECOND_US);
     scenario.check_quiet();
     scenario.check_empty();

@@ -1,15 +1,15 @@
 //! What the P4 program does besides forwarding.
 
 use wormcast_fabric_tests::controller;
+use wormcast_fabric_tests::controller::{CIRCUIT, SWITCH};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
-use wormcast_wire::Scheme;
 
 const SECOND_US: u64 = 1_000_000;
 
 #[test]
 fn congestion_marks_of_the_program_keep_queues_short_and_links_full() {
-    for scheme in [Scheme::Circuit, Scheme::Switch] {
+    for scheme in [CIRCUIT, SWITCH] {
         let groups = vec![controller::group(GROUP, scheme, 0..8)];
         let mut scenario = Scenario::testbed(groups, link(Damage::default()), engine_config(1), 1);
         // Hosts send faster than the links between switches take: queues are in switches.

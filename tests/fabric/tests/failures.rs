@@ -1,16 +1,17 @@
 //! Links, hosts, agents and disks fail in the middle of a transfer; the surviving
 //! members get every message once and in order.
 
+use wormcast_fabric_tests::controller::{CIRCUIT, schemes};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario};
-use wormcast_wire::{FailReason, HostId, PortId, Scheme, SwitchId};
+use wormcast_wire::{FailReason, HostId, PortId, SwitchId};
 
 const SIZE: u64 = 3_000_000;
 const SECOND_US: u64 = 1_000_000;
 
 fn scenarios(damage: Damage) -> impl Iterator<Item = Scenario> {
-    Scheme::ALL
+    schemes()
         .into_iter()
         .flat_map(move |scheme| [1, 2].map(|seed| Scenario::new("testbed", scheme, damage, seed)))
 }
@@ -139,7 +140,7 @@ fn a_dead_member_is_reported_and_the_others_finish_by_the_new_plan() {
 
 #[test]
 fn without_a_controller_a_dead_member_is_given_up_and_the_others_finish() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 1);
         scenario.write(0, &[SIZE]);
         scenario.run_for(100_000);
@@ -155,7 +156,7 @@ fn without_a_controller_a_dead_member_is_given_up_and_the_others_finish() {
 
 #[test]
 fn a_dead_inner_member_takes_only_those_below_it_along_when_no_plan_comes() {
-    let mut scenario = Scenario::new("testbed", Scheme::Circuit, Damage::default(), 1);
+    let mut scenario = Scenario::new("testbed", CIRCUIT, Damage::default(), 1);
     scenario.write(0, &[SIZE]);
     scenario.run_for(100_000);
     scenario.fabric.stop_agent(5);

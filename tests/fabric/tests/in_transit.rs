@@ -1,11 +1,12 @@
 //! Transfers over minimal routes that hosts on the way re-inject (ITB §III.B).
 
 use wormcast_agent_core::transit::TransitLimits;
+use wormcast_fabric_tests::controller::{CIRCUIT, K_BINOMIAL, TREE};
 use wormcast_fabric_tests::host::Host;
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::Scenario;
+use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::Algorithm;
-use wormcast_wire::Scheme;
 
 const SECOND_US: u64 = 1_000_000;
 
@@ -28,12 +29,7 @@ fn run(unicast: Algorithm, scheme: Scheme, damage: Damage) -> (u64, u64) {
 
 #[test]
 fn every_message_arrives_over_in_transit_hosts() {
-    for scheme in [
-        Scheme::Repeat,
-        Scheme::Circuit,
-        Scheme::Tree,
-        Scheme::KBinomial,
-    ] {
+    for scheme in [Scheme::Repeat, CIRCUIT, TREE, K_BINOMIAL] {
         assert_eq!(run(Algorithm::Osud, scheme, Damage::default()), (0, 0));
         for unicast in Algorithm::ALL
             .into_iter()
@@ -41,7 +37,7 @@ fn every_message_arrives_over_in_transit_hosts() {
         {
             let (sent, full) = run(unicast, scheme, Damage::default());
             // A tree leads to neighbours, where there may be nothing to cut.
-            let far = [Scheme::Repeat, Scheme::Circuit].contains(&scheme);
+            let far = [Scheme::Repeat, CIRCUIT].contains(&scheme);
             assert!(
                 sent > 0 || !far,
                 "{unicast:?} {scheme:?}: no in-transit host"
@@ -82,7 +78,7 @@ fn with_little_memory(scheme: Scheme, transit: TransitLimits) -> (u64, u64) {
 
 #[test]
 fn hosts_in_transit_with_little_memory_delay_or_drop_and_lose_no_message() {
-    for scheme in [Scheme::Repeat, Scheme::Circuit] {
+    for scheme in [Scheme::Repeat, CIRCUIT] {
         let one_frame = TransitLimits {
             adapter_bytes: 1_600,
             spill_bytes: 0,

@@ -1,8 +1,9 @@
 //! Loss, corruption, duplication and reordering on every link.
 
+use wormcast_fabric_tests::controller::{CIRCUIT, K_BINOMIAL, SWITCH, TREE, schemes};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::{RATE_BPS, Scenario};
-use wormcast_wire::Scheme;
+use wormcast_routing::group::Scheme;
 
 const SIZE: u64 = 5_000_000;
 
@@ -15,15 +16,15 @@ fn ideal_us(copies: u64) -> u64 {
 fn copies(scheme: Scheme) -> u64 {
     match scheme {
         Scheme::Repeat => 7,
-        Scheme::Circuit | Scheme::Switch => 1,
-        Scheme::Tree => 3,
-        Scheme::KBinomial => 2,
+        CIRCUIT | SWITCH => 1,
+        TREE => 3,
+        K_BINOMIAL => 2,
     }
 }
 
 #[test]
 fn goodput_stays_high_with_damage_on_every_link() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         for seed in [1, 2, 3] {
             let mut scenario = Scenario::new("testbed", scheme, Damage::rough(), seed);
             scenario.write(0, &[SIZE]);
@@ -47,7 +48,7 @@ fn goodput_stays_high_with_damage_on_every_link() {
 
 #[test]
 fn long_paths_are_mastered_too() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let mut scenario = Scenario::new("line:5", scheme, Damage::rough(), 4);
         scenario.write(0, &[SIZE]);
         let took_us = scenario.finish(0, 60_000_000);
@@ -65,7 +66,7 @@ fn a_very_bad_fabric_is_slow_but_right() {
         reordering: 0.2,
         reorder_ns: 10_000_000,
     };
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         for seed in [1, 2] {
             let mut scenario = Scenario::new("testbed", scheme, damage, seed);
             scenario.write(0, &[300_000, 16, 16, 100_000, 1_444]);
@@ -79,7 +80,7 @@ fn a_very_bad_fabric_is_slow_but_right() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let run = || {
-        let mut scenario = Scenario::new("testbed", Scheme::KBinomial, Damage::rough(), 9);
+        let mut scenario = Scenario::new("testbed", K_BINOMIAL, Damage::rough(), 9);
         scenario.write(0, &[1_000_000]);
         let took_us = scenario.finish(0, 60_000_000);
         (took_us, scenario.report())

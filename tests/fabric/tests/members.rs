@@ -1,16 +1,17 @@
 //! Members that are slow, come late, or have no buffer; several origins and groups.
 
 use wormcast_fabric_tests::controller;
+use wormcast_fabric_tests::controller::{CIRCUIT, K_BINOMIAL, SWITCH, TREE, schemes};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
-use wormcast_wire::{FailReason, Scheme};
+use wormcast_wire::FailReason;
 
 const SECOND_US: u64 = 1_000_000;
 
 #[test]
 fn a_member_without_buffer_refuses_and_is_served_later() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         for damage in [Damage::default(), Damage::rough()] {
             let groups = vec![controller::group(GROUP, scheme, 0..8)];
             let mut config = engine_config(3);
@@ -55,7 +56,7 @@ fn nacks_sent(scenario: &mut Scenario, host: u16) -> u64 {
 
 #[test]
 fn a_slow_member_slows_the_group_and_loses_nothing() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 5);
         let slow = ReaderPolicy {
             bytes_per_ms: Some(1_000),
@@ -75,7 +76,7 @@ fn a_slow_member_slows_the_group_and_loses_nothing() {
 
 #[test]
 fn all_members_may_send_at_once() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         for damage in [Damage::default(), Damage::rough()] {
             let mut scenario = Scenario::new("testbed", scheme, damage, 6);
             for origin in 0..8 {
@@ -94,7 +95,7 @@ fn all_members_may_send_at_once() {
 
 #[test]
 fn two_origins_share_the_fabric_fairly() {
-    for scheme in [Scheme::Circuit, Scheme::Switch, Scheme::KBinomial] {
+    for scheme in [CIRCUIT, SWITCH, K_BINOMIAL] {
         let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 7);
         scenario.write(0, &[3_000_000]);
         scenario.write(5, &[3_000_000]);
@@ -111,12 +112,7 @@ fn two_origins_share_the_fabric_fairly() {
 
 #[test]
 fn groups_whose_structures_cross_do_not_lock_each_other_up() {
-    let schemes = [
-        Scheme::Tree,
-        Scheme::Circuit,
-        Scheme::KBinomial,
-        Scheme::Circuit,
-    ];
+    let schemes = [TREE, CIRCUIT, K_BINOMIAL, CIRCUIT];
     let groups: Vec<_> = (0..4)
         .map(|index| controller::group(GROUP + index, schemes[usize::from(index)], 0..8))
         .collect();
@@ -147,7 +143,7 @@ fn groups_whose_structures_cross_do_not_lock_each_other_up() {
 
 #[test]
 fn a_member_that_joins_late_starts_at_the_next_message() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         for damage in [Damage::default(), Damage::rough()] {
             let groups = vec![controller::group(GROUP, scheme, [0, 1, 2, 4, 5, 6, 7])];
             let mut scenario = Scenario::testbed(groups, link(damage), engine_config(9), 9);
@@ -169,7 +165,7 @@ fn a_member_that_joins_late_starts_at_the_next_message() {
 
 #[test]
 fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let mut config = engine_config(10);
         config.first_seq = Some(wormcast_wire::Seq(u32::MAX - 500));
         let groups = vec![controller::group(GROUP, scheme, 0..8)];
@@ -182,7 +178,7 @@ fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
 
 #[test]
 fn an_agent_that_gets_its_plan_late_misses_nothing() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 11);
         // Host 4 knows nothing yet.
         scenario.fabric.stop_agent(4);

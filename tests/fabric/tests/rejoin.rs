@@ -3,11 +3,12 @@
 
 use wormcast_agent_core::plan::RouteMessage;
 use wormcast_fabric_tests::controller;
+use wormcast_fabric_tests::controller::{SWITCH, schemes};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
-use wormcast_wire::Scheme;
+use wormcast_routing::group::Scheme;
 
 const SECOND_US: u64 = 1_000_000;
 const ASLEEP: ReaderPolicy = ReaderPolicy {
@@ -33,7 +34,7 @@ fn wake(scenario: &mut Scenario, hosts: impl IntoIterator<Item = u16>) {
 
 #[test]
 fn a_member_comes_back_while_the_window_is_full() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let mut scenario = scenario(
             scheme,
             &[0, 1, 2, 3, 4, 5, 6, 7],
@@ -65,7 +66,7 @@ fn a_member_comes_back_while_the_window_is_full() {
 
 #[test]
 fn an_agent_starts_anew_while_the_window_is_full() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let mut scenario = scenario(scheme, &[0, 1, 2, 3], Damage::default(), 2, 256);
         for host in [1, 2, 3] {
             scenario.fabric.host(host).program.policy = ASLEEP;
@@ -86,7 +87,7 @@ fn an_agent_starts_anew_while_the_window_is_full() {
 
 #[test]
 fn an_origin_left_alone_goes_on_and_serves_who_comes_later() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let mut scenario = scenario(scheme, &[0, 1, 2], Damage::default(), 3, 64);
         scenario.write(0, &[3_000_000]);
         scenario.run_for(20_000);
@@ -106,7 +107,7 @@ fn an_origin_left_alone_goes_on_and_serves_who_comes_later() {
 
 #[test]
 fn an_only_member_that_was_given_up_is_served_when_it_answers_again() {
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         for down_from_the_start in [true, false] {
             let mut scenario = scenario(scheme, &[0, 1], Damage::default(), 4, 64);
             if down_from_the_start {
@@ -152,7 +153,7 @@ fn an_only_member_that_was_given_up_is_served_when_it_answers_again() {
 fn a_child_without_a_tree_route_is_served_all_the_same() {
     for alone in [true, false] {
         let members: &[u16] = if alone { &[0, 5] } else { &[0, 1, 5] };
-        let mut scenario = scenario(Scheme::Switch, members, Damage::default(), 5, 256);
+        let mut scenario = scenario(SWITCH, members, Damage::default(), 5, 256);
         let mut plan = scenario.fabric.host(0).plan().expect("it has one").clone();
         plan.tree_routes = if alone {
             vec![RouteMessage {
@@ -220,7 +221,7 @@ fn random_run(scheme: Scheme, seed: u64) {
                 .drain(..)
                 .for_each(|host| scenario.fabric.start_agent(host)),
             _ if random.chance(0.3) => {
-                scenario.controller.groups[0].scheme = Scheme::ALL[random.below(5) as usize];
+                scenario.controller.groups[0].scheme = *random.pick(&schemes());
             }
             _ => wake(&mut scenario, some.iter().copied()),
         }
@@ -285,7 +286,7 @@ fn members_may_come_and_go_as_they_like() {
         .and_then(|text| text.parse().ok());
     let first = first.unwrap_or(100);
     for seed in first..first + seeds.unwrap_or(6) {
-        for scheme in Scheme::ALL {
+        for scheme in schemes() {
             random_run(scheme, seed);
         }
     }

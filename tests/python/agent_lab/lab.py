@@ -90,15 +90,11 @@ def environment() -> dict[str, str]:
 
 def group(number: int, scheme: str, members: list[int]) -> dict[str, Any]:
     """A group as agent.proto has it."""
-    value: dict[str, Any] = {
-        "id": number,
-        "name": f"group{number}",
-        "scheme": scheme,
-        "members": members,
-        "order": members,
-    }
+    structure: dict[str, Any] = {"scheme": scheme, "order": members}
     if scheme == "tree":
-        value["tree_edges"] = [
+        structure["tree_edges"] = [
             {"parent": parent, "child": child} for parent, child in itertools.pairwise(members)
         ]
-    return value
+    if scheme == "k-binomial":
+        structure["k"] = 1
+    return {"id": number, "name": f"group{number}", "members": members, "structures": [structure]}

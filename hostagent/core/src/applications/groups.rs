@@ -105,7 +105,7 @@ pub(super) fn describe_group(group: &PlannedGroup) -> Value {
     json!({
         "group": group.id.0,
         "name": group.name,
-        "scheme": group.scheme.name(),
+        "scheme": group.scheme_name(),
         "members": members,
     })
 }

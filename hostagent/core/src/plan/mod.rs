@@ -1,17 +1,18 @@
 //! The controller's plan: checked once on arrival, then trusted.
 
+mod fields;
+mod structure;
 mod structures;
 
-pub use structures::BULK_PACKETS;
+pub use structure::{PlannedStructure, StructureMessage};
 
+use fields::{list, parse_host, parse_hosts, rejected};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use structures::PlannedStructures;
-use wormcast_protocol::{Alternative, Alternatives, GroupPlan};
-use wormcast_routing::structure::RootedTree;
+use wormcast_protocol::{Alternative, Alternatives, Choice, GroupPlan};
 use wormcast_wire::{
-    ALTERNATIVES_MAX, GroupId, HOST_ID_MAX, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SHARES_WHOLE,
-    Scheme,
+    ALTERNATIVES_MAX, GroupId, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SHARES_WHOLE, pdu,
 };
 
 /// Groups of one plan at most: as many as a switch has room for (GROUPS_SIZE).
@@ -61,16 +62,10 @@ pub struct GroupMessage {
     pub id: u32,
     /// Its name; may be empty.
     pub name: String,
-    /// Name of its scheme.
-    pub scheme: String,
     /// Members, ascending.
     pub members: Vec<u32>,
-    /// Members in the order the scheme works on; empty: as they are.
-    pub order: Vec<u32>,
-    /// Children limit of k-binomial; 0: left open.
-    pub k: u32,
-    /// The tree of scheme tree: parent and child.
-    pub tree_edges: Vec<(u32, u32)>,
+    /// How messages reach them, for ascending lengths of messages.
+    pub structures: Vec<StructureMessage>,
 }
 
 /// A plan that can be applied.
@@ -114,16 +109,10 @@ pub struct PlannedGroup {
     pub id: GroupId,
     /// Its name; may be empty.
     pub name: String,
-    /// How it carries streams.
-    pub scheme: Scheme,
     /// Members, ascending.
     pub members: Vec<HostId>,
-    /// Members in the order the scheme works on.
-    pub order: Vec<HostId>,
-    /// Children limit of k-binomial; 0: left open.
-    pub k: u32,
-    /// The tree of scheme tree.
-    pub tree: Option<Arc<RootedTree>>,
+    /// How messages reach them, for ascending lengths of messages; at least one.
+    pub structures: Vec<PlannedStructure>,
     /// Equal at two hosts exactly if they have the same plan of the group (up to a
     /// collision in 32 bits); the epoch that the engine wants.
     pub fingerprint: u32,
@@ -133,10 +122,6 @@ pub struct PlannedGroup {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanRejected(String);
-
-fn rejected<T>(text: String) -> Result<T, PlanRejected> {
-    Err(PlanRejected(text))
-}
 
 impl AgentPlan {
     /// Checks a plan whole. Groups that cannot be applied are named in `refused`.
@@ -196,49 +181,13 @@ impl PlannedGroup {
                 "the name of group {id} has {length} bytes; at most {GROUP_NAME_BYTES_MAX}"
             ));
         }
-        let Some(scheme) = Scheme::from_name(&message.scheme) else {
-            let names: Vec<&str> = Scheme::ALL.into_iter().map(Scheme::name).collect();
-            return rejected(format!(
-                "group {id} has scheme \"{}\"; this agent knows: {}",
-                message.scheme,
-                names.join(", ")
-            ));
-        };
         let members = parse_members(id, &message.members, own)?;
-        let order = if message.order.is_empty() {
-            members.clone()
-        } else {
-            let order = parse_hosts(&format!("the order of group {id}"), &message.order)?;
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            if sorted != members {
-                return rejected(format!(
-                    "the order of group {id} is {}; it must hold each of the members {} once",
-                    list(&order),
-                    list(&members)
-                ));
-            }
-            order
-        };
-        let k_most = members.len() as u32;
-        if message.k > k_most {
-            let k = message.k;
-            return rejected(format!(
-                "group {id} has k = {k}; with {k_most} members it must be 0 to {k_most}"
-            ));
-        }
-        let tree = match scheme {
-            Scheme::Tree => Some(Arc::new(parse_tree(id, &members, &message.tree_edges)?)),
-            _ => None,
-        };
+        let structures = parse_structures(id, &members, &message.structures)?;
         let mut group = Self {
             id,
             name: message.name.clone(),
-            scheme,
             members,
-            order,
-            k: message.k,
-            tree,
+            structures,
             fingerprint: 0,
         };
         group.fingerprint = group.compute_fingerprint();
@@ -255,18 +204,20 @@ impl PlannedGroup {
             }
         };
         mix(u32::from(self.id.0));
-        for byte in self.scheme.name().bytes() {
-            mix(u32::from(byte));
-        }
-        mix(self.k);
-        for hosts in [&self.members, &self.order] {
-            mix(hosts.len() as u32);
-            hosts.iter().for_each(|host| mix(u32::from(host.0)));
-        }
-        for (parent, child) in self.tree.iter().flat_map(|tree| tree.edges()) {
-            mix(u32::from(parent.0) << 16 | u32::from(child.0));
+        mix(self.members.len() as u32);
+        self.members.iter().for_each(|host| mix(u32::from(host.0)));
+        for structure in &self.structures {
+            structure.mix_into(&mut mix);
         }
         hash
+    }
+
+    /// The name of its scheme; `auto` where each message takes one of several.
+    pub fn scheme_name(&self) -> &'static str {
+        match &self.structures[..] {
+            [only] => only.scheme.name(),
+            _ => "auto",
+        }
     }
 
     /// What the engine of `host` is told.
@@ -274,7 +225,14 @@ impl PlannedGroup {
         GroupPlan {
             id: self.id,
             epoch: self.fingerprint,
-            scheme: self.scheme,
+            choices: self
+                .structures
+                .iter()
+                .map(|one| Choice {
+                    bytes_most: one.bytes_most,
+                    replication: one.scheme.replication(),
+                })
+                .collect(),
             members: self.members.clone(),
             structures: Arc::new(PlannedStructures {
                 host,
@@ -291,26 +249,6 @@ impl PlannedGroup {
             .filter(|&member| member != host)
             .collect()
     }
-}
-
-fn parse_host(what: &str, value: u32) -> Result<HostId, PlanRejected> {
-    match u16::try_from(value) {
-        Ok(id) if id <= HOST_ID_MAX => Ok(HostId(id)),
-        _ => rejected(format!("{what} is {value}; it must be 0 to {HOST_ID_MAX}")),
-    }
-}
-
-fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, PlanRejected> {
-    if values.len() > MEMBERS_MAX {
-        return rejected(format!(
-            "{what} has {} hosts; at most {MEMBERS_MAX}",
-            values.len()
-        ));
-    }
-    values
-        .iter()
-        .map(|&value| parse_host(&format!("a host in {what}"), value))
-        .collect()
 }
 
 fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>, PlanRejected> {
@@ -335,30 +273,34 @@ fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>
     Ok(members)
 }
 
-fn parse_tree(
+fn parse_structures(
     id: GroupId,
     members: &[HostId],
-    edges: &[(u32, u32)],
-) -> Result<RootedTree, PlanRejected> {
-    if edges.len() >= members.len() {
+    messages: &[StructureMessage],
+) -> Result<Vec<PlannedStructure>, PlanRejected> {
+    let count = messages.len();
+    if !(1..=pdu::CHOICES_MAX).contains(&count) {
+        let most = pdu::CHOICES_MAX;
         return rejected(format!(
-            "the tree of group {id} has {} edges; with {} members it must have {}",
-            edges.len(),
-            members.len(),
-            members.len() - 1
+            "group {id} has {count} structures; it must have 1 to {most}"
         ));
     }
-    let what = format!("a host in the tree of group {id}");
-    let edges = edges
+    let parsed = messages
         .iter()
-        .map(|&(parent, child)| {
-            let parent = parse_host(&what, parent)?;
-            let child = parse_host(&what, child)?;
-            Ok((parent, child))
-        })
-        .collect::<Result<Vec<_>, PlanRejected>>()?;
-    RootedTree::from_edges(members, &edges)
-        .map_err(|error| PlanRejected(format!("the tree of group {id} cannot be used: {error}")))
+        .map(|message| PlannedStructure::parse(id, members, message));
+    let parsed = parsed.collect::<Result<Vec<_>, PlanRejected>>()?;
+    let bounds: Vec<u64> = parsed.iter().map(|one| one.bytes_most).collect();
+    if bounds.windows(2).any(|pair| pair[0] >= pair[1]) || bounds.last() != Some(&u64::MAX) {
+        let given: Vec<String> = messages
+            .iter()
+            .map(|message| message.bytes_most.to_string())
+            .collect();
+        return rejected(format!(
+            "the structures of group {id} are for messages of up to {} bytes; the bounds must ascend, and the last must be 0, for any",
+            given.join(", ")
+        ));
+    }
+    Ok(parsed)
 }
 
 fn parse_unicast(
@@ -439,15 +381,6 @@ fn parse_route(
         ));
     }
     Ok(host)
-}
-
-fn list(hosts: &[HostId]) -> String {
-    let names: Vec<String> = hosts.iter().map(|host| host.0.to_string()).collect();
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    }
 }
 
 #[cfg(test)]

@@ -4,18 +4,8 @@ use super::PlannedGroup;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_protocol::{ChildRole, Role, Structures};
-use wormcast_routing::structure::{
-    CircuitVariant, Structure, StructureError, TreeVariant, k_binomial,
-};
-use wormcast_wire::{HostId, Scheme};
-
-/// Packets of a message for which `k` is picked when the plan leaves it open: a transfer so
-/// long that the pipeline's rate counts and its depth does not.
-pub const BULK_PACKETS: u32 = 64;
-
-/// Most members whose ACKs one host takes, where switches copy: the ACKs of a group of more come up
-/// a tree of members. An ACK costs a host about as much as a packet, and comes with every fourth one.
-pub const ACK_FAN_IN: usize = 6;
+use wormcast_routing::structure::Structure;
+use wormcast_wire::HostId;
 
 /// The structures of one group, seen from one host.
 #[derive(Debug)]
@@ -27,35 +17,9 @@ pub(super) struct PlannedStructures {
 }
 
 impl Structures for PlannedStructures {
-    fn role(&self, origin: HostId) -> Option<Role> {
-        let structure = self.group.structure(origin).ok()?;
-        role_in(&structure, self.host)
-    }
-}
-
-impl PlannedGroup {
-    /// The structure that carries the stream of `origin`.
-    ///
-    /// # Errors
-    /// If `origin` is not a member.
-    pub fn structure(&self, origin: HostId) -> Result<Structure, StructureError> {
-        let (order, source) = (self.order.clone(), origin);
-        match self.scheme {
-            Scheme::Repeat => Structure::repeat(order, source),
-            Scheme::Switch => Structure::acknowledgement(order, source, ACK_FAN_IN),
-            Scheme::Circuit => Structure::circuit(order, source, CircuitVariant::OmitLast),
-            Scheme::KBinomial => {
-                let k = match self.k {
-                    0 => k_binomial::optimal_k(order.len(), BULK_PACKETS),
-                    k => k,
-                };
-                Structure::k_binomial(order, source, k)
-            }
-            Scheme::Tree => match &self.tree {
-                Some(tree) => Structure::tree(tree.clone(), source, TreeVariant::Unordered),
-                None => Structure::repeat(order, source),
-            },
-        }
+    fn role(&self, origin: HostId, choice: u8) -> Option<Role> {
+        let structure = self.group.structures.get(usize::from(choice))?;
+        role_in(&structure.of(origin).ok()?, self.host)
     }
 }
 
@@ -94,12 +58,13 @@ mod tests {
     use super::*;
     use crate::plan::AgentPlan;
     use crate::plan::tests::{group_message, plan_message};
+    use wormcast_wire::SchemeName;
 
     /// For every scheme and origin: each other member has one parent, which names it as a
     /// child and counts it and what is below it once.
     #[test]
     fn roles_of_all_members_fit_together() {
-        for scheme in Scheme::ALL {
+        for scheme in SchemeName::ALL {
             let members: Vec<u32> = vec![1, 2, 4, 7, 8, 11, 15];
             for &origin in &members {
                 let roles: BTreeMap<u16, Role> = members
@@ -108,21 +73,20 @@ mod tests {
                         let mut message = plan_message(host);
                         message.groups = vec![group_message(3, scheme.name(), &members)];
                         let plan = AgentPlan::parse(&message).unwrap();
+                        assert_eq!(plan.refused, []);
                         let group = plan.groups[&wormcast_wire::GroupId(3)].clone();
                         let structures = PlannedStructures {
                             host: plan.host,
                             group,
                         };
-                        (plan.host.0, structures.role(HostId(origin as u16)).unwrap())
+                        let role = structures.role(HostId(origin as u16), 0).unwrap();
+                        (plan.host.0, role)
                     })
                     .collect();
                 let mut reached = Vec::new();
                 for (&host, role) in &roles {
-                    assert_eq!(
-                        role.parent.is_none(),
-                        u32::from(host) == origin,
-                        "{scheme:?}"
-                    );
+                    let is_origin = u32::from(host) == origin;
+                    assert_eq!(role.parent.is_none(), is_origin, "{scheme:?}");
                     for child in &role.children {
                         reached.push(child.host.0);
                         let parent = roles[&child.host.0].parent;
@@ -137,11 +101,8 @@ mod tests {
                     }
                 }
                 reached.sort_unstable();
-                let others: Vec<u16> = members
-                    .iter()
-                    .filter(|&&host| host != origin)
-                    .map(|&host| host as u16)
-                    .collect();
+                let others = members.iter().filter(|&&host| host != origin);
+                let others: Vec<u16> = others.map(|&host| host as u16).collect();
                 assert_eq!(reached, others, "{scheme:?} from {origin}");
             }
         }
@@ -158,7 +119,7 @@ mod tests {
                 host: HostId(1),
                 group
             }
-            .role(HostId(9)),
+            .role(HostId(9), 0),
             None
         );
     }

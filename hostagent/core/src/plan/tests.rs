@@ -11,21 +11,27 @@ pub(crate) fn plan_message(host: u32) -> PlanMessage {
     }
 }
 
-/// A group that is right; scheme tree gets a chain.
+/// A group that is right; a tree is a chain, k is 2 where that can be, rings hold two members.
 pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> GroupMessage {
-    let edges = members.windows(2).map(|pair| (pair[0], pair[1]));
     GroupMessage {
         id,
         name: format!("g{id}"),
-        scheme: scheme.to_owned(),
         members: members.to_vec(),
+        structures: vec![structure_message(scheme, members)],
+    }
+}
+
+pub(crate) fn structure_message(scheme: &str, members: &[u32]) -> StructureMessage {
+    let edges = members.windows(2).map(|pair| (pair[0], pair[1]));
+    StructureMessage {
+        bytes_most: 0,
+        scheme: scheme.to_owned(),
         order: members.to_vec(),
-        k: 0,
-        tree_edges: if scheme == "tree" {
-            edges.collect()
-        } else {
-            vec![]
-        },
+        k: members.len().min(2) as u32,
+        lambda: 2,
+        r: 3,
+        rings: members.chunks(2).map(|ring| ring.len() as u32).collect(),
+        tree_edges: edges.collect(),
     }
 }
 
@@ -137,8 +143,8 @@ fn refusals_name_value_bound_and_choices() {
             "group id 255; it must be 0 to 65535, but not 255, which is broadcast",
         ),
         (
-            refusal(|plan| plan.groups[1].scheme = "flood".into()),
-            "group 3 has scheme \"flood\"; this agent knows: repeat, circuit, tree, k-binomial, switch",
+            refusal(|plan| plan.groups[1].structures[0].scheme = "flood".into()),
+            "group 3 has scheme \"flood\"; this agent knows: repeat, circuit, tree, k-binomial, postal, u-torus, s-torus, md-torus, mu-torus, switch",
         ),
         (
             refusal(|plan| plan.groups[1].members = vec![2, 4]),
@@ -149,15 +155,50 @@ fn refusals_name_value_bound_and_choices() {
             "the members of group 3 are not ascending: 4 comes before 2",
         ),
         (
-            refusal(|plan| plan.groups[1].order = vec![1, 2, 2]),
+            refusal(|plan| plan.groups[1].structures[0].order = vec![1, 2, 2]),
             "the order of group 3 is 1, 2, 2; it must hold each of the members 1, 2, 4 once",
         ),
         (
-            refusal(|plan| plan.groups[1].k = 4),
-            "group 3 has k = 4; with 3 members it must be 0 to 3",
+            refusal(|plan| {
+                plan.groups[1] = group_message(3, "k-binomial", &[1, 2, 4]);
+                plan.groups[1].structures[0].k = 4;
+            }),
+            "group 3 has k = 4; with 3 members it must be 1 to 3",
         ),
         (
-            refusal(|plan| plan.groups[1].tree_edges.truncate(1)),
+            refusal(|plan| {
+                plan.groups[1] = group_message(3, "postal", &[1, 2, 4]);
+                plan.groups[1].structures[0].lambda = 1025;
+            }),
+            "group 3 has lambda = 1025; it must be 1 to 1024",
+        ),
+        (
+            refusal(|plan| {
+                plan.groups[1] = group_message(3, "mu-torus", &[1, 2, 4]);
+                plan.groups[1].structures[0].r = 0;
+            }),
+            "group 3 has r = 0; it must be 1 to 65534",
+        ),
+        (
+            refusal(|plan| {
+                plan.groups[1] = group_message(3, "md-torus", &[1, 2, 4]);
+                plan.groups[1].structures[0].rings = vec![2, 2];
+            }),
+            "the md-torus of group 3 cannot be used: rings of [2, 2] members do not hold the 3 there are",
+        ),
+        (
+            refusal(|plan| plan.groups[1].structures.clear()),
+            "group 3 has 0 structures; it must have 1 to 16",
+        ),
+        (
+            refusal(|plan| {
+                let second = plan.groups[1].structures[0].clone();
+                plan.groups[1].structures.push(second);
+            }),
+            "the structures of group 3 are for messages of up to 0, 0 bytes; the bounds must ascend, and the last must be 0, for any",
+        ),
+        (
+            refusal(|plan| plan.groups[1].structures[0].tree_edges.truncate(1)),
             "the tree of group 3 cannot be used: edges make no rooted tree: host 4 has no parent; only the root 1 has none",
         ),
         (
@@ -173,7 +214,7 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| {
-                plan.groups[1].tree_edges.push((1, 2));
+                plan.groups[1].structures[0].tree_edges.push((1, 2));
             }),
             "the tree of group 3 has 3 edges; with 3 members it must have 2",
         ),
@@ -197,31 +238,51 @@ fn refusals_name_value_bound_and_choices() {
 
 #[test]
 fn fingerprints_tell_plans_apart_and_not_names() {
-    let print = |change: &dyn Fn(&mut GroupMessage)| {
+    let print = |scheme: &str, change: &dyn Fn(&mut GroupMessage)| {
         let mut message = plan_message(1);
-        let mut group = group_message(3, "k-binomial", &[1, 2, 4]);
+        let mut group = group_message(3, scheme, &[1, 2, 4]);
         change(&mut group);
         message.groups = vec![group];
-        AgentPlan::parse(&message)
-            .unwrap()
-            .groups
-            .into_values()
-            .next()
-            .unwrap()
-            .fingerprint
+        let plan = AgentPlan::parse(&message).unwrap();
+        assert_eq!(plan.refused, []);
+        plan.groups.into_values().next().unwrap().fingerprint
     };
-    let plain = print(&|_| ());
-    assert_eq!(plain, print(&|group| group.name = "other".into()));
-    assert_ne!(plain, print(&|group| group.order = vec![2, 1, 4]));
-    assert_ne!(plain, print(&|group| group.k = 2));
-    assert_ne!(plain, print(&|group| group.scheme = "circuit".into()));
-    assert_ne!(
+    let plain = print("k-binomial", &|_| ());
+    assert_eq!(
         plain,
-        print(&|group| {
-            group.members = vec![1, 2, 5];
-            group.order = vec![1, 2, 5];
-        })
+        print("k-binomial", &|group| group.name = "other".into())
     );
+    let mut all = vec![
+        plain,
+        print("k-binomial", &|group| {
+            group.structures[0].order = vec![2, 1, 4];
+        }),
+        print("k-binomial", &|group| group.structures[0].k = 1),
+        print("circuit", &|_| ()),
+        print("postal", &|_| ()),
+        print("postal", &|group| group.structures[0].lambda = 3),
+        print("mu-torus", &|_| ()),
+        print("mu-torus", &|group| group.structures[0].r = 1),
+        print("md-torus", &|_| ()),
+        print("md-torus", &|group| group.structures[0].rings = vec![1, 2]),
+        print("tree", &|_| ()),
+        print("tree", &|group| {
+            group.structures[0].tree_edges = vec![(1, 2), (1, 4)];
+        }),
+        print("k-binomial", &|group| {
+            group.members = vec![1, 2, 5];
+            group.structures[0].order = vec![1, 2, 5];
+        }),
+        print("k-binomial", &|group| {
+            let mut short = group.structures[0].clone();
+            short.bytes_most = 1000;
+            group.structures.insert(0, short);
+        }),
+    ];
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
 }
 
 fn small() -> impl Strategy<Value = u32> {
@@ -229,13 +290,25 @@ fn small() -> impl Strategy<Value = u32> {
 }
 
 prop_compose! {
-    fn any_group()(
-        id in small(), scheme in 0_usize..6, members in proptest::collection::vec(small(), 0..6),
-        order in proptest::collection::vec(small(), 0..6), k in small(),
+    fn any_structure()(
+        scheme in 0_usize..11, bytes_most in prop_oneof![Just(0_u64), any::<u64>()],
+        order in proptest::collection::vec(small(), 0..6),
+        numbers in (small(), small(), small()), rings in proptest::collection::vec(small(), 0..3),
         tree_edges in proptest::collection::vec((small(), small()), 0..5),
+    ) -> StructureMessage {
+        let names = wormcast_wire::SchemeName::ALL.map(wormcast_wire::SchemeName::name);
+        let scheme = names.get(scheme).unwrap_or(&"?").to_string();
+        let (k, lambda, r) = numbers;
+        StructureMessage { bytes_most, scheme, order, k, lambda, r, rings, tree_edges }
+    }
+}
+
+prop_compose! {
+    fn any_group()(
+        id in small(), members in proptest::collection::vec(small(), 0..6),
+        structures in proptest::collection::vec(any_structure(), 0..3),
     ) -> GroupMessage {
-        let scheme = ["repeat", "circuit", "tree", "k-binomial", "switch", "?"][scheme].to_owned();
-        GroupMessage { id, name: String::new(), scheme, members, order, k, tree_edges }
+        GroupMessage { id, name: String::new(), members, structures }
     }
 }
 
@@ -254,10 +327,12 @@ proptest! {
         if let Ok(plan) = AgentPlan::parse(&message) {
             for group in plan.groups.values() {
                 let engine_plan = group.engine_plan(plan.host);
-                for &origin in &group.members {
-                    prop_assert!(engine_plan.structures.role(origin).is_some());
+                for choice in 0..group.structures.len() as u8 {
+                    for &origin in &group.members {
+                        prop_assert!(engine_plan.structures.role(origin, choice).is_some());
+                    }
+                    prop_assert!(engine_plan.structures.role(HostId(65_000), choice).is_none());
                 }
-                prop_assert!(engine_plan.structures.role(HostId(65_000)).is_none());
             }
         }
     }

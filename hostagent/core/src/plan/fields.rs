@@ -1,0 +1,37 @@
+//! Fields of a plan that are hosts, and what is said where one is wrong.
+
+use super::{MEMBERS_MAX, PlanRejected};
+use wormcast_wire::{HOST_ID_MAX, HostId};
+
+pub(super) fn rejected<T>(text: String) -> Result<T, PlanRejected> {
+    Err(PlanRejected(text))
+}
+
+pub(super) fn parse_host(what: &str, value: u32) -> Result<HostId, PlanRejected> {
+    match u16::try_from(value) {
+        Ok(id) if id <= HOST_ID_MAX => Ok(HostId(id)),
+        _ => rejected(format!("{what} is {value}; it must be 0 to {HOST_ID_MAX}")),
+    }
+}
+
+pub(super) fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, PlanRejected> {
+    if values.len() > MEMBERS_MAX {
+        return rejected(format!(
+            "{what} has {} hosts; at most {MEMBERS_MAX}",
+            values.len()
+        ));
+    }
+    values
+        .iter()
+        .map(|&value| parse_host(&format!("a host in {what}"), value))
+        .collect()
+}
+
+pub(super) fn list(hosts: &[HostId]) -> String {
+    let names: Vec<String> = hosts.iter().map(|host| host.0.to_string()).collect();
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}

@@ -1,0 +1,192 @@
+//! One structure of a planned group: a scheme with its parameters.
+
+use super::PlanRejected;
+use super::fields::{list, parse_host, parse_hosts, rejected};
+use std::sync::Arc;
+use wormcast_routing::structure::{
+    CircuitVariant, Recipe, RootedTree, Structure, StructureError, TreeVariant, postal,
+};
+use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, SchemeName};
+
+/// A structure as it comes, not checked yet: the fields of `Structure` in agent.proto.
+#[derive(Clone, Debug, Default)]
+pub struct StructureMessage {
+    /// The longest message that takes it; 0: any.
+    pub bytes_most: u64,
+    /// Name of its scheme.
+    pub scheme: String,
+    /// Members in the order the scheme works on; empty: as they are.
+    pub order: Vec<u32>,
+    /// k-binomial: children of a host at most.
+    pub k: u32,
+    /// postal: send times until a message is received.
+    pub lambda: u32,
+    /// mu-torus: members of a chain.
+    pub r: u32,
+    /// md-torus: members of each ring.
+    pub rings: Vec<u32>,
+    /// tree: parent and child.
+    pub tree_edges: Vec<(u32, u32)>,
+}
+
+/// A structure of a planned group.
+#[derive(Clone, Debug)]
+pub struct PlannedStructure {
+    /// The longest message that takes it.
+    pub bytes_most: u64,
+    /// The scheme.
+    pub scheme: SchemeName,
+    /// Members in the order the scheme works on.
+    pub order: Arc<[HostId]>,
+    /// The shape.
+    pub recipe: Recipe,
+}
+
+impl PlannedStructure {
+    pub(super) fn parse(
+        id: GroupId,
+        members: &[HostId],
+        message: &StructureMessage,
+    ) -> Result<Self, PlanRejected> {
+        let Some(scheme) = SchemeName::from_name(&message.scheme) else {
+            return rejected(format!(
+                "group {id} has scheme \"{}\"; this agent knows: {}",
+                message.scheme,
+                SchemeName::ALL.map(SchemeName::name).join(", ")
+            ));
+        };
+        let order: Arc<[HostId]> = if message.order.is_empty() {
+            members.into()
+        } else {
+            parse_order(id, members, &message.order)?.into()
+        };
+        let within = |name: &str, value: u32, most: u32, why: &str| match value {
+            value if (1..=most).contains(&value) => Ok(value),
+            _ => rejected(format!(
+                "group {id} has {name} = {value}; {why}it must be 1 to {most}"
+            )),
+        };
+        let wrong = |error: StructureError| {
+            PlanRejected(format!(
+                "the {} of group {id} cannot be used: {error}",
+                scheme.name()
+            ))
+        };
+        let recipe = match scheme {
+            SchemeName::Repeat => Recipe::Repeat,
+            SchemeName::Switch => Recipe::Copied,
+            SchemeName::Circuit => Recipe::Circuit(CircuitVariant::OmitLast),
+            SchemeName::Tree => {
+                let tree = parse_tree(id, members, &message.tree_edges)?;
+                Recipe::Tree(tree.into(), TreeVariant::Unordered)
+            }
+            SchemeName::KBinomial => {
+                let most = members.len() as u32;
+                let why = format!("with {most} members ");
+                Recipe::KBinomial {
+                    k: within("k", message.k, most, &why)?,
+                }
+            }
+            SchemeName::Postal => Recipe::Postal {
+                lambda: within("lambda", message.lambda, postal::LAMBDA_MAX, "")?,
+            },
+            SchemeName::UTorus => Recipe::UTorus,
+            SchemeName::STorus => Recipe::STorus,
+            SchemeName::MdTorus => Recipe::MdTorus {
+                rings: message.rings.iter().map(|&ring| ring as usize).collect(),
+            },
+            SchemeName::MuTorus => Recipe::MuTorus {
+                r: within("r", message.r, HOST_ID_MAX.into(), "")?,
+            },
+        };
+        // What fits one source fits all.
+        recipe.structure(order.clone(), members[0]).map_err(wrong)?;
+        Ok(Self {
+            bytes_most: match message.bytes_most {
+                0 => u64::MAX,
+                most => most,
+            },
+            scheme,
+            order,
+            recipe,
+        })
+    }
+
+    /// The structure that carries the stream of `origin`.
+    ///
+    /// # Errors
+    /// If `origin` is not a member.
+    pub fn of(&self, origin: HostId) -> Result<Structure, StructureError> {
+        self.recipe.structure(self.order.clone(), origin)
+    }
+
+    /// Hands all that shapes it to a checksum, number by number.
+    pub(super) fn mix_into(&self, mix: &mut impl FnMut(u32)) {
+        mix((self.bytes_most >> 32) as u32);
+        mix(self.bytes_most as u32);
+        mix(self.scheme as u32);
+        for host in self.order.iter() {
+            mix(u32::from(host.0));
+        }
+        match &self.recipe {
+            Recipe::Repeat
+            | Recipe::Copied
+            | Recipe::Circuit(_)
+            | Recipe::UTorus
+            | Recipe::STorus => {}
+            Recipe::Tree(tree, _) => {
+                for (parent, child) in tree.edges() {
+                    mix(u32::from(parent.0) << 16 | u32::from(child.0));
+                }
+            }
+            Recipe::KBinomial { k: only }
+            | Recipe::Postal { lambda: only }
+            | Recipe::MuTorus { r: only } => mix(*only),
+            Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| mix(ring as u32)),
+        }
+    }
+}
+
+fn parse_order(
+    id: GroupId,
+    members: &[HostId],
+    order: &[u32],
+) -> Result<Vec<HostId>, PlanRejected> {
+    let order = parse_hosts(&format!("the order of group {id}"), order)?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if sorted != members {
+        return rejected(format!(
+            "the order of group {id} is {}; it must hold each of the members {} once",
+            list(&order),
+            list(members)
+        ));
+    }
+    Ok(order)
+}
+
+fn parse_tree(
+    id: GroupId,
+    members: &[HostId],
+    edges: &[(u32, u32)],
+) -> Result<RootedTree, PlanRejected> {
+    if edges.len() >= members.len() {
+        return rejected(format!(
+            "the tree of group {id} has {} edges; with {} members it must have {}",
+            edges.len(),
+            members.len(),
+            members.len() - 1
+        ));
+    }
+    let what = format!("a host in the tree of group {id}");
+    let edges = edges
+        .iter()
+        .map(|&(parent, child)| {
+            let parent = parse_host(&what, parent)?;
+            let child = parse_host(&what, child)?;
+            Ok((parent, child))
+        })
+        .collect::<Result<Vec<_>, PlanRejected>>()?;
+    RootedTree::from_edges(members, &edges)
+        .map_err(|error| PlanRejected(format!("the tree of group {id} cannot be used: {error}")))
+}

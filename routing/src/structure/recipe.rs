@@ -1,0 +1,75 @@
+//! A structure of a group without its source: what a controller tells the agents, who each apply it to
+//! any source.
+
+use std::sync::Arc;
+
+use super::{CircuitVariant, RootedTree, Structure, StructureError, TreeVariant};
+use wormcast_wire::HostId;
+
+/// Most members whose ACKs one host takes, where switches copy: the ACKs of a group of more come up
+/// a tree of members. An ACK costs a host about as much as a packet, and comes with every fourth one.
+pub const ACK_FAN_IN: usize = 6;
+
+/// The shape of a group's structures, with all choices made. Together with the order of the members it
+/// gives the structure for any source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recipe {
+    /// [`Structure::repeat`].
+    Repeat,
+    /// [`Structure::acknowledgement`] with [`ACK_FAN_IN`]: switches copy, and ACKs come up a tree.
+    Copied,
+    /// [`Structure::circuit`].
+    Circuit(CircuitVariant),
+    /// [`Structure::tree`].
+    Tree(Arc<RootedTree>, TreeVariant),
+    /// [`Structure::k_binomial`].
+    KBinomial {
+        /// Most children of a host.
+        k: u32,
+    },
+    /// [`Structure::postal`].
+    Postal {
+        /// Send times until a message has been received.
+        lambda: u32,
+    },
+    /// [`Structure::u_torus`].
+    UTorus,
+    /// [`Structure::s_torus`].
+    STorus,
+    /// [`Structure::md_torus`].
+    MdTorus {
+        /// How many members each ring has, in their order.
+        rings: Vec<usize>,
+    },
+    /// [`Structure::mu_torus`].
+    MuTorus {
+        /// Members of a chain.
+        r: u32,
+    },
+}
+
+impl Recipe {
+    /// The structure for one source over the members in this order. (A rooted tree has its members in
+    /// itself, ascending.)
+    ///
+    /// # Errors
+    /// As those of the structure it names.
+    pub fn structure(
+        &self,
+        order: impl Into<Arc<[HostId]>>,
+        source: HostId,
+    ) -> Result<Structure, StructureError> {
+        match self {
+            Recipe::Repeat => Structure::repeat(order, source),
+            Recipe::Copied => Structure::acknowledgement(order, source, ACK_FAN_IN),
+            Recipe::Circuit(variant) => Structure::circuit(order, source, *variant),
+            Recipe::Tree(tree, variant) => Structure::tree(tree.clone(), source, *variant),
+            Recipe::KBinomial { k } => Structure::k_binomial(order, source, *k),
+            Recipe::Postal { lambda } => Structure::postal(order, source, *lambda),
+            Recipe::UTorus => Structure::u_torus(order, source),
+            Recipe::STorus => Structure::s_torus(order, source),
+            Recipe::MdTorus { rings } => Structure::md_torus(order, source, rings),
+            Recipe::MuTorus { r } => Structure::mu_torus(order, source, *r),
+        }
+    }
+}
