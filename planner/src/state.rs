@@ -278,7 +278,7 @@ impl AgentGroup {
                 hosts.iter().for_each(|host| number(host.0.into()));
             }
             match &self.structure.recipe {
-                Recipe::Repeat | Recipe::Copied | Recipe::UTorus | Recipe::STorus => {}
+                Recipe::Repeat | Recipe::UTorus | Recipe::STorus => {}
                 Recipe::Circuit(variant) => number(*variant as usize),
                 Recipe::Tree(tree, variant) => {
                     number(*variant as usize);
@@ -287,7 +287,8 @@ impl AgentGroup {
                 }
                 Recipe::KBinomial { k: only }
                 | Recipe::Postal { lambda: only }
-                | Recipe::MuTorus { r: only } => number(*only as usize),
+                | Recipe::MuTorus { r: only }
+                | Recipe::Copied { fan_in: only } => number(*only as usize),
                 Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| number(ring)),
             }
             digest.update(&self.name);

@@ -11,7 +11,7 @@ use crate::plan::ChildRole;
 use crate::reject::Reject;
 use crate::time::Instant;
 use crate::window::congestion::Congestion;
-use crate::window::path::Path;
+use crate::window::path::{Path, Queueing};
 use crate::window::store::Store;
 use crate::window::unproven::{self, Unproven};
 use routes::MessageRoutes;
@@ -98,6 +98,8 @@ pub(crate) struct Child {
     pub below_retransmissions: u32,
     /// Packets with CE at the child since the last ACK from here, the most of those below it.
     pub marked: u32,
+    /// Of the copies.
+    queueing: Queueing,
     /// Queueing delay from the origin to the child, the most of those below it, µs, and when it
     /// was measured.
     queued: Option<(u64, Instant)>,
@@ -144,6 +146,7 @@ impl Child {
             seen_congestion: 0,
             below_retransmissions: 0,
             marked: 0,
+            queueing: Queueing::default(),
             queued: None,
         }
     }
@@ -293,20 +296,26 @@ impl Child {
         }
     }
 
-    /// An ACK about packets that switches copied. The child measures them by the origin's clock, so
-    /// only its queueing delay means something here; the round trip is that of the answer.
+    /// An ACK of a child that switches copy to. The delay that it tells is that of the copies, by
+    /// the origin's clock; the window from here is for what it gets from here.
     pub fn measure_copied(&mut self, echo: Option<Echo>, acked: &Acked, now: Instant) {
-        let Some(echo) = echo else { return };
-        let first = acked.latest.filter(|send| !send.again);
-        let rtt_us = first.map(|send| now.since_us(send.sent).saturating_sub(echo.delay_us.into()));
-        let rtt_us = rtt_us.unwrap_or_else(|| self.path.rtt_us()).max(1);
-        let forward = Some((0, echo.forward_delay_us));
-        self.path.add(rtt_us, forward, true, now);
+        if let Some(echo) = echo {
+            let queued_us = self.queueing.add(echo.forward_delay_us, now);
+            self.queued = Some((queued_us, now));
+        }
+        if let Some(send) = acked.latest.filter(|send| send.own) {
+            let rtt_us = now.since_us(send.sent).max(1);
+            let settled = self.congestion.settled_at() <= send.sent;
+            // Nobody measures the route there alone.
+            self.path
+                .add(rtt_us, Some((0, rtt_us as u32)), settled, now);
+        }
     }
 
-    /// A round of such measurements is over.
-    pub fn note_queued(&mut self, queued_us: u64, now: Instant) {
-        self.queued = Some((queued_us, now));
+    /// How many of the packets newly taken for lost count for the window, if it is so many in all.
+    pub fn lost_by_window(&mut self, lost: u32) -> u32 {
+        let own = self.board.take_own_lost();
+        if self.copied { own } else { lost }
     }
 
     /// Queueing delay from the origin, the most of the child and those below it, µs; 0 if nothing

@@ -46,6 +46,8 @@ pub(super) struct Send {
     pub sent: Instant,
     /// The packet had been sent before.
     pub again: bool,
+    /// This host sent it, and had not taken it for lost.
+    pub own: bool,
 }
 
 /// The packets from the first one that the child lacks to the next new one.
@@ -63,6 +65,8 @@ pub(super) struct Scoreboard {
     fresh: Vec<u64>,
     in_flight: u32,
     copied: u32,
+    /// Sends of this host taken for lost since [`Scoreboard::take_own_lost`].
+    own_lost: u32,
     waiting: u32,
     remote: u32,
     /// Sends in their order, as (order, position); those overtaken by a later send or an
@@ -81,6 +85,7 @@ impl Scoreboard {
             fresh: Vec::new(),
             in_flight: 0,
             copied: 0,
+            own_lost: 0,
             waiting: 0,
             remote: 0,
             sends: VecDeque::new(),
@@ -282,12 +287,18 @@ impl Scoreboard {
                 if until.is_none_or(|until| sent > until) {
                     return (lost, Some(sent));
                 }
+                self.own_lost += u32::from(self.records[index].state == State::InFlight);
                 self.set_state(index, State::Lost);
                 lost += 1;
             }
             self.sends.pop_front();
         }
         (lost, None)
+    }
+
+    /// Of the packets taken for lost since the last call, those that this host had sent.
+    pub fn take_own_lost(&mut self) -> u32 {
+        core::mem::take(&mut self.own_lost)
     }
 
     /// The packet sent last of those in flight and held.
@@ -338,6 +349,7 @@ impl Scoreboard {
             order: record.order,
             sent: record.sent,
             again: record.again,
+            own: record.state == State::InFlight,
         };
         if record.order > acked.latest.map_or(0, |latest| latest.order) {
             acked.latest = Some(send);

@@ -287,15 +287,16 @@ impl Session {
             child.marked = child.marked.saturating_add(marked.min(packets));
         }
         let lost = child.detect_loss(acked, now);
+        let (copied, lost_by_window) = (child.copied, child.lost_by_window(lost));
         self.statistics.losses_detected += u64::from(lost);
         let congestion = match &mut self.broadcast {
             Some(broadcast) => &mut broadcast.congestion,
             None => &mut child.congestion,
         };
-        if packets < u32::MAX / 2 {
+        if packets < u32::MAX / 2 && !copied {
             congestion.note_ack(packets, marked);
         }
-        congestion.note_lost(lost);
+        congestion.note_lost(lost_by_window);
     }
 
     /// Ends the round of the child, or of the TREE stream, when it is over.
@@ -345,11 +346,7 @@ impl Session {
             },
             now,
         );
-        let keeps_queue = congestion.keeps_queue();
-        let child = &mut self.children[index];
-        if child.copied {
-            child.note_queued(queue_delay_us, now);
-        } else if keeps_queue {
+        if congestion.keeps_queue() {
             shared.note_queue(queue_delay_us, now);
         }
     }

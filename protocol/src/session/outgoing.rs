@@ -302,6 +302,7 @@ impl Session {
             let child = &mut self.children[index];
             let lost = child.handle_timeout(timing, &self.store, now);
             self.statistics.losses_detected += u64::from(lost);
+            let lost = child.lost_by_window(lost);
             if lost > 0 {
                 match &mut self.broadcast {
                     Some(broadcast) => broadcast.congestion.note_lost(lost),

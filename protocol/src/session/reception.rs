@@ -2,7 +2,7 @@
 //! confirmation, and when to acknowledge.
 
 use crate::time::Instant;
-use crate::window::path::WindowedMin;
+use crate::window::path::Queueing;
 use crate::window::store::Store;
 use wormcast_wire::ack::Echo;
 use wormcast_wire::ack::FailedMember;
@@ -50,9 +50,8 @@ pub(crate) struct Reception {
     ack_deadline: Option<Instant>,
     last_arrival: Option<(u32, Instant)>,
     forward_least_us: Option<u32>,
-    /// The least forward delay of late, relative to the first.
-    forward_base: WindowedMin,
-    forward_origin: Option<u32>,
+    /// Of the packets of which the forward delay is told.
+    queueing: Queueing,
     /// Packets and marks of the last ACK, and the marks it told.
     acked_packets: u32,
     acked_congestion: u32,
@@ -84,8 +83,7 @@ impl Reception {
             ack_deadline: None,
             last_arrival: None,
             forward_least_us: None,
-            forward_base: WindowedMin::default(),
-            forward_origin: None,
+            queueing: Queueing::default(),
             acked_packets: 0,
             acked_congestion: 0,
             told_congestion: 0,
@@ -339,11 +337,7 @@ impl Reception {
         self.told_stable = stable;
         let (tx_time, arrived) = self.last_arrival.take()?;
         let least_us = self.forward_least_us.take()?;
-        let origin = *self.forward_origin.get_or_insert(least_us);
-        let relative_us = i64::from(least_us.wrapping_sub(origin) as i32);
-        self.forward_base.add(relative_us, now);
-        let base_us = self.forward_base.get().unwrap_or(relative_us);
-        let beyond_us = (queued_us as i64 - (relative_us - base_us)).max(0);
+        let beyond_us = queued_us.saturating_sub(self.queueing.add(least_us, now));
         let forward_delay_us = least_us.wrapping_add(beyond_us as u32);
         let delay_us = now.since_us(arrived).min(u64::from(u32::MAX)) as u32;
         Some(Echo {

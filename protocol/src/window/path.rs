@@ -12,14 +12,14 @@ const RTT_INITIAL_US: u64 = 20_000;
 /// The least of the samples of the last [`WINDOW_US`] to twice that, so that a
 /// route that became longer is believed after a while.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WindowedMin {
+struct WindowedMin {
     current: Option<i64>,
     before: Option<i64>,
     since: Instant,
 }
 
 impl WindowedMin {
-    pub fn add(&mut self, value: i64, now: Instant) {
+    fn add(&mut self, value: i64, now: Instant) {
         if now.since_us(self.since) >= WINDOW_US {
             self.before = self.current.take();
             self.since = now;
@@ -27,11 +27,28 @@ impl WindowedMin {
         self.current = Some(self.current.map_or(value, |least| least.min(value)));
     }
 
-    pub fn get(&self) -> Option<i64> {
+    fn get(&self) -> Option<i64> {
         match (self.current, self.before) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+}
+
+/// Queueing delay told from one-way delays by two clocks that differ by any constant.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queueing {
+    first: Option<u32>,
+    least: WindowedMin,
+}
+
+impl Queueing {
+    /// By how much a delay exceeds the least of late, µs.
+    pub fn add(&mut self, delay_us: u32, now: Instant) -> u64 {
+        let first = *self.first.get_or_insert(delay_us);
+        let relative_us = i64::from(delay_us.wrapping_sub(first) as i32);
+        self.least.add(relative_us, now);
+        (relative_us - self.least.get().unwrap_or(relative_us)).max(0) as u64
     }
 }
 

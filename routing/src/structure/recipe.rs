@@ -6,9 +6,12 @@ use std::sync::Arc;
 use super::{CircuitVariant, RootedTree, Structure, StructureError, TreeVariant};
 use wormcast_wire::HostId;
 
-/// Most members whose ACKs one host takes, where switches copy: the ACKs of a group of more come up
-/// a tree of members. An ACK costs a host about as much as a packet, and comes with every fourth one.
-pub const ACK_FAN_IN: usize = 6;
+/// Members of a group, where switches copy, that all acknowledge to the origin directly.
+pub const ACK_DIRECT_MEMBERS: usize = 8;
+/// Most members whose ACKs one host takes in a larger group: they come up a tree of members. One who
+/// takes ACKs of others sends a few more than one who does not, so five of them cost an origin no more
+/// than the seven others of a group of eight.
+pub const ACK_FAN_IN: usize = 5;
 
 /// The shape of a group's structures, with all choices made. Together with the order of the members it
 /// gives the structure for any source.
@@ -16,8 +19,12 @@ pub const ACK_FAN_IN: usize = 6;
 pub enum Recipe {
     /// [`Structure::repeat`].
     Repeat,
-    /// [`Structure::acknowledgement`] with [`ACK_FAN_IN`]: switches copy, and ACKs come up a tree.
-    Copied,
+    /// [`Structure::acknowledgement`]: switches copy, and ACKs come up a tree.
+    Copied {
+        /// Most members whose ACKs one host takes; 0: all in a group of [`ACK_DIRECT_MEMBERS`],
+        /// [`ACK_FAN_IN`] in a larger one.
+        fan_in: u32,
+    },
     /// [`Structure::circuit`].
     Circuit(CircuitVariant),
     /// [`Structure::tree`].
@@ -61,7 +68,15 @@ impl Recipe {
     ) -> Result<Structure, StructureError> {
         match self {
             Recipe::Repeat => Structure::repeat(order, source),
-            Recipe::Copied => Structure::acknowledgement(order, source, ACK_FAN_IN),
+            Recipe::Copied { fan_in } => {
+                let order = order.into();
+                let fan_in = match (*fan_in, order.len()) {
+                    (0, members) if members <= ACK_DIRECT_MEMBERS => members,
+                    (0, _) => ACK_FAN_IN,
+                    (fan_in, _) => fan_in as usize,
+                };
+                Structure::acknowledgement(order, source, fan_in)
+            }
             Recipe::Circuit(variant) => Structure::circuit(order, source, *variant),
             Recipe::Tree(tree, variant) => Structure::tree(tree.clone(), source, *variant),
             Recipe::KBinomial { k } => Structure::k_binomial(order, source, *k),

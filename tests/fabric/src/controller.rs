@@ -23,6 +23,8 @@ pub struct Controller {
     pub setting: Setting,
     /// Hosts through which no worms of others are routed: they opted out, or their agents are away.
     pub no_transit: BTreeSet<u16>,
+    /// Members whose ACKs one host takes, where switches copy; 0: as agents choose.
+    pub ack_fan_in: u32,
     /// The last epoch planned.
     pub epoch: u64,
     planner: Planner,
@@ -80,6 +82,7 @@ impl Controller {
             damage: Damage::default(),
             setting: Setting::plain(unicast),
             no_transit: BTreeSet::new(),
+            ack_fan_in: 0,
             epoch: 0,
             planner: Planner::new(Setting::plain(unicast)),
         }
@@ -123,8 +126,23 @@ impl Controller {
     }
 }
 
-/// The plan of an agent as it goes over the wire.
-pub fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
+impl Controller {
+    /// The plan of an agent as it goes over the wire.
+    pub fn message(&self, plan: &AgentPlan) -> PlanMessage {
+        let mut message = message(plan, self.epoch);
+        for group in &mut message.groups {
+            let most = group.members.len() as u32;
+            for structure in &mut group.structures {
+                if structure.scheme == SWITCH.name() {
+                    structure.k = self.ack_fan_in.min(most);
+                }
+            }
+        }
+        message
+    }
+}
+
+fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
     let number = |host: &HostId| u32::from(host.0);
     let routes = |RouteTable(routes): &RouteTable| {
         let route = |route: &PlannedRoute| RouteMessage {
@@ -158,7 +176,11 @@ fn structure(structure: &AgentStructure) -> StructureMessage {
         ..StructureMessage::default()
     };
     match &structure.recipe {
-        Recipe::Repeat | Recipe::Copied | Recipe::Circuit(_) | Recipe::UTorus | Recipe::STorus => {}
+        Recipe::Repeat
+        | Recipe::Copied { .. }
+        | Recipe::Circuit(_)
+        | Recipe::UTorus
+        | Recipe::STorus => {}
         Recipe::Tree(tree, _) => {
             let edges = tree.edges();
             message.tree_edges = edges.map(|(a, b)| (number(&a), number(&b))).collect();

@@ -163,9 +163,13 @@ impl Run {
         let pool = [64_000, 400_000, 24 << 20][random.below(3) as usize];
         config.limits.pool_class1_bytes = pool;
         config.limits.pool_class2_bytes = pool;
-        trace.note(format!("{setting:?} {link:?}, pools of {pool} bytes"));
         let mut controller = Controller::new(groups, setting.algorithm);
         controller.setting = setting;
+        controller.ack_fan_in = random.below(4) as u32;
+        let fan_in = controller.ack_fan_in;
+        trace.note(format!(
+            "{setting:?} {link:?}, pools of {pool} bytes, ACK fan-in {fan_in}"
+        ));
         let mut scenario = Scenario::with(network, controller, link, config, seed);
         if random.below(2) == 0 {
             let transit = TransitLimits {

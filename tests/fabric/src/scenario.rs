@@ -142,10 +142,9 @@ impl Scenario {
     }
 
     fn tell_agents(&mut self, plans: &BTreeMap<HostId, Arc<AgentPlan>>, unreached: &[u16]) {
-        let epoch = self.controller.epoch;
         for (host, plan) in plans {
             if !unreached.contains(&host.0) {
-                self.fabric.apply(host.0, controller::message(plan, epoch));
+                self.fabric.apply(host.0, self.controller.message(plan));
             }
         }
     }
@@ -157,14 +156,13 @@ impl Scenario {
         let bridge = state.routes.bridge.iter().flatten();
         for (host, plan) in bridge {
             // While switches finish SHRINK.
-            let message = controller::message(plan, self.controller.epoch);
+            let message = self.controller.message(plan);
             self.fabric
                 .apply_later(host.0, message, random.below(stage_us));
         }
         if state.routes.bridge.is_some() {
             self.controller.settle();
         }
-        let epoch = self.controller.epoch;
         for (id, desired) in &state.switches {
             let updates = self.fabric.switches[&id.0].difference(desired);
             for (stage, turn) in [(Stage::Shrink, 0), (Stage::Grow, 1), (Stage::Retire, 3)] {
@@ -175,7 +173,7 @@ impl Scenario {
         }
         for (host, plan) in &state.agents {
             let us = 2 * stage_us + random.below(stage_us);
-            let message = controller::message(plan, epoch);
+            let message = self.controller.message(plan);
             self.fabric.apply_later(host.0, message, us);
         }
         4 * stage_us

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use wormcast_fabric_tests::controller::{Controller, SWITCH, group};
+use wormcast_fabric_tests::fabric::Place;
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
 use wormcast_routing::generate;
 use wormcast_routing::routes::Algorithm;
+use wormcast_routing::structure::Structure;
 use wormcast_wire::HostId;
 
 const SECOND_US: u64 = 1_000_000;
 const ORIGIN: u16 = 3;
 
-/// A network of 256 hosts, of which so many are members; the origin is one.
-fn large(members: u64, damage: Damage, seed: u64) -> Scenario {
+/// A network of 256 hosts, of which so many are members; the origin is one. A host takes the ACKs of
+/// `fan_in` others at most; 0: as agents choose.
+fn large(members: u64, fan_in: u32, damage: Damage, seed: u64) -> Scenario {
     let topology = generate::from_spec("irregular:64:1:4:4").expect("a known shape");
     let mut rest: Vec<u16> = topology.hosts().iter().map(|host| host.id.0).collect();
     rest.retain(|host| *host != ORIGIN);
@@ -24,7 +27,8 @@ fn large(members: u64, damage: Damage, seed: u64) -> Scenario {
     }
     chosen.sort_unstable();
     let groups = vec![group(GROUP, SWITCH, chosen)];
-    let controller = Controller::new(groups, Algorithm::Osud);
+    let mut controller = Controller::new(groups, Algorithm::Osud);
+    controller.ack_fan_in = fan_in;
     Scenario::with(
         topology,
         controller,
@@ -34,6 +38,24 @@ fn large(members: u64, damage: Damage, seed: u64) -> Scenario {
     )
 }
 
+/// Members that take ACKs of others, and a member that takes none and is far from the origin.
+fn inner_and_leaf(scenario: &Scenario) -> (Vec<u16>, u16) {
+    let members = scenario.controller.groups[0].members.clone();
+    let fan_in = scenario.controller.ack_fan_in as usize;
+    let tree = Structure::acknowledgement(members.clone(), HostId(ORIGIN), fan_in).expect("a tree");
+    let parent = |host: HostId| tree.role_of(host).expect("a member").parent;
+    let depth = |host: HostId| std::iter::successors(parent(host), |host| parent(*host)).count();
+    let takes = |host: &HostId| !tree.role_of(*host).expect("a member").children.is_empty();
+    let leaf = members
+        .iter()
+        .max_by_key(|host| depth(**host))
+        .expect("members");
+    let inner = members
+        .iter()
+        .filter(|host| takes(host) && host.0 != ORIGIN);
+    (inner.map(|host| host.0).collect(), leaf.0)
+}
+
 /// A counter of the group's stream at each host.
 fn counted(scenario: &Scenario, name: &str) -> BTreeMap<u16, u64> {
     let hosts = scenario.fabric.hosts.values();
@@ -41,19 +63,17 @@ fn counted(scenario: &Scenario, name: &str) -> BTreeMap<u16, u64> {
         let engine = host.agent.as_ref()?.engine()?;
         let mut streams = engine.statistics();
         let (_, _, statistics) = streams.find(|(_, origin, _)| *origin == HostId(ORIGIN))?;
-        let (_, value) = statistics
-            .entries()
-            .into_iter()
-            .find(|(entry, _)| *entry == name)?;
+        let entries = statistics.entries();
+        let (_, value) = entries.into_iter().find(|(entry, _)| *entry == name)?;
         Some((host.id, value))
     });
     streams.collect()
 }
 
 /// ACK frames that the origin handles, and the most that a member handles, for one message.
-fn acks(members: u64, damage: Damage) -> (u64, u64) {
-    let mut scenario = large(members, damage, members);
-    scenario.write(ORIGIN, &[200_000]);
+fn acks(members: u64, fan_in: u32, bytes: u64) -> (u64, u64) {
+    let mut scenario = large(members, fan_in, Damage::default(), members);
+    scenario.write(ORIGIN, &[bytes]);
     scenario.finish(ORIGIN, 60 * SECOND_US);
     scenario.check_delivered(ORIGIN, 1, &[]);
     let mut received = counted(&scenario, "acks_received");
@@ -63,18 +83,180 @@ fn acks(members: u64, damage: Damage) -> (u64, u64) {
 
 #[test]
 fn the_origin_handles_no_more_acks_of_many_members_than_of_few() {
-    let (few, none) = acks(8, Damage::default());
-    println!("8 members: {few}, at a member {none}");
-    for members in [64, 250] {
-        let (many, at_member) = acks(members, Damage::default());
-        println!("{members} members: {many}, at a member {at_member}");
+    // A member that takes ACKs answers a lone packet twice: that it has come, and that it is stable.
+    for (bytes, answers) in [(16, 3), (20_000, 1), (200_000, 1)] {
+        let (few, _) = acks(8, 0, bytes);
+        for members in [8, 64, 250] {
+            let (direct, _) = acks(members, u32::MAX, bytes);
+            let (many, at_member) = acks(members, 0, bytes);
+            println!(
+                "{bytes} bytes to {members} members: {direct} ACKs directly, {many} by a tree, {at_member} at a member"
+            );
+            assert!(
+                many <= answers * few,
+                "{members} members: {many} ACKs; 8 members: {few}"
+            );
+            assert!(
+                at_member <= answers * few,
+                "{members} members: {at_member} ACKs at one; 8 members: {few}"
+            );
+            assert!(
+                direct >= many,
+                "{members} members: {direct} ACKs without a tree, {many} with one"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_parent_repairs_what_its_children_miss_from_its_memory() {
+    for fan_in in [1, 2, 5] {
+        let mut scenario = large(40, fan_in, Damage::rough(), 7);
+        scenario.write(ORIGIN, &[100_000, 16, 30_000]);
+        scenario.finish(ORIGIN, 120 * SECOND_US);
+        scenario.check_delivered(ORIGIN, 3, &[]);
+        let again = counted(&scenario, "retransmissions");
+        let members: u64 = again.values().sum::<u64>() - again[&ORIGIN];
+        assert!(members > again[&ORIGIN], "fan-in {fan_in}: {again:?}");
+        let asked: u64 = counted(&scenario, "repairs_requested").values().sum();
+        assert_eq!(asked, 0, "fan-in {fan_in}: the parents hold everything");
+        scenario.run_for(10 * SECOND_US);
+        scenario.check_quiet();
+    }
+}
+
+#[test]
+fn a_parent_that_stands_still_delays_and_fails_nobody() {
+    let mut scenario = large(30, 3, Damage::default(), 9);
+    let (inner, leaf) = inner_and_leaf(&scenario);
+    scenario.write(ORIGIN, &[3_000_000, 16]);
+    scenario.run_for(100_000);
+    for (host, seconds) in [(inner[0], 7), (inner[inner.len() - 1], 3), (leaf, 2)] {
+        scenario.fabric.freeze(host, seconds * SECOND_US);
+        scenario.run_for(SECOND_US);
+    }
+    scenario.finish(ORIGIN, 120 * SECOND_US);
+    scenario.check_delivered(ORIGIN, 2, &[]);
+    let failed = scenario.reported(false);
+    assert!(failed.is_empty(), "{failed:?}");
+    let outcomes = scenario.outcomes(ORIGIN);
+    assert!(
+        outcomes.iter().all(|(_, failed)| failed.is_empty()),
+        "{outcomes:?}"
+    );
+}
+
+#[test]
+fn a_parent_that_dies_is_replaced_and_nothing_is_lost_or_repeated_at_others() {
+    for damage in [Damage::default(), Damage::rough()] {
+        let mut scenario = large(30, 3, damage, 11);
+        let (inner, _) = inner_and_leaf(&scenario);
+        let dead = inner[1];
+        scenario.write(ORIGIN, &[16, 1_500_000, 40_000]);
+        scenario.run_for(60_000);
+        scenario.fabric.stop_agent(dead);
+        scenario.run_for(2 * SECOND_US);
         assert!(
-            many <= few,
-            "{members} members: {many} ACKs; 8 members: {few}"
+            !scenario.is_finished(ORIGIN),
+            "the dead member is waited for"
         );
-        assert!(
-            at_member <= few,
-            "{members} members: {at_member} ACKs at one; 8 members: {few}"
+        let members = scenario.controller.groups[0].members.clone();
+        let left: Vec<u16> = members
+            .iter()
+            .map(|host| host.0)
+            .filter(|host| *host != dead)
+            .collect();
+        scenario.set_members(&left);
+        scenario.replan();
+        scenario.finish(ORIGIN, 120 * SECOND_US);
+        scenario.check_delivered(ORIGIN, 3, &[]);
+        for (message, failed) in scenario.outcomes(ORIGIN) {
+            let others = failed.iter().any(|(host, _)| *host != dead);
+            assert!(!others, "message {message}: {failed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_parent_that_starts_anew_gets_the_next_message_and_its_children_all() {
+    let mut scenario = large(30, 2, Damage::default(), 13);
+    let (inner, _) = inner_and_leaf(&scenario);
+    scenario.write(ORIGIN, &[1_000_000]);
+    scenario.run_for(60_000);
+    scenario.fabric.stop_agent(inner[0]);
+    scenario.run_for(300_000);
+    scenario.fabric.start_agent(inner[0]);
+    scenario.run_for(SECOND_US);
+    scenario.write(ORIGIN, &[50_000]);
+    scenario.finish(ORIGIN, 120 * SECOND_US);
+    scenario.check_delivered(ORIGIN, 2, &[inner[0]]);
+    assert_eq!(scenario.delivered(inner[0], ORIGIN), [1]);
+    let (message, failed) = &scenario.outcomes(ORIGIN)[0];
+    assert_eq!(
+        (*message, failed.len(), failed[0].0),
+        (0, 1, inner[0]),
+        "named at the origin"
+    );
+}
+
+#[test]
+fn members_come_and_go_while_acks_come_up_the_tree() {
+    let mut scenario = large(40, 3, Damage::rough(), 17);
+    let all: Vec<u16> = scenario.controller.groups[0]
+        .members
+        .iter()
+        .map(|host| host.0)
+        .collect();
+    let mut random = Random::new(5);
+    let mut stayed = all.clone();
+    for _ in 0..6 {
+        scenario.write(ORIGIN, &[150_000]);
+        scenario.run_for(30_000);
+        let mut members = all.clone();
+        members.retain(|host| *host == ORIGIN || random.below(4) > 0);
+        stayed.retain(|host| members.contains(host));
+        scenario.set_members(&members);
+        scenario.replan_in_stages(&mut random, 30_000);
+        scenario.run_for(200_000);
+    }
+    scenario.set_members(&all);
+    scenario.replan();
+    scenario.finish(ORIGIN, 180 * SECOND_US);
+    assert!(stayed.len() > 3);
+    for member in stayed.into_iter().filter(|host| *host != ORIGIN) {
+        assert_eq!(
+            scenario.delivered(member, ORIGIN),
+            (0..6).collect::<Vec<u32>>()
         );
     }
+}
+
+/// Frames dropped at the slow link of a member far down, and the most bytes that waited there.
+fn at_slow_link(fan_in: u32) -> (u64, u64) {
+    let mut scenario = large(40, 2, Damage::default(), 19);
+    let (_, leaf) = inner_and_leaf(&scenario);
+    scenario.controller.ack_fan_in = fan_in;
+    scenario.replan();
+    let at = scenario.fabric.topology.host(HostId(leaf)).expect("a host");
+    let place = Place::Switch(at.switch.0, at.port.get());
+    let slow = scenario.fabric.links.get_mut(&place).expect("its link");
+    slow.config.rate_bps /= 10;
+    scenario.write(ORIGIN, &[4_000_000]);
+    scenario.finish(ORIGIN, 120 * SECOND_US);
+    scenario.check_delivered(ORIGIN, 1, &[]);
+    let statistics = scenario.fabric.links[&place].statistics;
+    (statistics.queue_drops, statistics.queue_peak_bytes)
+}
+
+#[test]
+fn the_slowest_member_rules_the_stream_wherever_it_is_in_the_tree() {
+    let (direct_drops, direct_peak) = at_slow_link(u32::MAX);
+    let (drops, peak) = at_slow_link(2);
+    println!(
+        "directly {direct_drops} drops, {direct_peak} bytes; by a tree {drops} drops, {peak} bytes"
+    );
+    assert!(
+        drops <= direct_drops + 50,
+        "{drops} drops; {direct_drops} if it acknowledges directly"
+    );
 }

@@ -74,7 +74,7 @@ impl PlannedStructure {
         };
         let recipe = match scheme {
             SchemeName::Repeat => Recipe::Repeat,
-            SchemeName::Switch => Recipe::Copied,
+            SchemeName::Switch => Recipe::Copied { fan_in: message.k },
             SchemeName::Circuit => Recipe::Circuit(CircuitVariant::OmitLast),
             SchemeName::Tree => {
                 let tree = parse_tree(id, members, &message.tree_edges)?;
@@ -141,7 +141,8 @@ impl PlannedStructure {
             }
             Recipe::KBinomial { k: only }
             | Recipe::Postal { lambda: only }
-            | Recipe::MuTorus { r: only } => mix(*only),
+            | Recipe::MuTorus { r: only }
+            | Recipe::Copied { fan_in: only } => mix(*only),
             Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| mix(ring as u32)),
         }
     }
