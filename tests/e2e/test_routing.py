@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -88,6 +89,43 @@ def test_routes_change_in_the_middle_of_a_transfer(
         )
         assert result.intact
         assert not result.failed
+
+
+def transit(fabric: Fabric, host: int) -> dict[str, int]:
+    """What an agent counts of worms in transit."""
+    status = fabric.agent_status(host)
+    assert status is not None
+    counted: dict[str, int] = status["counters"]
+    return {name: value for name, value in counted.items() if "transit" in name}
+
+
+def test_an_agent_on_the_way_that_stands_still_delays_and_loses_nothing(
+    fabric: Fabric, random_file: Callable[[int], Path]
+) -> None:
+    set_routing(fabric, "omit")
+    src, dst, on_the_way = far_apart(fabric, "omit")
+    before = transit(fabric, on_the_way)
+
+    def pause() -> None:
+        fabric.agents[on_the_way].send_signal(signal.SIGSTOP)
+        time.sleep(3.0)
+        fabric.agents[on_the_way].send_signal(signal.SIGCONT)
+
+    result = transfer(fabric, "repeat", random_file(6 * MIB), src, [dst], seconds_max=120, midway=pause)
+    assert result.intact
+    assert not result.failed
+    after = transit(fabric, on_the_way)
+    # A full frame or less for each 1500 bytes of the file, and the ACKs for it.
+    assert after["transit.bytes"] - before["transit.bytes"] > MIB
+    assert after["transit.frames"] - before["transit.frames"] > MIB // 1500
+    assert after["transit.held_bytes"] == 0
+    assert after["drops.transit_full"] == before["drops.transit_full"], "host memory is the second buffer"
+    sample = f'wormcast_agent_counter_total{{host="{on_the_way}",group="0",name="transit.frames"}}'
+    deadline = time.monotonic() + 20
+    while f"{sample} {transit(fabric, on_the_way)['transit.frames']}" not in fabric.api.get("metrics").text:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert not fabric.get(f"hosts/{on_the_way}")["transit_busy"]
 
 
 def test_an_agent_on_the_way_dies_and_is_routed_around(

@@ -30,7 +30,7 @@ pub enum SchemeName {
     MdTorus,
     /// M_u-torus: chains of equal length along a Hamiltonian path (TORUS §3).
     MuTorus,
-    /// By TREE routes (WORM §3); members acknowledge to the origin.
+    /// By TREE routes (WORM §3); ACKs come up a tree of members.
     Switch,
 }
 
