@@ -51,8 +51,8 @@ pub(crate) fn plan(
             for own in routes.0.chunk_by(|a, b| a.to == b.to) {
                 let to = own[0].to;
                 let is_safe = |route: &PlannedRoute| {
-                    let legal = |ranks: &Vec<u32>| wiring.is_legal(start, to, &route.ports, ranks);
-                    orders.iter().all(legal)
+                    let orders = orders.each_ref().map(Vec::as_slice);
+                    wiring.is_legal(start, to, &route.ports, orders)
                 };
                 if own.iter().all(is_safe) {
                     found.extend_from_slice(own);
@@ -158,7 +158,7 @@ impl<'t> Paths<'t> {
     }
 
     /// Port bytes of the route of two hosts; those of a pair of switches take turns among equals.
-    fn route(&mut self, start: u32, end: u32, from: HostId, to: HostId) -> Option<Box<[u8]>> {
+    fn route(&mut self, start: u32, end: u32, from: HostId, to: HostId) -> Option<Arc<[u8]>> {
         if self.lengths[end as usize].is_none() {
             self.lengths[end as usize] = Some(self.measure(end));
         }
@@ -189,6 +189,6 @@ impl<'t> Paths<'t> {
         }
         ports.push(self.topology.host(to).ok()?.port.get());
         let fits = ports.len() <= ROUTE_LENGTH_MAX.min(SWITCHES_CROSSED_MAX);
-        fits.then(|| ports.into_boxed_slice())
+        fits.then(|| ports.into())
     }
 }

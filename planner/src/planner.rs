@@ -399,20 +399,12 @@ fn count_changed<'r>(
 
 /// Destinations to which the routes differ.
 fn pairs_changed(old: &RouteTable, new: &RouteTable) -> u64 {
-    let by_host = |table: &'_ RouteTable| -> BTreeMap<HostId, (usize, usize)> {
-        let mut found: BTreeMap<HostId, (usize, usize)> = BTreeMap::new();
-        for (at, route) in table.0.iter().enumerate() {
-            found.entry(route.to).or_insert((at, at)).1 = at + 1;
-        }
-        found
-    };
-    let old_places = by_host(old);
-    let mut changed = 0;
-    for own in new.0.chunk_by(|a, b| a.to == b.to) {
-        let before = old_places.get(&own[0].to).map(|&(a, b)| &old.0[a..b]);
-        changed += u64::from(before != Some(own));
-    }
-    changed
+    let mut before = old.0.chunk_by(|a, b| a.to == b.to).peekable();
+    let changed = new.0.chunk_by(|a, b| a.to == b.to).filter(|own| {
+        while before.next_if(|old| old[0].to < own[0].to).is_some() {}
+        before.next_if(|old| old[0].to == own[0].to) != Some(own)
+    });
+    changed.count() as u64
 }
 
 /// Whether a topology is another with some of it gone, or some hosts re-injecting no more, and

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use wormcast_routing::group::{CHAIN_LENGTH_DEFAULT, Scheme, plan_tree};
-use wormcast_routing::routes::{Algorithm, Alternative, RouteError, Routes, Setting};
+use wormcast_routing::routes::{Algorithm, Alternative, Route, RouteError, Routes, Setting};
 use wormcast_routing::structure::{Recipe, StructureError, k_binomial, ordering};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
-use wormcast_wire::HostId;
+use wormcast_wire::{HostId, SHARES_WHOLE};
 
 use crate::groups::Group;
 use crate::parts::{Kind, Part, PartRoutes};
@@ -85,9 +85,10 @@ impl Lasting {
     fn keeps(&self, kind: Kind, at: u32, route: &PlannedRoute) -> bool {
         match (self.same_order, kind) {
             (true, _) => self.wiring.leads(at, route.to, &route.ports),
-            (false, Kind::Unicast) => self
-                .wiring
-                .is_legal(at, route.to, &route.ports, &self.ranks),
+            (false, Kind::Unicast) => {
+                self.wiring
+                    .is_legal(at, route.to, &route.ports, [&self.ranks])
+            }
             (false, Kind::Tree) => false,
         }
     }
@@ -171,16 +172,26 @@ impl<'w, 'p> Ways<'w, 'p> {
 
     /// All routes.
     fn table(&self, kind: Kind) -> Result<RouteTable, RouteError> {
-        let mut found: BTreeMap<HostId, Vec<Alternative>> = BTreeMap::new();
+        let mut found: BTreeMap<HostId, Vec<PlannedRoute>> = BTreeMap::new();
         for routes in self.sources() {
-            for alternatives in routes.get(kind)?.from_host(self.from).into_iter().flatten() {
+            let routes = routes.get(kind)?;
+            if !routes.algorithm().has_alternatives() {
+                for host in routes.topology().hosts() {
+                    if let (to, false) = (host.id, found.contains_key(&host.id))
+                        && let Ok(route) = routes.route(self.from, to)
+                    {
+                        found.insert(to, vec![only(route)]);
+                    }
+                }
+                continue;
+            }
+            for alternatives in routes.from_host(self.from).into_iter().flatten() {
                 let to = alternatives[0].route.dst;
-                found.entry(to).or_insert(alternatives);
+                let own = || alternatives.into_iter().map(planned).collect();
+                found.entry(to).or_insert_with(own);
             }
         }
-        Ok(RouteTable(
-            found.into_values().flatten().map(planned).collect(),
-        ))
+        Ok(RouteTable(found.into_values().flatten().collect()))
     }
 
     /// Routes of the plan before, anew to hosts to which one of them has broken.
@@ -225,7 +236,12 @@ impl<'w, 'p> Ways<'w, 'p> {
             .sources()
             .filter(|routes| routes.topology().host(to).is_ok())
         {
-            if let Ok(found) = routes.get(kind)?.alternatives(self.from, to) {
+            let routes = routes.get(kind)?;
+            if !routes.algorithm().has_alternatives() {
+                if let Ok(route) = routes.route(self.from, to) {
+                    return Ok(vec![only(route)]);
+                }
+            } else if let Ok(found) = routes.alternatives(self.from, to) {
                 return Ok(found.into_iter().map(planned).collect());
             }
         }
@@ -233,11 +249,20 @@ impl<'w, 'p> Ways<'w, 'p> {
     }
 }
 
+/// The only route of its pair.
+fn only(route: Route) -> PlannedRoute {
+    PlannedRoute {
+        to: route.dst,
+        share: SHARES_WHOLE,
+        ports: route.ports.into(),
+    }
+}
+
 fn planned(alternative: Alternative) -> PlannedRoute {
     PlannedRoute {
         to: alternative.route.dst,
         share: alternative.share.parts(),
-        ports: alternative.route.ports.into_boxed_slice(),
+        ports: alternative.route.ports.into(),
     }
 }
 

@@ -100,8 +100,8 @@ pub struct PlannedRoute {
     pub to: HostId,
     /// How many of [`wormcast_wire::SHARES_WHOLE`] messages take it.
     pub share: u32,
-    /// Its port bytes.
-    pub ports: Box<[u8]>,
+    /// Its port bytes; plans that follow from each other share them.
+    pub ports: Arc<[u8]>,
 }
 
 impl PlannedRoute {

@@ -56,6 +56,7 @@ impl SwitchPlanner {
     /// Plans connected parts without groups.
     pub(crate) fn new(parts: &[Part]) -> SwitchPlanner {
         let mut planner = SwitchPlanner::default();
+        let mut tree_sets: BTreeMap<u16, Vec<TableEntry>> = BTreeMap::new();
         for Part {
             topology, order, ..
         } in parts
@@ -67,7 +68,10 @@ impl SwitchPlanner {
                 port_entries(switch.ports, links, hosts)
                     .into_iter()
                     .for_each(|e| state.add(e));
-                tree_set_entries(switch.ports).for_each(|entry| state.add(entry));
+                // Switches of one size share them: they are most of what a switch holds.
+                let sets = tree_sets.entry(switch.ports);
+                let sets = sets.or_insert_with(|| tree_set_entries(switch.ports).collect());
+                sets.iter().cloned().for_each(|entry| state.add(entry));
                 let default = tree_set_default(switch.ports);
                 state.defaults.insert(default.table, default.action);
                 state.multicast.extend(uses.fixed_groups());

@@ -84,17 +84,23 @@ impl Wiring {
         self.follow(from, to, ports, |_| true)
     }
 
-    /// Whether it does, and goes up, then down, between hosts that re-inject it. `ranks` are those
-    /// of the switches by index.
-    pub(crate) fn is_legal(&self, from: u32, to: HostId, ports: &[u8], ranks: &[u32]) -> bool {
-        let mut may_rise = true;
+    /// Whether it does, and goes up, then down, between hosts that re-inject it, by all of these
+    /// orders: ranks of the switches by index.
+    pub(crate) fn is_legal<const N: usize>(
+        &self,
+        from: u32,
+        to: HostId,
+        ports: &[u8],
+        orders: [&[u32]; N],
+    ) -> bool {
+        let mut may_rise = [true; N];
         self.follow(from, to, ports, |hop| {
             let Some((from, to)) = hop else {
-                may_rise = true;
+                may_rise = [true; N];
                 return true;
             };
-            let rises = ranks[to as usize] < ranks[from as usize];
-            let legal = may_rise || !rises;
+            let rises = orders.map(|ranks| ranks[to as usize] < ranks[from as usize]);
+            let legal = rises.iter().zip(may_rise).all(|(rises, may)| may || !rises);
             may_rise = rises;
             legal
         })

@@ -186,3 +186,70 @@ def test_a_setting_outlives_the_controller(fabric: Fabric, random_file: Callable
     said = fabric.get("routing")
     assert (said["algorithm"], said["balanced"]) == ("tree-only", True)
     assert transfer(fabric, "switch", random_file(MIB), 1, [0, 9, 14], seconds_max=60).intact
+
+
+def events_after(fabric: Fabric, number: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = fabric.get(f"events?follow=false&after={number}")["events"]
+    return found
+
+
+def settled(fabric: Fabric) -> None:
+    """No change of routes is under way."""
+    deadline = time.monotonic() + 30
+    while (value := fabric.get("routing"))["change"] is not None:
+        assert time.monotonic() < deadline, value
+        time.sleep(0.1)
+
+
+def test_another_order_in_the_middle_of_a_transfer_is_told_step_by_step(
+    fabric: Fabric, random_file: Callable[[int], Path]
+) -> None:
+    set_routing(fabric, "osud", 2)
+    settled(fabric)
+    last = events_after(fabric, 0)[-1]["number"]
+    result = transfer(
+        fabric,
+        "switch",
+        random_file(6 * MIB),
+        0,
+        list(range(1, 16)),
+        seconds_max=120,
+        midway=lambda: set_routing(fabric, "rrmit", 7),
+    )
+    assert result.intact
+    assert not result.failed
+    settled(fabric)
+    told = [event for event in events_after(fabric, last) if event["kind"].startswith("change_")]
+    planned = next(event for event in told if event["kind"] == "change_planned")
+    assert (planned["steps"], planned["method"]) == (2, "new-order")
+    own = [event["kind"] for event in told if event["change"] == planned["change"]]
+    assert own == ["change_planned", "change_step", "change_drained", "change_step", "change_done"]
+    assert fabric.get("verify")["deadlock_free"]
+    last = told[-1]["number"]
+    set_routing(fabric, "pit", 7)
+    settled(fabric)
+    told = [event for event in events_after(fabric, last) if event["kind"].startswith("change_")]
+    assert [event["kind"] for event in told] == ["change_planned", "change_step", "change_done"]
+    assert told[0]["method"] == "kept-order"
+
+
+def test_an_agent_that_stands_still_is_named_and_delays_the_change_only(fabric: Fabric) -> None:
+    still = 9
+    settled(fabric)
+    last = events_after(fabric, 0)[-1]["number"]
+    process = fabric.agents[still]
+    process.send_signal(signal.SIGSTOP)
+    try:
+        set_routing(fabric, "osud", 4)
+        settled(fabric)
+        said = fabric.get("routing")
+        assert said["roots"] == [4]
+        assert said["left_behind"] == [still]
+        kinds = [e["kind"] for e in events_after(fabric, last) if e.get("host") == still]
+        assert {"agent_slow", "agent_left_behind"} <= set(kinds)
+    finally:
+        process.send_signal(signal.SIGCONT)
+    deadline = time.monotonic() + 30
+    while fabric.get("routing")["left_behind_count"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

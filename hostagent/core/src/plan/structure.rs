@@ -130,7 +130,6 @@ impl PlannedStructure {
         }
         match &self.recipe {
             Recipe::Repeat
-            | Recipe::Copied
             | Recipe::Circuit(_)
             | Recipe::UTorus
             | Recipe::STorus => {}

@@ -1,0 +1,92 @@
+"""One link of a large fabric fails: how long the controller takes from there to the messages for the agents.
+
+Plans and encodes as the running controller does, without sockets: `python failure.py [--switches 256] [--hosts 4]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from dataclasses import replace
+
+from wormcast_planner import ClassDNumbers, FabricState, Planner
+
+from wormcast import routing
+from wormcast.directory.convert import PlanEncoder
+from wormcast.network.ids import Epoch
+from wormcast.network.topology import Topology
+from wormcast.offload.switch_plan import read_network
+
+FAILURES = 12
+"""Links that fail, one at a time, each of the whole network."""
+
+
+def main() -> None:
+    """Prints a line for the first plan, and one for each part of a failure: the median, and the longest."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--switches", type=int, default=256)
+    parser.add_argument("--hosts", type=int, default=1, help="hosts of each switch")
+    parser.add_argument("--algorithm", default=routing.algorithms()[0], choices=routing.algorithms())
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    kind = f"irregular:{options.switches}:{options.seed}:{options.hosts}:4"
+    network = read_network(routing.make(kind))
+    print(f"{kind}, {options.algorithm}, {len(network.links)} links")
+    fabric = Fabric(network, options.algorithm)
+    parts: dict[str, list[float]] = {"plan": [], "encode": [], "agents told": [], "pairs": [], "kilobytes": []}
+    steps: list[int] = []
+    for link in network.links[:: max(1, len(network.links) // FAILURES)][:FAILURES]:
+        left = replace(network, links=tuple(kept for kept in network.links if kept != link))
+        found = fabric.change(left)
+        steps.append(1 if found.pop("bridge") == 0 else 2)
+        for name, value in found.items():
+            parts[name].append(value)
+        fabric.change(network)
+    for name, values in parts.items():
+        unit = " ms" if name in ("plan", "encode") else ""
+        print(f"{name}: {statistics.median(values):.1f}{unit}, at most {max(values):.1f}{unit}")
+    print(f"failures in one step: {steps.count(1)} of {len(steps)}")
+
+
+class Fabric:
+    """The planner and the encoder as the controller has them."""
+
+    def __init__(self, network: Topology, algorithm: str) -> None:
+        self._planner, self._encoder = Planner(algorithm), PlanEncoder()
+        self._known = network
+        self._hosts = frozenset(host.id for host in network.hosts)
+        self._told: dict[int, object] = {}
+        for name, value in self.change(network).items():
+            print(f"first plan: {name} {value:.1f}")
+
+    def change(self, network: Topology) -> dict[str, float]:
+        """Plans for what is up now, and encodes what agents must be told."""
+        began = time.process_time()
+        state = self._planner.plan(
+            network, self._known, (), self._hosts, self._hosts, {}, ClassDNumbers()
+        )
+        planned = time.process_time()
+        plans = state.agents if state.bridge is None else state.bridge
+        new = [plan for host, plan in plans.items() if self._told.get(host) is not plan]
+        messages = [self._encoder.encode(plan, Epoch(1)) for plan in new]
+        encoded = time.process_time()
+        self._told = dict(plans)
+        self._settle(state)
+        return {
+            "plan": (planned - began) * 1000,
+            "encode": (encoded - planned) * 1000,
+            "agents told": len(new),
+            "pairs": state.routes_changed,
+            "kilobytes": sum(message.ByteSize() for message in messages) / 1000,
+            "bridge": float(state.bridge is not None),
+        }
+
+    def _settle(self, state: FabricState) -> None:
+        if state.bridge is not None:
+            self._planner.settle()
+            self._told = dict(state.agents)
+
+
+if __name__ == "__main__":
+    main()
