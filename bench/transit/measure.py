@@ -47,7 +47,17 @@ def alone(agent: str, flood: str, size: int, seconds: float) -> float:
     """Worms a second that come back from an agent that gets them as fast as one core sends."""
     for command in ("ip link add g0 type veth peer name a0", "ip link set g0 up", "ip link set a0 up"):
         subprocess.run(command.split(), check=True)
-    argv = [agent, "--interface", "a0", "--controller", "unix:/run/nobody", "--socket", "/run/a0", "--host-id", "0"]
+    argv = [
+        agent,
+        "--interface",
+        "a0",
+        "--controller",
+        "unix:/run/nobody",
+        "--socket",
+        "/run/a0",
+        "--host-id",
+        "0",
+    ]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(1.0)
@@ -114,7 +124,10 @@ def main() -> None:
     for size in SIZES[1:]:
         for agent in agents:
             share, own = beside_own_traffic(agent, options.flood, size)
-            print(f"beside own traffic, {size} B, {agent}: {share:.1%} of the worms, own file {own:.1f} Mb/s", flush=True)
+            print(
+                f"beside own traffic, {size} B, {agent}: {share:.1%} of the worms, own file {own:.1f} Mb/s",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

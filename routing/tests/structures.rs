@@ -35,6 +35,7 @@ fn all_structures(order: &[HostId], source: HostId, fan_out: u32, k: u32) -> Vec
         Structure::s_torus(order, source).unwrap(),
         Structure::md_torus(order, source, &rings_of(order.len(), k as usize)).unwrap(),
         Structure::mu_torus(order, source, k).unwrap(),
+        Structure::acknowledgement(order, source, k as usize).unwrap(),
     ]
 }
 
@@ -242,6 +243,33 @@ proptest! {
             if scheme != 2 {
                 prop_assert_eq!(buffers::find_cycle(of_all_sources), None, "scheme {}", scheme);
             }
+        }
+    }
+}
+
+/// No host takes ACKs of more than it may, and no tree of that fan-in is less deep.
+#[test]
+fn acks_come_up_the_flattest_tree() {
+    for members in 1..300u16 {
+        let order: Vec<HostId> = (0..members).map(|host| HostId(7 * host)).collect();
+        for fan_in in [1, 2, 3, 5, 300] {
+            let source = order[usize::from(members) * 2 / 3];
+            let tree = Structure::acknowledgement(&order[..], source, fan_in).unwrap();
+            let mut depth = BTreeMap::from([(source, 0u32)]);
+            let mut children: BTreeMap<HostId, usize> = BTreeMap::new();
+            for edge in tree.edges() {
+                depth.insert(edge.to, depth[&edge.from] + 1);
+                *children.entry(edge.from).or_default() += 1;
+            }
+            assert!(children.values().all(|count| *count <= fan_in));
+            let (mut held, mut level, mut least) = (1, 1, 0);
+            while held < usize::from(members) {
+                level *= fan_in;
+                held += level;
+                least += 1;
+            }
+            let deepest = depth.values().max().copied().unwrap_or(0);
+            assert_eq!(deepest, least, "{members} members, fan-in {fan_in}");
         }
     }
 }

@@ -60,6 +60,37 @@ mod tests {
     use crate::plan::tests::{group_message, plan_message};
     use wormcast_wire::SchemeName;
 
+    /// Where switches copy: up to eight members all answer the origin, of more at most five.
+    #[test]
+    fn an_origin_takes_acks_of_no_more_than_seven_members() {
+        for members in [1, 2, 8, 9, 64, 250, 1_000] {
+            for k in [0, 3] {
+                let hosts: Vec<u32> = (1..=members).collect();
+                let mut message = plan_message(1);
+                message.groups = vec![group_message(3, "switch", &hosts)];
+                message.groups[0].k = k.min(members);
+                let plan = AgentPlan::parse(&message).unwrap();
+                let group = plan.groups[&wormcast_wire::GroupId(3)].clone();
+                let structures = PlannedStructures {
+                    host: plan.host,
+                    group,
+                };
+                let role = structures.role(plan.host).unwrap();
+                let most = match k {
+                    0 if members <= 8 => members - 1,
+                    0 => 5,
+                    _ => 3,
+                };
+                assert_eq!(role.children.len() as u32, most.min(members - 1));
+                let below = role
+                    .children
+                    .iter()
+                    .map(|child| 1 + child.below.len() as u32);
+                assert_eq!(below.sum::<u32>(), members - 1, "all are below");
+            }
+        }
+    }
+
     /// For every scheme and origin: each other member has one parent, which names it as a
     /// child and counts it and what is below it once.
     #[test]

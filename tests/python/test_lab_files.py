@@ -1,0 +1,19 @@
+"""Labs of containers: what their programs are told."""
+
+from __future__ import annotations
+
+import pytest
+from wormcast import lab_files, routing
+
+
+@pytest.mark.parametrize("out", [frozenset(), frozenset({1}), frozenset({0, 4, 5})])
+def test_hosts_that_re_inject_nothing_have_agents_that_say_so(out: frozenset[int]) -> None:
+    network = routing.make("ring:3:2")
+    for host in network["hosts"]:
+        if host["id"] in out:
+            host["transit"] = False
+    nodes = lab_files.nodes(network, 1, "controller:9600", {f"s{s}": f"s{s}" for s in range(3)}, (1500, 1600))
+    told = {node.name for node in nodes if "--no-transit" in node.script}
+    assert told == {f"h{host}" for host in out}
+    assert lab_files.containerlab(network).count("--no-transit") == len(out)
+    assert sum(text.count("--no-transit") for text in lab_files.kathara(network).values()) == len(out)
