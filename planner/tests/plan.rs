@@ -64,7 +64,7 @@ fn walker<'t>(topology: &'t Topology, state: &FabricState) -> Walker<'t> {
     Walker::new(topology, state.switches.clone())
 }
 
-fn routes(table: &RouteTable) -> BTreeMap<HostId, Box<[u8]>> {
+fn routes(table: &RouteTable) -> BTreeMap<HostId, Arc<[u8]>> {
     let pair = |route: &PlannedRoute| (route.to, route.ports.clone());
     table.0.iter().map(pair).collect()
 }

@@ -1,6 +1,6 @@
 //! Loss, corruption, duplication and reordering on every link.
 
-use wormcast_fabric_tests::controller::{CIRCUIT, K_BINOMIAL, SWITCH, TREE, schemes};
+use wormcast_fabric_tests::controller::{K_BINOMIAL, schemes};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::{RATE_BPS, Scenario};
 use wormcast_routing::group::Scheme;
@@ -16,9 +16,13 @@ fn ideal_us(copies: u64) -> u64 {
 fn copies(scheme: Scheme) -> u64 {
     match scheme {
         Scheme::Repeat => 7,
-        CIRCUIT | SWITCH => 1,
-        TREE => 3,
-        K_BINOMIAL => 2,
+        Scheme::Circuit(_) | Scheme::Switch(_) => 1,
+        Scheme::Tree { .. } => 3,
+        Scheme::Postal { .. } => 4,
+        Scheme::KBinomial { .. } => 2,
+        Scheme::UTorus | Scheme::STorus | Scheme::MdTorus | Scheme::MuTorus { .. } => {
+            unreachable!("the testbed has no coordinates")
+        }
     }
 }
 

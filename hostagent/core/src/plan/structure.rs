@@ -129,10 +129,7 @@ impl PlannedStructure {
             mix(u32::from(host.0));
         }
         match &self.recipe {
-            Recipe::Repeat
-            | Recipe::Circuit(_)
-            | Recipe::UTorus
-            | Recipe::STorus => {}
+            Recipe::Repeat | Recipe::Circuit(_) | Recipe::UTorus | Recipe::STorus => {}
             Recipe::Tree(tree, _) => {
                 for (parent, child) in tree.edges() {
                     mix(u32::from(parent.0) << 16 | u32::from(child.0));
