@@ -10,13 +10,12 @@ import statistics
 import time
 from dataclasses import replace
 
-from wormcast_planner import ClassDNumbers, FabricState, Planner
-
 from wormcast import routing
 from wormcast.directory.convert import PlanEncoder
 from wormcast.network.ids import Epoch
 from wormcast.network.topology import Topology
 from wormcast.offload.switch_plan import read_network
+from wormcast_planner import ClassDNumbers, FabricState, Planner
 
 FAILURES = 12
 """Links that fail, one at a time, each of the whole network."""
@@ -34,7 +33,13 @@ def main() -> None:
     network = read_network(routing.make(kind))
     print(f"{kind}, {options.algorithm}, {len(network.links)} links")
     fabric = Fabric(network, options.algorithm)
-    parts: dict[str, list[float]] = {"plan": [], "encode": [], "agents told": [], "pairs": [], "kilobytes": []}
+    parts: dict[str, list[float]] = {
+        "plan": [],
+        "encode": [],
+        "agents told": [],
+        "pairs": [],
+        "kilobytes": [],
+    }
     steps: list[int] = []
     for link in network.links[:: max(1, len(network.links) // FAILURES)][:FAILURES]:
         left = replace(network, links=tuple(kept for kept in network.links if kept != link))
@@ -63,9 +68,7 @@ class Fabric:
     def change(self, network: Topology) -> dict[str, float]:
         """Plans for what is up now, and encodes what agents must be told."""
         began = time.process_time()
-        state = self._planner.plan(
-            network, self._known, (), self._hosts, self._hosts, {}, ClassDNumbers()
-        )
+        state = self._planner.plan(network, self._known, (), self._hosts, self._hosts, {}, ClassDNumbers())
         planned = time.process_time()
         plans = state.agents if state.bridge is None else state.bridge
         new = [plan for host, plan in plans.items() if self._told.get(host) is not plan]

@@ -12,7 +12,7 @@ import pytest
 from controller_lab.running import rest, running, until
 from test_routing_setting import NETWORK, add_network
 from wormcast.cli.routing import _describe
-from wormcast.network.ids import Epoch, HostId
+from wormcast.network.ids import Epoch, HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.reconcile import route_steps
 from wormcast.reconcile.controller import Controller
@@ -61,7 +61,7 @@ def with_agents(test: Test, state: Path | None = None, silent: Iterable[HostId] 
             answering = asyncio.create_task(agents.run())
             try:
                 await controller.reconciler.settle()
-                await until(lambda: controller.reconciler.steps.change is None)
+                await until(lambda: controller.reconciler.steps.change is None, 20.0)
                 agents.silent |= set(silent)
                 await test(controller, agents)
             finally:
@@ -72,19 +72,26 @@ def with_agents(test: Test, state: Path | None = None, silent: Iterable[HostId] 
 
 def roots(controller: Controller) -> list[int]:
     """Those of the order in force: the first of its switches."""
-    return json.loads(controller.reconciler.order)["switches"][:1]
+    switches: list[int] = json.loads(controller.reconciler.order)["switches"]
+    return switches[:1]
 
 
 def events_of(controller: Controller, number: int) -> list[str]:
     return [event.kind for event in controller.events.history() if event.data.get("change") == number]
 
 
+def on_bridge(controller: Controller) -> bool:
+    """Whether agents are being told of the first of two steps."""
+    change = controller.reconciler.steps.change
+    return change is not None and change.next_order is not None and change.step == 1
+
+
 async def is_done(controller: Controller) -> None:
-    await until(lambda: controller.reconciler.steps.change is None)
+    await until(lambda: controller.reconciler.steps.change is None, 20.0)
 
 
-def another_root(controller: Controller) -> int:
-    return next(root for root in (3, 8, 5) if root != roots(controller)[0])
+def another_root(controller: Controller) -> SwitchId:
+    return SwitchId(next(root for root in (3, 8, 5) if root != roots(controller)[0]))
 
 
 def test_another_order_takes_two_steps_and_a_drain() -> None:
@@ -113,7 +120,7 @@ def test_another_order_takes_two_steps_and_a_drain() -> None:
 
 
 def test_another_algorithm_along_the_order_in_force_is_one_step() -> None:
-    async def test(controller: Controller, agents: Agents) -> None:
+    async def test(controller: Controller, agents: Agents) -> None:  # noqa: ARG001 - as all
         before = controller.reconciler.order
         await controller.put_routing(Routing("rrmit"))
         await is_done(controller)
@@ -159,10 +166,7 @@ def test_an_agent_that_refuses_its_plan_has_not_confirmed_it() -> None:
         agents.silent.add(HostId(2))
         await asyncio.sleep(0.05)
         setting = asyncio.create_task(controller.put_routing(Routing("osud", another_root(controller))))
-        await until(lambda: controller.reconciler.state.bridge is not None)
-        await until(
-            lambda: controller.reconciler.steps.change and controller.reconciler.steps.change.step == 1
-        )
+        await until(lambda: on_bridge(controller), 20.0)
         told = controller.reconciler.told(HostId(2))
         assert told is not None
         controller.plan_applied(HostId(2), told.epoch, "the route to host 3 has byte 254")
@@ -180,23 +184,16 @@ def test_a_change_while_another_is_under_way_begins_from_the_order_in_force() ->
         before = roots(controller)
         first, second = [root for root in (3, 8, 5) if root != before[0]][:2]
         agents.silent = set(HOSTS)
-        task = asyncio.create_task(controller.put_routing(Routing("osud", SwitchIdOf(first))))
-        await until(lambda: controller.reconciler.state.bridge is not None)
+        task = asyncio.create_task(controller.put_routing(Routing("osud", SwitchId(first))))
+        await until(lambda: on_bridge(controller), 20.0)
         assert roots(controller) == before
         agents.silent = set()
-        await controller.put_routing(Routing("osud", SwitchIdOf(second)))
+        await controller.put_routing(Routing("osud", SwitchId(second)))
         await task
-        await is_done(controller)
-        assert roots(controller) == [second]
+        await until(lambda: roots(controller) == [second], 20.0)
         assert controller.reconciler.state.roots == [second]
 
     with_agents(test)
-
-
-def SwitchIdOf(number: int) -> Any:  # noqa: N802 - as the type
-    from wormcast.network.ids import SwitchId
-
-    return SwitchId(number)
 
 
 def test_a_controller_that_ends_between_two_steps_goes_on_from_the_order_in_force(tmp_path: Path) -> None:
@@ -207,7 +204,7 @@ def test_a_controller_that_ends_between_two_steps_goes_on_from_the_order_in_forc
         seen["order"], seen["root"] = controller.reconciler.order, another_root(controller)
         agents.silent = set(HOSTS)
         task = asyncio.create_task(controller.put_routing(Routing("osud", seen["root"])))
-        await until(lambda: controller.reconciler.state.bridge is not None)
+        await until(lambda: on_bridge(controller), 20.0)
         seen["epoch"] = controller.reconciler.epoch
         task.cancel()
 
@@ -219,7 +216,7 @@ def test_a_controller_that_ends_between_two_steps_goes_on_from_the_order_in_forc
     database.close()
 
     async def again(controller: Controller, agents: Agents) -> None:  # noqa: ARG001 - as all
-        await until(lambda: roots(controller) == [seen["root"]])
+        await until(lambda: roots(controller) == [seen["root"]], 20.0)
         kinds = [event.kind for event in controller.events.history()]
         assert "change_drained" in kinds, "it took the bridge again"
         assert controller.reconciler.epoch > seen["epoch"]

@@ -391,6 +391,7 @@ class Reconciler:
         if (error := task.exception()) is not None:
             LOG.error("a plan could not be installed", exc_info=error)
             self._events.add("plan_failed", time.time(), error=f"not installed: {error}")
+            asyncio.get_running_loop().call_later(RETRY_FIRST_S, self.bring_out_again)
             return
         self._watch()
         self._release()
