@@ -6,6 +6,7 @@
 //! `wormcast-agent-core`; here are sockets, threads and clocks.
 //!
 //! - [`agent`]: puts the parts together
+//! - [`fabric_file`]: the agents of a process that has many
 //! - [`dataplane`]: the thread that owns the agent's core and the packet socket
 //! - [`local`]: the local API's socket (API.md); [`client`]: its Rust client
 //! - [`directory`]: the stream to the controller
@@ -15,6 +16,7 @@ pub mod agent;
 pub mod client;
 pub mod dataplane;
 pub mod directory;
+pub mod fabric_file;
 pub mod link;
 pub mod local;
 pub mod log;

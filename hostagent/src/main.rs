@@ -8,8 +8,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     wormcast_agent::log::set_level(options.log_level);
+    let workers = options.workers();
     let result = match options.settle() {
-        Ok(settings) => wormcast_agent::agent::run(settings).map_err(|error| error.to_string()),
+        Ok(settings) => {
+            wormcast_agent::agent::run(settings, workers).map_err(|error| error.to_string())
+        }
         Err(error) => Err(error.to_string()),
     };
     match result {

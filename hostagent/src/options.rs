@@ -3,7 +3,8 @@
 use crate::agent::{AgentError, AgentSettings};
 use crate::dataplane::DataPlaneSettings;
 use crate::directory::ControllerAddress;
-use crate::link::{Interface, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN};
+use crate::fabric_file::{self, Place};
+use crate::link::{Interface, InterfaceError, Namespace, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN};
 use crate::local::SocketMode;
 use crate::log::Level;
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -19,6 +20,8 @@ pub const SOCKET_DEFAULT: &str = "/run/wormcast/agent.sock";
 pub const CONTROLLER_DEFAULT: &str = "unix:/run/wormcast/agents.sock";
 /// Environment variable that says otherwise, for agents and clients.
 pub const SOCKET_VARIABLE: &str = "WORMCAST_SOCKET";
+/// Most threads that move frames, unless told.
+const WORKERS_DEFAULT_MAX: usize = 8;
 /// Bytes of an agent's name at most.
 const NAME_BYTES_MAX: usize = 200;
 
@@ -27,8 +30,19 @@ const NAME_BYTES_MAX: usize = 200;
 #[command(name = "wormcast-agent", version)]
 pub struct Options {
     /// Network interface that leads to the fabric
-    #[arg(long, value_name = "IF")]
-    pub interface: String,
+    #[arg(long, value_name = "IF", required_unless_present = "fabric")]
+    pub interface: Option<String>,
+
+    /// Many agents in this process, those of a file: {"agents": [{"name", "interface",
+    /// "namespace", "socket", "host_id", "no_transit"}, …]}; the last ones but "socket" may be
+    /// left out. All other options hold for each of them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["interface", "socket", "name", "host_id", "no_transit"])]
+    pub fabric: Option<PathBuf>,
+
+    /// Threads that move frames: the agents of a file are spread over them [default: the
+    /// number of processors, at most 8]
+    #[arg(long, value_name = "N", requires = "fabric", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub workers: Option<u8>,
 
     /// Controller: host:port or unix:/path
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER_DEFAULT)]
@@ -90,6 +104,14 @@ pub enum OptionsError {
     /// The interface.
     #[error("{0}")]
     Agent(AgentError),
+    /// The file of many agents.
+    #[error("--fabric {}: {reason}", path.display())]
+    Fabric {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// An MTU out of bounds.
     #[error(
         "an MTU of {value} bytes on {interface}; it must be {WORM_MTU_BYTES_MIN} to {most} \
@@ -126,13 +148,54 @@ impl Options {
         Some(options.unwrap_or_else(|error| error.format(&mut command).exit()))
     }
 
-    /// Checks the options against this machine.
+    /// Threads that move frames.
+    pub fn workers(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.workers
+            .map_or_else(|| processors().min(WORKERS_DEFAULT_MAX), usize::from)
+    }
+
+    /// Checks the options against this machine; returns the agents that there are to be.
     ///
     /// # Errors
     /// [`OptionsError`].
-    pub fn settle(self) -> Result<AgentSettings, OptionsError> {
-        let interface = Interface::find(&self.interface)
-            .map_err(|error| OptionsError::Agent(AgentError::Interface(error)))?;
+    pub fn settle(mut self) -> Result<Vec<AgentSettings>, OptionsError> {
+        let Some(path) = self.fabric.take() else {
+            let place = Place {
+                name: self.name.take().unwrap_or_else(host_name),
+                interface: self.interface.take().unwrap_or_default(),
+                namespace: None,
+                socket: self.socket.take().unwrap_or_else(socket_path),
+                host_id: self.host_id,
+                no_transit: self.no_transit,
+            };
+            return Ok(vec![self.settle_one(place)?]);
+        };
+        let wrong = |reason: String| OptionsError::Fabric {
+            path: path.clone(),
+            reason,
+        };
+        let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+        let places = fabric_file::parse(&text).map_err(wrong)?;
+        let settle = |place: Place| {
+            let name = place.name.clone();
+            let settled = self.settle_one(place);
+            settled.map_err(|error| wrong(format!("agent \"{name}\": {error}")))
+        };
+        places.into_iter().map(settle).collect()
+    }
+
+    fn settle_one(&self, place: Place) -> Result<AgentSettings, OptionsError> {
+        let unusable = |error| OptionsError::Agent(AgentError::Interface(error));
+        let namespace = place.namespace.as_deref().map(Namespace::open).transpose();
+        let namespace = namespace.map_err(|source| {
+            unusable(InterfaceError::Query {
+                name: place.interface.clone(),
+                source,
+            })
+        })?;
+        let interface =
+            Interface::find_in(namespace.as_ref(), &place.interface).map_err(unusable)?;
         let most = interface.mtu_bytes.min(WORM_MTU_BYTES_MAX);
         let mtu_bytes = self.mtu.unwrap_or(most);
         if !(WORM_MTU_BYTES_MIN..=most).contains(&mtu_bytes) {
@@ -142,7 +205,7 @@ impl Options {
                 interface: interface.name,
             });
         }
-        let name = self.name.unwrap_or_else(host_name);
+        let name = place.name;
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
             return Err(OptionsError::Name { name });
         }
@@ -159,11 +222,11 @@ impl Options {
                     },
                 },
                 coalesce_us: self.coalesce_us.into(),
-                host: self.host_id.map(HostId),
+                host: place.host_id.map(HostId),
             },
-            controller: self.controller,
-            no_transit: self.no_transit,
-            socket: self.socket.unwrap_or_else(socket_path),
+            controller: self.controller.clone(),
+            no_transit: place.no_transit,
+            socket: place.socket,
             socket_mode: self.socket_mode.unwrap_or(SocketMode::OWNER_ALONE),
         })
     }
@@ -208,7 +271,7 @@ mod tests {
 
     #[test]
     fn defaults_fit_the_interface() {
-        let settings = options(&[]).settle().unwrap();
+        let settings = &options(&[]).settle().unwrap()[0];
         assert!(settings.dataplane.agent.mtu_bytes <= WORM_MTU_BYTES_MAX);
         assert_eq!(
             settings.dataplane.agent.patience.receiver_wait_us,
@@ -239,7 +302,7 @@ mod tests {
         let error = nameless.settle().unwrap_err().to_string();
         assert!(error.contains("1 to 200 bytes"), "{error}");
         let mut unknown = options(&[]);
-        unknown.interface = "nosuch9".to_owned();
+        unknown.interface = Some("nosuch9".to_owned());
         let error = unknown.settle().unwrap_err().to_string();
         assert!(error.contains("nosuch9") && error.contains("lo"), "{error}");
         for wrong in [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -198,6 +199,7 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "class_d_mode": controller.groups.class_d.mode,
         "plan_error": controller.reconciler.figures.last_error or None,
         "mtu_problems": controller.mtus.look(controller),
+        "late": controller.lateness.to_json(time.monotonic()),
         "waiting_for": list(controller.reconciler.waiting_for()),
         "task_failures": controller.task_failures,
     }

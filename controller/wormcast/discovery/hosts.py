@@ -92,6 +92,8 @@ class HostRegistry:
         """`gone_after_s` is from `GONE_AFTER_MIN_S` to `GONE_AFTER_MAX_S`."""
         self.gone_after_s = gone_after_s
         self._hosts: dict[HostId, HostRecord] = {}
+        self._names: dict[str, HostRecord] = {}
+        self._places: dict[PortRef, HostRecord] = {}
         self._unclaimed: dict[str, _Unclaimed] = {}
         self.conflicts = 0
         """Announcements ignored: another host holds the port, or the name is fresh elsewhere."""
@@ -109,6 +111,9 @@ class HostRegistry:
                 record.heard_until = record.expected_until = now + RESTORE_GRACE_S
                 record.heard_at = record.detached_at = now
             self._hosts[record.id] = record
+            self._names[record.name] = record
+            if record.place is not None:
+                self._places[record.place] = record
 
     def register(
         self,
@@ -163,7 +168,9 @@ class HostRegistry:
 
     def forget(self, host: HostId) -> None:
         """Removes a host; an agent that is still there has to register again."""
-        self._hosts.pop(host, None)
+        record = self._hosts.pop(host, None)
+        if record is not None:
+            self._drop(record)
 
     def announce(self, name: str, mac: bytes, ttl_s: int, place: PortRef, now: float) -> None:
         """An LLDP announcement came in at a switch port."""
@@ -253,11 +260,11 @@ class HostRegistry:
 
     def named(self, name: str) -> HostRecord | None:
         """The host with this name."""
-        return next((r for r in self._hosts.values() if r.name == name), None)
+        return self._names.get(name)
 
     def at(self, place: PortRef) -> HostRecord | None:
         """The host on this port."""
-        return next((r for r in self._hosts.values() if r.place == place), None)
+        return self._places.get(place)
 
     def _claim(self, name: str, asked: int | None, now: float) -> HostRecord:
         record = self.named(name)
@@ -274,6 +281,7 @@ class HostRegistry:
                     bound="a free host id",
                 )
             del self._hosts[holder.id]
+            self._drop(holder)
         if record is None:
             return self._create(name, HostId(asked))
         if record.id != asked:
@@ -283,8 +291,14 @@ class HostRegistry:
         return record
 
     def _create(self, name: str, host: HostId) -> HostRecord:
-        record = self._hosts[host] = HostRecord(host, name)
+        record = self._hosts[host] = self._names[name] = HostRecord(host, name)
         return record
+
+    def _drop(self, record: HostRecord) -> None:
+        """It is known no more, by name or place."""
+        del self._names[record.name]
+        if record.place is not None:
+            del self._places[record.place]
 
     def _lowest_free(self) -> HostId:
         for host in range(HOST_ID_MAX + 1):
@@ -296,7 +310,10 @@ class HostRegistry:
         holder = self.at(place)
         if holder is not None and holder is not record:
             holder.place = None
+        if record.place is not None:
+            self._places.pop(record.place, None)
         record.place = place
+        self._places[place] = record
         record.heard_at, record.heard_until = heard_at, heard_until
         record.silent = ""
 

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -20,19 +21,30 @@ from mininet.net import Mininet
 from wormcast.client import Agent, AgentError
 from wormcast.mininet import programs, sandbox
 from wormcast.mininet.links import Link, LinkCounters, links_of, read_counters, shape
-from wormcast.mininet.nodes import FabricHost, P4Switch, SharedSwitches, stop_process
+from wormcast.mininet.nodes import MadeHost, MadeSwitch, SharedAgents, SharedSwitches, stop_process
 from wormcast.mininet.options import Options as Options
 from wormcast.mininet.options import parse_mtus as parse_mtus
 from wormcast.mininet.options import parse_rate_mbps as parse_rate_mbps
 from wormcast.mininet.options import parse_wait as parse_wait
+from wormcast.mininet.wiring import (
+    MadeInterface,
+    MadeLink,
+    Wires,
+    WiringError,
+    batch,
+    host_address,
+    host_mac,
+    namespace,
+)
 
 # Only against waiting for ever: a slow machine takes its time.
 READY_SECONDS_MAX = 600.0
 PLAN_SECONDS_MAX = 120.0
 API_SECONDS_MAX = 120.0
 API_ANSWER_SECONDS_MAX = 120.0
-# Above so many, one process runs all switches: what a process needs by itself would add up.
+# Above so many, one process runs all of them: what a process needs by itself would add up.
 SWITCHES_APART_MAX = 32
+AGENTS_APART_MAX = 64
 NAMED_MAX = 8
 
 
@@ -56,10 +68,13 @@ class Fabric:
         self.run_directory = Path(tempfile.mkdtemp(prefix="wormcast-", dir=parent))
         self.links = links_of(options.topology)
         self.net: Mininet | None = None
-        self.switches: dict[int, P4Switch] = {}
+        self.wires: Wires | None = None
+        self.switches: dict[int, MadeSwitch] = {}
         self.shared: SharedSwitches | None = None
-        self.hosts: dict[int, FabricHost] = {}
+        self.hosts: dict[int, MadeHost] = {}
         self.agents: dict[int, subprocess.Popen[bytes]] = {}
+        """Those with a process each."""
+        self.shared_agents: SharedAgents | None = None
         self.controller: subprocess.Popen[bytes] | None = None
         self.open_logs: list[IO[bytes]] = []
         self.api = httpx.Client(
@@ -79,11 +94,12 @@ class Fabric:
         shutil.rmtree(self.logs, ignore_errors=True)
         self.logs.mkdir(parents=True)
         try:
-            self._build_network()
+            try:
+                self._build_network()
+            except WiringError as error:
+                raise FabricError(str(error)) from None
             self.start_controller()
-            for host in self.hosts:
-                if host not in self.options.plain_hosts:
-                    self.start_agent(host)
+            self.start_agents()
         except BaseException:
             self.close()
             raise
@@ -102,12 +118,16 @@ class Fabric:
             stop_process(process)
         self.agents.clear()
         self.controller = None
-        if self.shared is not None:
-            self.shared.halt()
-            self.shared = None
+        for shared in (self.shared, self.shared_agents):
+            if shared is not None:
+                shared.halt()
+        self.shared = self.shared_agents = None
         if self.net is not None:
             self.net.stop()
             self.net = None
+        if self.wires is not None:
+            self.wires.remove()
+            self.wires = None
         for log in self.open_logs:
             log.close()
         self.open_logs.clear()
@@ -119,9 +139,8 @@ class Fabric:
         check_kernel(self.options.rate_mbps)
         # Mininet would tune the whole machine, which a sandbox can and may not do.
         Mininet.inited = True
-        net = Mininet(controller=None, switch=P4Switch, host=FabricHost, waitConnected=False)
-        self.net = net
-        if share_a_process(self.options.switch, topology):
+        net = Mininet(controller=None, switch=MadeSwitch, host=MadeHost, link=MadeLink, waitConnected=False)
+        if share_a_process(self.options.switch, topology, self.options.share_processes):
             self.shared = SharedSwitches(self.logs, self.run_directory / "switches-of-one-process.json")
         for entry in topology["switches"]:
             self.switches[entry["id"]] = net.addSwitch(
@@ -136,48 +155,34 @@ class Fabric:
             )
         for entry in topology["hosts"]:
             number = entry["id"]
-            self.hosts[number] = net.addHost(
-                f"h{number}",
-                ip=f"10.0.{number // 250}.{number % 250 + 1}/16",
-                mac=host_mac(number),
-                mtu=self.options.mtus.host,
-                environment=self._environment(number),
-            )
+            self.hosts[number] = net.addHost(f"h{number}", environment=self._environment(number))
+        self.wires = Wires(self.links, self.options.mtus, self.options.rate_mbps)
+        self.net = net
+        self.wires.make()
         for link in self.links:
             self._add_link(link)
-        self._set_up_interfaces()
         net.start()
         if self.shared is not None:
             self.shared.start(list(self.switches.values()))
 
     def _add_link(self, link: Link) -> None:
+        """Tell Mininet of a link that is there."""
         assert self.net is not None
-        node_a, name_a = self.switches[link.switch], link.interface
-        if link.host is not None:
-            node_b, name_b, port_b = self.hosts[link.host], link.far_interface, 0
-        else:
+        near: dict[str, Any] = {"port1": link.port, "intfName1": link.interface}
+        far: dict[str, Any] = {"port2": link.far_port or 0, "intfName2": link.far_interface}
+        if link.host is None:
             assert link.far_switch is not None
-            assert link.far_port is not None
-            node_b, name_b, port_b = self.switches[link.far_switch], link.far_interface, link.far_port
-        self.net.addLink(node_a, node_b, port1=link.port, port2=port_b, intfName1=name_a, intfName2=name_b)
-        if link.host is not None and self.options.rate_mbps is not None:
-            node_b.cmd(self._shape(name_b))
+            far_node: Any = self.switches[link.far_switch]
+        else:
+            far_node = self.hosts[link.host]
+            far |= {"addr2": host_mac(link.host), "params2": {"ip": host_address(link.host)}}
+        self.net.addLink(
+            self.switches[link.switch], far_node, cls=MadeLink, intf=MadeInterface, **near, **far
+        )
 
     def _shape(self, interface: str) -> str:
         assert self.options.rate_mbps is not None
         return shape(interface, self.options.rate_mbps, self.options.mtus.fabric)
-
-    def _set_up_interfaces(self) -> None:
-        """MTU and rate of the switches' interfaces, all at once.
-
-        Where a link leads to a host, the switch's end takes longer frames than the host's: what is
-        too long for the host is dropped, and counted, by the kernel at the switch's end.
-        """
-        names = [link.interface for link in self.links]
-        names += [link.far_interface for link in self.links if link.far_switch is not None]
-        batch("ip", [f"link set dev {name} mtu {self.options.mtus.fabric}" for name in names])
-        if self.options.rate_mbps is not None:
-            batch("tc", [self._shape(name).removeprefix("tc ") for name in names])
 
     # --- controller and agents --------------------------------------------------------
 
@@ -220,18 +225,39 @@ class Fabric:
             stop_process(self.controller)
             self.controller = None
 
+    def start_agents(self) -> None:
+        """Start the agents of all hosts that are to have one: a process each, or one for all of them."""
+        hosts = [host for host in self.hosts if host not in self.options.plain_hosts]
+        if len(hosts) <= AGENTS_APART_MAX and not self.options.share_processes:
+            for host in hosts:
+                self.start_agent(host)
+            return
+        if self.shared_agents is None:
+            file = self.run_directory / "agents-of-one-process.json"
+            self.shared_agents = SharedAgents(self.logs, file)
+        arguments = ["--controller", self.directory_address, *self.options.agent_arguments]
+        self.shared_agents.start([self._agent(host) for host in hosts], arguments)
+
+    def _agent(self, host: int) -> dict[str, Any]:
+        """What is the agent's of `host` alone."""
+        entry = next(h for h in self.options.topology["hosts"] if h["id"] == host)
+        return {
+            "name": f"h{host}",
+            "interface": f"h{host}-eth0",
+            "namespace": namespace(host),
+            "socket": str(self.agent_socket(host)),
+            "host_id": host,
+            "no_transit": not entry.get("transit", True),
+        }
+
     def start_agent(self, host: int) -> None:
-        """Start the agent of `host`."""
-        argv = [
-            programs.find(programs.AGENT),
-            "--interface",
-            f"h{host}-eth0",
-            "--controller",
-            self.directory_address,
-        ]
-        argv += ["--socket", str(self.agent_socket(host)), "--name", f"h{host}", "--host-id", str(host)]
-        if not next(h.get("transit", True) for h in self.options.topology["hosts"] if h["id"] == host):
-            argv.append("--no-transit")
+        """Start the agent of `host`. Raises `FabricError` where it shares its process with all others."""
+        if self.shared_agents is not None:
+            raise FabricError(f"the agent of h{host} shares its process with all others")
+        own = self._agent(host)
+        argv = [programs.find(programs.AGENT), "--interface", own["interface"], "--socket", own["socket"]]
+        argv += ["--name", own["name"], "--host-id", str(host), "--controller", self.directory_address]
+        argv += ["--no-transit"] if own["no_transit"] else []
         argv += [*self.options.agent_arguments]
         self.agents[host] = self.hosts[host].popen(
             argv, stdin=subprocess.DEVNULL, stdout=self._log(f"h{host}"), stderr=subprocess.STDOUT
@@ -239,6 +265,8 @@ class Fabric:
 
     def kill_agent(self, host: int) -> None:
         """Kill the agent of `host` as a crash would (SIGKILL)."""
+        if self.shared_agents is not None:
+            raise FabricError(f"the agent of h{host} shares its process with all others")
         process = self.agents.pop(host)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -258,6 +286,8 @@ class Fabric:
         daemons = [("the controller", "controller", self.controller)]
         if self.shared is not None:
             daemons.append(("the process of all switches", "switches", self.shared.process))
+        if self.shared_agents is not None:
+            daemons.append(("the process of all agents", "agents", self.shared_agents.process))
         daemons += [(f"switch s{n}", f"s{n}", s.process) for n, s in self.switches.items()]
         daemons += [(f"the agent of h{n}", f"h{n}", process) for n, process in list(self.agents.items())]
         return {
@@ -271,13 +301,16 @@ class Fabric:
         hosts = {f"h{n}": n for n in self.hosts}
         switches = {f"s{n}": n for n in self.switches}
         process: subprocess.Popen[bytes] | None
+        start: Callable[[], None]
         if name == "controller":
             process, start = self.controller, self.start_controller
+        elif name in hosts and self.shared_agents is not None:
+            process, start = self.shared_agents.process, self.start_agents
         elif name in hosts:
-            process, start = self.agents.get(hosts[name]), lambda: self.start_agent(hosts[name])
+            process, start = self.agents.get(hosts[name]), partial(self.start_agent, hosts[name])
         elif name in switches:
             process = self.shared.process if self.shared else self.switches[switches[name]].process
-            start = lambda: self.revive_switch(switches[name])  # noqa: E731
+            start = partial(self.revive_switch, switches[name])
         else:
             raise FabricError(f"{name!r} is not the controller, a switch (s0 …) or a host (h0 …)")
         if process is not None and process.poll() is None:
@@ -458,17 +491,17 @@ class Fabric:
         return read_counters(self.links)
 
     def describe(self) -> dict[str, Any]:
-        """What `wormcast on` needs: hosts and their pids inside the sandbox."""
+        """What `wormcast on` needs: hosts and their network namespaces inside the sandbox."""
         return {
-            "hosts": {f"h{n}": host.pid for n, host in self.hosts.items()},
+            "hosts": {f"h{n}": namespace(n) for n in self.hosts},
             "sockets": {f"h{n}": str(self.agent_socket(n)) for n in self.hosts},
             "api": self.api_address,
         }
 
 
-def share_a_process(switch: str, topology: dict[str, Any]) -> bool:
-    """Whether one process runs all switches of a fabric."""
-    return switch == "wormcast" and len(topology["switches"]) > SWITCHES_APART_MAX
+def share_a_process(switch: str, topology: dict[str, Any], wanted: bool = False) -> bool:
+    """Whether one process runs all switches of a fabric; `wanted`: also where they are few."""
+    return switch == "wormcast" and (wanted or len(topology["switches"]) > SWITCHES_APART_MAX)
 
 
 def plan_gap(member: dict[str, Any], epoch: int) -> str | None:
@@ -478,20 +511,6 @@ def plan_gap(member: dict[str, Any], epoch: int) -> str | None:
     if member["plan_epoch"] != epoch:
         return f"host {member['host']} follows plan {member['plan_epoch']}, not {epoch}"
     return None
-
-
-def host_mac(host: int) -> str:
-    """MAC of a host: locally administered, the host id in the last two bytes."""
-    return f"02:57:4f:52:{host >> 8:02x}:{host & 0xFF:02x}"
-
-
-def batch(tool: str, commands: Iterable[str]) -> None:
-    """Have `ip` or `tc` carry out many commands at once. Raises `FabricError` with what it says."""
-    done = subprocess.run(
-        [tool, "-batch", "-"], input="".join(f"{c}\n" for c in commands), capture_output=True, text=True
-    )
-    if done.returncode != 0:
-        raise FabricError(f"{tool}: {done.stderr.strip()}")
 
 
 def check_kernel(rate_mbps: float | None) -> None:
@@ -507,7 +526,7 @@ def check_kernel(rate_mbps: float | None) -> None:
         for module, tool, command in steps:
             try:
                 batch(tool, [command])
-            except FabricError as error:
+            except WiringError as error:
                 said = " ".join(str(error).split())
                 raise FabricError(
                     f"this machine's kernel cannot do `{tool} {command}`; on the machine itself: modprobe {module} ({said})"

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wormcast.mininet import doors, sandbox
 
@@ -122,6 +122,8 @@ def serve(wanted: Wanted, directory: Path) -> int:
         fabric.wait_ready(wait_seconds, _tell_progress())
         for problem in fabric.get("status")["mtu_problems"]:
             print(f"wormcast: {problem}", file=sys.stderr, flush=True)
+        if late := how_late(fabric.get("status")["late"]):
+            print(f"wormcast: {late}", file=sys.stderr, flush=True)
         threading.Thread(target=_tell_ended, args=(fabric,), daemon=True).start()
         if wanted.command:
             code = fabric.popen(
@@ -160,6 +162,20 @@ def keep(fabric: Fabric, prompt: bool) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     Prompt(fabric)
     return 0
+
+
+def how_late(late: dict[str, Any]) -> str | None:
+    """That the machine does not keep up with the fabric, what is late and by how much; None where it does."""
+    parts = []
+    if late["controller_ms"]:
+        parts.append(f"the controller by up to {late['controller_ms'] / 1000:.1f} s")
+    if late["agents"]:
+        parts.append(f"{late['agents']} agents by up to {late['agents_ms'] / 1000:.1f} s")
+    if not parts:
+        return None
+    return (
+        f"this machine does not keep up: late in the last {late['seconds']:.0f} s were {' and '.join(parts)}"
+    )
 
 
 def _tell_ended(fabric: Fabric) -> None:

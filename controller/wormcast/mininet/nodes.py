@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from mininet.node import Host, Switch
+from mininet.node import Host, Node, Switch
 
-from wormcast.mininet import programs
+from wormcast.mininet import programs, wiring
 
 CPU_PORT = 510
 DROP_PORT = 511
@@ -91,6 +92,22 @@ class SharedSwitches(LoggedDaemon):
             argv += ["--impair", f"all:{first.impair}"]
         argv += ["--", "--grpc-server-addr", first.address]
         self.launch([*argv, "--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT)])
+
+
+class SharedAgents(LoggedDaemon):
+    """One process of wormcast-agent that runs the agents of all hosts, for fabrics of many.
+
+    Each has its interface in its host's network namespace, and a socket of its own.
+    """
+
+    def __init__(self, log_directory: Path, file: Path) -> None:
+        self.log_path = log_directory / "agents.log"
+        self.file = file
+
+    def start(self, agents: list[dict[str, Any]], arguments: Sequence[str]) -> None:
+        """Start the process. `agents`: as its file has them; `arguments`: for all of them."""
+        self.file.write_text(json.dumps({"agents": agents}))
+        self.launch([programs.find(programs.AGENT), "--fabric", str(self.file), *arguments])
 
 
 class P4Switch(LoggedDaemon, Switch):
@@ -191,12 +208,69 @@ class FabricHost(Host):
         """
         result = super().config(**params)
         interface = self.defaultIntf().name
-        # veth leaves checksums to hardware that is not there; frames pass through raw sockets.
-        commands = [f"ethtool -K {interface} tx off rx off gso off tso off gro off 2>/dev/null"]
-        commands.append("sysctl -qw net.ipv6.conf.all.disable_ipv6=1 2>/dev/null")
+        commands = [wiring.no_offload(interface), wiring.NO_IPV6]
         if mtu is not None:
             commands.append(f"ip link set dev {interface} mtu {mtu}")
-        commands.append(f"ip route add 224.0.0.0/4 dev {interface}")
-        commands += [f"export {name}={shlex.quote(value)}" for name, value in (environment or {}).items()]
-        self.cmd("; ".join(commands))
+        commands.append(f"ip route add {wiring.MULTICAST} dev {interface}")
+        self.cmd("; ".join(commands + exports(environment)))
         return result
+
+
+def exports(environment: dict[str, str] | None) -> list[str]:
+    """Shell commands that set variables for what follows."""
+    return [f"export {name}={shlex.quote(value)}" for name, value in (environment or {}).items()]
+
+
+class LateShell(Node):
+    """A node of a fabric: Mininet's shell of it starts with the first command, since hundreds take long.
+
+    Mininet makes no network namespace for it: that of a host is there already (`Wires.make`).
+    """
+
+    enter: tuple[str, ...] = ()
+    """What runs a command where the node is."""
+
+    def __init__(self, name: str, **params: Any) -> None:
+        super().__init__(name, **{**params, "inNamespace": False})
+
+    def _popen(self, cmd: list[str], **params: Any) -> Any:
+        return super()._popen([*self.enter, *cmd], **params)
+
+    def popen(self, *args: Any, **keywords: Any) -> Any:
+        """As Mininet's, without a shell to attach to."""
+        return super().popen(*args, **{"mncmd": ["mnexec", "-d"], **keywords})
+
+    def startShell(self, mnopts: str | None = None) -> None:
+        """Not yet."""
+
+    def sendCmd(self, *args: Any, **keywords: Any) -> None:
+        """As Mininet's."""
+        self._need_shell()
+        super().sendCmd(*args, **keywords)
+
+    def cmd(self, *args: Any, **keywords: Any) -> Any:
+        """As Mininet's."""
+        self._need_shell()
+        return super().cmd(*args, **keywords)
+
+    def _need_shell(self) -> None:
+        if self.shell is None:
+            super().startShell()
+            for line in exports(self.params.get("environment")):
+                super().cmd(line)
+
+    def config(self, **_params: Any) -> dict[str, Any]:
+        """Nothing is left to do."""
+        return {}
+
+
+class MadeSwitch(LateShell, P4Switch):
+    """A switch of a fabric."""
+
+
+class MadeHost(LateShell, Host):
+    """A host of a fabric, with one link and a route for IP multicast over it. `environment`: of its shell."""
+
+    def __init__(self, name: str, **params: Any) -> None:
+        self.enter = ("ip", "netns", "exec", name)
+        super().__init__(name, **params)

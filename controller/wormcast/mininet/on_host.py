@@ -56,7 +56,7 @@ def become(fabric: sandbox.Running, host: str, command: Sequence[str]) -> NoRetu
     if host not in state["hosts"]:
         raise NotFound(f"host {host!r} is not one of: {', '.join(state['hosts'])}")
     enter = ["nsenter", "--target", str(fabric.first_pid), "--net", "--mount", "--pid", "--wd=."]
-    enter += ["mnexec", "-a", str(state["hosts"][host])]
+    enter += ["ip", "netns", "exec", state["hosts"][host]]
     environment = [
         f"PATH={BIN}:{os.environ.get('PATH', PATH_DEFAULT)}",
         f"WORMCAST_SOCKET={state['sockets'][host]}",

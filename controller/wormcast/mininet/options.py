@@ -35,7 +35,8 @@ class Options:
     `rate_mbps`: rate of every link in each direction, Mb/s; None leaves links unshaped.
     `impair`: impairments of every switch port, as wormcast-switch's `--impair` takes them.
     `agent_arguments`: passed on to every agent, `controller_arguments` to the controller.
-    `plain_hosts`: hosts without an agent.
+    `plain_hosts`: hosts without an agent. `share_processes`: one process runs all switches, and one all agents, also
+    where they are few.
     """
 
     topology: dict[str, Any]
@@ -48,6 +49,7 @@ class Options:
     controller_arguments: tuple[str, ...] = ()
     plain_hosts: frozenset[int] = field(default_factory=frozenset)
     mtus: Mtus = field(default_factory=Mtus)
+    share_processes: bool = False
 
 
 def parse_rate_mbps(text: str) -> float | None:

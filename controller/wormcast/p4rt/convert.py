@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import finsy
+from finsy.proto import p4r
 from wormcast_planner import MulticastGroup, SwitchState, TableDefault, TableEntry, Update
 
 REPLICA_INSTANCE = 1
 """Of every replica: the program tells copies apart by egress port (p4src/CONTRACT.md)."""
+GROUPS_KEPT = 4096
+"""Messages about replication groups that are kept."""
 
 
 class ForeignEntry(ValueError):
@@ -17,21 +21,30 @@ class ForeignEntry(ValueError):
 
 def encode_update(update: Update) -> Any:
     """The P4Runtime update."""
-    entity = encode_entity(update.entity)
+    entity = update.entity
+    if isinstance(entity, MulticastGroup):
+        return _encode_group(update.operation, entity.mgid, tuple(sorted(entity.ports)))
+    made = encode_entity(entity)
     if update.operation == "insert":
-        return +entity
-    return ~entity if update.operation == "modify" else -entity
+        return +made
+    return ~made if update.operation == "modify" else -made
 
 
-def encode_entity(entity: TableEntry | TableDefault | MulticastGroup) -> Any:
+@lru_cache(GROUPS_KEPT)
+def _encode_group(operation: str, mgid: int, ports: tuple[int, ...]) -> Any:
+    """The message; switches of one size have hundreds of groups in common."""
+    replicas = [p4r.Replica(egress_port=port, instance=REPLICA_INSTANCE) for port in ports]
+    group = p4r.MulticastGroupEntry(multicast_group_id=mgid, replicas=replicas)
+    engine = p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
+    entity = p4r.Entity(packet_replication_engine_entry=engine)
+    return p4r.Update(type=p4r.Update.Type.Value(operation.upper()), entity=entity)
+
+
+def encode_entity(entity: TableEntry | TableDefault) -> Any:
     """The P4Runtime entity."""
     if isinstance(entity, TableDefault):
         action = finsy.Action(entity.action, **dict(entity.parameters))
         return finsy.P4TableEntry(entity.table, action=action, is_default_action=True)
-    if isinstance(entity, MulticastGroup):
-        return finsy.P4MulticastGroupEntry(
-            entity.mgid, replicas=[(int(port), REPLICA_INSTANCE) for port in sorted(entity.ports)]
-        )
     return finsy.P4TableEntry(
         entity.table,
         match=finsy.Match(dict(entity.match)),

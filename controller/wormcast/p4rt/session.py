@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import time
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 import finsy
+from finsy.p4schema import P4SchemaCache
 from wormcast_planner import TABLES_WITH_DEFAULT, Place, SwitchState, Update
 
 from wormcast.network.ids import IPV4_ETHERTYPE, LLDP_ETHERTYPE, PortId, SwitchId
@@ -30,6 +32,9 @@ __all__ = ["BATCH_UPDATES_MAX", "SwitchSession", "SwitchWatcher", "split_batches
 
 LOG = logging.getLogger("wormcast.p4rt")
 allow_unix_sockets()
+SHARED_SCHEMAS = contextvars.copy_context()
+"""Where finsy parses a P4Info once, and not for every attempt to reach a switch."""
+SHARED_SCHEMAS.run(P4SchemaCache().__enter__)
 
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
@@ -117,7 +122,7 @@ class SwitchSession:
     def start(self) -> None:
         """Begins to connect, for ever."""
         self._expected_until = time.monotonic() + EXPECTED_S
-        self._task = asyncio.create_task(self._run(), name=f"switch-{self.spec.id}")
+        self._task = asyncio.create_task(self._run(), name=f"switch-{self.spec.id}", context=SHARED_SCHEMAS)
 
     async def stop(self) -> None:
         """Ends the session. The switch keeps what it has."""

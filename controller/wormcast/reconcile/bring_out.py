@@ -90,6 +90,7 @@ class BringOut:
         shrinking = [asyncio.ensure_future(self._finish(part, Stage.SHRINK)) for part in self._parts]
         try:
             everywhere = asyncio.gather(*shrinking)
+            everywhere.add_done_callback(lambda done: done.cancelled() or done.exception())
             if self._between is not None:
                 await everywhere
                 await self._between()

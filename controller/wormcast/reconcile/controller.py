@@ -31,6 +31,7 @@ from wormcast.reconcile.discovered import Discovered, changes
 from wormcast.reconcile.errors import RequestError, as_number, unknown
 from wormcast.reconcile.events import EventLog
 from wormcast.reconcile.group_book import GroupBook
+from wormcast.reconcile.lateness import Lateness
 from wormcast.reconcile.mtu_watch import MtuWatch
 from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.port_sources import check_port_sources
@@ -46,6 +47,12 @@ TICK_MIN_S = 0.01
 TICK_MAX_S = 0.25
 LOOK_INTERVAL_S = 0.1
 """Between looks at what time alone has changed; a link that is down is looked at at once."""
+TICK_REST = 4.0
+"""After a tick the others have the loop for so many times as long as it took: it looks at every port."""
+PAUSED_COUNTER = "loop.paused_ms"
+"""What agents call the time that they should have run and did not."""
+MTU_REST = 50.0
+"""`Paced`, for looks at the MTUs of all interfaces."""
 EVENTS_AT_ONCE = 256
 """Events of one request before watchers get their turn: fewer than wait for one of them at most."""
 
@@ -89,7 +96,9 @@ class Controller:
         self.store_failures = 0
         """Changes of the network that could not be written to the state file."""
         self._notices = Paced(self._look_around)
+        self.lateness = Lateness()
         self.mtus = MtuWatch(self.events)
+        self._mtu_looks = Paced(lambda: self.mtus.look(self), MTU_REST)
         self.task_failures = 0
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
@@ -132,6 +141,7 @@ class Controller:
         """Stops; the fabric goes on forwarding."""
         self.events.close()
         self._notices.cancel()
+        self._mtu_looks.cancel()
         for task in self._background:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -327,7 +337,7 @@ class Controller:
                 self.events.add(kind, time.time(), **data)
             self._network = network
             self._keep_network(now)
-            self.mtus.look(self)
+            self._mtu_looks.call()
         self.reconciler.notice()
 
     def _keep_network(self, now: float) -> None:
@@ -362,8 +372,13 @@ class Controller:
                 self.notice()
                 look_at = now + LOOK_INTERVAL_S
             times = [t for t in (self.monitor.poll_timeout(), self.hosts.poll_timeout(now)) if t is not None]
-            wait_s = min(times, default=now + TICK_MAX_S) - self.clock.now()
-            await asyncio.sleep(min(max(wait_s, TICK_MIN_S), TICK_MAX_S))
+            end = self.clock.now()
+            wait_s = max(min(times, default=now + TICK_MAX_S) - end, TICK_MIN_S, TICK_REST * (end - now))
+            wait_s = min(wait_s, TICK_MAX_S)
+            asleep_at = time.monotonic()
+            await asyncio.sleep(wait_s)
+            woken_at = time.monotonic()
+            self.lateness.note_controller(woken_at - asleep_at - wait_s, woken_at)
 
     def _probe(self, ref: PortRef) -> bytes:
         if ref not in self._probes:
@@ -522,6 +537,7 @@ class Controller:
         """See `AgentWatcher`."""
         status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
         status.take_counters(counters, COUNTERS_MAX)
+        self.lateness.note_agent(host, status.counters.get((PAUSED_COUNTER, 0), 0), time.monotonic())
         status.routes = routes
         record = self.hosts.get(host)
         if record is not None and record.load.take_report(status.counters, self.clock.now()):

@@ -15,8 +15,9 @@ REST = 5.0
 class Paced:
     """Does something at once, or, where that takes long, when the others had their turn: once for all calls until then."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], object], rest: float = REST) -> None:
         self._work = work
+        self._rest = rest
         self._timer: asyncio.TimerHandle | None = None
         self._after = 0.0
 
@@ -41,4 +42,4 @@ class Paced:
         began = time.monotonic()
         self._work()
         took_s = time.monotonic() - began
-        self._after = began + REST * took_s if took_s > QUICK_S else 0.0
+        self._after = began + self._rest * took_s if took_s > QUICK_S else 0.0

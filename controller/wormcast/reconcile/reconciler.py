@@ -220,18 +220,23 @@ class Reconciler:
 
     async def run(self) -> None:
         """Plans for ever."""
+        rest_until = 0.0
         while True:
             await self._changed.wait()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), DEBOUNCE_S)
+                await asyncio.wait_for(self._asked.wait(), max(DEBOUNCE_S, rest_until - time.monotonic()))
             self._changed.clear()
             self._asked.clear()
+            began = time.monotonic()
             try:
                 await self.replan()
             except Exception as error:
                 LOG.exception("a bug in planning")
                 self._note_failed(self._view, error)
                 self._view = None
+            # Where much is found at once, as at the start of a large fabric, half of the time is for finding it.
+            now = time.monotonic()
+            rest_until = now + (now - began)
 
     async def replan(self) -> None:
         """Makes a plan if what it is made from differs from last time, and brings it out.

@@ -3,7 +3,8 @@
 use crate::link::{LLDP_TTL_S, MacAddress, PacketSocket, build_lldp_frame};
 use wormcast_protocol::Instant;
 
-/// Interval until the controller has a plan for this host, µs.
+/// First interval, µs; it grows by half each time until the controller has a plan for this
+/// host. Hundreds of agents that start together must not keep the controller from that plan.
 const SEARCHING_US: u64 = 300_000;
 /// Interval afterwards, µs.
 const LOCATED_US: u64 = 1_000_000;
@@ -13,7 +14,8 @@ pub(super) struct Discovery {
     name: String,
     mac: MacAddress,
     frame: Vec<u8>,
-    located: bool,
+    /// Until the next frame but one.
+    interval_us: u64,
     due: Instant,
     pub(super) sent: u64,
 }
@@ -25,7 +27,7 @@ impl Discovery {
             name: name.to_owned(),
             mac,
             frame,
-            located: false,
+            interval_us: SEARCHING_US,
             due: Instant::ZERO,
             sent: 0,
         }
@@ -35,13 +37,13 @@ impl Discovery {
     pub(super) fn restart(&mut self, mac: MacAddress, now: Instant) {
         self.mac = mac;
         self.frame = build_lldp_frame(&self.name, mac, LLDP_TTL_S);
-        self.located = false;
+        self.interval_us = SEARCHING_US;
         self.due = now;
     }
 
     /// The controller knows where the host hangs.
     pub(super) fn on_located(&mut self) {
-        self.located = true;
+        self.interval_us = LOCATED_US;
     }
 
     pub(super) fn poll_timeout(&self) -> Instant {
@@ -53,11 +55,8 @@ impl Discovery {
         if self.due > now {
             return;
         }
-        self.due = now.plus_us(if self.located {
-            LOCATED_US
-        } else {
-            SEARCHING_US
-        });
+        self.due = now.plus_us(self.interval_us);
+        self.interval_us = (self.interval_us * 3 / 2).min(LOCATED_US);
         if let Some(socket) = socket
             && socket.send(&[[&self.frame, &[]]]).is_ok()
         {

@@ -51,7 +51,7 @@ impl LinkState {
     pub(super) fn suspect(&mut self, now: Instant) {
         if self.up && self.recheck_at <= now {
             self.recheck_at = now.plus_us(RECHECK_US);
-            if !Interface::find(&self.interface.name).is_ok_and(|found| found.running) {
+            if !self.interface.look_again().is_ok_and(|found| found.running) {
                 self.on_down(now);
             }
         }
@@ -63,7 +63,7 @@ impl LinkState {
             return false;
         }
         self.recheck_at = now.plus_us(RECHECK_US);
-        let found = match Interface::find(&self.interface.name) {
+        let found = match self.interface.look_again() {
             Ok(found) => found,
             Err(InterfaceError::Unknown { .. }) => {
                 self.socket = None;

@@ -7,6 +7,7 @@
 
 mod clock;
 mod command;
+mod crew;
 mod discovery;
 mod link_state;
 mod outbound;
@@ -14,6 +15,7 @@ mod serve;
 mod transmit;
 
 pub use command::{Command, DataPlaneGone, DataPlaneHandle};
+pub use crew::Crew;
 pub use outbound::{OutboundReceiver, OutboundSender, outbound_queue};
 
 use crate::link::{BATCH_FRAMES_MAX, Interface, Ready, ReceiveError, SocketError, Waker};
@@ -22,6 +24,7 @@ use discovery::Discovery;
 use link_state::LinkState;
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use transmit::{Blocked, TransmitBatch};
@@ -89,6 +92,14 @@ pub struct DataPlane {
     stopping: bool,
 }
 
+/// What ends a sleep: frames, if they are waited for, room to send, if that is, or time.
+#[derive(Clone, Copy, Default)]
+struct Wait {
+    sleep_us: u64,
+    read: bool,
+    write: bool,
+}
+
 /// Figures of the loop itself.
 #[derive(Default)]
 struct Counters {
@@ -141,21 +152,43 @@ impl DataPlane {
     /// Only if waiting itself fails, which is a bug or a kernel out of memory.
     pub fn run(mut self) -> io::Result<()> {
         let mut received = 0;
-        while !self.stopping {
-            self.counters.turns += 1;
-            let now = self.clock.read();
-            self.agent.begin_turn(now);
-            self.take_commands(now);
-            self.advance(now);
-            self.speak();
-            let ready = self.sleep(received > 0)?;
-            if ready.writable {
-                self.transmit.on_writable();
-            }
-            received = self.receive();
+        while let Some(wait) = self.work(received > 0) {
+            let timeout = Some(Duration::from_micros(wait.sleep_us));
+            let ready = self
+                .waker
+                .wait(self.socket(), wait.read, wait.write, timeout)?;
+            received = self.wake(ready, wait);
         }
-        self.discovery.leave(self.link.socket.as_ref());
         Ok(())
+    }
+
+    /// A turn up to its sleep: what to wait for; `None` when told to stop. `received`: whether
+    /// the last sleep ended with frames.
+    fn work(&mut self, received: bool) -> Option<Wait> {
+        if self.stopping {
+            self.discovery.leave(self.link.socket.as_ref());
+            return None;
+        }
+        self.counters.turns += 1;
+        let now = self.clock.read();
+        self.agent.begin_turn(now);
+        self.take_commands(now);
+        self.advance(now);
+        self.speak();
+        Some(self.plan_sleep(received))
+    }
+
+    /// The sleep is over: takes the frames that wait, and returns how many.
+    fn wake(&mut self, ready: Ready, wait: Wait) -> usize {
+        self.clock.read_after(wait.sleep_us);
+        if ready.writable {
+            self.transmit.on_writable();
+        }
+        self.receive()
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.link.socket.as_ref().map(AsFd::as_fd)
     }
 
     /// Sends waiting worms in transit on, and hands the other frames to the agent; returns how many
@@ -246,8 +279,8 @@ impl DataPlane {
         });
     }
 
-    /// Sleeps until there is something to do.
-    fn sleep(&mut self, received: bool) -> io::Result<Ready> {
+    /// What to sleep for until there is something to do.
+    fn plan_sleep(&mut self, received: bool) -> Wait {
         let now = self.clock.read();
         let mut least_us = 0;
         let mut until = self.discovery.poll_timeout();
@@ -280,12 +313,10 @@ impl DataPlane {
             true => 0,
             false => until.since_us(now).max(least_us),
         };
-        let write = self.transmit.blocked() == Blocked::Socket && self.link.up;
-        let socket = self.link.socket.as_ref().map(std::os::fd::AsFd::as_fd);
-        let ready = self
-            .waker
-            .wait(socket, read, write, Some(Duration::from_micros(sleep_us)))?;
-        self.clock.read_after(sleep_us);
-        Ok(ready)
+        Wait {
+            sleep_us,
+            read,
+            write: self.transmit.blocked() == Blocked::Socket && self.link.up,
+        }
     }
 }

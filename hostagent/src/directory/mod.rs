@@ -14,6 +14,7 @@ use rpc::agent_directory_client::AgentDirectoryClient;
 use rpc::agent_message::Body as AgentBody;
 use rpc::controller_message::Body as ControllerBody;
 use rpc::{AgentMessage, ControllerMessage, Counter, PlanApplied, Register, Statistics};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -45,6 +46,8 @@ const PLAN_BYTES_MAX: usize = 64 << 20;
 const REFUSED_MAX: usize = 1024;
 /// Counters of one Statistics at most: what the controller keeps of an agent.
 const COUNTERS_MAX: usize = 4096;
+/// Counters whose last value is remembered; with more, all are told again.
+const TOLD_MAX: usize = 2 * COUNTERS_MAX;
 /// Characters of a controller's refusal that are shown.
 const REFUSAL_CHARS_MAX: usize = 1000;
 
@@ -182,7 +185,8 @@ impl DirectoryClient {
             // Once for each kind of trouble, not for each attempt.
             if complained != text {
                 crate::log::warning!(
-                    "controller {}: {text}; trying again every {} s at the latest, forwarding goes on",
+                    "\"{}\": controller {}: {text}; trying again every {} s at the latest, forwarding goes on",
+                    self.introduction.name,
                     self.address,
                     BACKOFF_MAX.as_secs()
                 );
@@ -276,6 +280,7 @@ impl DirectoryClient {
         mut stream: Streaming<ControllerMessage>,
         outgoing: mpsc::Sender<AgentMessage>,
     ) -> Result<std::convert::Infallible, Break> {
+        let mut told = BTreeMap::new();
         let mut tick = tokio::time::interval(STATISTICS_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -304,7 +309,8 @@ impl DirectoryClient {
                     send(&outgoing, AgentBody::MemberReport(report_message(report))).await?;
                 }
                 _ = tick.tick() => {
-                    let statistics = self.statistics().await?;
+                    let mut statistics = self.statistics().await?;
+                    statistics.counters.retain(|counter| is_news(&mut told, counter));
                     send(&outgoing, AgentBody::Statistics(statistics)).await?;
                 }
             }
@@ -436,7 +442,7 @@ fn describe_refused(refused: &[RefusedGroup]) -> String {
 /// The counters of the proto file have a group but no origin: streams of a group are summed.
 /// Those of groups are left out while they are 0, and beyond [`COUNTERS_MAX`].
 fn sum_counters(figures: &[Figure]) -> Vec<Counter> {
-    let mut sums = std::collections::BTreeMap::new();
+    let mut sums = BTreeMap::new();
     for figure in figures {
         *sums
             .entry((figure.group, figure.name.as_str()))
@@ -451,6 +457,15 @@ fn sum_counters(figures: &[Figure]) -> Vec<Counter> {
             value,
         })
         .collect()
+}
+
+/// Whether a counter has another value than was told before on this stream.
+fn is_news(told: &mut BTreeMap<(String, u32), u64>, counter: &Counter) -> bool {
+    if told.len() >= TOLD_MAX {
+        told.clear();
+    }
+    let before = told.insert((counter.name.clone(), counter.group), counter.value);
+    before != Some(counter.value)
 }
 
 fn route_use(routes: &RouteUse) -> rpc::RouteUse {

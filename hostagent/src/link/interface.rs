@@ -3,6 +3,7 @@
 //! By `ioctl` and not from `/sys/class/net`: a sysfs mount shows the network namespace it
 //! was mounted in, which need not be the one this process runs in.
 
+use super::Namespace;
 use std::ffi::CString;
 use std::fmt;
 use std::io;
@@ -37,6 +38,8 @@ pub struct Interface {
     pub mtu_bytes: u32,
     /// Administratively up and with carrier.
     pub running: bool,
+    /// Where it is; `None`: in the namespace of this process.
+    pub namespace: Option<Namespace>,
 }
 
 /// Why an interface cannot be used.
@@ -74,6 +77,33 @@ pub enum InterfaceError {
 }
 
 impl Interface {
+    /// Looks `name` up in a network namespace, or in that of this process.
+    ///
+    /// # Errors
+    /// [`InterfaceError`]; an unknown name lists the names there are.
+    pub fn find_in(namespace: Option<&Namespace>, name: &str) -> Result<Self, InterfaceError> {
+        let Some(space) = namespace else {
+            return Self::find(name);
+        };
+        let found = space.within(|| Self::find(name));
+        let found = found.map_err(|source| InterfaceError::Query {
+            name: name.to_owned(),
+            source,
+        })?;
+        found.map(|interface| Self {
+            namespace: Some(space.clone()),
+            ..interface
+        })
+    }
+
+    /// What the kernel says of it now.
+    ///
+    /// # Errors
+    /// [`InterfaceError`].
+    pub fn look_again(&self) -> Result<Self, InterfaceError> {
+        Self::find_in(self.namespace.as_ref(), &self.name)
+    }
+
     /// Looks `name` up in this process's network namespace.
     ///
     /// # Errors
@@ -116,6 +146,7 @@ impl Interface {
             mac,
             mtu_bytes,
             running,
+            namespace: None,
         })
     }
 

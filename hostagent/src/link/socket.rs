@@ -81,6 +81,21 @@ impl PacketSocket {
         ethertype: u16,
         group: [u8; 6],
     ) -> Result<Self, SocketError> {
+        let Some(namespace) = &interface.namespace else {
+            return Self::open_here(interface, ethertype, group);
+        };
+        let opened = namespace.within(|| Self::open_here(interface, ethertype, group));
+        opened.map_err(|source| SocketError::System {
+            step: "enter the network namespace",
+            source,
+        })?
+    }
+
+    fn open_here(
+        interface: &Interface,
+        ethertype: u16,
+        group: [u8; 6],
+    ) -> Result<Self, SocketError> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // Protocol 0: nothing arrives before bind() names the interface.
         // SAFETY: plain system call; the result is checked before it becomes an OwnedFd.

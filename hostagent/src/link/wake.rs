@@ -63,6 +63,12 @@ impl Waker {
         }
     }
 
+    /// Takes the wakes so far: who waits for the descriptor elsewhere calls this before it
+    /// looks for work.
+    pub fn clear(&self) {
+        self.event.clear();
+    }
+
     /// Sleeps until the socket is readable (if `socket` is given and `read`), writable (if
     /// `write`), a handle wakes, or `timeout` is over (`None`: no limit).
     ///
@@ -116,7 +122,7 @@ impl Waker {
         }
         let woken = polled[0].revents != 0;
         if woken {
-            self.event.clear();
+            self.clear();
         }
         let socket_events = polled[1].revents;
         let trouble = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
@@ -125,6 +131,12 @@ impl Waker {
             writable: socket_events & (libc::POLLOUT | trouble) != 0,
             woken,
         })
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.fd.as_fd()
     }
 }
 

@@ -123,6 +123,8 @@ impl Scenario {
         if let Some(bridge) = &state.routes.bridge {
             self.tell_agents(bridge, unreached);
         }
+        // What differs at a switch, until something is written to it.
+        let mut known = BTreeMap::new();
         for stage in Stage::ALL {
             if stage == Stage::Grow && state.routes.bridge.is_some() {
                 self.controller.settle();
@@ -132,10 +134,14 @@ impl Scenario {
             }
             for (id, desired) in &state.switches {
                 let switch = self.fabric.switches.get_mut(&id.0).expect("a switch");
-                for update in switch.difference(desired) {
-                    if update.stage == stage {
-                        switch.write(&update);
-                    }
+                let differs = known.remove(id);
+                let differs = differs.unwrap_or_else(|| switch.difference(desired));
+                if differs.iter().all(|update| update.stage != stage) {
+                    known.insert(*id, differs);
+                    continue;
+                }
+                for update in differs.iter().filter(|update| update.stage == stage) {
+                    switch.write(update);
                 }
             }
         }

@@ -1,16 +1,21 @@
 //! The whole fabric under scenarios drawn from seeds.
 //!
-//!     SEEDS=100000 cargo test --release -p wormcast-fabric-tests --test seeds
+//! 10,000 of them unless told, on all processors: some minutes on two. A million by hand:
+//!
+//!     SEEDS=1000000 FROM=10000 cargo test --release -p wormcast-fabric-tests --test seeds
 //!     SEED=17 cargo test --release -p wormcast-fabric-tests --test seeds -- --nocapture
 //!
-//! The second replays one, and tells what happened in it.
+//! The second replays one, and tells what happened in it; a run that finds a failure prints that command.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wormcast_fabric_tests::drawn::{Trace, run};
 
-/// A run of more seeds than this tells how far it is, each time so many are done.
+/// Seeds unless told.
+const SEEDS: u64 = 10_000;
+
+/// A run of more seeds than [`SEEDS`] tells how far it is, each time so many are done.
 const PROGRESS: u64 = 1_000;
 
 /// Failures after which no more seeds are tried.
@@ -33,7 +38,7 @@ fn whatever_befalls_nobody_loses_a_message() {
         assert!(result.is_ok(), "seed {seed}");
         return;
     }
-    let seeds = number("SEEDS").unwrap_or(1_000);
+    let seeds = number("SEEDS").unwrap_or(SEEDS);
     let next = AtomicU64::new(number("FROM").unwrap_or(0));
     let end = next.load(Ordering::Relaxed) + seeds;
     let failed = Mutex::new(Vec::new());
@@ -46,7 +51,7 @@ fn whatever_befalls_nobody_loses_a_message() {
                     if seed >= end || failed.lock().expect("no panic").len() >= FAILURES_MAX {
                         return;
                     }
-                    if seeds > PROGRESS && seed.is_multiple_of(PROGRESS) {
+                    if seeds > SEEDS && seed.is_multiple_of(PROGRESS) {
                         eprintln!("seed {seed} of {end}");
                     }
                     let trace = Trace::default();
