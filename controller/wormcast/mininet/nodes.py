@@ -234,11 +234,13 @@ class LateShell(Node):
         super().__init__(name, **{**params, "inNamespace": False})
 
     def _popen(self, cmd: list[str], **params: Any) -> Any:
-        return super()._popen([*self.enter, *cmd], **params)
+        enter = self.enter if self.shell is None else ()
+        return super()._popen([*enter, *cmd], **params)
 
     def popen(self, *args: Any, **keywords: Any) -> Any:
-        """As Mininet's, without a shell to attach to."""
-        return super().popen(*args, **{"mncmd": ["mnexec", "-d"], **keywords})
+        """As Mininet's: where the shell is, with what was mounted there, or without a shell to attach to."""
+        attach = {"mncmd": ["mnexec", "-d"]} if self.shell is None else {}
+        return super().popen(*args, **{**attach, **keywords})
 
     def startShell(self, mnopts: str | None = None) -> None:
         """Not yet."""
