@@ -372,6 +372,14 @@ class AgentStructure:
     """A scheme with its parameters (`Structure` of agent.proto); parameters of other schemes are 0 or empty."""
 
     @property
+    def bytes_most(self) -> int:
+        """The longest message that takes it; 0: any."""
+
+    @property
+    def expected(self) -> list[tuple[int, float]]:
+        """Where it was chosen for its time: bytes of messages, and the microseconds expected for each."""
+
+    @property
     def scheme(self) -> str: ...
     @property
     def order(self) -> list[HostId]: ...
@@ -523,6 +531,9 @@ class Planner:
     """
 
     def __init__(self, algorithm: str, root: int | None = None, balanced: bool = False) -> None: ...
+    def set_costs(self, costs: str) -> None:
+        """Groups of scheme auto go by these costs from now on: a file of them, as text. Raises `RoutingError`."""
+
     def set_routing(self, algorithm: str, root: int | None, balanced: bool) -> None:
         """Plans with these unicast routes from now on."""
 

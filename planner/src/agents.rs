@@ -10,6 +10,7 @@ use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::groups::Group;
 
+use crate::cost::Costs;
 use crate::parts::Part;
 use crate::shapes::{HostRoutes, Kept, Lasting, Shapes, Whole};
 use crate::state::{AgentGroup, AgentPlan};
@@ -105,6 +106,8 @@ pub(crate) struct AgentPlanner {
     /// Parts without routes; their agents keep what they have.
     failures: Vec<PlanFailure>,
     at_random: bool,
+    /// By which `auto` chooses.
+    pub(crate) costs: Arc<Costs>,
     hosts: Hosts,
     planned: BTreeMap<GroupId, Planned>,
     groups_of: BTreeMap<HostId, BTreeMap<GroupId, Arc<AgentGroup>>>,
@@ -137,6 +140,7 @@ impl AgentPlanner {
             inherited: BTreeMap::new(),
             inherited_agents: BTreeMap::new(),
             at_random: setting.algorithm.draws_routes(),
+            costs: before.costs,
             ..AgentPlanner::default()
         };
         let mut wholes = Vec::with_capacity(known.len());
@@ -194,7 +198,8 @@ impl AgentPlanner {
     /// Takes groups away and adds or replaces others.
     pub(crate) fn change(&mut self, gone: &[GroupId], new: &[Arc<Group>], hosts: &Hosts) {
         let wholes = self.wholes.clone();
-        let mut shapes = Shapes::new(&wholes);
+        let costs = self.costs.clone();
+        let mut shapes = Shapes::new(&wholes, &costs);
         let mut stale = BTreeSet::new();
         let mut before = std::mem::take(&mut self.inherited);
         for id in gone.iter().copied().chain(new.iter().map(|group| group.id)) {
@@ -422,7 +427,7 @@ impl AgentPlanner {
             id: group.id,
             name: group.name.clone(),
             members: members.to_vec(),
-            structure: shapes.of(self.whole_of[&members[0]], group, members)?,
+            structures: shapes.of(self.whole_of[&members[0]], group, members)?,
             digest: OnceLock::new(),
         };
         // The same object as before says that nothing has to be encoded again.

@@ -5,6 +5,21 @@ use std::net::Ipv4Addr;
 use wormcast_routing::group::Scheme;
 use wormcast_wire::{GroupId, HostId};
 
+/// How messages of a group are to reach its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupScheme {
+    /// All by this scheme.
+    One(Scheme),
+    /// Each by the scheme that takes least time for its length, by the costs of the fabric.
+    Auto,
+}
+
+impl From<Scheme> for GroupScheme {
+    fn from(scheme: Scheme) -> GroupScheme {
+        GroupScheme::One(scheme)
+    }
+}
+
 /// A group as configured; its members may be out of reach at the moment.
 ///
 /// Whoever makes one has checked it: its number is not [`GroupId::BROADCAST`], it has members, and they
@@ -15,8 +30,8 @@ pub struct Group {
     pub id: GroupId,
     /// Its name.
     pub name: String,
-    /// Its scheme with its parameters.
-    pub scheme: Scheme,
+    /// Its scheme with its parameters, or the choice among them.
+    pub scheme: GroupScheme,
     /// k-binomial without k: packets in a typical message, from which the best k follows; 0: a message
     /// so long that its depth does not count.
     pub packets: u32,

@@ -37,7 +37,7 @@ pub use difference::{
     Entity, MulticastGroup, Operation, Stage, Update, difference, execute, mgid_of,
 };
 pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
-pub use groups::Group;
+pub use groups::{Group, GroupScheme};
 pub use ids::{
     MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_TREE_ALL,
     MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,

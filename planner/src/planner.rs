@@ -11,6 +11,7 @@ use wormcast_wire::{GroupId, HostId, SwitchId};
 use crate::agents::{AgentPlanner, Hosts, PlanFailure, Shortfall};
 use crate::bridge::{self, Bridge};
 use crate::class_d::ClassDNumbers;
+use crate::cost::Costs;
 use crate::groups::Group;
 use crate::parts::Part;
 use crate::replication::CapacityError;
@@ -174,6 +175,14 @@ impl Planner {
     pub fn set_routing(&mut self, setting: Setting) {
         if self.setting != setting {
             self.setting = setting;
+            self.network = None;
+        }
+    }
+
+    /// Chooses by these costs from now on, where a group is [`crate::GroupScheme::Auto`].
+    pub fn set_costs(&mut self, costs: Costs) {
+        if *self.agents.costs != costs {
+            self.agents.costs = Arc::new(costs);
             self.network = None;
         }
     }

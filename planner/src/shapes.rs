@@ -11,7 +11,9 @@ use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
 use wormcast_wire::{HostId, SHARES_WHOLE};
 
-use crate::groups::Group;
+use crate::auto::{Rung, plan_ladder};
+use crate::cost::Costs;
+use crate::groups::{Group, GroupScheme};
 use crate::parts::{Kind, Part, PartRoutes};
 use crate::state::{AgentStructure, PlannedRoute, RouteTable};
 use crate::wiring::Wiring;
@@ -274,33 +276,52 @@ pub const BULK_PACKETS: u32 = 64;
 pub(crate) struct Shapes<'w> {
     wholes: &'w [Whole],
     distances: Vec<OnceCell<Routes<'w>>>,
-    made: BTreeMap<(usize, Scheme, u32, Vec<HostId>), Arc<AgentStructure>>,
+    made: BTreeMap<(usize, GroupScheme, u32, Vec<HostId>), Arc<[AgentStructure]>>,
+    costs: &'w Costs,
 }
 
 impl<'w> Shapes<'w> {
-    pub(crate) fn new(wholes: &'w [Whole]) -> Shapes<'w> {
+    pub(crate) fn new(wholes: &'w [Whole], costs: &'w Costs) -> Shapes<'w> {
         let distances = wholes.iter().map(|_| OnceCell::new()).collect();
         Shapes {
             wholes,
             distances,
             made: BTreeMap::new(),
+            costs,
         }
     }
 
-    /// The structure of a group over these members, which are hosts of the part `whole`.
+    /// The structures of a group over these members, which are hosts of the part `whole`, by ascending length
+    /// of messages.
     pub(crate) fn of(
         &mut self,
         whole: usize,
         group: &Group,
         members: &[HostId],
-    ) -> Result<Arc<AgentStructure>, String> {
+    ) -> Result<Arc<[AgentStructure]>, String> {
         let key = (whole, group.scheme, group.packets, members.to_vec());
         if let Some(made) = self.made.get(&key) {
             return Ok(made.clone());
         }
-        let made = Arc::new(self.make(whole, group.scheme, group.packets, members)?);
+        let made: Arc<[AgentStructure]> = match group.scheme {
+            GroupScheme::One(scheme) => [self.make(whole, scheme, group.packets, members)?].into(),
+            GroupScheme::Auto => self.choices(whole, members)?.into(),
+        };
         self.made.insert(key, made.clone());
         Ok(made)
+    }
+
+    fn choices(&self, at: usize, members: &[HostId]) -> Result<Vec<AgentStructure>, String> {
+        let routes = self.distances(at).map_err(|error| error.to_string())?;
+        let rungs = plan_ladder(routes, self.costs, members).map_err(|error| error.to_string())?;
+        let structure = |rung: Rung| AgentStructure {
+            bytes_most: rung.bytes_most,
+            scheme: rung.scheme.in_list(),
+            order: rung.order,
+            recipe: rung.recipe,
+            expected: rung.expected,
+        };
+        Ok(rungs.into_iter().map(structure).collect())
     }
 
     fn make(
@@ -371,9 +392,11 @@ impl<'w> Shapes<'w> {
             }
         };
         Ok(AgentStructure {
+            bytes_most: u64::MAX,
             scheme: scheme.in_list(),
             order,
             recipe,
+            expected: Vec::new(),
         })
     }
 

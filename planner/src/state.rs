@@ -152,14 +152,19 @@ fn varint_length(value: u64) -> usize {
 pub struct RouteTable(pub Vec<PlannedRoute>);
 
 /// How messages of a group reach its members (`Structure` of agent.proto).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AgentStructure {
+    /// The longest message that takes it, those that take a structure before aside; `u64::MAX` for any.
+    pub bytes_most: u64,
     /// The scheme.
     pub scheme: SchemeName,
     /// Those that take part, in the order that the scheme works on.
     pub order: Vec<HostId>,
     /// The shape, with all choices made.
     pub recipe: Recipe,
+    /// Where it was chosen for its time: bytes of messages, and the time expected for each, in ns. Agents
+    /// are not told.
+    pub expected: Vec<(u64, f64)>,
 }
 
 /// A group as one agent has to know it (`Group` of agent.proto).
@@ -171,8 +176,8 @@ pub struct AgentGroup {
     pub name: String,
     /// Those that take part, ascending.
     pub members: Vec<HostId>,
-    /// How its messages reach them.
-    pub structure: Arc<AgentStructure>,
+    /// How its messages reach them, by ascending length of messages; any may take the last.
+    pub structures: Arc<[AgentStructure]>,
     pub(crate) digest: OnceLock<[u8; 32]>,
 }
 
@@ -182,11 +187,11 @@ impl PartialEq for AgentGroup {
             id,
             name,
             members,
-            structure,
+            structures,
             digest: _,
         } = self;
         (id, name, members) == (&other.id, &other.name, &other.members)
-            && structure == &other.structure
+            && structures == &other.structures
     }
 }
 
@@ -272,24 +277,29 @@ impl AgentGroup {
             let mut number = |number: usize| digest.update((number as u64).to_be_bytes());
             number(self.id.0.into());
             number(self.name.len());
-            number(self.structure.scheme as usize);
-            for hosts in [&self.members, &self.structure.order] {
-                number(hosts.len());
-                hosts.iter().for_each(|host| number(host.0.into()));
-            }
-            match &self.structure.recipe {
-                Recipe::Repeat | Recipe::UTorus | Recipe::STorus => {}
-                Recipe::Circuit(variant) => number(*variant as usize),
-                Recipe::Tree(tree, variant) => {
-                    number(*variant as usize);
-                    let ends = tree.edges().flat_map(|(parent, child)| [parent, child]);
-                    ends.for_each(|host| number(host.0.into()));
+            number(self.members.len());
+            self.members.iter().for_each(|host| number(host.0.into()));
+            for structure in self.structures.iter() {
+                number(structure.bytes_most as usize);
+                number(structure.scheme as usize);
+                structure
+                    .order
+                    .iter()
+                    .for_each(|host| number(host.0.into()));
+                match &structure.recipe {
+                    Recipe::Repeat | Recipe::UTorus | Recipe::STorus => {}
+                    Recipe::Circuit(variant) => number(*variant as usize),
+                    Recipe::Tree(tree, variant) => {
+                        number(*variant as usize);
+                        let ends = tree.edges().flat_map(|(parent, child)| [parent, child]);
+                        ends.for_each(|host| number(host.0.into()));
+                    }
+                    Recipe::KBinomial { k: only }
+                    | Recipe::Postal { lambda: only }
+                    | Recipe::MuTorus { r: only }
+                    | Recipe::Copied { fan_in: only } => number(*only as usize),
+                    Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| number(ring)),
                 }
-                Recipe::KBinomial { k: only }
-                | Recipe::Postal { lambda: only }
-                | Recipe::MuTorus { r: only }
-                | Recipe::Copied { fan_in: only } => number(*only as usize),
-                Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| number(ring)),
             }
             digest.update(&self.name);
             digest.finalize().into()

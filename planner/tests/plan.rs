@@ -13,8 +13,8 @@ use lab::{
 };
 use proptest::prelude::*;
 use wormcast_planner::{
-    CUT_OFF, ClassDNumbers, FabricState, Group, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, PlannedRoute,
-    Planner, RouteTable, allocate_mgids, digest_agents,
+    CUT_OFF, ClassDNumbers, FabricState, Group, GroupScheme, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN,
+    PlannedRoute, Planner, RouteTable, allocate_mgids, digest_agents,
 };
 use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::{Algorithm, Setting};
@@ -179,17 +179,17 @@ proptest! {
             for group in told.values() {
                 prop_assert_eq!(&group.members, &served);
                 prop_assert_eq!(*group, told[&served[0]], "all are told the same");
-                let mut order = group.structure.order.clone();
+                let mut order = group.structures[0].order.clone();
                 order.sort_unstable();
                 prop_assert_eq!(&order, &served);
-                if let Recipe::Tree(tree, _) = &group.structure.recipe {
+                if let Recipe::Tree(tree, _) = &group.structures[0].recipe {
                     let edges: Vec<_> = tree.edges().collect();
                     let mut children: Vec<_> = edges.iter().map(|e| e.1).collect();
                     children.sort_unstable();
                     prop_assert_eq!(&children[..], &served[1..], "one parent each but the root");
                     prop_assert!(edges.iter().all(|(parent, child)| parent < child));
                 } else {
-                    let is_tree = matches!(wanted.scheme, Scheme::Tree { .. });
+                    let is_tree = matches!(wanted.scheme, GroupScheme::One(Scheme::Tree { .. }));
                     prop_assert!(!is_tree);
                 }
             }

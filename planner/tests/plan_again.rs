@@ -108,7 +108,7 @@ proptest! {
             let state = plan_all(part, &[group]);
             let updown = UpDown::new(part, None).unwrap();
             let order = ordering::cco(part, &updown, &members).unwrap();
-            prop_assert_eq!(&state.agents[&members[0]].groups[0].structure.order, &order);
+            prop_assert_eq!(&state.agents[&members[0]].groups[0].structures[0].order, &order);
         }
     }
 

@@ -28,7 +28,7 @@ fn groups(topology: &Topology) -> Vec<Arc<Group>> {
     vec![Arc::new(Group {
         id: GroupId(0),
         name: "all".into(),
-        scheme: Scheme::from_name("switch").expect("it is listed"),
+        scheme: Scheme::from_name("switch").expect("it is listed").into(),
         members: members.collect(),
         packets: 0,
         class_d: None,

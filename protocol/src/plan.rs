@@ -122,8 +122,8 @@ pub struct GroupPlan {
     /// they have the same plan of the group; order does not matter. (Reports of
     /// subtree stability count only between hosts of equal epoch.)
     pub epoch: u32,
-    /// How messages travel, by their length: 1 to [`CHOICES_MAX`], ascending; any message
-    /// may take the last one.
+    /// How messages travel, by their length: 1 to [`wormcast_wire::pdu::CHOICES_MAX`], ascending;
+    /// any message may take the last one.
     pub choices: Vec<Choice>,
     /// All members, this host among them.
     pub members: Vec<HostId>,

@@ -93,8 +93,8 @@ def _flags(entry: Json) -> str:
         "last_more": entry.get("last") or entry.get("more"),
         "class2": entry.get("class") == 2,
         "ack_now": entry.get("ack_now"),
-        "cancel": entry.get("cancel"),
-        "unclaimed": entry.get("unclaimed"),
+        "cancel_choice": entry.get("cancel") or (entry["type"] == "STATUS" and entry["choice"]),
+        "unclaimed_choice": entry.get("unclaimed") or (entry["type"] == "DATA" and entry["choice"]),
         "origin": entry["type"] != "DATA" or entry["origin"] != entry["source"],
     }
     return "+".join(name for name, is_set in bits.items() if is_set)
@@ -127,6 +127,7 @@ def _body(entry: Json) -> Packet:
 def test_scapy_writes_the_vectors(entry: Json) -> None:
     """The fields give the bytes, CRC, type and padding left to the layer."""
     common = {"group": entry["group"], "stream": entry["stream"], "flags": _flags(entry)}
+    common["choice"] = entry.get("choice", 0)
     worm = Worm(source=entry["source"]) / Pdu(origin=entry["origin"], **common) / _body(entry)
     assert bytes(worm[Pdu]).hex() == entry["pdu"]
     assert pdu_fault(entry["source"], bytes(worm[Pdu])) is None
@@ -140,6 +141,7 @@ def test_scapy_reads_the_vectors(entry: Json) -> None:
     assert pdu.crc_ok()
     assert (pdu.group, pdu.stream) == (entry["group"], entry["stream"])
     assert (entry["source"] if pdu.origin is None else pdu.origin) == entry["origin"]
+    assert (pdu.choice or 0) == entry.get("choice", 0)
     assert set(str(pdu.flags).split("+")) - {"padded", ""} == set(_flags(entry).split("+")) - {""}
     expected = _body(entry)
     assert type(pdu.payload) is type(expected)

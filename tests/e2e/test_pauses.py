@@ -172,7 +172,9 @@ def test_a_pause_delays_every_scheme_and_ends_nothing(
     with Transfers(fabric, random_file(FILE_BYTES), tmp_path) as transfers:
         epoch = fabric.get("status")["epoch"]
         chosen = choose(fabric)
-        assert choose is not everything or len(chosen) > 4 + 1 + 8 + len(SCHEMES_ANYWHERE), "of the transfers too"
+        assert choose is not everything or len(chosen) > 4 + 1 + 8 + len(SCHEMES_ANYWHERE), (
+            "of the transfers too"
+        )
         with paused(chosen):
             time.sleep(seconds)
         transfers.check_ended_whole()

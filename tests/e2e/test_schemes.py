@@ -33,18 +33,6 @@ def test_every_member_has_the_same_bytes(
     assert result.receivers == 7
 
 
-def test_torus_schemes_go_by_the_coordinates(
-    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
-) -> None:
-    """On a torus that is found link by link; its coordinates come with the switches."""
-    torus = make_fabric("torus:3", switch=switch, rate_mbps=20.0 if switch == "wormcast" else 5.0)
-    assert torus.get("topology")["grid"] == {"radix": [3, 3], "wraps": True}
-    for scheme in (name for name in SCHEMES if name not in SCHEMES_ANYWHERE):
-        result = transfer(torus, scheme, random_file(MIB), 4, [0, 1, 2, 3, 5, 6, 7, 8], seconds_max=240)
-        assert result.intact, scheme
-        assert not result.failed, scheme
-
-
 def test_switch_scheme_puts_a_byte_on_a_link_once(fabric: Fabric, random_file: Callable[[int], Path]) -> None:
     size = file_size(fabric)
     result = transfer(fabric, "switch", random_file(size), 3, [0, 1, 2, 4, 5, 6, 7], seconds_max=240)
@@ -66,3 +54,15 @@ def test_a_source_in_the_middle_of_the_order(fabric: Fabric, random_file: Callab
             fabric, scheme, random_file(file_size(fabric) // 4), 5, [0, 2, 4, 6, 7], seconds_max=240
         )
         assert result.intact, scheme
+
+
+def test_torus_schemes_go_by_the_coordinates(
+    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
+) -> None:
+    """On a torus that is found link by link; its coordinates come with the switches."""
+    torus = make_fabric("torus:3", switch=switch, rate_mbps=20.0 if switch == "wormcast" else 5.0)
+    assert torus.get("topology")["grid"] == {"radix": [3, 3], "wraps": True}
+    for scheme in (name for name in SCHEMES if name not in SCHEMES_ANYWHERE):
+        result = transfer(torus, scheme, random_file(MIB), 4, [0, 1, 2, 3, 5, 6, 7, 8], seconds_max=240)
+        assert result.intact, scheme
+        assert not result.failed, scheme

@@ -12,6 +12,7 @@ import httpx
 import jsonschema
 import pytest
 from controller_lab.running import rest, running
+from wormcast import routing
 from wormcast.api.body_limit import BODY_BYTES_MAX
 from wormcast.api.views import show_group
 from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
@@ -103,7 +104,7 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         422,
         {
             "message": "unknown scheme 'flood'; there are repeat, circuit, tree, k-binomial, postal, u-torus, s-torus, "
-            "md-torus, mu-torus, switch",
+            "md-torus, mu-torus, switch, auto",
             "value": "flood",
             "choices": list(SCHEMES),
         },
@@ -152,7 +153,7 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         422,
         {
             "message": "scheme u-torus goes by coordinates, and this fabric has no grid: it is for a torus or mesh, "
-            "whose grid stands with its switches; there are repeat, circuit, tree, k-binomial, postal, switch",
+            "whose grid stands with its switches; there are repeat, circuit, tree, k-binomial, postal, switch, auto",
             "value": "u-torus",
             "choices": list(SCHEMES_ANYWHERE),
         },
@@ -169,7 +170,11 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         "switches",
         {"switches": [], "grid": {"radix": [0]}},
         422,
-        {"message": "grid of [0]; wanted one size or more, each 1 to 65534", "value": [0]},
+        {
+            "message": "grid of [0]; possible: one size or more, each 1 to 65534",
+            "value": [0],
+            "bound": "one size or more, each 1 to 65534",
+        },
     ),
     (
         "POST",
@@ -470,6 +475,28 @@ def test_plans_of_groups_are_shown_in_the_file_form(scheme: str) -> None:
         assert (await client.get("verify")).json()["deadlock_free"] is True
         wrong = await client.get("groups/1/plan", params={"source": "h2"})
         assert wrong.json()["error"]["choices"] == [0, 1]
+
+    with_rest(test)
+
+
+def test_auto_goes_by_the_costs_of_the_fabric() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        for n in range(3):
+            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        made = (await client.post("groups", json={"scheme": "auto", "members": [0, 1, 2]})).json()
+        await all_take_part(client, made["id"])
+        shown = (await client.get(f"groups/{made['id']}")).json()["structures"]
+        assert shown[-1]["bytes_most"] is None, "the last is for any"
+        assert all(one["expected"] and one["messages"] == 0 for one in shown)
+        assert (await client.get("costs")).json() == routing.costs("agents")
+        answer = await client.put("costs", json={"set": "agents", "message_receive_ns": 9e9})
+        assert answer.json()["message_receive_ns"] == 9e9
+        slower = (await client.get(f"groups/{made['id']}")).json()["structures"]
+        assert slower[0]["expected"][0]["microseconds"] > 9e6
+        wrong = await client.put("costs", json={"set": "guess"})
+        assert wrong.status_code == 422
+        assert "agents" in wrong.json()["error"]["message"]
+        assert (await client.get("costs")).json()["message_receive_ns"] == 9e9
 
     with_rest(test)
 

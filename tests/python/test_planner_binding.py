@@ -60,7 +60,13 @@ def test_plans_say_what_agents_and_switches_must_have() -> None:
     told = state.agents[HostId(17)]
     numbers = [5 + at for at, _ in enumerate(SCHEMES)]
     assert [found.id for found in told.groups] == numbers
-    assert [found.structures[0].scheme for found in told.groups] == list(SCHEMES)
+    assert [found.structures[0].scheme for found in told.groups[:-1]] == list(SCHEMES[:-1])
+    several = told.groups[-1].structures
+    bounds = [structure.bytes_most for structure in several]
+    assert len(several) > 1
+    assert bounds[:-1] == sorted(bounds[:-1])
+    assert bounds[-1] == 0, "the last is for any"
+    assert all(structure.expected for structure in several)
     assert all(found.members == [0, 3, found.id, 17] for found in told.groups)
     assert sorted(child for _, child in told.groups[2].structures[0].tree_edges) == [3, 7, 17]
     routes = {(r["src"], r["dst"]): bytes(r["ports"]) for r in routing.routes(NETWORK.to_json())["routes"]}
@@ -92,9 +98,9 @@ def test_what_a_change_does_not_concern_stays_the_same_object() -> None:
 
 def test_members_that_cannot_take_part_are_told_by_group() -> None:
     live = EVERYONE - {HostId(3)}
-    capacities = {HostId(17): Capacity(9, 9, {GroupId(6): "too dear"})}
+    capacities = {HostId(17): Capacity(99, 9, {GroupId(6): "too dear"})}
     state = Planner("osud").plan(NETWORK, NETWORK, GROUPS, EVERYONE, live, capacities, ClassDNumbers())
-    assert state.shortfall_count == len(state.shortfalls()) == 6
+    assert state.shortfall_count == len(state.shortfalls()) == len(SCHEMES) + 1
     assert state.shortfalls(1) == [(5, 3, NOT_LIVE)]
     assert state.shortfalls_of(6) == {3: NOT_LIVE, 17: "its agent refuses the group: too dear"}
     assert state.shortfalls_of(99) == {}

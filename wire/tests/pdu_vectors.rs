@@ -41,6 +41,7 @@ impl Entry {
                 "last": data.last,
                 "cancel": data.cancel,
                 "ack_now": data.ack_now,
+                "choice": data.choice,
                 "class": class_number(data.class),
                 "payload": to_hex(data.payload),
             }),
@@ -82,6 +83,7 @@ impl Entry {
                     "type": "STATUS",
                     "stable": status.stable.0,
                     "ack_now": status.ack_now,
+                    "choice": status.choice,
                     "unclaimed": status.unclaimed,
                 })
             }
@@ -190,7 +192,6 @@ fn entries() -> Vec<Entry> {
             Data {
                 class: BufferClass::Two,
                 ack_now: true,
-                choice: 0,
                 ..DATA
             },
         ),
@@ -237,6 +238,12 @@ fn entries() -> Vec<Entry> {
                 stable_offset: 65_535,
                 ..DATA
             },
+        ),
+        data("DATA by the last choice", 3, Data { choice: 15, ..DATA }),
+        data(
+            "DATA by another choice, forwarded",
+            4,
+            Data { choice: 1, ..DATA },
         ),
         ack("ACK without gaps", ACK),
         ack("ACK without echo", Ack { echo: None, ..ACK }),
@@ -318,6 +325,16 @@ fn entries() -> Vec<Entry> {
             }),
         ),
         entry(
+            "STATUS by another choice",
+            4,
+            Body::Status(Status {
+                stable: Seq(990),
+                ack_now: true,
+                choice: 2,
+                unclaimed: false,
+            }),
+        ),
+        entry(
             "STATUS: nobody at a member takes the message",
             4,
             Body::Status(Status {
@@ -348,7 +365,7 @@ fn invalid() -> Vec<(&'static str, u16, Vec<u8>, DecodeError)> {
     };
     let mut corrupt = good(0);
     corrupt[25] ^= 0x10;
-    let ack_cut = with_crc(good(11)[..good(11).len() - 1].to_vec(), 5);
+    let ack_cut = with_crc(good(13)[..good(13).len() - 1].to_vec(), 5);
     vec![
         ("empty", 3, vec![], DecodeError::Truncated),
         (
@@ -398,20 +415,32 @@ fn invalid() -> Vec<(&'static str, u16, Vec<u8>, DecodeError)> {
         (
             "ACK with 33 ranges",
             5,
-            changed(11, 14 + 44, 33),
+            changed(13, 14 + 44, 33),
             DecodeError::PduMalformed,
         ),
         (
             "ACK with 17 failed members",
             5,
-            changed(13, 14 + 45, 17),
+            changed(15, 14 + 45, 17),
+            DecodeError::PduMalformed,
+        ),
+        (
+            "choice 0 is not written",
+            3,
+            changed(9, 12, 0),
+            DecodeError::PduMalformed,
+        ),
+        (
+            "choice 16",
+            3,
+            changed(9, 12, 16),
             DecodeError::PduMalformed,
         ),
         ("ACK a byte short", 5, ack_cut, DecodeError::PduMalformed),
         (
             "NACK a byte too long",
             5,
-            changed(15, 33, 15),
+            changed(17, 33, 15),
             DecodeError::PduMalformed,
         ),
     ]

@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Path, Query, Request, Response
+from fastapi import Body, FastAPI, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.requests import ClientDisconnect
 
@@ -314,6 +314,17 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
         if algorithm is None:
             return _file(await routes_in_force(controller, ends["src"], ends["dst"]))
         return await offload(request, "routes", {**ask_routes(controller, algorithm), **ends})
+
+    @app.get("/v1/costs", tags=["plans"], summary="What scheme auto goes by in this fabric")
+    async def get_costs() -> Response:
+        return _file(controller.costs.encode())
+
+    @app.put("/v1/costs", tags=["plans"], summary="Choose by other costs")
+    async def put_costs(
+        body: Annotated[dict[str, Any], Body(description="a costs file: the set, and what differs from it")],
+    ) -> Response:
+        await controller.put_costs(json.dumps(body))
+        return _file(controller.costs.encode())
 
     @app.get("/v1/routing", tags=["plans"], summary="Which unicast routes are wanted, and what came of it")
     async def get_routing() -> dict[str, Any]:

@@ -79,7 +79,8 @@ class SwitchesBody(Body):
 
     switches: list[SwitchBody]
     grid: Annotated[
-        GridBody | None, Field(description="coordinates of all switches, for the torus schemes; as before if absent")
+        GridBody | None,
+        Field(description="coordinates of all switches, for the torus schemes; as before if absent"),
     ] = None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from wormcast_planner import is_copied_by_switches
 
-from wormcast.network.groups import Group
+from wormcast.network.groups import AUTO, Group
 from wormcast.network.ids import HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.reconcile.controller import Controller
@@ -100,7 +100,8 @@ def _members_now(controller: Controller, group: Group) -> tuple[HostId, ...]:
 
 def group_request(group: Group, source: HostId, members: tuple[HostId, ...]) -> dict[str, Any]:
     """What the group file of these members is planned from, seen from one sender."""
-    given = {name: value for name, value in group.parameters.to_json().items() if value}
+    shape = {} if group.scheme == AUTO else group.parameters.to_json()
+    given = {name: value for name, value in shape.items() if value}
     return {
         "scheme": group.scheme,
         "source": source,

@@ -132,6 +132,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "scheme": group.scheme,
         "members": list(group.members),
         "parameters": group.parameters.to_json(),
+        "structures": _show_structures(controller, group),
         "class_d": None if group.class_d is None else str(group.class_d),
         **_show_class_d(controller, group),
         "epoch": reconciler.epoch,
@@ -142,6 +143,31 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
             for switch, refusal in controller.refused_by_switches(_numbers(controller, group))
         ],
     }
+
+
+def _show_structures(controller: Controller, group: Group) -> list[dict[str, Any]]:
+    """The structures by which messages travel, for ascending lengths; how many messages took each of several."""
+    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    known = next((one for one in planned if one is not None), None)
+    if known is None:
+        return []
+    statuses = [controller.agents[member] for member in group.members if member in controller.agents]
+    shown = []
+    for number, structure in enumerate(known.structures):
+        name = f"messages_by_structure.{number}"
+        shape = {"k": structure.k, "lambda": structure.lambda_, "r": structure.r}
+        shown.append(
+            {
+                "bytes_most": structure.bytes_most or None,
+                "scheme": structure.scheme,
+                "parameters": {name: value for name, value in shape.items() if value},
+                "expected": [
+                    {"bytes": size, "microseconds": round(time_us, 1)} for size, time_us in structure.expected
+                ],
+                "messages": sum(status.counters.get((name, group.id), 0) for status in statuses),
+            }
+        )
+    return shown
 
 
 def _numbers(controller: Controller, group: Group) -> set[int]:

@@ -11,6 +11,8 @@ from click.shell_completion import CompletionItem
 
 from wormcast import routing
 from wormcast.cli.files import planned, read_json, write_text
+from wormcast.cli.refusal import Commands
+from wormcast.cli.rest import Client, api_options, print_json, print_table
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,10 +70,37 @@ def auto_options(command: F) -> F:
     return costs_option(command)
 
 
-@click.command()
+@click.group(cls=Commands, invoke_without_command=True)
 @costs_option
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, which is the default.")
-def costs(costs: Any, output: Path | None, as_json: bool) -> None:  # noqa: ARG001
-    """Print the costs of hosts, links and switches that scheme `auto` uses."""
-    write_text(routing.to_text(planned(lambda: routing.costs(costs or "agents"))), output)
+@click.pass_context
+def costs(context: click.Context, costs: Any, output: Path | None, as_json: bool) -> None:  # noqa: ARG001
+    """Print the costs of hosts, links and switches that scheme `auto` uses on files; show or set those of the
+    running fabric."""
+    if context.invoked_subcommand is None:
+        write_text(routing.to_text(planned(lambda: routing.costs(costs or "agents"))), output)
+
+
+@costs.command()
+@api_options
+def show(api: str, as_json: bool) -> None:
+    """Show what groups of scheme `auto` go by in the running fabric."""
+    _show(Client(api).get("/costs"), as_json)
+
+
+@costs.command("set")
+@click.argument("costs", metavar="FILE|SET", callback=read_costs, shell_complete=_complete_costs)
+@api_options
+def set_costs(costs: Any, api: str, as_json: bool) -> None:
+    """Choose by other costs from now on: a costs FILE or the name of a SET. They are kept across restarts."""
+    body = {"set": costs} if isinstance(costs, str) else costs
+    _show(Client(api).send("PUT", "/costs", body), as_json)
+
+
+def _show(value: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(value)
+        return
+    rows = [[name, number] for name, number in value.items() if not isinstance(number, dict | list)]
+    print_table("costs of the fabric", ["cost", "value"], rows)

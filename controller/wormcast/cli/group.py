@@ -13,7 +13,7 @@ from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.decimal import read_decimal
-from wormcast.network.groups import GROUP_BOUND, SCHEME_DEFAULT, SCHEMES
+from wormcast.network.groups import AUTO, GROUP_BOUND, SCHEME_DEFAULT, SCHEMES
 
 
 @click.group(cls=Commands)
@@ -177,6 +177,24 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     if others := value["class_d_shared_with"]:
         class_d += f" (shared with {', '.join(map(str, others))})"
     click.echo(f"group {value['id']} ({value['name']}): {value['scheme']}{class_d}, epoch {value['epoch']}")
+    if value["scheme"] == AUTO and value["structures"]:
+        print_table(
+            "each message takes",
+            ["up to bytes", "scheme", "messages taken", "expected"],
+            [
+                [
+                    "any" if one["bytes_most"] is None else f"{one['bytes_most']:,}",
+                    " ".join(
+                        [one["scheme"], *(f"{name} {number}" for name, number in one["parameters"].items())]
+                    ),
+                    one["messages"],
+                    ", ".join(
+                        f"{e['bytes']:,} B in {e['microseconds'] / 1000:.2f} ms" for e in one["expected"]
+                    ),
+                ]
+                for one in value["structures"]
+            ],
+        )
     print_table(
         "",
         ["host", "name", "state", "takes part", "plan"],

@@ -26,6 +26,7 @@ from wormcast.cli.source import (
     host_list,
     source_options,
 )
+from wormcast.network.groups import AUTO as AUTO_SCHEME
 from wormcast.network.groups import GROUP_BOUND, SCHEME_DEFAULT
 
 SHAPES = {
@@ -183,8 +184,10 @@ def _host(key: str) -> Host:
 def _request(group: Group, scheme: str | None, given: Json) -> Json:
     """What a group is planned from; its own parameters as far as options leave them a meaning."""
     known = dict(group.parameters)
-    if scheme not in (None, group.scheme):
-        known = {name: value for name, value in known.items() if scheme in SHAPES.get(name, ())}
+    if scheme not in (None, group.scheme) or group.scheme == AUTO_SCHEME:
+        known = {
+            name: value for name, value in known.items() if (scheme or group.scheme) in SHAPES.get(name, ())
+        }
     if "bytes" in given:
         known.pop("packets", None)
     if given.get("mode") == "table":

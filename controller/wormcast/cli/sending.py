@@ -123,7 +123,10 @@ def _write(agent: Agent, sender: Sender, content: Content, name: str) -> tuple[i
     """Header, content, digest. A file that changes its size meanwhile is not sent."""
     digest = hashlib.sha256()
     count, size = 0, content.size
-    sender.write(encode_file_start(name, size))
+    start = encode_file_start(name, size)
+    if size is not None:
+        sender.announce(len(start) + size + digest.digest_size)
+    sender.write(start)
     try:
         for chunk in content.chunks():
             count += len(chunk)

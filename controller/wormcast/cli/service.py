@@ -21,8 +21,8 @@ from wormcast.decimal import read_decimal
 from wormcast.directory.server import DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.network.ids import SwitchId
-from wormcast.network.topology import Grid
 from wormcast.network.routing import Routing
+from wormcast.network.topology import Grid
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
 from wormcast.reconcile.controller import Controller

@@ -15,6 +15,10 @@ from wormcast.client.frames import DATA_BYTES_MAX, DataFrame, WindowFrame
 AbortReason = Literal["no_space", "storage", "cancelled"]
 
 
+ANNOUNCED_LEAST = 1024
+"""Shorter messages fit one packet; the agent sees by itself how long they are."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far this host's stream in a group has come; totals since the agent started."""
@@ -150,6 +154,10 @@ class Sender:
             self._connection.send_data(self._handle, rest[:size])
             rest = rest[size:]
 
+    def announce(self, size: int) -> None:
+        """Says how long the message will be that is written next; a group of scheme auto chooses its way by it."""
+        self._connection.ask({"op": "announce_message", "handle": self._handle, "bytes": size})
+
     def end(self) -> int:
         """Ends the current message and returns its number.
 
@@ -187,6 +195,8 @@ class Sender:
 
     def send(self, data: bytes, timeout_s: float | None = None) -> StableMessage:
         """One whole message; waits until it is stable."""
+        if len(data) > ANNOUNCED_LEAST:
+            self.announce(len(data))
         self.write(data)
         return self.wait_stable(self.end(), timeout_s)
 

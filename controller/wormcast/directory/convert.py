@@ -61,6 +61,7 @@ def _group_message(group: AgentGroup) -> Any:
 def _structure_message(structure: AgentStructure) -> Any:
     edges = [agent_pb2.TreeEdge(parent=parent, child=child) for parent, child in structure.tree_edges]
     return agent_pb2.Structure(
+        bytes_most=structure.bytes_most,
         scheme=structure.scheme,
         order=structure.order,
         k=structure.k,

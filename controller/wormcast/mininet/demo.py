@@ -26,7 +26,6 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
-
 from wormcast_planner import needs_grid
 
 from wormcast.mininet import sandbox

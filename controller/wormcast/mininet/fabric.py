@@ -204,7 +204,7 @@ class Fabric:
         """Start the controller, with the state it kept if it ran before."""
         switches = self.run_directory / "switches.json"
         entries = [self.switches[s["id"]].entry(s["ports"]) for s in self.options.topology["switches"]]
-        file = {"switches": entries}
+        file: dict[str, Any] = {"switches": entries}
         if grid := self.options.topology.get("grid"):
             file["grid"] = {"radix": grid["radix"], "wraps": grid.get("wraps", False)}
         switches.write_text(json.dumps(file))

@@ -28,6 +28,7 @@ SCHEME_NOTES = {
     "md-torus": "a chain of hosts on each ring of the last dimension (TORUS §3)",
     "mu-torus": "chains of hosts along a Hamiltonian path, as long as a ring (TORUS §3)",
     "switch": "one tree source route; the switches replicate (WORM §3)",
+    "auto": "each message takes the scheme that suits its length, by the costs of the fabric",
 }
 
 

@@ -19,8 +19,10 @@ from wormcast_planner import (
 
 from wormcast.network.ids import GroupId, HostId
 
-SCHEMES: Final = tuple(schemes())
-"""How a message can reach the members: the list of `wire/src/scheme.rs`."""
+AUTO: Final = "auto"
+"""Each message takes the scheme that suits its length, by the costs of the fabric."""
+SCHEMES: Final = (*schemes(), AUTO)
+"""How a message can reach the members: the list of `wire/src/scheme.rs`, and the choice among it."""
 SCHEMES_ANYWHERE: Final = tuple(name for name in SCHEMES if not needs_grid(name))
 """Those that go by no coordinates, so that any topology can have them."""
 SCHEME_DEFAULT: Final = "k-binomial"

@@ -73,7 +73,9 @@ class Grid:
     def __post_init__(self) -> None:
         if not self.radix or not all(1 <= size <= SWITCH_ID_MAX for size in self.radix):
             raise GridError(
-                f"grid of {list(self.radix)}", list(self.radix), f"one size or more, each 1 to {SWITCH_ID_MAX}"
+                f"grid of {list(self.radix)}",
+                list(self.radix),
+                f"one size or more, each 1 to {SWITCH_ID_MAX}",
             )
 
     def check(self, switches: Iterable[int]) -> None:
@@ -105,7 +107,7 @@ class GridError(ValueError):
     """A grid that cannot be: `value` is what was given, `bound` what would do."""
 
     def __init__(self, message: str, value: object, bound: str) -> None:
-        super().__init__(f"{message}; wanted {bound}")
+        super().__init__(message)
         self.value = value
         self.bound = bound
 

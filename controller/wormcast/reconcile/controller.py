@@ -10,6 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 
+from wormcast_planner import RoutingError, complete_costs
+
 from wormcast.directory.messages import NO_USES, NOTHING, TEXT_MAX, BadMessage, RouteUses
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
@@ -35,7 +37,7 @@ from wormcast.reconcile.lateness import Lateness
 from wormcast.reconcile.mtu_watch import MtuWatch
 from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.port_sources import check_port_sources
-from wormcast.reconcile.reconciler import Reconciler, View
+from wormcast.reconcile.reconciler import COSTS_DEFAULT, Reconciler, View
 from wormcast.reconcile.supervise import supervise
 from wormcast.reconcile.switch_check import check_grid, check_new_switch, check_switch
 from wormcast.sockets import SocketAccess
@@ -82,11 +84,15 @@ class Controller:
         self._network = NOTHING_FOUND
         self.routing = self._keep_routing(routing)
         """Unicast routes, as the operator wants them."""
+        self.costs = database.costs() or COSTS_DEFAULT
+        """What groups of scheme auto go by: a costs file."""
         self.events = EventLog()
         self.monitor = LinkMonitor(probe_interval_s)
         self.hosts = HostRegistry(gone_after_s)
         self.discovered = Discovered(self.monitor, self.hosts)
-        self.groups = GroupBook(database, self.hosts, class_d, self._capacity, lambda: self.discovered.grid is not None)
+        self.groups = GroupBook(
+            database, self.hosts, class_d, self._capacity, lambda: self.discovered.grid is not None
+        )
         self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
@@ -208,6 +214,18 @@ class Controller:
             self.events.add("routing_changed", time.time(), **routing.to_json())
         await self.reconciler.settle()
 
+    async def put_costs(self, costs: str) -> None:
+        """Chooses by other costs in groups of scheme auto from now on, a costs file, and waits for the plan that
+        follows. Raises `RequestError`, `StoreError`."""
+        try:
+            complete = complete_costs(costs)
+        except RoutingError as error:
+            raise RequestError(422, str(error)) from None
+        if complete != self.costs:
+            self._database.put_costs(complete)
+            self.costs = complete
+        await self.reconciler.settle()
+
     def root_of(self, switch: SwitchId) -> SwitchId | None:
         """The root of the connected part that a switch is in, in the plan in force."""
         state = self.reconciler.state
@@ -298,6 +316,7 @@ class Controller:
                 for host, status in self.agents.items()
                 if status.is_bounded()
             },
+            self.costs,
         )
 
     def followed_epoch(self, host: HostId) -> Epoch | None:

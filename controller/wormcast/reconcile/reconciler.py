@@ -10,9 +10,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
-from wormcast_planner import AgentGroup, AgentPlan, ClassDNumbers, FabricState, Planner, RoutingError
+from wormcast_planner import (
+    AgentGroup,
+    AgentPlan,
+    ClassDNumbers,
+    FabricState,
+    Planner,
+    RoutingError,
+    complete_costs,
+)
 
 from wormcast.directory.convert import PlanEncoder
 from wormcast.directory.server import AgentDirectory
@@ -39,6 +47,8 @@ SETTLE_TIMEOUT_S = 2.0
 RETRY_FIRST_S = 1.0
 """From a plan that failed until the next attempt at the same; doubles up to `RETRY_MAX_S`."""
 RETRY_MAX_S = 60.0
+COSTS_DEFAULT: Final = complete_costs('"agents"')
+"""What groups of scheme auto go by unless the operator says otherwise: a costs file."""
 SHORTFALLS_SHOWN = 32
 """Members named in the event of a plan; of more it says how many there are."""
 
@@ -56,6 +66,8 @@ class View:
     routing: Routing = field(default_factory=Routing)
     class_d: ClassDNumbers = field(default_factory=ClassDNumbers)
     capacities: dict[HostId, Capacity] = field(default_factory=dict)
+    costs: str = COSTS_DEFAULT
+    """By which groups of scheme auto choose: a costs file."""
 
     @cached_property
     def by_id(self) -> dict[GroupId, Group]:
@@ -307,6 +319,7 @@ class Reconciler:
     def _make(self, view: View) -> FabricState:
         try:
             self._planner.set_routing(**view.routing.to_json())
+            self._planner.set_costs(view.costs)
             return self._planner.plan(
                 view.topology,
                 view.known,

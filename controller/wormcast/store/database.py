@@ -267,6 +267,15 @@ class Database:
         """Keeps coordinates."""
         self._put("INSERT OR REPLACE INTO settings VALUES ('grid', ?)", (json.dumps(grid.to_json()),))
 
+    def costs(self) -> str | None:
+        """By which groups of scheme auto choose, a costs file; None: by the default."""
+        found = self._read("settings", "value FROM {table} WHERE name='costs'", str)
+        return found[0] if found else None
+
+    def put_costs(self, costs: str) -> None:
+        """Keeps costs."""
+        self._put("INSERT OR REPLACE INTO settings VALUES ('costs', ?)", (costs,))
+
     def routing(self) -> Routing | None:
         """The routes that the operator wants; None if nobody ever said."""
         found = self._read("settings", "value FROM {table} WHERE name='routing'", _routing)

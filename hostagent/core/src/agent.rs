@@ -507,6 +507,18 @@ impl Agent {
                 for (name, value) in statistics.entries() {
                     figures.push_stream(name, group.0, origin.0, value);
                 }
+                let own = engine.progress(group).filter(|_| Some(origin) == self.host);
+                let choices = self.plan.as_ref().and_then(|plan| plan.groups.get(&group));
+                let choices = choices.map_or(0, |group| group.structures.len());
+                for (number, taken) in own
+                    .iter()
+                    .flat_map(|own| own.messages_by_choice.iter().enumerate())
+                {
+                    if number < choices && choices > 1 {
+                        let name = format!("messages_by_structure.{number}");
+                        figures.push_stream(&name, group.0, origin.0, *taken);
+                    }
+                }
             }
         }
         if with_groups {

@@ -4,6 +4,7 @@
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
 //! Planning releases the interpreter lock.
 
+mod agent_groups;
 mod balance;
 mod change;
 mod class_d;

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use ::wormcast_planner as planner;
 use ::wormcast_routing::group::Scheme;
-use ::wormcast_routing::structure::{Recipe, StructureError};
+use ::wormcast_routing::structure::StructureError;
 use ::wormcast_routing::topology::{Grid, Host, Link, Parts, Switch, Topology};
-use planner::{Capacity, Group, Hosts, RouteTable, Shortfall};
+use planner::auto::AUTO;
+use planner::cost::Costs;
+use planner::{Capacity, Group, GroupScheme, Hosts, RouteTable, Shortfall};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyTuple};
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
+use crate::agent_groups::{AgentGroup, AgentStructure};
 use crate::class_d::{ClassDNumbers, ipv4};
 use crate::switches::{Place, SwitchState};
 use crate::{RoutingError, host_id, port_id, read_topology, run, setting, switch_id, text};
@@ -140,7 +143,10 @@ struct GivenParameters {
 }
 
 /// A scheme of the list with the parameters that are given; 0 and "" leave a choice open.
-fn read_scheme(name: &str, given: &GivenParameters) -> Result<Scheme, StructureError> {
+fn read_scheme(name: &str, given: &GivenParameters) -> Result<GroupScheme, StructureError> {
+    if name == AUTO {
+        return Ok(GroupScheme::Auto);
+    }
     let mut scheme = Scheme::from_name(name)?;
     let given_or = |number: u32, default: u32| if number == 0 { default } else { number };
     match &mut scheme {
@@ -155,7 +161,7 @@ fn read_scheme(name: &str, given: &GivenParameters) -> Result<Scheme, StructureE
         | Scheme::MdTorus
         | Scheme::Switch(_) => {}
     }
-    Ok(scheme)
+    Ok(GroupScheme::One(scheme))
 }
 
 pub(crate) fn read_group(group: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
@@ -188,96 +194,6 @@ impl GivenCapacity {
             groups: self.groups,
             members: self.members,
             refused: refused.collect(),
-        }
-    }
-}
-
-/// A group as one agent has to know it.
-#[pyclass(frozen, eq)]
-#[derive(PartialEq, Eq)]
-pub(crate) struct AgentGroup(Arc<planner::AgentGroup>);
-
-#[pymethods]
-impl AgentGroup {
-    #[getter]
-    fn id(&self) -> u16 {
-        self.0.id.0
-    }
-
-    #[getter]
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    #[getter]
-    fn members(&self) -> Vec<u16> {
-        numbers(&self.0.members)
-    }
-
-    /// How its messages reach them.
-    #[getter]
-    fn structures(&self) -> Vec<AgentStructure> {
-        vec![AgentStructure(self.0.structure.clone())]
-    }
-}
-
-fn numbers(hosts: &[HostId]) -> Vec<u16> {
-    hosts.iter().map(|host| host.0).collect()
-}
-
-/// A scheme with its parameters, as one agent has to know it; parameters of other schemes are 0 or empty.
-#[pyclass(frozen)]
-pub(crate) struct AgentStructure(Arc<planner::AgentStructure>);
-
-#[pymethods]
-impl AgentStructure {
-    #[getter]
-    fn scheme(&self) -> &'static str {
-        self.0.scheme.name()
-    }
-
-    #[getter]
-    fn order(&self) -> Vec<u16> {
-        numbers(&self.0.order)
-    }
-
-    #[getter]
-    fn k(&self) -> u32 {
-        match self.0.recipe {
-            Recipe::KBinomial { k } => k,
-            _ => 0,
-        }
-    }
-
-    #[getter]
-    fn lambda_(&self) -> u32 {
-        match self.0.recipe {
-            Recipe::Postal { lambda } => lambda,
-            _ => 0,
-        }
-    }
-
-    #[getter]
-    fn r(&self) -> u32 {
-        match self.0.recipe {
-            Recipe::MuTorus { r } => r,
-            _ => 0,
-        }
-    }
-
-    #[getter]
-    fn rings(&self) -> Vec<usize> {
-        match &self.0.recipe {
-            Recipe::MdTorus { rings } => rings.clone(),
-            _ => Vec::new(),
-        }
-    }
-
-    #[getter]
-    fn tree_edges(&self) -> Vec<(u16, u16)> {
-        match &self.0.recipe {
-            Recipe::Tree(tree, _) => tree.edges().map(|(a, b)| (a.0, b.0)).collect(),
-            _ => Vec::new(),
         }
     }
 }
@@ -567,6 +483,13 @@ impl Planner {
     /// All agents follow the bridge and older worms have left: the next order is in force.
     fn settle(&mut self) {
         self.planner.settle();
+    }
+
+    /// Groups of scheme auto go by these costs from now on: a file of them, as text.
+    fn set_costs(&mut self, costs: &str) -> PyResult<()> {
+        let costs = Costs::from_json(costs).map_err(|error| RoutingError::new_err(text(error)))?;
+        self.planner.set_costs(costs);
+        Ok(())
     }
 
     /// What every switch and every agent must have; see the crate's `Planner::plan`.

@@ -9,9 +9,11 @@
 
 mod candidates;
 mod json;
+mod ladder;
 
 pub use candidates::{Breadth, Candidate, Needs, candidates};
 pub use json::{AUTO, plan_file};
+pub use ladder::{Rung, plan_ladder};
 
 use crate::cost::{CostError, CostModel, Costs, Message, Traffic, estimate};
 use crate::replay::replay_briefly;

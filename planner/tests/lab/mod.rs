@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
-use wormcast_planner::{ClassDNumbers, FabricState, Group, Hosts, Planner};
+use wormcast_planner::{ClassDNumbers, FabricState, Group, GroupScheme, Hosts, Planner};
 use wormcast_routing::group::{Guard, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::structure::CircuitVariant;
@@ -159,11 +159,11 @@ pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters {
     group: 0,
 });
 
-pub fn group(number: u16, scheme: Scheme, members: &[HostId]) -> Group {
+pub fn group(number: u16, scheme: impl Into<GroupScheme>, members: &[HostId]) -> Group {
     Group {
         id: GroupId(number),
         name: format!("g{number}"),
-        scheme,
+        scheme: scheme.into(),
         members: members.to_vec(),
         packets: 0,
         class_d: None,

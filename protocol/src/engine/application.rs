@@ -22,7 +22,7 @@ impl Engine {
                 .ok_or(UseError::UnknownGroup { group })?;
             let role = self
                 .shared
-                .usable_role(plan, host)
+                .usable_role(plan, host, 0)
                 .map_err(|_| UseError::NoStructure { group })?;
             if !self.make_place() {
                 let limit = self.shared.config.limits.sessions;
@@ -34,6 +34,7 @@ impl Engine {
                 origin: host,
                 number,
                 start,
+                choice: 0,
             };
             let plan = self
                 .groups
@@ -66,6 +67,19 @@ impl Engine {
         let now = self.advance(now);
         let (session, shared) = self.own_session(group, now)?;
         session.write(bytes, end_of_message, shared, now)
+    }
+
+    /// Origin: the message that is begun next will have so many bytes, as far as the application
+    /// can say. It is counted by them in the choice of its way ([`crate::GroupPlan::choices`]). Without it, one
+    /// that ends in its first packet is counted by what it has, and any other as of unknown length.
+    ///
+    /// # Errors
+    /// See [`UseError`].
+    pub fn announce(&mut self, group: GroupId, bytes: u64, now: Instant) -> Result<(), UseError> {
+        let now = self.advance(now);
+        let (session, _) = self.own_session(group, now)?;
+        session.announce(bytes);
+        Ok(())
     }
 
     /// Origin: sends what has been written so far, though it fills no packet.

@@ -16,6 +16,7 @@ use crate::time::Instant;
 use roles::{check_tree, check_unicast};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::Arc;
 pub use unclaimed::UNCLAIMED_MAX;
 use wormcast_wire::pdu::{self, Body, Common, Data};
 use wormcast_wire::worm::{self, Kind};
@@ -34,7 +35,7 @@ type SessionKey = (GroupId, HostId);
 /// gives nothing; then wait for a frame or the time of [`Engine::poll_timeout`].
 pub struct Engine {
     shared: Shared,
-    groups: BTreeMap<GroupId, GroupPlan>,
+    groups: BTreeMap<GroupId, Arc<GroupPlan>>,
     sessions: BTreeMap<SessionKey, Session>,
     /// The stream that may send next.
     turn: SessionKey,
@@ -155,13 +156,13 @@ impl Engine {
             return Err(PlanError::GroupsFull { limit });
         }
         let group = plan.id;
+        let plan = Arc::new(plan);
         let keys: Vec<SessionKey> = self.keys_of(group).collect();
         for key in keys {
-            let role = self.shared.usable_role(&plan, key.1);
             let Some(session) = self.sessions.get_mut(&key) else {
                 continue;
             };
-            match role {
+            match session.role_in(&plan, &mut self.shared) {
                 Ok(role) => session.apply_plan(&plan, role, &mut self.shared, now),
                 Err(_) => session.detach(&mut self.shared),
             }
@@ -205,7 +206,7 @@ impl Engine {
 
     /// The groups this host is a member of.
     pub fn groups(&self) -> impl Iterator<Item = &GroupPlan> {
-        self.groups.values()
+        self.groups.values().map(Arc::as_ref)
     }
 
     /// Takes a received Ethernet frame. Worms in transit are the shell's: this host does not take
@@ -266,7 +267,8 @@ impl Engine {
                 self.take_unclaimed(common, status.stable, sender)
             }
             Body::Status(status) => {
-                if !self.open_stream(common, status.stable, sender, now)? {
+                let at = (status.stable, status.choice);
+                if !self.open_stream(common, status.stable, at, sender, now)? {
                     return Err(Reject::NotParent);
                 }
                 let (session, shared) = self.known_stream(common)?;
@@ -297,7 +299,8 @@ impl Engine {
             return Err(Reject::TooLong);
         }
         let stable = Seq(data.seq.0.wrapping_sub(u32::from(data.stable_offset)));
-        let stable_counts = self.open_stream(common, stable, sender, now)?;
+        let at = (data.seq, data.choice);
+        let stable_counts = self.open_stream(common, stable, at, sender, now)?;
         let key = (common.group, common.origin);
         let class = data.class;
         if !self.shared.pools.admits(class, false) {
@@ -323,12 +326,13 @@ impl Engine {
         }
     }
 
-    /// Makes sure there is a stream of this life of the origin; true if what the sender
-    /// says of `stable` counts.
+    /// Makes sure there is a stream of this life of the origin, which travels by this choice at
+    /// this packet; true if what the sender says of `stable` counts.
     fn open_stream(
         &mut self,
         common: Common,
         stable: Seq,
+        (at, choice): (Seq, u8),
         sender: HostId,
         now: Instant,
     ) -> Result<bool, Reject> {
@@ -338,6 +342,9 @@ impl Engine {
         }
         let key = (common.group, common.origin);
         if let Some(session) = self.sessions.get_mut(&key) {
+            if session.stream == common.stream {
+                session.note_choice(at, choice, &mut self.shared, now);
+            }
             let timing = &self.shared.config.timing;
             let judgement = session.judge(common.stream, stable, sender, timing, now)?;
             if let Judgement::Taken { stable_counts } = judgement {
@@ -345,7 +352,7 @@ impl Engine {
             }
         }
         let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
-        let role = self.shared.usable_role(plan, common.origin)?;
+        let role = self.shared.usable_role(plan, common.origin, choice)?;
         if sender != common.origin && role.parent != Some(sender) {
             return Err(Reject::NotParent);
         }
@@ -363,6 +370,7 @@ impl Engine {
             origin: common.origin,
             number: common.stream,
             start: stable,
+            choice,
         };
         let session = Session::new_member(plan, stream, role, identity, timing, now);
         self.sessions.insert(key, session);

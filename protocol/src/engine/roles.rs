@@ -42,11 +42,19 @@ impl Engine {
 
 impl Shared {
     /// The role of this host for an origin, if this host can play it.
-    pub(super) fn usable_role(&mut self, plan: &GroupPlan, origin: HostId) -> Result<Role, Reject> {
+    pub(crate) fn usable_role(
+        &mut self,
+        plan: &GroupPlan,
+        origin: HostId,
+        choice: u8,
+    ) -> Result<Role, Reject> {
         if !plan.members.contains(&origin) {
             return Err(Reject::NotMember);
         }
-        let role = plan.structures.role(origin, 0).ok_or(Reject::NotMember)?;
+        let role = plan
+            .structures
+            .role(origin, choice)
+            .ok_or(Reject::NotMember)?;
         let is_origin = origin == self.config.host;
         if role.parent.is_some() == is_origin {
             return Err(Reject::NotMember);

@@ -113,7 +113,7 @@ impl Session {
             .next()
             .and_then(|(start, _)| self.store.get(start));
         let fits = payload.map_or(ROUTE_LENGTH_MAX, |packet| {
-            let room = shared.payload_max(0, false);
+            let room = shared.payload_max(0, false) - self.choice_length();
             room.saturating_sub(packet.payload.len()).max(16)
         });
         let length_max = ROUTE_LENGTH_MAX.min(fits).min(shared.config.mtu / 4);
@@ -290,7 +290,7 @@ impl Session {
         if !broadcast.congestion.has_room(in_flight) {
             return Repaired::NoRoom;
         }
-        let room = shared.payload_max(0, false);
+        let room = shared.payload_max(0, false) - self.choice_length();
         let payload = self
             .store
             .get(position)

@@ -3,6 +3,7 @@
 
 mod acknowledge;
 mod broadcast;
+mod choice;
 mod delivery;
 mod incoming;
 mod outgoing;
@@ -26,6 +27,7 @@ use reception::Reception;
 pub use sending::Progress;
 use sending::Sending;
 use shared::Shared;
+use std::sync::Arc;
 use wormcast_wire::pdu::Common;
 use wormcast_wire::{GroupId, HostId, Replication, Seq};
 
@@ -37,6 +39,8 @@ pub(crate) struct Stream {
     pub number: u32,
     /// The first packet that matters to this host.
     pub start: Seq,
+    /// By which choice of the plan it travels.
+    pub choice: u8,
 }
 
 /// A host's part in one stream.
@@ -45,6 +49,9 @@ pub(crate) struct Session {
     pub origin: HostId,
     /// Which life of the stream.
     pub stream: u32,
+    plan: Arc<GroupPlan>,
+    /// By which of the plan's choices the stream travels.
+    choice: u8,
     /// Who copies packets. Where switches do, they copy the origin's to all members; children get from
     /// here what they miss.
     replication: Replication,
@@ -79,7 +86,7 @@ pub(crate) struct Session {
 impl Session {
     /// The stream this host originates, from its first packet on.
     pub fn new_origin(
-        plan: &GroupPlan,
+        plan: &Arc<GroupPlan>,
         stream: Stream,
         role: Role,
         timing: &Timing,
@@ -96,7 +103,7 @@ impl Session {
     /// The stream of another host, from what is stable on. `identity` tells this memory
     /// of it from others.
     pub fn new_member(
-        plan: &GroupPlan,
+        plan: &Arc<GroupPlan>,
         stream: Stream,
         role: Role,
         identity: u32,
@@ -112,14 +119,22 @@ impl Session {
         session
     }
 
-    fn new(plan: &GroupPlan, stream: Stream, role: Role, timing: &Timing, now: Instant) -> Session {
+    fn new(
+        plan: &Arc<GroupPlan>,
+        stream: Stream,
+        role: Role,
+        timing: &Timing,
+        now: Instant,
+    ) -> Session {
         let start = stream.start.first_position();
         Session {
             group: plan.id,
             origin: stream.origin,
             stream: stream.number,
-            replication: plan.choice(0).replication,
-            epoch: plan.epoch,
+            plan: Arc::clone(plan),
+            choice: stream.choice,
+            replication: plan.choice(stream.choice).replication,
+            epoch: plan.epoch_of(stream.choice),
             parent: role.parent,
             store: Store::new(start),
             stable: start,

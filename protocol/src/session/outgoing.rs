@@ -70,7 +70,7 @@ impl Session {
                     let body = Body::Status(Status {
                         stable,
                         ack_now: true,
-                        choice: 0,
+                        choice: self.choice,
                         unclaimed: false,
                     });
                     child.told_stable = self.stable;
@@ -111,7 +111,7 @@ impl Session {
             let body = Body::Status(Status {
                 stable,
                 ack_now: false,
-                choice: 0,
+                choice: self.choice,
                 unclaimed: false,
             });
             return shared.encode_to(buf, host, BufferClass::One, &common, &body);
@@ -244,7 +244,7 @@ impl Session {
             cancel: packet.cancel,
             class,
             ack_now,
-            choice: 0,
+            choice: self.choice,
             payload: &packet.payload,
         })
     }

@@ -7,18 +7,32 @@ use crate::child::Child;
 use crate::event::LossReason;
 use crate::plan::{GroupPlan, Role};
 use crate::time::Instant;
+use std::sync::Arc;
 use wormcast_wire::HostId;
 
 impl Session {
     /// Takes the place the new plan gives this host.
-    pub fn apply_plan(&mut self, plan: &GroupPlan, role: Role, shared: &mut Shared, now: Instant) {
-        self.touched = now;
+    pub fn apply_plan(
+        &mut self,
+        plan: &Arc<GroupPlan>,
+        role: Role,
+        shared: &mut Shared,
+        now: Instant,
+    ) {
         if self.detached {
             self.attach(shared);
         }
-        let epoch_changed = self.epoch != plan.epoch;
-        self.epoch = plan.epoch;
-        self.replication = plan.choice(0).replication;
+        self.plan = Arc::clone(plan);
+        self.take_place(role, shared, now);
+    }
+
+    /// Takes this place in the structure of the plan's choice in force.
+    pub(super) fn take_place(&mut self, role: Role, shared: &mut Shared, now: Instant) {
+        self.touched = now;
+        let epoch = self.plan.epoch_of(self.choice);
+        let epoch_changed = self.epoch != epoch;
+        self.epoch = epoch;
+        self.replication = self.plan.choice(self.choice).replication;
         self.parent = role.parent;
         let timing = shared.config.timing.clone();
         let mut before = core::mem::take(&mut self.children);
@@ -55,7 +69,7 @@ impl Session {
             .map(|child| u64::from(child.below_retransmissions))
             .sum();
         if let Some(sending) = &mut self.sending {
-            sending.change_members(&plan.members);
+            sending.change_members(&self.plan.members);
             if self.is_copied() {
                 self.join_broadcast(&timing, now);
             } else if self.broadcast.take().is_some() {

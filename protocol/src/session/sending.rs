@@ -8,7 +8,8 @@ use crate::event::{Event, MemberState, UseError};
 use crate::time::Instant;
 use crate::window::store::Packet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wormcast_wire::{BufferClass, FailReason, HostId, Replication, Seq};
+use wormcast_wire::pdu::CHOICES_MAX;
+use wormcast_wire::{BufferClass, FailReason, HostId, Seq};
 
 /// Most packets queued at other hosts' REPAIR requests.
 const REPAIR_QUEUE_MAX: usize = 256;
@@ -67,6 +68,8 @@ pub struct Progress {
     pub messages_ended: u64,
     /// Messages that are stable.
     pub messages_stable: u64,
+    /// Messages begun, by the choice of the plan that each took.
+    pub messages_by_choice: [u64; CHOICES_MAX],
 }
 
 /// The writing side of a stream.
@@ -85,9 +88,16 @@ pub(crate) struct Sending {
     finish_wanted: bool,
     blocked: bool,
     accepted_bytes: u64,
+    messages_by_choice: [u64; CHOICES_MAX],
     pub stable_bytes: u64,
     pub repairs: Repairs,
     pub repair_next: Instant,
+    /// Bytes of the message in the draft, or that is begun next, as far as the application has said.
+    pub announced: Option<u64>,
+    /// Of the one after, where the draft is the end of a message.
+    announced_after: Option<u64>,
+    /// Routes for which it was computed, and the bytes of the longest TREE route to all.
+    pub tree_route_length: Option<(u64, usize)>,
 }
 
 impl Sending {
@@ -105,10 +115,32 @@ impl Sending {
             finish_wanted: false,
             blocked: false,
             accepted_bytes: 0,
+            messages_by_choice: [0; CHOICES_MAX],
             stable_bytes: 0,
             repairs: Repairs::default(),
             repair_next: Instant::ZERO,
+            announced: None,
+            announced_after: None,
+            tree_route_length: None,
         }
+    }
+
+    /// The message that is begun next has so many bytes.
+    pub fn announce(&mut self, bytes: u64) {
+        match self.end_waits || self.in_message {
+            true => self.announced_after = Some(bytes),
+            false => self.announced = Some(bytes),
+        }
+    }
+
+    /// A message is begun whose first packet is written.
+    pub fn is_in_message(&self) -> bool {
+        self.in_message
+    }
+
+    /// Bytes that are in no packet yet.
+    pub fn draft_bytes(&self) -> u64 {
+        self.draft.len() as u64
     }
 
     /// Members no longer in the plan miss what is not stable.
@@ -125,6 +157,7 @@ impl Sending {
             }
         }
         self.members = members.to_vec();
+        self.tree_route_length = None;
     }
 
     /// Notes that a host misses messages; gives those for which that is news.
@@ -149,20 +182,8 @@ impl Sending {
 }
 
 impl Session {
-    fn has_window(&self, shared: &Shared) -> bool {
+    pub(super) fn has_window(&self, shared: &Shared) -> bool {
         self.cumulative - self.stable < u64::from(shared.config.limits.origin_window_packets)
-    }
-
-    /// Payload of a full packet as routes are now.
-    fn payload_max(&mut self, shared: &Shared) -> usize {
-        let reserve = shared.config.limits.route_reserve_bytes;
-        match self.replication {
-            Replication::Switches => {
-                let route = self.tree_route_length(shared).max(reserve);
-                shared.payload_max(route, false)
-            }
-            Replication::Hosts => shared.payload_max(reserve, true),
-        }
     }
 
     /// Takes bytes of the message; see [`crate::Engine::write`].
@@ -178,7 +199,9 @@ impl Session {
         let mut accepted = 0;
         loop {
             let left = bytes.len() - accepted;
-            let room = self.has_window(shared);
+            let full = |sending: &Sending| sending.draft.len() >= payload_max && left > 0;
+            let room =
+                !self.sending.as_ref().is_some_and(full) || self.may_emit(false, shared, now);
             let group = self.group;
             let Some(sending) = &mut self.sending else {
                 return Ok(0);
@@ -221,7 +244,8 @@ impl Session {
 
     /// Sends what has been written so far, though it fills no packet.
     pub fn flush(&mut self, shared: &mut Shared, now: Instant) {
-        let room = self.has_window(shared);
+        let draws = |sending: &Sending| !sending.end_waits && !sending.draft.is_empty();
+        let room = self.sending.as_ref().is_some_and(draws) && self.may_emit(false, shared, now);
         if let Some(sending) = &mut self.sending
             && room
             && !sending.end_waits
@@ -251,6 +275,7 @@ impl Session {
             return;
         }
         sending.draft.clear();
+        sending.announced = None;
         if sending.in_message {
             sending.end_waits = true;
             sending.cancel_waits = true;
@@ -261,7 +286,14 @@ impl Session {
     /// Writes the last packet of a message that waited for room, and lets the
     /// application go on.
     pub(super) fn write_pending_end(&mut self, shared: &mut Shared, now: Instant) {
-        let room = self.has_window(shared);
+        let ends = self
+            .sending
+            .as_ref()
+            .is_some_and(|sending| sending.end_waits);
+        let room = match ends {
+            true => self.may_emit(true, shared, now),
+            false => self.has_window(shared),
+        };
         let Some(sending) = &mut self.sending else {
             return;
         };
@@ -296,6 +328,9 @@ impl Session {
                 failed: BTreeMap::new(),
             });
             sending.messages_begun += 1;
+            if let Some(taken) = sending.messages_by_choice.get_mut(usize::from(self.choice)) {
+                *taken += 1;
+            }
         }
         let payload = shared.pools.take(&sending.draft, None);
         sending.draft.clear();
@@ -310,6 +345,9 @@ impl Session {
             },
         );
         self.cumulative += 1;
+        if last {
+            sending.announced = sending.announced_after.take();
+        }
         if last && let Some(message) = sending.messages.back_mut() {
             message.end = Some(self.cumulative);
             message.cancelled = cancel;
@@ -447,6 +485,7 @@ impl Session {
             stable_bytes: sending.stable_bytes,
             messages_ended: sending.messages_ended,
             messages_stable: sending.messages_stable,
+            messages_by_choice: sending.messages_by_choice,
         })
     }
 }

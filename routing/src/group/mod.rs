@@ -271,6 +271,20 @@ fn build(
     Ok(structure.transpose()?)
 }
 
+/// The shape that [`plan_group`] gives a group, and its members in the order it works on; `None` in
+/// place of the shape if switches replicate.
+///
+/// # Errors
+/// As [`plan_group`].
+pub fn plan_recipe<'r, 't: 'r>(
+    paths: impl Into<Unicast<'r, 't>>,
+    request: &GroupRequest,
+) -> Result<(Option<Recipe>, Vec<HostId>), GroupError> {
+    let paths = paths.into();
+    let (request, ordered) = complete(paths, request)?;
+    Ok((recipe_of(paths, &request, &ordered)?, ordered))
+}
+
 fn recipe_of(
     paths: Unicast<'_, '_>,
     request: &GroupRequest,

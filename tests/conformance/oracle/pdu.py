@@ -34,12 +34,25 @@ ACK_LENGTH = 46  # without its lists
 LIST_ENTRY_LENGTH = 8
 RANGES_MAX = 32
 FAILED_MAX = 16
+CHOICE_LENGTH = 1
+CHOICES_MAX = 16
 FLAG_LAST = 0x02
 FLAG_CANCEL = 0x10
 FLAG_PADDED = 0x20
 FLAG_ORIGIN = 0x80
+FLAGS_CHOICE = {0: 0x40, 4: 0x10}
+"""By type: the choice field is present."""
 # A bit means one thing in DATA and another in ACK where two names are given.
-FLAG_NAMES = ["first_echo", "last_more", "class2", "ack_now", "cancel", "padded", "unclaimed", "origin"]
+FLAG_NAMES = [
+    "first_echo",
+    "last_more",
+    "class2",
+    "ack_now",
+    "cancel_choice",
+    "padded",
+    "unclaimed_choice",
+    "origin",
+]
 TYPES = {0: "DATA", 1: "ACK", 2: "NACK", 3: "REPAIR", 4: "STATUS"}
 FAIL_REASONS = {
     1: "silent",
@@ -77,6 +90,10 @@ def pdu_fault(source: int, pdu: bytes) -> str | None:
             return "pdu_malformed"
         end -= pdu[-1]
     start = COMMON_LENGTH + (ORIGIN_LENGTH if flags & FLAG_ORIGIN else 0)
+    if flags & FLAGS_CHOICE.get(pdu[0] & 0xF, 0):
+        if not 1 <= pdu[start] < CHOICES_MAX:
+            return "pdu_malformed"
+        start += CHOICE_LENGTH
     if start > end:
         return "pdu_malformed"
     body = pdu[start:end]
@@ -113,7 +130,13 @@ class Pdu(Packet):  # type: ignore[misc]
         XIntField("crc", None),
         IntField("stream", 0),
         ConditionalField(ShortField("origin", 0), lambda pdu: bool(int(pdu.flags) & FLAG_ORIGIN)),
+        ConditionalField(ByteField("choice", 0), lambda pdu: pdu.has_choice()),
     ]
+
+    def has_choice(self) -> bool:
+        """Whether the flags say so, which those of each type do in their own way."""
+        number = _TYPE_OF_BODY.get(type(self.payload), 0) if self.type is None else self.type
+        return bool(int(self.flags) & FLAGS_CHOICE.get(number, 0))
 
     def post_build(self, header: bytes, body: bytes) -> bytes:
         """Fills in type, padding and CRC."""

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use wormcast_agent_core::plan::{GroupMessage, PlanMessage, RouteMessage, StructureMessage};
 use wormcast_planner::{
-    AgentPlan, AgentStructure, ClassDNumbers, FabricState, Group, Hosts, PlannedRoute, Planner,
-    RouteTable,
+    AgentPlan, AgentStructure, ClassDNumbers, FabricState, Group, GroupScheme, Hosts, PlannedRoute,
+    Planner, RouteTable,
 };
 use wormcast_routing::group::{Guard, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
@@ -55,19 +55,24 @@ pub fn schemes() -> Vec<Scheme> {
     all.filter(|scheme| !scheme.goes_by_coordinates()).collect()
 }
 
-/// Every scheme that a network can have.
-pub fn schemes_of(topology: &Topology) -> Vec<Scheme> {
+/// Every scheme that a network can have, the choice among them too.
+pub fn schemes_of(topology: &Topology) -> Vec<GroupScheme> {
     let mut all = Scheme::all();
     all.retain(|scheme| topology.grid().is_some() || !scheme.goes_by_coordinates());
-    all
+    let all = all.into_iter().map(GroupScheme::One);
+    all.chain([GroupScheme::Auto]).collect()
 }
 
 /// A group of these members.
-pub fn group(id: u16, scheme: Scheme, members: impl IntoIterator<Item = u16>) -> Group {
+pub fn group(
+    id: u16,
+    scheme: impl Into<GroupScheme>,
+    members: impl IntoIterator<Item = u16>,
+) -> Group {
     Group {
         id: GroupId(id),
         name: format!("group-{id}"),
-        scheme,
+        scheme: scheme.into(),
         packets: 0,
         members: members.into_iter().map(HostId).collect(),
         class_d: None,
@@ -156,7 +161,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         id: group.id.0.into(),
         name: group.name.clone(),
         members: group.members.iter().map(number).collect(),
-        structures: vec![structure(&group.structure)],
+        structures: group.structures.iter().map(structure).collect(),
     });
     PlanMessage {
         epoch,
@@ -171,6 +176,10 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
 fn structure(structure: &AgentStructure) -> StructureMessage {
     let number = |host: &HostId| u32::from(host.0);
     let mut message = StructureMessage {
+        bytes_most: match structure.bytes_most {
+            u64::MAX => 0,
+            most => most,
+        },
         scheme: structure.scheme.name().to_owned(),
         order: structure.order.iter().map(number).collect(),
         ..StructureMessage::default()

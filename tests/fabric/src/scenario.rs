@@ -7,10 +7,9 @@ use crate::controller::{self, Controller};
 use crate::fabric::Fabric;
 use crate::link::{Damage, LinkConfig};
 use crate::random::Random;
-use wormcast_planner::{AgentPlan, FabricState, Group, Stage};
+use wormcast_planner::{AgentPlan, FabricState, Group, GroupScheme, Stage};
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::generate;
-use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::Algorithm;
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{BufferClass, HostId};
@@ -47,7 +46,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// A fabric of that shape whose hosts are all in group [`GROUP`].
-    pub fn new(shape: &str, scheme: Scheme, damage: Damage, seed: u64) -> Scenario {
+    pub fn new(shape: &str, scheme: impl Into<GroupScheme>, damage: Damage, seed: u64) -> Scenario {
         Scenario::routed(shape, Algorithm::Osud, scheme, damage, seed)
     }
 
@@ -55,7 +54,7 @@ impl Scenario {
     pub fn routed(
         shape: &str,
         unicast: Algorithm,
-        scheme: Scheme,
+        scheme: impl Into<GroupScheme>,
         damage: Damage,
         seed: u64,
     ) -> Scenario {

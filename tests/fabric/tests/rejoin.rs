@@ -221,7 +221,8 @@ fn random_run(scheme: Scheme, seed: u64) {
                 .drain(..)
                 .for_each(|host| scenario.fabric.start_agent(host)),
             _ if random.chance(0.3) => {
-                scenario.controller.groups[0].scheme = *random.pick(&schemes());
+                scenario.controller.groups[0].scheme =
+                    *random.pick(&controller::schemes_of(&scenario.fabric.topology));
             }
             _ => wake(&mut scenario, some.iter().copied()),
         }

@@ -85,6 +85,13 @@ pub enum Request {
         #[serde(default)]
         progress_ms: u32,
     },
+    /// How long the message will be whose data frames follow.
+    AnnounceMessage {
+        /// A sender.
+        handle: u32,
+        /// Its length.
+        bytes: u64,
+    },
     /// Ends the message that the data frames so far make.
     EndMessage {
         /// A sender.

@@ -161,6 +161,11 @@ impl Applications {
                     .message_state(key(handle), message, serving)
                     .map(Some)
             }
+            Request::AnnounceMessage { handle, bytes } => {
+                self.expect(key(handle), Kind::Sender)?;
+                self.sending.announce(key(handle), bytes)?;
+                Ok(Some(json!({})))
+            }
             Request::CancelMessage { handle } => {
                 self.expect(key(handle), Kind::Sender)?;
                 let engine = engine_of(serving)?;

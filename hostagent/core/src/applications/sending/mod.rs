@@ -38,8 +38,12 @@ struct Sender {
 }
 
 enum Item {
+    /// Length of the message that follows.
+    Announced(u64),
     Data(Bytes),
-    End { request: u64 },
+    End {
+        request: u64,
+    },
 }
 
 struct Progress {
@@ -117,6 +121,20 @@ impl Sending {
         Ok(())
     }
 
+    /// Notes how long the message will be that is written next. Said of one that is being written, or
+    /// twice, the last word counts if it comes in time.
+    pub(crate) fn announce(&mut self, key: Key, bytes: u64) -> Result<(), ApiError> {
+        let sender = self
+            .senders
+            .get_mut(&key)
+            .ok_or_else(|| unknown_handle(key))?;
+        if let Some(Item::Announced(_)) = sender.pending.back() {
+            sender.pending.pop_back();
+        }
+        sender.pending.push_back(Item::Announced(bytes));
+        Ok(())
+    }
+
     /// Queues the end of the current message; the answer comes when it is its turn.
     pub(crate) fn end_message(&mut self, key: Key, request: u64) -> Result<(), ApiError> {
         let sender = self
@@ -153,8 +171,10 @@ impl Sending {
             .ok_or_else(|| unknown_handle(key))?;
         let mut freed = 0;
         // Complete messages that wait for their turn stay; the last, unfinished one goes.
-        while let Some(Item::Data(bytes)) = sender.pending.back() {
-            freed += bytes.len() as u32;
+        while let Some(item @ (Item::Data(_) | Item::Announced(_))) = sender.pending.back() {
+            if let Item::Data(bytes) = item {
+                freed += bytes.len() as u32;
+            }
             sender.pending.pop_back();
         }
         sender.pending_bytes -= freed;
@@ -301,6 +321,19 @@ impl Sending {
 }
 
 impl Sender {
+    /// Bytes that are waiting of the message at the front, if its end is among them.
+    fn bytes_to_end(&self) -> Option<u64> {
+        let mut bytes = 0;
+        for item in &self.pending {
+            match item {
+                Item::Announced(_) => {}
+                Item::Data(data) => bytes += data.len() as u64,
+                Item::End { .. } => return Some(bytes),
+            }
+        }
+        None
+    }
+
     /// Tells everyone who waits for this sender that it is gone.
     fn dismiss(self, connections: &mut Connections, key: Key, reason: Option<String>) {
         let text = reason.as_deref().unwrap_or("the sender was closed");

@@ -140,6 +140,17 @@ impl Sending {
                 }
                 return Step::Done;
             }
+            Some(Item::Announced(bytes)) => {
+                let begun = active.message.is_some();
+                let result = match begun {
+                    true => Ok(()),
+                    false => engine.announce(group, *bytes, now),
+                };
+                if let Some(sender) = self.senders.get_mut(&key) {
+                    sender.pending.pop_front();
+                }
+                result.map(|()| Step::Again)
+            }
             Some(Item::Data(_)) => self.write_data(engine, connections, group, now),
             Some(Item::End { .. }) => self.write_end(engine, connections, group, now),
         };
@@ -162,10 +173,16 @@ impl Sending {
         let Some(sender) = self.senders.get_mut(&key) else {
             return Ok(Step::Done);
         };
+        let whole_bytes = sender.bytes_to_end();
         let Some(Item::Data(bytes)) = sender.pending.front_mut() else {
             return Ok(Step::Done);
         };
         active.rested_since = now;
+        if active.message.is_none()
+            && let Some(whole) = whole_bytes
+        {
+            engine.announce(group, whole, now)?;
+        }
         let accepted = engine.write(group, bytes, false, now)?;
         if accepted == 0 {
             return Ok(Step::Done);

@@ -1,0 +1,134 @@
+//! By which of the plan's structures a stream travels. The origin chooses for each message by its length,
+//! and changes only when everything before is stable; so a host that hears of another choice misses nothing
+//! that came by the one before.
+
+use super::Session;
+use super::shared::Shared;
+use crate::plan::{GroupPlan, Role};
+use crate::reject::Reject;
+use crate::time::Instant;
+use wormcast_wire::Seq;
+use wormcast_wire::pdu::CHOICE_LENGTH;
+use wormcast_wire::tree_route::encode_what_fits;
+use wormcast_wire::{ROUTE_LENGTH_MAX, Replication};
+
+impl Session {
+    /// The place of this host by a plan, in the structure that the stream travels by. If the plan has
+    /// fewer, the origin falls back to its first, and says so with the next packet.
+    pub fn role_in(&mut self, plan: &GroupPlan, shared: &mut Shared) -> Result<Role, Reject> {
+        if self.sending.is_some() && usize::from(self.choice) >= plan.choices.len() {
+            self.choice = 0;
+        }
+        shared.usable_role(plan, self.origin, self.choice)
+    }
+
+    /// What a PDU from above says of the choice at a packet. One that comes late from before a change
+    /// is about packets that are here.
+    pub fn note_choice(&mut self, at: Seq, choice: u8, shared: &mut Shared, now: Instant) {
+        let is_new = choice != self.choice && at.expand(self.cumulative) >= self.cumulative;
+        if !is_new || self.detached || self.reception.is_none() {
+            return;
+        }
+        let plan = self.plan.clone();
+        self.choice = choice;
+        // If this host's plan is older or newer, its place is found when the plans agree.
+        if let Ok(role) = shared.usable_role(&plan, self.origin, choice) {
+            self.take_place(role, shared, now);
+        }
+    }
+
+    /// See [`crate::Engine::announce`].
+    pub fn announce(&mut self, bytes: u64) {
+        if let Some(sending) = &mut self.sending {
+            sending.announce(bytes);
+        }
+    }
+
+    /// At the origin: whether the next packet may be written, `last` if it ends its message. Before the
+    /// first packet of a message its choice is made; another one than before waits until all that went
+    /// before is stable.
+    pub(super) fn may_emit(&mut self, last: bool, shared: &mut Shared, now: Instant) -> bool {
+        if !self.has_window(shared) {
+            return false;
+        }
+        let Some(sending) = &self.sending else {
+            return false;
+        };
+        if self.plan.choices.len() < 2 || sending.is_in_message() {
+            return true;
+        }
+        let known = last.then_some(sending.draft_bytes());
+        let choice = self.plan.choice_for(sending.announced.or(known));
+        if choice == self.choice {
+            return true;
+        }
+        if self.stable < self.cumulative {
+            return false;
+        }
+        let plan = self.plan.clone();
+        if let Ok(role) = shared.usable_role(&plan, self.origin, choice) {
+            self.choice = choice;
+            self.take_place(role, shared, now);
+        }
+        true
+    }
+
+    /// Bytes of the choice field in this stream's packets.
+    pub(super) fn choice_length(&self) -> usize {
+        match self.plan.choices.len() {
+            0 | 1 => 0,
+            _ => CHOICE_LENGTH,
+        }
+    }
+
+    /// Payload of a full packet that every choice can carry as routes are now.
+    pub(super) fn payload_max(&mut self, shared: &Shared) -> usize {
+        let reserve = shared.config.limits.route_reserve_bytes;
+        let by = |session: &mut Self, replication| match replication {
+            Replication::Switches => {
+                let route = session.tree_route_length_to_all(shared).max(reserve);
+                shared.payload_max(route, false)
+            }
+            Replication::Hosts => shared.payload_max(reserve, true),
+        };
+        let kinds: Vec<Replication> = match self.plan.choices.len() {
+            0 | 1 => return by(self, self.replication),
+            _ => [Replication::Hosts, Replication::Switches]
+                .into_iter()
+                .filter(|kind| {
+                    self.plan
+                        .choices
+                        .iter()
+                        .any(|choice| choice.replication == *kind)
+                })
+                .collect(),
+        };
+        let least = kinds.into_iter().map(|kind| by(self, kind)).min();
+        least.map_or(0, |least| least - self.choice_length())
+    }
+
+    /// Bytes of the longest route of the TREE worms that reach all members, whether or not the stream
+    /// travels by them at the moment.
+    fn tree_route_length_to_all(&mut self, shared: &Shared) -> usize {
+        if self.broadcast.is_some() {
+            return self.tree_route_length(shared);
+        }
+        let Some(sending) = &mut self.sending else {
+            return 0;
+        };
+        if let Some((version, length)) = sending.tree_route_length
+            && version == shared.routes_version
+        {
+            return length;
+        }
+        let members = sending.members.iter().enumerate();
+        let paths: Vec<(usize, &[u8])> = members
+            .filter_map(|(index, host)| Some((index, shared.tree.get(host)?.as_slice())))
+            .collect();
+        let most = ROUTE_LENGTH_MAX.min(shared.config.mtu / 4);
+        let worms = encode_what_fits(&paths, most);
+        let length = worms.iter().map(|worm| worm.bytes.len()).max().unwrap_or(0);
+        sending.tree_route_length = Some((shared.routes_version, length));
+        length
+    }
+}
