@@ -230,7 +230,8 @@ def check_cargo(words: list[str]) -> None:
             assert f'name = "{value}"' in manifests, value
         if option in ("--test", "--example"):
             folder = option.removeprefix("--") + "s"
-            found = [*ROOT.glob(f"*/{folder}/{value}.rs"), *ROOT.glob(f"*/{folder}/{value}/main.rs")]
+            files = (f"{folder}/{value}.rs", f"{folder}/{value}/main.rs")
+            found = [path for file in files for path in (*ROOT.glob(f"*/{file}"), *ROOT.glob(f"*/*/{file}"))]
             assert found or f'name = "{value}"' in manifests, value
 
 
