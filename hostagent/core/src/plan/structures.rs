@@ -68,14 +68,14 @@ mod tests {
                 let hosts: Vec<u32> = (1..=members).collect();
                 let mut message = plan_message(1);
                 message.groups = vec![group_message(3, "switch", &hosts)];
-                message.groups[0].k = k.min(members);
+                message.groups[0].structures[0].k = k.min(members);
                 let plan = AgentPlan::parse(&message).unwrap();
                 let group = plan.groups[&wormcast_wire::GroupId(3)].clone();
                 let structures = PlannedStructures {
                     host: plan.host,
                     group,
                 };
-                let role = structures.role(plan.host).unwrap();
+                let role = structures.role(plan.host, 0).unwrap();
                 let most = match k {
                     0 if members <= 8 => members - 1,
                     0 => 5,
