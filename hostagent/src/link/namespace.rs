@@ -76,7 +76,10 @@ mod tests {
     fn one_that_is_not_there_is_named_with_its_path() {
         for name in ["nosuch", "/nosuch/ns"] {
             let error = Namespace::open(name).unwrap_err().to_string();
-            assert!(error.contains("nosuch") && error.contains(": No such"), "{error}");
+            assert!(
+                error.contains("nosuch") && error.contains(": No such"),
+                "{error}"
+            );
         }
     }
 
