@@ -370,7 +370,7 @@ class Reconciler:
         new = [
             plan
             for host, plan in plans.items()
-            if (before := self._told.get(host)) is None or before.plan is not plan
+            if (told := self._told.get(host)) is None or told.plan is not plan
         ]
         epoch = self.epoch
         messages = await asyncio.to_thread(lambda: [self._encoder.encode(plan, epoch) for plan in new])

@@ -4,7 +4,7 @@
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
 //! Planning releases the interpreter lock.
 
-mod agent_groups;
+mod agents;
 mod balance;
 mod change;
 mod class_d;

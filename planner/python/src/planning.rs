@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyTuple};
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
-use crate::agent_groups::{AgentGroup, AgentStructure};
+use crate::agents::{AgentGroup, AgentPlan, AgentStructure};
 use crate::class_d::{ClassDNumbers, ipv4};
 use crate::switches::{Place, SwitchState};
 use crate::{RoutingError, host_id, port_id, read_topology, run, setting, switch_id, text};
@@ -196,75 +196,6 @@ impl GivenCapacity {
             refused: refused.collect(),
         }
     }
-}
-
-/// Everything one agent has to know, without the epoch.
-#[pyclass(frozen)]
-pub(crate) struct AgentPlan {
-    plan: Arc<planner::AgentPlan>,
-    #[pyo3(get)]
-    groups: Py<PyTuple>,
-}
-
-#[pymethods]
-impl AgentPlan {
-    #[getter]
-    fn host(&self) -> u16 {
-        self.plan.host.0
-    }
-
-    /// Whether a message takes any of the unicast routes to a host at random; else in turn.
-    #[getter]
-    fn at_random(&self) -> bool {
-        self.plan.at_random
-    }
-
-    /// All of them as fields of `Plan` in agent.proto, encoded.
-    fn encode_routes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.plan.encode_routes())
-    }
-
-    /// Destination, share and ports of each.
-    #[getter]
-    fn routes<'py>(&self, py: Python<'py>) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
-        route_list(py, &self.plan.routes)
-    }
-
-    #[getter]
-    fn tree_routes<'py>(&self, py: Python<'py>) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
-        route_list(py, &self.plan.tree_routes)
-    }
-
-    /// The group with this number.
-    fn group<'py>(&self, py: Python<'py>, id: u16) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = self
-            .plan
-            .groups
-            .binary_search_by_key(&GroupId(id), |group| group.id);
-        found
-            .ok()
-            .map(|at| self.groups.bind(py).get_item(at))
-            .transpose()
-    }
-
-    /// Whether another plan has the same routes.
-    fn has_routes_of(&self, other: &AgentPlan) -> bool {
-        self.plan.routes == other.plan.routes
-            && self.plan.at_random == other.plan.at_random
-            && self.plan.tree_routes == other.plan.tree_routes
-    }
-
-    fn __eq__(&self, other: &AgentPlan) -> bool {
-        self.plan == other.plan
-    }
-}
-
-fn route_list<'py>(py: Python<'py>, routes: &RouteTable) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
-    routes
-        .0
-        .iter()
-        .map(|route| (route.to.0, route.share, PyBytes::new(py, &route.ports)))
-        .collect()
 }
 
 /// What every switch and every agent must have.

@@ -1,11 +1,13 @@
-//! Groups and their structures, as agents have to know them.
+//! What agents have to know: plans, groups and their structures.
 
 use std::sync::Arc;
 
 use ::wormcast_planner as planner;
 use ::wormcast_routing::structure::Recipe;
+use planner::RouteTable;
 use pyo3::prelude::*;
-use wormcast_wire::HostId;
+use pyo3::types::{PyBytes, PyTuple};
+use wormcast_wire::{GroupId, HostId};
 
 /// A group as one agent has to know it.
 #[pyclass(frozen, eq)]
@@ -120,4 +122,73 @@ impl AgentStructure {
             _ => Vec::new(),
         }
     }
+}
+
+/// Everything one agent has to know, without the epoch.
+#[pyclass(frozen)]
+pub(crate) struct AgentPlan {
+    pub(crate) plan: Arc<planner::AgentPlan>,
+    #[pyo3(get)]
+    pub(crate) groups: Py<PyTuple>,
+}
+
+#[pymethods]
+impl AgentPlan {
+    #[getter]
+    fn host(&self) -> u16 {
+        self.plan.host.0
+    }
+
+    /// Whether a message takes any of the unicast routes to a host at random; else in turn.
+    #[getter]
+    fn at_random(&self) -> bool {
+        self.plan.at_random
+    }
+
+    /// All of them as fields of `Plan` in agent.proto, encoded.
+    fn encode_routes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.plan.encode_routes())
+    }
+
+    /// Destination, share and ports of each.
+    #[getter]
+    fn routes<'py>(&self, py: Python<'py>) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
+        route_list(py, &self.plan.routes)
+    }
+
+    #[getter]
+    fn tree_routes<'py>(&self, py: Python<'py>) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
+        route_list(py, &self.plan.tree_routes)
+    }
+
+    /// The group with this number.
+    fn group<'py>(&self, py: Python<'py>, id: u16) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self
+            .plan
+            .groups
+            .binary_search_by_key(&GroupId(id), |group| group.id);
+        found
+            .ok()
+            .map(|at| self.groups.bind(py).get_item(at))
+            .transpose()
+    }
+
+    /// Whether another plan has the same routes.
+    fn has_routes_of(&self, other: &AgentPlan) -> bool {
+        self.plan.routes == other.plan.routes
+            && self.plan.at_random == other.plan.at_random
+            && self.plan.tree_routes == other.plan.tree_routes
+    }
+
+    fn __eq__(&self, other: &AgentPlan) -> bool {
+        self.plan == other.plan
+    }
+}
+
+fn route_list<'py>(py: Python<'py>, routes: &RouteTable) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
+    routes
+        .0
+        .iter()
+        .map(|route| (route.to.0, route.share, PyBytes::new(py, &route.ports)))
+        .collect()
 }
