@@ -106,9 +106,13 @@ fn a_wrong_plan_is_refused_and_the_old_one_stays() {
     wait_until("refusal", WAIT, || refused().is_some());
     let (host, applied) = refused().unwrap();
     assert_eq!((host, applied.epoch), (0, 2));
+    let known = wormcast_wire::SchemeName::ALL.map(wormcast_wire::SchemeName::name);
     assert_eq!(
         applied.error,
-        "group 1 has scheme \"flood\"; this agent knows: repeat, circuit, tree, k-binomial, switch"
+        format!(
+            "group 1 has scheme \"flood\"; this agent knows: {}",
+            known.join(", ")
+        )
     );
     assert_eq!(
         applied

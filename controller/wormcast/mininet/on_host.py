@@ -55,11 +55,13 @@ def become(fabric: sandbox.Running, host: str, command: Sequence[str]) -> NoRetu
         ) from None
     if host not in state["hosts"]:
         raise NotFound(f"host {host!r} is not one of: {', '.join(state['hosts'])}")
-    enter = ["nsenter", "--target", str(fabric.first_pid), "--net", "--mount", "--pid", "--wd=."]
+    enter = ["nsenter", "--target", str(fabric.first_pid), "--net", "--mount", "--pid"]
     enter += ["ip", "netns", "exec", state["hosts"][host]]
+    # By its path: a folder taken along from outside would be on another mount than the same path inside.
+    here = f"--chdir={os.getcwd()}"
     environment = [
         f"PATH={BIN}:{os.environ.get('PATH', PATH_DEFAULT)}",
         f"WORMCAST_SOCKET={state['sockets'][host]}",
         f"WORMCAST_API={state['api']}",
     ]
-    os.execvp("nsenter", [*enter, "env", *environment, *command])
+    os.execvp("nsenter", [*enter, "env", here, *environment, *command])
