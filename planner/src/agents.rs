@@ -188,8 +188,8 @@ impl AgentPlanner {
                 digest: OnceLock::new(),
                 ..**plan
             };
-            let same = [Some(plan), before.get(&host)].into_iter().flatten();
-            let same = same.cloned().find(|same| **same == other);
+            let mut same = [Some(plan), before.get(&host)].into_iter().flatten();
+            let same = same.find(|same| ***same == other).cloned();
             (host, same.unwrap_or_else(|| Arc::new(other)))
         };
         self.agents.iter().map(with).collect()

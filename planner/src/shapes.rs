@@ -272,11 +272,14 @@ fn planned(alternative: Alternative) -> PlannedRoute {
 /// that the pipeline's rate counts and its depth does not.
 pub const BULK_PACKETS: u32 = 64;
 
+/// What the structures of a group follow from: the part, the scheme, packets of a message, members.
+type Wanted = (usize, GroupScheme, u32, Vec<HostId>);
+
 /// Makes structures; many groups have the same members, so they are kept for as long as it is.
 pub(crate) struct Shapes<'w> {
     wholes: &'w [Whole],
     distances: Vec<OnceCell<Routes<'w>>>,
-    made: BTreeMap<(usize, GroupScheme, u32, Vec<HostId>), Arc<[AgentStructure]>>,
+    made: BTreeMap<Wanted, Arc<[AgentStructure]>>,
     costs: &'w Costs,
 }
 

@@ -58,7 +58,7 @@ def become(fabric: sandbox.Running, host: str, command: Sequence[str]) -> NoRetu
     enter = ["nsenter", "--target", str(fabric.first_pid), "--net", "--mount", "--pid"]
     enter += ["ip", "netns", "exec", state["hosts"][host]]
     # By its path: a folder taken along from outside would be on another mount than the same path inside.
-    here = f"--chdir={os.getcwd()}"
+    here = f"--chdir={Path.cwd()}"
     environment = [
         f"PATH={BIN}:{os.environ.get('PATH', PATH_DEFAULT)}",
         f"WORMCAST_SOCKET={state['sockets'][host]}",

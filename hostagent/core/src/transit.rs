@@ -89,11 +89,14 @@ impl Transit {
         }
     }
 
-    /// Takes a worm in transit; it waits, or is dropped.
+    /// Takes a worm in transit; it waits, or is dropped. One that finds nothing waiting is taken
+    /// however small the buffers are.
     pub fn accept(&mut self, frame: &[u8], now: Instant) {
         let held = self.held_bytes + frame.len();
         if held > self.limits.adapter_bytes {
-            if held > self.limits.adapter_bytes + self.limits.spill_bytes {
+            // Where nothing waits any worm has room, or those longer than the buffers would never pass.
+            let full = held > self.limits.adapter_bytes + self.limits.spill_bytes;
+            if full && self.held_bytes > 0 {
                 self.counters.dropped += 1;
                 return;
             }

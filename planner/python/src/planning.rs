@@ -10,9 +10,9 @@ use ::wormcast_routing::structure::StructureError;
 use ::wormcast_routing::topology::{Grid, Host, Link, Parts, Switch, Topology};
 use planner::auto::AUTO;
 use planner::cost::Costs;
-use planner::{Capacity, Group, GroupScheme, Hosts, RouteTable, Shortfall};
+use planner::{Capacity, Group, GroupScheme, Hosts, Shortfall};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyTuple};
+use pyo3::types::{PyDict, PyFrozenSet, PyTuple};
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::agents::{AgentGroup, AgentPlan, AgentStructure};

@@ -55,6 +55,22 @@ fn only_sound_unicast_worms_with_route_left_are_in_transit() {
 }
 
 #[test]
+fn where_nothing_waits_any_worm_is_taken() {
+    let limits = TransitLimits {
+        adapter_bytes: 10,
+        spill_bytes: 10,
+    };
+    let mut transit = Transit::new(limits);
+    for sequence in 0..3 {
+        let worm = in_transit(sequence, 71);
+        transit.accept(&worm, Instant::ZERO);
+        transit.accept(&worm, Instant::ZERO);
+        assert_eq!(drain(&mut transit), [worm], "the second finds one waiting");
+    }
+    assert_eq!(transit.counters().dropped, 3);
+}
+
+#[test]
 fn what_the_adapter_does_not_hold_is_spilled_and_what_memory_does_not_hold_is_dropped() {
     let worm = in_transit(0, 71);
     assert_eq!(worm.len(), 100);
