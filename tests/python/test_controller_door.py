@@ -244,7 +244,9 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
             raise ValueError("switch 0 has no place for group 7")
 
         monkeypatch.setattr(
-            controller.reconciler, "_planner", SimpleNamespace(plan=fail, set_routing=real.set_routing)
+            controller.reconciler,
+            "_planner",
+            SimpleNamespace(plan=fail, set_routing=real.set_routing, set_costs=real.set_costs),
         )
         group = controller.groups.create(GroupRequest("circuit", ("good",), id=7))
         await controller.tell_group("group_created", group)

@@ -375,6 +375,9 @@ def test_the_command_line_says_it_in_words() -> None:
         "roots": [2],
         "root_away": True,
         "lengthened_pairs": 12,
+        "change": None,
+        "left_behind": [],
+        "left_behind_count": 0,
     }
     from wormcast.cli.routing import _describe
 

@@ -13,6 +13,7 @@ from wormcast.network.ids import HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
+from wormcast.routing.files import to_text
 from wormcast.routing.routes import add_uses
 
 
@@ -31,6 +32,8 @@ async def routes_in_force(controller: Controller, src: HostId | None, dst: HostI
     state, algorithm = controller.reconciler.state, controller.routing.algorithm
     wanted, roots = controller.routing.root, list(state.roots)
     root = wanted if wanted in roots else next(iter(roots), None)
+    if not controller.topology().switches:
+        return json.dumps({"algorithm": algorithm, "root": None, "routes": []}).encode()
     topology = json.dumps(controller.topology().to_json())
     file = await asyncio.to_thread(state.routes_file, topology, algorithm, root, src, dst)
     if file is None:
@@ -51,7 +54,8 @@ async def verify_in_force(controller: Controller) -> bytes:
     """The verify file of all that agents may send by their plans, and of what switches copy."""
     topology = controller.topology().to_json()
     if not topology["switches"]:
-        return b'{"deadlock_free": true, "order": []}'
+        model = {"branching": "independent", "buffers": "spill", "forwarding": "store", "root": None}
+        return to_text({"deadlock_free": True, "model": model, "order": []}).encode()
     return (await asyncio.to_thread(controller.reconciler.state.verify, json.dumps(topology))).encode()
 
 
