@@ -144,10 +144,12 @@ proptest! {
         steps in proptest::collection::vec((0usize..1_500, 0u8..3), 1..200),
     ) {
         let mut transit = Transit::new(TransitLimits { adapter_bytes, spill_bytes });
+        // One worm has room where nothing waits.
+        let bound = (adapter_bytes + spill_bytes).max(in_transit(0, 1_500).len());
         let mut out = Vec::new();
         for (sequence, (payload, takes)) in steps.iter().enumerate() {
             transit.accept(&in_transit(sequence as u16, *payload), Instant::ZERO);
-            prop_assert!(transit.held_bytes() <= adapter_bytes + spill_bytes);
+            prop_assert!(transit.held_bytes() <= bound);
             for _ in 0..*takes {
                 if let Some(NextFrame::InTransit(frame)) = transit.next(|| None) {
                     out.push(frame);
@@ -158,7 +160,7 @@ proptest! {
         let counters = transit.counters();
         prop_assert_eq!(out.len() as u64, counters.frames);
         prop_assert_eq!(counters.frames + counters.dropped, steps.len() as u64);
-        prop_assert!(counters.held_bytes_most <= adapter_bytes + spill_bytes);
+        prop_assert!(counters.held_bytes_most <= bound);
         let order: Vec<u16> = out
             .iter()
             .map(|frame| worm::decode(frame).expect("a worm").header.sequence)
