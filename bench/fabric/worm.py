@@ -1,8 +1,7 @@
 """WORM: throughput of the Hamiltonian circuit on the testbed by size of frame, one source and all sources (Fig. 12, 13).
 
 Agents hold packets in two buffer classes (WORM §4), and refuse what finds no room: so receivers' buffers lose
-nothing. A version without the classes is not there to be run live; what then happens is shown on virtual time
-(`tests/fabric`). Counted here: packets refused for want of a buffer, and frames that were lost to hosts.
+nothing. A version without the classes is not there to be run, so the loss without them is not shown. Counted here: packets refused for want of a buffer, and frames that were lost to hosts.
 """
 
 from __future__ import annotations
