@@ -29,8 +29,8 @@ SECONDS_MAX = 180.0
 
 
 def outside() -> dict[str, str]:
-    """The environment of someone who is in no sandbox, as users are."""
-    marks = {sandbox.INSIDE, sandbox.LIFELINE, sandbox.FABRIC}
+    """The environment of someone who is in no sandbox and under no other make, as users are."""
+    marks = {sandbox.INSIDE, sandbox.LIFELINE, sandbox.FABRIC, "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
     return {name: value for name, value in os.environ.items() if name not in marks}
 
 
