@@ -48,6 +48,7 @@ def is_copied_by_switches(scheme: str) -> bool:
 FAN_OUT_DEFAULT: int
 LAMBDA_DEFAULT: int
 LAMBDA_MAX: int
+SHARED_TREES_MAX: int
 """tree: most children of a host, unless a group says otherwise."""
 
 # Bounds of wire/src/ids.rs
@@ -366,6 +367,18 @@ class AgentGroup:
     @property
     def structures(self) -> list[AgentStructure]:
         """How its messages reach them."""
+
+    @property
+    def number(self) -> int | None:
+        """Scheme table: the number by which switches copy its messages."""
+
+    @property
+    def trees(self) -> list[list[tuple[SwitchId, PortId, SwitchId, PortId]]]:
+        """Scheme switch: links of each of its own trees."""
+
+    @property
+    def leaves(self) -> list[tuple[HostId, SwitchId, PortId]]:
+        """Where its members are on these trees."""
 
 @final
 class AgentStructure:

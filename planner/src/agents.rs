@@ -14,6 +14,7 @@ use crate::cost::Costs;
 use crate::parts::Part;
 use crate::shapes::{HostRoutes, Kept, Lasting, Shapes, Whole};
 use crate::state::{AgentGroup, AgentPlan};
+use crate::trees::{self, routes_to_root};
 
 /// Why a member does not take part: it is nowhere.
 pub const NOT_LOCATED: &str = "no place known for it, or its switch is down";
@@ -106,6 +107,11 @@ pub(crate) struct AgentPlanner {
     /// Parts without routes; their agents keep what they have.
     failures: Vec<PlanFailure>,
     at_random: bool,
+    /// Connected parts that switches copy in.
+    copies: Vec<Part>,
+    root_routes: BTreeMap<HostId, Arc<[u8]>>,
+    /// Numbers of groups of scheme `table`.
+    numbers: BTreeMap<GroupId, GroupId>,
     /// By which `auto` chooses.
     pub(crate) costs: Arc<Costs>,
     hosts: Hosts,
@@ -126,7 +132,7 @@ impl AgentPlanner {
     /// that are `lasting` stay.
     pub(crate) fn new(
         known: Vec<Part>,
-        up: &[Part],
+        up: Arc<Vec<Part>>,
         setting: &Setting,
         lasting: Option<&Lasting>,
         before: AgentPlanner,
@@ -143,6 +149,19 @@ impl AgentPlanner {
             costs: before.costs,
             ..AgentPlanner::default()
         };
+        let mut copies: Vec<Part> = up.to_vec();
+        // Where nothing is up, as if all were.
+        let is_away = |whole: &&Part| {
+            let mut switches = up.iter().flat_map(|part| part.topology.switches());
+            !switches.any(|switch| whole.topology.switch_index(switch.id).is_ok())
+        };
+        copies.extend(known.iter().filter(is_away).cloned());
+        planner.root_routes = known
+            .iter()
+            .chain(&copies)
+            .flat_map(routes_to_root)
+            .collect();
+        planner.copies = copies;
         let mut wholes = Vec::with_capacity(known.len());
         for (at, whole) in known.into_iter().enumerate() {
             planner
@@ -179,12 +198,22 @@ impl AgentPlanner {
         routes: &BTreeMap<HostId, HostRoutes>,
         before: &BTreeMap<HostId, Arc<AgentPlan>>,
     ) -> BTreeMap<HostId, Arc<AgentPlan>> {
+        let mut without: BTreeMap<*const AgentGroup, Arc<AgentGroup>> = BTreeMap::new();
+        for group in self.agents.values().flat_map(|plan| &plan.groups) {
+            let own = || group.without_trees();
+            without.entry(Arc::as_ptr(group)).or_insert_with(own);
+        }
         let with = |(&host, plan): (&HostId, &Arc<AgentPlan>)| {
             let (unicast, tree) = routes.get(&host).cloned().unwrap_or_default();
             let other = AgentPlan {
                 routes: unicast,
                 tree_routes: tree,
-                groups: plan.groups.clone(),
+                root_route: None,
+                groups: plan
+                    .groups
+                    .iter()
+                    .map(|group| without[&Arc::as_ptr(group)].clone())
+                    .collect(),
                 digest: OnceLock::new(),
                 ..**plan
             };
@@ -195,8 +224,23 @@ impl AgentPlanner {
         self.agents.iter().map(with).collect()
     }
 
-    /// Takes groups away and adds or replaces others.
-    pub(crate) fn change(&mut self, gone: &[GroupId], new: &[Arc<Group>], hosts: &Hosts) {
+    /// Takes groups away and adds or replaces others; those of scheme `table` have these numbers.
+    pub(crate) fn change(
+        &mut self,
+        gone: &[GroupId],
+        new: &[Arc<Group>],
+        hosts: &Hosts,
+        number: impl Fn(GroupId) -> Option<GroupId>,
+    ) {
+        for &id in gone {
+            self.numbers.remove(&id);
+        }
+        for group in new {
+            match number(group.id) {
+                Some(number) => self.numbers.insert(group.id, number),
+                None => self.numbers.remove(&group.id),
+            };
+        }
         let wholes = self.wholes.clone();
         let costs = self.costs.clone();
         let mut shapes = Shapes::new(&wholes, &costs);
@@ -428,6 +472,8 @@ impl AgentPlanner {
             name: group.name.clone(),
             members: members.to_vec(),
             structures: shapes.of(self.whole_of[&members[0]], group, members)?,
+            number: self.numbers.get(&group.id).copied(),
+            trees: trees::for_agents(&self.copies, group, members),
             digest: OnceLock::new(),
         };
         // The same object as before says that nothing has to be encoded again.
@@ -454,6 +500,7 @@ impl AgentPlanner {
                 routes: routes.clone(),
                 at_random: self.at_random,
                 tree_routes: tree_routes.clone(),
+                root_route: self.root_routes.get(&host).cloned(),
                 groups: groups.map_or_else(Vec::new, |groups| groups.values().cloned().collect()),
                 digest: OnceLock::new(),
             };

@@ -26,6 +26,8 @@ mod route_order;
 mod shapes;
 mod state;
 mod switches;
+mod table_numbers;
+mod trees;
 mod wiring;
 mod written;
 
@@ -47,7 +49,8 @@ pub use replication::{CapacityError, allocate_mgids};
 pub use route_order::{RouteOrder, RouteOrderError};
 pub use shapes::BULK_PACKETS;
 pub use state::{
-    Action, AgentGroup, AgentPlan, AgentStructure, EntryKey, KeyFields, MatchValue, Name, Place,
-    PlannedRoute, RouteTable, SwitchState, TableDefault, TableEntry, digest_agents,
+    Action, AgentGroup, AgentPlan, AgentStructure, AgentTrees, EntryKey, KeyFields, Leaf,
+    MatchValue, Name, Place, PlannedRoute, RouteTable, SwitchState, TableDefault, TableEntry,
+    digest_agents,
 };
 pub use written::{ROUTES_WRITTEN_MAX, dependencies, routes_file};

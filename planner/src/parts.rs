@@ -10,7 +10,7 @@ use crate::route_order::RouteOrder;
 
 /// A connected part. Unicast routes, those along the spanning tree, and what switches replicate
 /// along keep to one order of its switches, so that together they are free of deadlock.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) topology: Topology,
     pub(crate) order: UpDown,

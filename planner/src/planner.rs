@@ -8,13 +8,13 @@ use wormcast_routing::routes::Setting;
 use wormcast_routing::topology::{Host, Switch, Topology};
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
-use crate::agents::{AgentPlanner, Hosts, PlanFailure, Shortfall};
+use crate::agents::{AgentPlanner, Hosts, PlanFailure, Shortfall, Subject};
 use crate::bridge::{self, Bridge};
 use crate::class_d::ClassDNumbers;
 use crate::cost::Costs;
 use crate::groups::Group;
+use crate::ids::MGID_GROUPS_MAX;
 use crate::parts::Part;
-use crate::replication::CapacityError;
 use crate::route_order::RouteOrder;
 use crate::shapes::{HostRoutes, Lasting};
 use crate::state::{AgentPlan, Place, RouteTable, SwitchState};
@@ -200,16 +200,13 @@ impl Planner {
     ///
     /// Agents that are not live are told of their groups as if all took part, so that who comes
     /// back finds itself a member; nobody else hears of them. Switches replicate to every located
-    /// member of a group, agent or not, under its id and the number that `class_d` gives its
-    /// address. A group whose live members are not all connected keeps those of the part with most
+    /// member of a group, agent or not, under the number that `class_d` gives its address, and with
+    /// scheme `table` under one for it and groups like it. A group whose live members are not all connected keeps those of the part with most
     /// of them (on a tie the part with the lowest host); the others are shortfalls, and so is who
     /// cannot take a group.
     ///
     /// A group or a connected part that cannot be planned is named in `failures` and holds up
     /// nothing else: a group stays as it was planned before if it can.
-    ///
-    /// # Errors
-    /// [`CapacityError`]; the next plan is made wholly anew then.
     pub fn plan(
         &mut self,
         up: &Topology,
@@ -217,7 +214,7 @@ impl Planner {
         groups: &[Arc<Group>],
         hosts: &Hosts,
         class_d: &ClassDNumbers,
-    ) -> Result<FabricState, CapacityError> {
+    ) -> FabricState {
         let wanted: BTreeMap<GroupId, Arc<Group>> = groups
             .iter()
             .map(|group| (group.id, group.clone()))
@@ -245,14 +242,20 @@ impl Planner {
         let changed: Vec<Arc<Group>> = wanted.values().filter(is_new).cloned().collect();
         let is_gone = |id: &&GroupId| !wanted.contains_key(id);
         let gone: Vec<GroupId> = self.groups.keys().filter(is_gone).copied().collect();
-        let touched = self.switches.change(&gone, &changed, class_d)?;
-        match reuse {
-            Reuse::Switches => {
-                let all: Vec<Arc<Group>> = wanted.values().cloned().collect();
-                self.agents.change(&gone, &all, hosts);
+        let (touched, renumbered) = self.switches.change(&gone, &changed, class_d);
+        let for_agents: Vec<Arc<Group>> = match reuse {
+            Reuse::Switches => wanted.values().cloned().collect(),
+            _ => {
+                let ids = changed.iter().map(|group| group.id).chain(renumbered);
+                let ids: BTreeSet<GroupId> = ids.collect();
+                ids.iter()
+                    .filter_map(|id| wanted.get(id))
+                    .cloned()
+                    .collect()
             }
-            _ => self.agents.change(&gone, &changed, hosts),
-        }
+        };
+        let number = |group| self.switches.table_number(group);
+        self.agents.change(&gone, &for_agents, hosts, number);
         self.build_bridge(given, reuse);
         let (mut changed, mut bridged) = (0, 0);
         if let Some(before) = routes_before {
@@ -265,14 +268,14 @@ impl Planner {
         let kept = before.filter(|_| reuse == Reuse::All);
         self.network = Some(kept.unwrap_or_else(|| (up.into_owned(), known.into_owned())));
         self.groups = wanted;
-        Ok(FabricState {
+        FabricState {
             switches: self.switches.switches.clone(),
             agents: self.agents.agents.clone(),
             shortfalls: self.agents.shortfalls(),
             parts: self.parts.clone(),
             roots: self.roots.clone(),
             lengthened: self.lengthened,
-            failures: self.agents.failures(),
+            failures: self.failures(),
             touched: (reuse != Reuse::Nothing).then_some(touched),
             routes: RouteChange {
                 method: self.method,
@@ -284,7 +287,18 @@ impl Planner {
                 bridged,
                 crossed_max: self.crossed_max,
             },
-        })
+        }
+    }
+
+    fn failures(&self) -> Vec<PlanFailure> {
+        let mut failures = self.agents.failures();
+        failures.extend(self.switches.without_room().map(|group| PlanFailure {
+            subject: Subject::Group(group),
+            reason: format!(
+                "switches have room for {MGID_GROUPS_MAX} group numbers, and lower ones take it: its messages go by TREE routes"
+            ),
+        }));
+        failures
     }
 
     fn hosts_routes(&self) -> BTreeMap<HostId, HostRoutes> {
@@ -327,7 +341,7 @@ impl Planner {
         let same_order = self.choose_order(up, known);
         let order = self.next.as_ref().or(self.in_force.as_ref());
         let order = order.expect("it was chosen");
-        let parts = Part::of(up, order, &self.setting);
+        let parts = Arc::new(Part::of(up, order, &self.setting));
         if reuse == Reuse::Nothing {
             let ids = |part: &Part| {
                 let switches = part.topology.switches();
@@ -337,7 +351,7 @@ impl Planner {
             let root = |part: &Part| part.order.root(&part.topology);
             self.roots = parts.iter().map(root).collect();
             self.groups.clear();
-            self.switches = SwitchPlanner::new(&parts);
+            self.switches = SwitchPlanner::new(parts.clone());
         }
         // A part without routes has none that are longer, and is named among the failures.
         let lengthened = |part: &Part| part.lengthened(&self.setting).unwrap_or(0);
@@ -349,7 +363,7 @@ impl Planner {
             ranks: ranks(up, &order.order),
             same_order,
         });
-        self.agents = AgentPlanner::new(known, &parts, &self.setting, kept.as_ref(), before);
+        self.agents = AgentPlanner::new(known, parts, &self.setting, kept.as_ref(), before);
         self.crossed_max = crossed_max(self.agents.routes().map(|(_, routes)| routes));
     }
 

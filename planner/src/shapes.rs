@@ -72,7 +72,8 @@ impl Whole {
 }
 
 /// What routes of a plan before need to stay, where things have gone since and none have come: so
-/// no route that is shorter has come either.
+/// under the same order no route that is shorter has come either. Under another one there may be a
+/// shorter one; that does not make it worth to disturb a pair.
 pub(crate) struct Lasting {
     /// What is up now.
     pub(crate) wiring: Wiring,

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 use wormcast_routing::structure::Recipe;
-use wormcast_wire::{GroupId, HostId, SchemeName};
+use wormcast_routing::topology::Link;
+use wormcast_wire::{GroupId, HostId, PortId, SchemeName, SwitchId};
 
 use crate::ids::{Mgid, PortSet};
 
@@ -178,7 +179,32 @@ pub struct AgentGroup {
     pub members: Vec<HostId>,
     /// How its messages reach them, by ascending length of messages; any may take the last.
     pub structures: Arc<[AgentStructure]>,
+    /// Scheme `table`: the number by which switches copy its messages.
+    pub number: Option<GroupId>,
+    /// Scheme `switch`: trees of its own; without, TREE routes go along the spanning tree.
+    pub trees: Option<Arc<AgentTrees>>,
     pub(crate) digest: OnceLock<[u8; 32]>,
+}
+
+/// Trees of switches that all members of a group share. Where the network is in parts, each joins the
+/// members of every part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentTrees {
+    /// Links of each tree.
+    pub trees: Vec<Vec<Link>>,
+    /// Where the members are, in ascending order.
+    pub leaves: Vec<Leaf>,
+}
+
+/// Where a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leaf {
+    /// The member.
+    pub host: HostId,
+    /// Its switch.
+    pub switch: SwitchId,
+    /// The port to it.
+    pub port: PortId,
 }
 
 impl PartialEq for AgentGroup {
@@ -188,10 +214,13 @@ impl PartialEq for AgentGroup {
             name,
             members,
             structures,
+            number,
+            trees,
             digest: _,
         } = self;
         (id, name, members) == (&other.id, &other.name, &other.members)
             && structures == &other.structures
+            && (number, trees) == (&other.number, &other.trees)
     }
 }
 
@@ -208,6 +237,9 @@ pub struct AgentPlan {
     pub at_random: bool,
     /// Routes along the spanning tree.
     pub tree_routes: Arc<RouteTable>,
+    /// Port bytes to the root of the spanning tree, from where switches copy to all hosts; nothing while
+    /// the tree changes.
+    pub root_route: Option<Arc<[u8]>>,
     /// Groups by number.
     pub groups: Vec<Arc<AgentGroup>>,
     pub(crate) digest: OnceLock<[u8; 32]>,
@@ -219,6 +251,7 @@ impl PartialEq for AgentPlan {
             && self.routes == other.routes
             && self.at_random == other.at_random
             && self.tree_routes == other.tree_routes
+            && self.root_route == other.root_route
             && self.groups == other.groups
     }
 }
@@ -245,6 +278,11 @@ impl AgentPlan {
             put_varint(6 << 3, &mut bytes);
             bytes.push(1);
         }
+        if let Some(route) = &self.root_route {
+            put_varint(7 << 3 | 2, &mut bytes);
+            put_varint(route.len() as u64, &mut bytes);
+            bytes.extend_from_slice(route);
+        }
         bytes
     }
 
@@ -262,6 +300,10 @@ impl AgentPlan {
                 }
             }
             digest.update([u8::from(self.at_random)]);
+            if let Some(route) = &self.root_route {
+                digest.update((route.len() as u64).to_be_bytes());
+                digest.update(route);
+            }
             self.groups
                 .iter()
                 .for_each(|group| digest.update(group.digest()));
@@ -301,9 +343,48 @@ impl AgentGroup {
                     Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| number(ring)),
                 }
             }
+            if let Some(at) = self.number {
+                number(1 << 16 | usize::from(at.0));
+            }
+            if let Some(AgentTrees { trees, leaves }) = self.trees.as_deref() {
+                for tree in trees {
+                    number(tree.len());
+                    for link in tree {
+                        let Link {
+                            a,
+                            a_port,
+                            b,
+                            b_port,
+                        } = *link;
+                        [(a, a_port), (b, b_port)]
+                            .into_iter()
+                            .for_each(|(at, port)| {
+                                number(usize::from(at.0) << 8 | usize::from(port.get()))
+                            });
+                    }
+                }
+                for leaf in leaves {
+                    number(leaf.host.0.into());
+                    number(usize::from(leaf.switch.0) << 8 | usize::from(leaf.port.get()));
+                }
+            }
             digest.update(&self.name);
             digest.finalize().into()
         })
+    }
+
+    /// The group as it is to be used while the tree of switches changes: its messages go by the TREE
+    /// routes of that time.
+    pub(crate) fn without_trees(self: &Arc<AgentGroup>) -> Arc<AgentGroup> {
+        match (self.number, &self.trees) {
+            (None, None) => self.clone(),
+            _ => Arc::new(AgentGroup {
+                number: None,
+                trees: None,
+                digest: OnceLock::new(),
+                ..(**self).clone()
+            }),
+        }
     }
 }
 

@@ -10,10 +10,12 @@ use crate::entries::{
     class_d_entries, group_entry, port_entries, tree_set_default, tree_set_entries,
 };
 use crate::groups::Group;
-use crate::ids::{Mgid, PortSet};
+use crate::ids::{MGID_GROUPS_MAX, Mgid, PortSet};
 use crate::parts::Part;
-use crate::replication::{CapacityError, GroupTree, allocate_mgids, tree_set_groups};
+use crate::replication::{GroupTree, allocate_mgids, tree_set_groups};
 use crate::state::{Action, EntryKey, Place, SwitchState, TableEntry};
+use crate::table_numbers::{Along, TableNumbers};
+use crate::trees::own_ports;
 
 /// A group number as the switches hold it.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +42,9 @@ struct Edit {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SwitchPlanner {
     pub(crate) switches: BTreeMap<SwitchId, Arc<SwitchState>>,
+    parts: Arc<Vec<Part>>,
     trees: Vec<GroupTree>,
+    tables: TableNumbers,
     groups: BTreeMap<GroupId, Arc<Group>>,
     numbers_of: BTreeMap<GroupId, Vec<GroupId>>,
     /// Groups that carry a number.
@@ -54,12 +58,12 @@ pub(crate) struct SwitchPlanner {
 
 impl SwitchPlanner {
     /// Plans connected parts without groups.
-    pub(crate) fn new(parts: &[Part]) -> SwitchPlanner {
+    pub(crate) fn new(parts: Arc<Vec<Part>>) -> SwitchPlanner {
         let mut planner = SwitchPlanner::default();
         let mut tree_sets: BTreeMap<u16, Vec<TableEntry>> = BTreeMap::new();
         for Part {
             topology, order, ..
-        } in parts
+        } in parts.iter()
         {
             let tree = GroupTree::new(topology, order);
             for (switch, uses) in topology.switches().iter().zip(tree.part_ports()) {
@@ -81,16 +85,30 @@ impl SwitchPlanner {
             planner.everyone.extend(tree.hosts());
             planner.trees.push(tree);
         }
+        planner.parts = parts;
         planner
     }
 
-    /// Takes groups away and adds or replaces others; returns where switches differ from before.
+    /// The number by which switches copy the messages of a group of scheme `table`; nothing for
+    /// another, or where switches have no room for it.
+    pub(crate) fn table_number(&self, group: GroupId) -> Option<GroupId> {
+        self.tables.of(group)
+    }
+
+    /// Groups of scheme `table` that switches have no room for.
+    pub(crate) fn without_room(&self) -> impl Iterator<Item = GroupId> + '_ {
+        let groups = self.groups.keys().copied();
+        groups.filter(|group| self.tables.is_left_out(*group))
+    }
+
+    /// Takes groups away and adds or replaces others; returns where switches differ from before, and
+    /// the groups of scheme `table` whose number is another than before.
     pub(crate) fn change(
         &mut self,
         gone: &[GroupId],
         new: &[Arc<Group>],
         class_d: &ClassDNumbers,
-    ) -> Result<BTreeMap<SwitchId, Vec<Place>>, CapacityError> {
+    ) -> (BTreeMap<SwitchId, Vec<Place>>, BTreeSet<GroupId>) {
         let renumbered = *class_d != self.class_d;
         self.class_d = class_d.clone();
         let mut addresses_changed = renumbered;
@@ -104,32 +122,75 @@ impl SwitchPlanner {
         for group in new {
             self.groups.insert(group.id, group.clone());
             addresses_changed |= group.class_d.is_some();
-            self.join_numbers(group, &mut stale);
         }
-        if renumbered {
-            let carriers = self.groups.values().filter(|g| g.class_d.is_some());
-            let moved = carriers.filter(|g| self.numbers_of[&g.id] != self.numbers(g));
-            for group in moved.cloned().collect::<Vec<_>>() {
-                self.leave_numbers(group.id, &mut stale);
-                self.join_numbers(&group, &mut stale);
+        let numbers = self
+            .groups
+            .values()
+            .filter_map(|group| self.address_number(group));
+        let for_addresses = numbers.collect::<BTreeSet<GroupId>>().len();
+        // Broadcast has one too.
+        let room = usize::from(MGID_GROUPS_MAX) - 1 - for_addresses;
+        let news = new.iter().map(|group| &**group);
+        let moved = self.tables.change(gone.iter().copied(), news, room);
+        let joins = |group: &&Arc<Group>| {
+            let numbers = self.numbers_of.get(&group.id);
+            numbers.map_or(&[][..], Vec::as_slice) != self.numbers(group)
+        };
+        let joining: Vec<Arc<Group>> = match renumbered {
+            true => self.groups.values().filter(joins).cloned().collect(),
+            false => {
+                let ids = moved
+                    .iter()
+                    .copied()
+                    .chain(new.iter().map(|group| group.id));
+                let ids: BTreeSet<GroupId> = ids.collect();
+                let groups = ids.iter().filter_map(|id| self.groups.get(id));
+                groups.filter(joins).cloned().collect()
             }
+        };
+        for group in joining {
+            self.leave_numbers(group.id, &mut stale);
+            self.join_numbers(&group, &mut stale);
         }
         let mut edits = BTreeMap::new();
-        self.plan_numbers(stale, &mut edits)?;
+        self.plan_numbers(stale, &mut edits);
         if addresses_changed {
             self.plan_class_d(&mut edits);
         }
-        Ok(edits
+        let touched = edits
             .into_iter()
             .map(|(switch, edit)| (switch, self.apply(switch, edit)))
-            .collect())
+            .collect();
+        (touched, moved)
     }
 
-    /// Those of its id and of its address; broadcast is not a group's.
+    /// That of its address; broadcast is not a group's.
+    fn address_number(&self, group: &Group) -> Option<GroupId> {
+        let number = group.class_d.map(|address| self.class_d.number(address));
+        number.filter(|&number| number != GroupId::BROADCAST)
+    }
+
+    /// Those of its address and of its scheme.
     fn numbers(&self, group: &Group) -> Vec<GroupId> {
-        let of_address = group.class_d.map(|address| self.class_d.number(address));
-        let another = of_address.filter(|&n| n != group.id && n != GroupId::BROADCAST);
-        [group.id].into_iter().chain(another).collect()
+        let of_table = self.tables.of(group.id);
+        let another = self.address_number(group).filter(|&n| Some(n) != of_table);
+        of_table.into_iter().chain(another).collect()
+    }
+
+    /// What a number goes along: a tree of its own if only groups of scheme `table` carry it, which all
+    /// ask for that.
+    fn along(&self, number: GroupId) -> Along {
+        let mut carriers = self.carriers.get(&number).into_iter().flatten();
+        let own = |id: &GroupId| {
+            let group = &self.groups[id];
+            let is_address = self.address_number(group) == Some(number);
+            (!is_address).then(|| self.tables.along(*id)).flatten()
+        };
+        let first = carriers.next().and_then(own);
+        match first {
+            Some(first) if carriers.all(|id| own(id) == Some(first)) => first,
+            _ => Along::Spanning,
+        }
     }
 
     fn leave_numbers(&mut self, group: GroupId, stale: &mut BTreeSet<GroupId>) {
@@ -148,11 +209,7 @@ impl SwitchPlanner {
         self.numbers_of.insert(group.id, numbers);
     }
 
-    fn plan_numbers(
-        &mut self,
-        mut stale: BTreeSet<GroupId>,
-        edits: &mut BTreeMap<SwitchId, Edit>,
-    ) -> Result<(), CapacityError> {
+    fn plan_numbers(&mut self, mut stale: BTreeSet<GroupId>, edits: &mut BTreeMap<SwitchId, Edit>) {
         for number in &stale {
             if self.carriers.get(number).is_some_and(BTreeSet::is_empty) {
                 self.carriers.remove(number);
@@ -166,7 +223,7 @@ impl SwitchPlanner {
                 .any(|n| is_wanted(n) != self.mgids.contains_key(n))
         {
             let wanted = self.carriers.keys().copied().chain([GroupId::BROADCAST]);
-            let after = allocate_mgids(wanted)?;
+            let after = allocate_mgids(wanted).expect("numbers are no more than there is room for");
             let before = std::mem::replace(&mut self.mgids, after);
             stale.extend(
                 before
@@ -184,7 +241,6 @@ impl SwitchPlanner {
                 self.planned.insert(number, new);
             }
         }
-        Ok(())
     }
 
     fn plan_number(&self, number: GroupId) -> Option<Number> {
@@ -200,11 +256,19 @@ impl SwitchPlanner {
                 .collect();
             &union
         };
-        let ports = self
-            .trees
-            .iter()
-            .flat_map(|tree| tree.ports(members))
-            .collect();
+        let ports = match self.along(number) {
+            Along::Spanning => {
+                let trees = self.trees.iter();
+                trees.flat_map(|tree| tree.ports(members)).collect()
+            }
+            Along::Own(least) => {
+                let members: Vec<HostId> = members.iter().copied().collect();
+                let parts = self.parts.iter();
+                parts
+                    .flat_map(|part| own_ports(part, &members, least, number))
+                    .collect()
+            }
+        };
         Some(Number { mgid, ports })
     }
 

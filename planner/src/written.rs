@@ -1,18 +1,25 @@
 //! The routes that agents are to have, as a file and as a deadlock check takes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wormcast_routing::deadlock::{Branching, ChannelGraph, DeadlockError};
+use wormcast_routing::deadlock::{Branching, ChannelGraph, DeadlockError, TableEntry};
+use wormcast_routing::group::paths_along;
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::{Attachment, Topology};
-use wormcast_wire::{HostId, PortId, SHARES_WHOLE, SwitchId};
+use wormcast_wire::{GroupId, HostId, PortId, SHARES_WHOLE, SchemeName, SwitchId};
 
-use crate::state::{AgentPlan, PlannedRoute};
+use crate::difference::mgid_of;
+use crate::entries::group_entry;
+use crate::ids::{MGID_BROADCAST, Mgid, PortSet};
+use crate::state::{AgentPlan, AgentTrees, PlannedRoute, SwitchState};
 
 /// Plans of agents by host.
 type Plans = BTreeMap<HostId, Arc<AgentPlan>>;
+
+/// What switches hold.
+type Switches = BTreeMap<SwitchId, Arc<SwitchState>>;
 
 /// Most entries of a file of routes: one of all routes of a large fabric is of use to nobody.
 pub const ROUTES_WRITTEN_MAX: usize = 1 << 20;
@@ -85,14 +92,15 @@ pub fn routes_file(
     ))
 }
 
-/// The dependencies of all that these plans let agents send, and of what switches copy, which
-/// follows the routes along the tree. Routes that lead over what is not in the topology are left
-/// out. With several plans they are those of all mixtures of them.
+/// The dependencies of all that these plans let agents send, and of what these switches copy of it.
+/// What leads over what is not in the topology is left out. With several plans they are those of all
+/// mixtures of them.
 ///
 /// # Errors
 /// [`DeadlockError`]: a route that is none.
 pub fn dependencies<'t>(
     topology: &'t Topology,
+    switches: &Switches,
     plans: &[&Plans],
 ) -> Result<ChannelGraph<'t>, DeadlockError> {
     let mut graph = ChannelGraph::new(topology, Branching::Independent);
@@ -102,8 +110,125 @@ pub fn dependencies<'t>(
                 graph.add_route(&route)?;
             }
         }
+        for route in along_own_trees(from, plan) {
+            if let Some(route) = follow(topology, from, &route) {
+                graph.add_route(&route)?;
+            }
+        }
     }
+    add_copied(&mut graph, topology, switches, plans)?;
     Ok(graph)
+}
+
+/// The ways of a host's messages along the trees of its groups.
+fn along_own_trees(from: HostId, plan: &AgentPlan) -> Vec<PlannedRoute> {
+    let mut routes = Vec::new();
+    for AgentTrees { trees, leaves } in plan
+        .groups
+        .iter()
+        .flat_map(|group| &group.trees)
+        .map(Arc::as_ref)
+    {
+        let leaves = leaves
+            .iter()
+            .map(|leaf| (leaf.host, (leaf.switch, leaf.port)))
+            .collect();
+        for links in trees {
+            let paths = paths_along(links, &leaves, from).expect("links of a tree");
+            routes.extend(paths.into_iter().map(|(to, path)| PlannedRoute {
+                to,
+                share: SHARES_WHOLE,
+                ports: path.into(),
+            }));
+        }
+    }
+    routes
+}
+
+/// Adds the GROUP and BROADCAST worms of these hosts as these switches copy them.
+fn add_copied(
+    graph: &mut ChannelGraph<'_>,
+    topology: &Topology,
+    switches: &Switches,
+    plans: &[&Plans],
+) -> Result<(), DeadlockError> {
+    let mut tables: BTreeMap<GroupId, Vec<TableEntry>> = BTreeMap::new();
+    let down = broadcast_entries(topology, switches);
+    let (mut grouped, mut broadcast) = (BTreeSet::new(), BTreeSet::new());
+    for (&from, plan) in plans.iter().copied().flatten() {
+        let Ok(host) = topology.host(from) else {
+            continue;
+        };
+        for group in &plan.groups {
+            let schemes = group.structures.iter().map(|structure| structure.scheme);
+            if schemes.clone().any(|scheme| scheme == SchemeName::Table)
+                && let Some(number) = group.number
+                && grouped.insert((from, number))
+            {
+                let entries = tables
+                    .entry(number)
+                    .or_insert_with(|| entries_of(topology, switches, number));
+                if entries.iter().any(|entry| entry.switch == host.switch) {
+                    match graph.add_table(from, entries) {
+                        Err(DeadlockError::NoEntry { .. }) => {}
+                        added => added?,
+                    }
+                }
+            }
+            if schemes
+                .clone()
+                .any(|scheme| scheme == SchemeName::Broadcast)
+                && let Some(ports) = &plan.root_route
+                && climbs(topology, host.switch, ports)
+                && broadcast.insert((from, ports.clone()))
+            {
+                graph.add_broadcast_by(from, ports, &down)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ports to which switches copy the worms of a number.
+fn entries_of(topology: &Topology, switches: &Switches, number: GroupId) -> Vec<TableEntry> {
+    let key = group_entry(number, Mgid(0)).key;
+    let entry = |(&switch, state): (&SwitchId, &Arc<SwitchState>)| {
+        let mgid = state.entries.get(&key).and_then(|action| mgid_of(action))?;
+        entry_of(topology, switch, state.multicast.get(&mgid)?)
+    };
+    switches.iter().filter_map(entry).collect()
+}
+
+/// Ports to which switches copy BROADCAST worms on their way down.
+fn broadcast_entries(topology: &Topology, switches: &Switches) -> Vec<TableEntry> {
+    let entry = |(&switch, state): (&SwitchId, &Arc<SwitchState>)| {
+        let ports = state.multicast.get(&MGID_BROADCAST);
+        entry_of(topology, switch, ports.unwrap_or(&PortSet::default()))
+    };
+    switches.iter().filter_map(entry).collect()
+}
+
+/// Those of the ports that lead somewhere.
+fn entry_of(topology: &Topology, switch: SwitchId, ports: &PortSet) -> Option<TableEntry> {
+    topology.switch_index(switch).ok()?;
+    let leads = |port: &PortId| topology.attachment(switch, *port).is_some();
+    let ports = ports.iter().filter(leads).collect();
+    Some(TableEntry { switch, ports })
+}
+
+/// Whether these ports lead from switch to switch.
+fn climbs(topology: &Topology, from: SwitchId, ports: &[u8]) -> bool {
+    let mut at = from;
+    ports.iter().all(|&port| {
+        let end = PortId::new(port).and_then(|port| topology.attachment(at, port));
+        match end {
+            Some(Attachment::Switch(next, _)) => {
+                at = next;
+                true
+            }
+            _ => false,
+        }
+    })
 }
 
 /// Where a source route leads; `None` if not to its destination over what is there.

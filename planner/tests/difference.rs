@@ -117,14 +117,13 @@ proptest! {
         let groups = random_groups(&mut random, &network, 5);
         let Some((gone, rest)) = groups.split_last() else { return Ok(()) };
         let (before, after) = (plan_all(&network, &groups), plan_all(&network, rest));
-        let left = fabric_members(rest, &ClassDNumbers::default());
+        let narrow = ClassDNumbers::default();
+        let (were, left) = (fabric_members(&groups, &narrow), fabric_members(rest, &narrow));
         for (switch, desired) in &after.switches {
             for update in difference(desired, &before.switches[switch], None) {
                 let Entity::Entry(entry) = &update.entity else { continue };
                 let Some(number) = group_number(&entry.key) else { continue };
-                let narrow = ClassDNumbers::default();
-                let of_address = gone.class_d.map(|address| narrow.number(address));
-                prop_assert!(number == gone.id || Some(number) == of_address);
+                prop_assert_ne!(were.get(&number), left.get(&number), "of {}", gone.id);
                 let is_deleted = update.operation == Operation::Delete;
                 prop_assert!(is_deleted || left.contains_key(&number));
             }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use lab::model::{Got, Walker};
 use lab::{
     CIRCUIT, Random, all_live, damage, fabric_members, group, host_ids, plan, plan_all, port,
-    random_groups, random_topology, topology,
+    random_groups, random_topology, table, table_number, topology,
 };
 use proptest::prelude::*;
 use wormcast_planner::{
-    CUT_OFF, ClassDNumbers, FabricState, Group, GroupScheme, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN,
-    PlannedRoute, Planner, RouteTable, allocate_mgids, digest_agents,
+    AgentGroup, AgentPlan, CUT_OFF, ClassDNumbers, FabricState, Group, GroupScheme, Hosts, Leaf,
+    NOT_LIVE, NOT_LOCATED, PLAIN, PlannedRoute, Planner, RouteTable, allocate_mgids, digest_agents,
 };
 use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::{Algorithm, Setting};
@@ -55,6 +55,39 @@ fn once(members: &BTreeSet<HostId>, part: &Topology, sender: HostId) -> Got {
     here.map(|&host| (host, 1)).collect()
 }
 
+/// Whether copies of a number may go along a tree of its own.
+fn is_own(groups: &[Arc<Group>], number: GroupId) -> bool {
+    let own = |group: &Arc<Group>| {
+        table(group).flatten().is_some() && table_number(groups, group) == Some(number)
+    };
+    groups.iter().any(own)
+}
+
+/// How often a worm of the host reaches each leaf along these links.
+fn along(links: &[Link], leaves: &[Leaf], host: HostId) -> Got {
+    let mut got = Got::new();
+    let Some(start) = leaves.iter().find(|leaf| leaf.host == host) else {
+        return got;
+    };
+    let mut open = vec![(start.switch, None)];
+    while let Some((at, from)) = open.pop() {
+        for leaf in leaves
+            .iter()
+            .filter(|leaf| leaf.switch == at && leaf.host != host)
+        {
+            *got.entry(leaf.host).or_default() += 1;
+        }
+        for link in links.iter().filter(|link| Some(*link) != from) {
+            for (end, other) in [(link.a, link.b), (link.b, link.a)] {
+                if end == at {
+                    open.push((other, Some(link)));
+                }
+            }
+        }
+    }
+    got
+}
+
 fn spanning_tree(part: &Topology) -> (SwitchId, Vec<Link>) {
     let updown = UpDown::new(part, None).unwrap();
     (updown.root(part), updown.tree_links(part))
@@ -78,6 +111,10 @@ proptest! {
             let everyone = host_ids(&part).into_iter().collect();
             for sender in part.hosts() {
                 for (number, members) in fabric_members(&groups, &ClassDNumbers::default()) {
+                    if is_own(&groups, number) && !members.contains(&sender.id) {
+                        // A tree of its own leads to members alone, and only they send along it.
+                        continue;
+                    }
                     let got = walker.send_group(sender, number);
                     prop_assert_eq!(got, once(&members, &part, sender.id), "group {}", number);
                 }
@@ -95,6 +132,9 @@ proptest! {
             for sender in part.hosts() {
                 let routes = routes(&state.agents[&sender.id].tree_routes);
                 for (number, members) in fabric_members(&groups, &ClassDNumbers::default()) {
+                    if is_own(&groups, number) {
+                        continue;
+                    }
                     walker.crossed.clear();
                     walker.send_group(sender, number);
                     let crossed = std::mem::take(&mut walker.crossed);
@@ -102,6 +142,35 @@ proptest! {
                         prop_assert_eq!(walker.send_unicast(sender, &routes[&member]), Some(member));
                     }
                     prop_assert_eq!(crossed, walker.crossed.clone(), "copies keep to the tree routes");
+                }
+            }
+        }
+    }
+
+    /// Agents of a group of scheme `table` use the number under which switches know its members; those
+    /// of a group with trees of its own have ways along each that lead to all other members.
+    #[test]
+    fn agents_and_switches_agree_on_what_is_copied(seed: u64) {
+        let Case { topology, groups, state } = random_case(seed);
+        let mut walker = walker(&topology, &state);
+        for group in &groups {
+            for (&host, told) in &state.agents {
+                let Some(told) = told.group(group.id) else { continue };
+                prop_assert_eq!(told.number, table_number(&groups, group));
+                let sender = topology.host(host).unwrap();
+                let part = topology.split().into_iter().find(|part| part.host(host).is_ok());
+                let part = part.unwrap();
+                let wanted = once(&group.members.iter().copied().collect(), &part, host);
+                if let Some(number) = told.number {
+                    let got = walker.send_group(&sender, number);
+                    let is_shared = groups.iter().any(|other| {
+                        other.class_d.is_some_and(|address| u16::from(address.octets()[3]) == number.0)
+                    });
+                    prop_assert!(got == wanted || is_shared, "{:?} is not {:?}", got, wanted);
+                }
+                let Some(trees) = &told.trees else { continue };
+                for links in &trees.trees {
+                    prop_assert_eq!(along(links, &trees.leaves, host), wanted.clone());
                 }
             }
         }
@@ -231,14 +300,20 @@ proptest! {
         let mut alone = Planner::new(Setting::plain(Algorithm::Osud));
         alone.restore_order(state.routes.in_force.clone());
         let (hosts, class_d) = (all_live(&known), ClassDNumbers::default());
-        let alone = alone.plan(&up, &up, &groups, &hosts, &class_d).unwrap();
+        let alone = alone.plan(&up, &up, &groups, &hosts, &class_d);
         prop_assert_eq!(&state.switches, &alone.switches);
         let parts = up.split();
         let part_of = |host| parts.iter().position(|part| part.host(host).is_ok());
         let (mut standing, mut everything) = (walker(&up, &state), walker(&known, &whole));
         for host in known.hosts() {
             let (told, before) = (&state.agents[&host.id], &whole.agents[&host.id]);
-            prop_assert_eq!(&told.groups, &before.groups);
+            let groups = |plan: &AgentPlan| -> Vec<_> {
+                let known = |group: &Arc<AgentGroup>| {
+                    (group.id, group.members.clone(), group.structures.clone(), group.number)
+                };
+                plan.groups.iter().map(known).collect()
+            };
+            prop_assert_eq!(groups(told), groups(before));
             for RouteTable(routes) in [&*told.routes, &*told.tree_routes] {
                 let others: Vec<HostId> = routes.iter().map(|route| route.to).collect();
                 let known: Vec<HostId> = before.routes.0.iter().map(|route| route.to).collect();

@@ -1,6 +1,7 @@
 //! What the planner tells an engine: groups, structures, routes.
 
 use core::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_wire::{ALTERNATIVES_MAX, BufferClass, GroupId, HostId, Replication, SHARES_WHOLE};
 
@@ -92,6 +93,26 @@ pub trait Structures: Send + Sync {
     ///
     /// Where switches copy ([`Replication::Switches`]), it is the tree by which ACKs come up.
     fn role(&self, origin: HostId, choice: u8) -> Option<Role>;
+
+    /// How worms leave the origin, where switches copy.
+    fn copies(&self, _choice: u8) -> Copies<'_> {
+        Copies::SpanningTree
+    }
+}
+
+/// Which worms reach all members where switches copy (WORM §3). What a worm misses is sent again
+/// along the spanning tree, or by UNICAST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies<'p> {
+    /// TREE worms along the spanning tree.
+    SpanningTree,
+    /// TREE worms along trees of the group: port path to each other member. Messages take them in
+    /// turn; a member that one does not reach is reached along the spanning tree.
+    Trees(&'p [BTreeMap<HostId, Vec<u8>>]),
+    /// GROUP worms of this number.
+    Number(GroupId),
+    /// BROADCAST worms, if there is a route to the root; else as along the spanning tree.
+    Broadcast,
 }
 
 /// One of the ways by which messages of a group may travel.

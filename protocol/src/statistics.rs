@@ -74,6 +74,8 @@ pub struct Counters {
     pub rejects: Vec<u64>,
     /// Frames handed to the engine.
     pub received_frames: u64,
+    /// Of these, copies that were for members of other groups, or of this host's own worms.
+    pub filtered: u64,
     /// Frames the engine gave out.
     pub sent_frames: u64,
     /// Bytes of these, Ethernet headers included.
@@ -95,6 +97,7 @@ impl Default for Counters {
         Counters {
             rejects: vec![0; Reject::ALL.len()],
             received_frames: 0,
+            filtered: 0,
             sent_frames: 0,
             sent_bytes: 0,
             no_route: 0,

@@ -319,6 +319,44 @@ proptest! {
     }
 }
 
+/// A parent may repair in another class than that of the copies. Packets of one class that are read make
+/// room although older ones of the other class are held.
+#[test]
+fn what_is_read_makes_room_whatever_class_the_oldest_is_of() {
+    let mut engine = engine(Replication::Hosts);
+    let now = Instant::from_micros(10);
+    let (group, origin) = (GroupId(3), HostId(3));
+    let common = Common {
+        group,
+        origin,
+        stream: 50,
+    };
+    let mut buffer = vec![0; 1_000_000];
+    for seq in 0..300 {
+        let data = Data {
+            seq: Seq(seq),
+            stable_offset: seq as u16,
+            tx_time: 0,
+            first: seq == 0,
+            last: false,
+            cancel: false,
+            class: match seq {
+                0..3 => BufferClass::Two,
+                _ => BufferClass::One,
+            },
+            ack_now: false,
+            choice: 0,
+            payload: &[7; 900],
+        };
+        let frame = frame(HostId(1), &common, &Body::Data(data));
+        assert_eq!(engine.handle_frame(&frame, now), Ok(()), "packet {seq}");
+        engine
+            .read(group, origin, &mut buffer, now)
+            .expect("it is read");
+    }
+    assert!(engine.pool_bytes(BufferClass::One) <= 100_000);
+}
+
 #[test]
 fn every_reject_is_counted_under_its_name() {
     let mut engine = engine(Replication::Hosts);

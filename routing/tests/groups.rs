@@ -189,7 +189,7 @@ fn group_files_have_the_documented_form() {
     assert_eq!(
         plan(&topology, request).unwrap(),
         json!({"scheme": "switch", "source": 0, "members": [0, 1, 3],
-               "parameters": {"packets": 1, "order": "id", "mode": "tree", "guard": "A"},
+               "parameters": {"packets": 1, "order": "id", "guard": "A"},
                "order": [0, 1, 3], "steps": 1,
                "tree": {"switch": 0, "branches": [
                    {"port": 1, "host": 1},
@@ -274,7 +274,7 @@ fn requests_are_refused_with_reasons() {
     assert_eq!(
         with("scheme", json!("flood")),
         "there is no scheme \"flood\"; choices are repeat, circuit, tree, k-binomial, \
-         postal, u-torus, s-torus, md-torus, mu-torus, switch"
+         postal, u-torus, s-torus, md-torus, mu-torus, switch, table, broadcast"
     );
     assert_eq!(
         with("source", json!(70000)),
@@ -303,7 +303,7 @@ fn requests_are_refused_with_reasons() {
     assert_eq!(
         with("parameters", json!({"fan": 3})),
         "there is no parameter \"fan\"; choices are k, packets, bytes, payload, fan_out, \
-         variant, lambda, r, mode, guard, group, order, seed, discipline, routing"
+         variant, lambda, r, guard, least, trees, group, order, seed, discipline, routing"
     );
     assert_eq!(
         with("parameters", json!({"fan_out": 0})),
@@ -431,7 +431,8 @@ fn the_structure_behind_a_plan_gives_its_edges() {
         let request = json!({"scheme": scheme, "source": 3, "members": [3, 4, 5, 11]});
         let request = GroupRequest::from_json(&request.to_string()).unwrap();
         let structure = plan_structure(&routes, &request).unwrap();
-        assert_eq!(structure.is_none(), *scheme == "switch");
+        let by_switches = ["switch", "table", "broadcast"].contains(scheme);
+        assert_eq!(structure.is_none(), by_switches);
         if let Some(structure) = structure {
             let plan: Value =
                 serde_json::from_str(&plan_group(&routes, &request).unwrap().to_json()).unwrap();

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from wormcast.mininet.fabric import Fabric
@@ -64,5 +66,38 @@ def test_torus_schemes_go_by_the_coordinates(
     assert torus.get("topology")["grid"] == {"radix": [3, 3], "wraps": True}
     for scheme in (name for name in SCHEMES if name not in SCHEMES_ANYWHERE):
         result = transfer(torus, scheme, random_file(MIB), 4, [0, 1, 2, 3, 5, 6, 7, 8], seconds_max=240)
+        assert result.intact, scheme
+        assert not result.failed, scheme
+
+
+def test_groups_with_trees_of_their_own_live_through_a_cut(
+    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
+) -> None:
+    """A link of a tree that the group may use is cut in the middle; new trees lead around it."""
+    torus = make_fabric("torus:3", switch=switch, rate_mbps=20.0 if switch == "wormcast" else 5.0)
+    size = 3 * MIB if switch == "wormcast" else MIB
+    shapes: list[tuple[str, dict[str, Any]]] = [
+        ("switch", {"guard": "C", "trees": 3}),
+        ("table", {"guard": "C", "least": "depth"}),
+    ]
+    near = [
+        link for link in torus.links if link.far_switch is not None and 4 in (link.switch, link.far_switch)
+    ]
+    for link, (scheme, parameters) in zip(near, shapes, strict=False):
+        cut = functools.partial(torus.set_link, link, False)
+        try:
+            result = transfer(
+                torus,
+                scheme,
+                random_file(size),
+                4,
+                [0, 1, 3, 5, 8],
+                seconds_max=240,
+                parameters=parameters,
+                midway=cut,
+            )
+        finally:
+            torus.set_link(link, True)
+            torus.wait_ready()
         assert result.intact, scheme
         assert not result.failed, scheme

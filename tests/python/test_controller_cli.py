@@ -177,7 +177,8 @@ def test_the_network_is_shown(fabric: Shell) -> None:
         (
             ["group", "create", "h0", "--scheme", "flood"],
             2,
-            "'repeat', 'circuit', 'tree', 'k-binomial', 'postal', 'u-torus', 's-torus', 'md-torus', 'mu-torus', 'switch', 'auto'",
+            "'repeat', 'circuit', 'tree', 'k-binomial', 'postal', 'u-torus', 's-torus', 'md-torus', 'mu-torus', 'switch', "
+            "'table', 'broadcast', 'auto'",
         ),
         (
             ["host", "declare", "x", "--switch", "0", "--port", "4"],

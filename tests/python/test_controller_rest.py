@@ -23,7 +23,7 @@ from wormcast.reconcile.events import QUEUE_MAX, WATCHERS_MAX, EventLog, Watcher
 from wormcast.reconcile.group_book import GroupRequest
 from wormcast.routing import schemas
 from wormcast.store.database import SwitchSpec
-from wormcast_planner import NOT_PLANNED, PLAIN
+from wormcast_planner import NOT_PLANNED, PLAIN, is_copied_by_switches
 
 
 def add_fabric(controller: Controller) -> None:
@@ -104,7 +104,7 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         422,
         {
             "message": "unknown scheme 'flood'; there are repeat, circuit, tree, k-binomial, postal, u-torus, s-torus, "
-            "md-torus, mu-torus, switch, auto",
+            "md-torus, mu-torus, switch, table, broadcast, auto",
             "value": "flood",
             "choices": list(SCHEMES),
         },
@@ -153,7 +153,8 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
         422,
         {
             "message": "scheme u-torus goes by coordinates, and this fabric has no grid: it is for a torus or mesh, "
-            "whose grid stands with its switches; there are repeat, circuit, tree, k-binomial, postal, switch, auto",
+            "whose grid stands with its switches; there are repeat, circuit, tree, k-binomial, postal, switch, "
+            "table, broadcast, auto",
             "value": "u-torus",
             "choices": list(SCHEMES_ANYWHERE),
         },
@@ -475,8 +476,11 @@ def test_plans_of_groups_are_shown_in_the_file_form(scheme: str) -> None:
         plan = (await client.get("groups/2/plan", params={"source": "h1"})).json()
         assert (plan["id"], plan["source"]) == (2, 1)
         assert plan["scheme"] == scheme or scheme == "auto"
-        if plan["scheme"] == "switch":
+        if is_copied_by_switches(plan["scheme"]):
             assert plan["tree"]["switch"] == 0
+            assert (
+                plan["parameters"].get("group") == made.json()["number"] == (2 if scheme == "table" else None)
+            )
         else:
             assert {edge["to"] for edge in plan["edges"]} >= {0, 2}
         assert (await client.get("verify")).json()["deadlock_free"] is True

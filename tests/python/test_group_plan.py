@@ -15,7 +15,7 @@ from wormcast.cli.group_table import group_table
 from wormcast.cli.main import main
 
 SCHEMA = Path(routing.__file__).parent / "schemas" / "group.schema.json"
-EDGES = [name for name in routing.schemes() if name not in ("switch", "auto")]
+EDGES = [name for name in routing.schemes() if name not in ("switch", "table", "broadcast", "auto")]
 MEMBERS = "1,5,9,20,33,40,50,63"
 
 
@@ -50,16 +50,34 @@ def test_every_scheme_on_tori(topology: str, scheme: str) -> None:
     assert (metrics["latency"] is None) == (scheme in ("circuit", "tree", "k-binomial", "postal"))
 
 
-@pytest.mark.parametrize("mode", ["tree", "table", "broadcast"])
-def test_switches_replicate(mode: str) -> None:
-    group = answer("--topology", "testbed", "--members", "0,3,5", "--scheme", "switch", "--mode", mode)
-    assert group["parameters"]["mode"] == mode
+@pytest.mark.parametrize("scheme", ["switch", "table", "broadcast"])
+def test_switches_replicate(scheme: str) -> None:
+    group = answer("--topology", "testbed", "--members", "0,3,5", "--scheme", scheme)
+    assert group["scheme"] == scheme
     assert "metrics" not in group
+
+
+def test_a_tree_of_the_groups_own_has_little_of_what_is_asked_for() -> None:
+    base = (
+        "--topology",
+        "irregular:32:4",
+        "--members",
+        "1,30,60,90,120",
+        "--scheme",
+        "switch",
+        "--guard",
+        "C",
+    )
+    few, short = (answer(*base, "--least", least) for least in ("links", "depth"))
+    assert (few["parameters"]["least"], short["parameters"]["least"]) == ("links", "depth")
+    assert few["link_crossings"] <= short["link_crossings"]
+    assert few["hops"] >= short["hops"]
+    assert (few["link_crossings"], few["hops"]) != (short["link_crossings"], short["hops"])
 
 
 @pytest.mark.parametrize("guard", ["A", "B", "C"])
 def test_tables_carry_the_number_of_the_group(guard: str) -> None:
-    base = ("--topology", "testbed", "--members", "0,3,5", "--scheme", "switch", "--mode", "table")
+    base = ("--topology", "testbed", "--members", "0,3,5", "--scheme", "table")
     group = answer(*base, "--guard", guard, "--group", 260)
     assert group["parameters"]["group"] == 260
     assert {entry["group"] for entry in group["entries"]} == {260}
@@ -84,6 +102,30 @@ def test_a_group_of_one_needs_nothing(tmp_path: Path, scheme: str) -> None:
     assert group.get("edges", []) == []
     ElementTree.parse(picture)
     assert "0 steps" in group_table(group)
+
+
+@pytest.mark.parametrize("scheme", ["switch", "broadcast"])
+def test_a_worm_that_passes_a_switch_twice_is_drawn(tmp_path: Path, scheme: str) -> None:
+    """Up to the root and down again."""
+    picture = tmp_path / "group.svg"
+    group = answer(
+        "--topology",
+        "torus:4:2",
+        "--members",
+        "18,19,6",
+        "--source",
+        18,
+        "--scheme",
+        scheme,
+        "--guard",
+        "B",
+        "--draw",
+        picture,
+    )
+    texts = [element.text for element in ElementTree.parse(picture).iter() if element.tag.endswith("text")]
+    assert texts.count("s9") == 2
+    assert {"6", "19"} <= set(texts)
+    assert group["hops"] > 1
 
 
 def test_separate_is_repeat() -> None:

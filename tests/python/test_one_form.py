@@ -187,7 +187,8 @@ def test_groups_in_force_are_planned_as_their_members_on_a_file(seed: int, tmp_p
     ]
     groups[2]["parameters"] = {"fan_out": 2}
     groups[3]["parameters"] = {"packets": 64}
-    options = {"tree": ["--fan-out", 2], "k-binomial": ["--packets", 64]}
+    options: dict[str, list[Any]] = {"tree": ["--fan-out", 2], "k-binomial": ["--packets", 64]}
+    options["table"] = ["--group", SCHEMES_ANYWHERE.index("table")]
 
     def test(api: str, file: Path) -> None:
         client = httpx.Client(
@@ -226,6 +227,7 @@ def test_groups_in_force_are_planned_as_their_members_on_a_file(seed: int, tmp_p
         assert client.get("/routes").json() == answer("route", "--api", api)
         certificate = tmp_path / "certificate.json"
         certificate.write_text(ask("verify", "--api", api)[1])
+        print(ask("verify", "--check", certificate, "--api", api))
         assert answer("verify", "--check", certificate, "--api", api)["holds"]
         client.close()
 

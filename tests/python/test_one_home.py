@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from wormcast import routing, wire
+from wormcast.cli.group_plan import SHAPES
 from wormcast.client import frames
 from wormcast.directory.server import PLAN_BYTES_MAX
 from wormcast.discovery.lldp import NAME_BYTES_MAX
 from wormcast.mininet import report
 from wormcast.network.groups import SCHEME_DEFAULT, SCHEMES
-from wormcast_planner import GROUP_BROADCAST, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX
+from wormcast_planner import GROUP_BROADCAST, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX, is_copied_by_switches
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHIPPED = sorted((ROOT / "controller").rglob("*.py"))
@@ -29,6 +30,7 @@ ALIKE_MAX = 2
 ALLOWED = {
     ("controller/wormcast/mininet/report.py", "schemes"),  # a sentence about each: held equal below
     ("controller/wormcast/cli/route.py", "algorithms"),  # those that draw paths
+    ("controller/wormcast/cli/group_plan.py", "schemes"),  # those that switches copy: held equal below
 }
 BOUNDS = {PORT_ID_MAX, PORT_ID_MAX + 1, HOST_ID_MAX, SWITCH_ID_MAX}
 
@@ -81,6 +83,7 @@ def test_what_is_said_of_schemes_is_said_of_all() -> None:
     assert tuple(report.SCHEME_NOTES) == SCHEMES
     assert SCHEME_DEFAULT in SCHEMES
     assert set(SCHEMES) == {*routing.schemes(), "auto"}
+    assert set(SHAPES["guard"]) == {name for name in routing.schemes() if is_copied_by_switches(name)}
 
 
 def test_the_numbers_of_the_p4_program_are_those_of_the_wire() -> None:

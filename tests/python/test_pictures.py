@@ -172,7 +172,8 @@ def test_groups_are_drawn(scheme: str) -> None:
         pytest.skip(str(error))
     scene = draw(topology, None, group=group)
     arrows = [stroke for stroke in scene.strokes if stroke.arrow]
-    wanted = 3 if group.get("tree") else len(group["edges"])
+    copied = len(topology["hosts"]) if scheme == "broadcast" else 3
+    wanted = copied if group.get("tree") else len(group["edges"])
     assert len(arrows) == wanted
     assert "source" in texts(pictures.svg(topology, group=group))
 

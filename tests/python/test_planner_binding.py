@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from controller_lab.model import FakeSwitch
 from wormcast import routing
+from wormcast.agentrpc import agent_pb2
 from wormcast.network.groups import SCHEMES, Group
 from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
 from wormcast.network.topology import Grid, Host, Link, Switch, Topology
@@ -47,7 +48,7 @@ def plan(planner: Planner, groups: list[Group], network: Topology = NETWORK) -> 
     return planner.plan(network, network, groups, EVERYONE, EVERYONE, {}, ClassDNumbers())
 
 
-GROUPS = [group(n, scheme, 0, 3, n, 17) for n, scheme in enumerate(SCHEMES, 5)]
+GROUPS = [group(n, scheme, 0, 3, n, 17) for n, scheme in enumerate(SCHEMES, 4)]
 
 
 def test_plans_say_what_agents_and_switches_must_have() -> None:
@@ -58,7 +59,7 @@ def test_plans_say_what_agents_and_switches_must_have() -> None:
     assert state.touched is None
     assert (state.failures, state.shortfall_count) == ([], 0)
     told = state.agents[HostId(17)]
-    numbers = [5 + at for at, _ in enumerate(SCHEMES)]
+    numbers = [4 + at for at, _ in enumerate(SCHEMES)]
     assert [found.id for found in told.groups] == numbers
     assert [found.structures[0].scheme for found in told.groups[:-1]] == list(SCHEMES[:-1])
     several = told.groups[-1].structures
@@ -68,15 +69,18 @@ def test_plans_say_what_agents_and_switches_must_have() -> None:
     assert bounds[-1] == 0, "the last is for any"
     assert all(structure.expected for structure in several)
     assert all(found.members == [0, 3, found.id, 17] for found in told.groups)
-    assert sorted(child for _, child in told.groups[2].structures[0].tree_edges) == [3, 7, 17]
+    assert sorted(child for _, child in told.groups[2].structures[0].tree_edges) == [3, 6, 17]
     routes = {(r["src"], r["dst"]): bytes(r["ports"]) for r in routing.routes(NETWORK.to_json())["routes"]}
     assert {to: ports for to, _, ports in told.routes} == {
         dst: ports for (src, dst), ports in routes.items() if src == 17
     }
     entries = [entry for entry in state.switches[SwitchId(0)].entries() if entry.table == "ingress.groups"]
-    assert [entry.match for entry in entries] == [[("group", n)] for n in (*numbers, 255)]
+    table = numbers[SCHEMES.index("table")]
+    assert [entry.match for entry in entries] == [[("group", n)] for n in (table, 255)]
     assert {entry.action for entry in entries} == {"ingress.replicate"}
-    assert [entry.mgid for entry in entries] == [0x4000 + n for n in (*numbers, 255)]
+    assert [entry.mgid for entry in entries] == [0x4000 + n for n in (table, 255)]
+    assert [found.number for found in told.groups if found.number is not None] == [table]
+    assert agent_pb2.Plan.FromString(told.encode_routes()).HasField("root_route")
 
 
 def test_what_a_change_does_not_concern_stays_the_same_object() -> None:
@@ -101,7 +105,7 @@ def test_members_that_cannot_take_part_are_told_by_group() -> None:
     capacities = {HostId(17): Capacity(99, 9, {GroupId(6): "too dear"})}
     state = Planner("osud").plan(NETWORK, NETWORK, GROUPS, EVERYONE, live, capacities, ClassDNumbers())
     assert state.shortfall_count == len(state.shortfalls()) == len(SCHEMES) + 1
-    assert state.shortfalls(1) == [(5, 3, NOT_LIVE)]
+    assert state.shortfalls(1) == [(4, 3, NOT_LIVE)]
     assert state.shortfalls_of(6) == {3: NOT_LIVE, 17: "its agent refuses the group: too dear"}
     assert state.shortfalls_of(99) == {}
 
@@ -150,7 +154,8 @@ def test_what_is_no_network_or_algorithm_is_refused() -> None:
 def test_updates_lead_to_the_state_that_is_planned() -> None:
     planner = Planner("osud")
     fakes = {switch: FakeSwitch() for switch in plan(planner, []).switches}
-    for groups in ([], GROUPS, GROUPS[2:]):
+    table = SCHEMES.index("table")
+    for groups in ([], GROUPS, GROUPS[table + 1 :]):
         state = plan(planner, groups)
         for switch, wanted in state.switches.items():
             for update in difference(wanted, fakes[switch].state):
@@ -189,5 +194,6 @@ def test_entries_read_from_a_switch_equal_those_that_were_planned() -> None:
     assert [update.is_default for update in difference(planned, read)] == [True]
     assert read.copy() == read != planned
     assert read.counts() == planned.counts()
-    assert read.number_of(0x4005) == 5
+    table = 4 + SCHEMES.index("table")
+    assert read.number_of(0x4000 + table) == table
     assert read.number_of(2) is None

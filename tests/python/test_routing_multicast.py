@@ -14,11 +14,11 @@ from wormcast.cli.main import main
 Json = dict[str, Any]
 
 
-def planned(topology: Json, members: list[int], mode: str, guard: str) -> Json:
-    parameters = {"mode": mode, "guard": guard, "group": 300}
+def planned(topology: Json, members: list[int], scheme: str, guard: str) -> Json:
+    parameters = {"guard": guard} | ({"group": 300} if scheme == "table" else {})
     return routing.group(
         topology,
-        {"scheme": "switch", "source": members[0], "members": members, "parameters": parameters},
+        {"scheme": scheme, "source": members[0], "members": members, "parameters": parameters},
     )
 
 
@@ -43,10 +43,10 @@ def spread(topology: Json, entries: list[Json], sender: int) -> list[int]:
 
 @pytest.mark.parametrize("guard", ["A", "B", "C"])
 @pytest.mark.parametrize("spec", ["irregular:16:3", "torus:4:2", "fat-tree:4"])
-def test_every_mode_reaches_the_members(spec: str, guard: str) -> None:
+def test_every_scheme_of_switches_reaches_the_members(spec: str, guard: str) -> None:
     topology = routing.make(spec)
     members = [1, 4, 6, 9, 12, 15]
-    tree = planned(topology, members, "tree", guard)
+    tree = planned(topology, members, "switch", guard)
     reached = []
     for source, route in routing.trees_of(tree):
         reached += tree_ends(topology, source, route)
@@ -74,12 +74,12 @@ def test_the_command_line_plans_tables() -> None:
             "--members",
             "1,6,9",
             "--scheme",
-            "switch",
+            "table",
             "--json",
         ]
         return CliRunner().invoke(main, [*fixed, *arguments])
 
-    result = run("--mode", "table", "--guard", "C", "--group", "300")
+    result = run("--guard", "C", "--group", "300")
     assert result.exit_code == 0, result.output
     file = json.loads(result.stdout)
     assert file["parameters"]["group"] == 300
@@ -88,7 +88,7 @@ def test_the_command_line_plans_tables() -> None:
     for option, value, reason in (
         ("--group", "255", "group 255 is broadcast"),
         ("--guard", "D", "choices are A, B, C"),
-        ("--mode", "flood", "choices are tree, table, broadcast"),
+        ("--least", "hops", "choices are links, depth"),
     ):
         refused = run(option, value)
         assert refused.exit_code == 2

@@ -5,7 +5,7 @@
 pub enum Replication {
     /// Hosts pass it on as UNICAST worms.
     Hosts,
-    /// Switches copy a TREE worm.
+    /// Switches copy a TREE, GROUP or BROADCAST worm.
     Switches,
 }
 
@@ -30,13 +30,19 @@ pub enum SchemeName {
     MdTorus,
     /// M_u-torus: chains of equal length along a Hamiltonian path (TORUS §3).
     MuTorus,
-    /// By TREE routes (WORM §3); ACKs come up a tree of members.
+    /// By TREE routes (WORM §3, Fig. 2); ACKs come up a tree of members, as for all that switches
+    /// copy.
     Switch,
+    /// By entries in switches: GROUP worms with a header of constant size.
+    Table,
+    /// Up to the root and down the spanning tree to all hosts: BROADCAST worms (WORM §3); who is no
+    /// member drops them.
+    Broadcast,
 }
 
 impl SchemeName {
     /// All of them.
-    pub const ALL: [SchemeName; 10] = [
+    pub const ALL: [SchemeName; 12] = [
         SchemeName::Repeat,
         SchemeName::Circuit,
         SchemeName::Tree,
@@ -47,6 +53,8 @@ impl SchemeName {
         SchemeName::MdTorus,
         SchemeName::MuTorus,
         SchemeName::Switch,
+        SchemeName::Table,
+        SchemeName::Broadcast,
     ];
 
     /// As plans, REST, CLI and agents write it.
@@ -62,6 +70,8 @@ impl SchemeName {
             SchemeName::MdTorus => "md-torus",
             SchemeName::MuTorus => "mu-torus",
             SchemeName::Switch => "switch",
+            SchemeName::Table => "table",
+            SchemeName::Broadcast => "broadcast",
         }
     }
 
@@ -75,7 +85,7 @@ impl SchemeName {
     /// Who copies a message.
     pub const fn replication(self) -> Replication {
         match self {
-            SchemeName::Switch => Replication::Switches,
+            SchemeName::Switch | SchemeName::Table | SchemeName::Broadcast => Replication::Switches,
             _ => Replication::Hosts,
         }
     }

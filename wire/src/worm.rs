@@ -12,7 +12,7 @@ pub const END_OF_ROUTE: u8 = 0xFF;
 const VERSION: u8 = 1;
 
 /// What a worm's route means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
     /// Port bytes to one host.

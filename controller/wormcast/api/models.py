@@ -11,6 +11,7 @@ from wormcast_planner import (
     LAMBDA_DEFAULT,
     LAMBDA_MAX,
     PORT_ID_MAX,
+    SHARED_TREES_MAX,
     SWITCH_ID_MAX,
     RoutingError,
     algorithms,
@@ -133,6 +134,24 @@ class ParametersBody(Body):
         StrictInt | None,
         Field(
             description=f"mu-torus: members of a chain, 1 to {HOST_ID_MAX}; as many as a ring has if absent"
+        ),
+    ] = None
+    guard: Annotated[
+        StrictStr | None,
+        Field(
+            description="switch, table, broadcast: A copies along the spanning tree, C along trees of the group's "
+            "own; A if absent"
+        ),
+    ] = None
+    least: Annotated[
+        StrictStr | None,
+        Field(description="guard C: what these trees have little of, links or depth; links if absent"),
+    ] = None
+    trees: Annotated[
+        StrictInt | None,
+        Field(
+            description=f"switch with guard C: over how many trees messages spread, 1 to {SHARED_TREES_MAX}; "
+            "1 if absent"
         ),
     ] = None
 

@@ -79,7 +79,7 @@ def ask_group_file(controller: Controller, group: Group, source: HostId | None) 
     return {
         "topology": controller.topology().to_json(),
         "about": {"id": group.id, "name": group.name, "epoch": controller.reconciler.epoch},
-        "request": (group_request(group, sender, members), tree_root(controller, group)),
+        "request": (group_request(controller, group, sender, members), tree_root(controller, group)),
     }
 
 
@@ -102,10 +102,21 @@ def _members_now(controller: Controller, group: Group) -> tuple[HostId, ...]:
     return tuple(m for m in group.members if m not in short and m in agents)
 
 
-def group_request(group: Group, source: HostId, members: tuple[HostId, ...]) -> dict[str, Any]:
+def table_number(controller: Controller, group: Group) -> int | None:
+    """Under which number switches know a group of scheme table; None of another, or where they have no room."""
+    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    known = next((one for one in planned if one is not None), None)
+    return None if known is None else known.number
+
+
+def group_request(
+    controller: Controller, group: Group, source: HostId, members: tuple[HostId, ...]
+) -> dict[str, Any]:
     """What the group file of these members is planned from, seen from one sender."""
     shape = {} if group.scheme == AUTO else group.parameters.to_json()
     given = {name: value for name, value in shape.items() if value}
+    if (number := table_number(controller, group)) is not None:
+        given["group"] = number
     return {
         "scheme": group.scheme,
         "source": source,

@@ -8,7 +8,7 @@ from typing import Any
 
 from wormcast_planner import NOT_PLANNED
 
-from wormcast.api.plan_requests import tree_root
+from wormcast.api.plan_requests import table_number, tree_root
 from wormcast.discovery.hosts import HostRecord
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
@@ -137,6 +137,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         **_show_class_d(controller, group),
         "epoch": reconciler.epoch,
         "root": tree_root(controller, group),
+        "number": table_number(controller, group),
         "state": members,
         "switches_refused": [
             {"switch": switch, "reason": str(refusal)}
@@ -172,8 +173,9 @@ def _show_structures(controller: Controller, group: Group) -> list[dict[str, Any
 
 def _numbers(controller: Controller, group: Group) -> set[int]:
     """Those a group has on switches."""
-    address = set() if group.class_d is None else {int(controller.groups.class_d.number(group.class_d))}
-    return {int(group.id)} | address
+    numbers = set() if group.class_d is None else {int(controller.groups.class_d.number(group.class_d))}
+    number = table_number(controller, group)
+    return numbers if number is None else numbers | {number}
 
 
 def _reasons(controller: Controller, group: Group) -> Mapping[HostId, str]:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-from wormcast_planner import FAN_OUT_DEFAULT, LAMBDA_DEFAULT, LAMBDA_MAX
+from wormcast_planner import FAN_OUT_DEFAULT, LAMBDA_DEFAULT, LAMBDA_MAX, SHARED_TREES_MAX
 
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.decimal import read_decimal
-from wormcast.network.groups import AUTO, GROUP_BOUND, SCHEME_DEFAULT, SCHEMES
+from wormcast.network.groups import AUTO, GROUP_BOUND, GUARDS, LEASTS, SCHEME_DEFAULT, SCHEMES
 
 
 @click.group(cls=Commands)
@@ -54,6 +54,19 @@ def _host(value: str) -> int | str:
 @click.option(
     "--r", type=click.IntRange(min=1), help="mu-torus: members of a chain. [default: as many as a ring has]"
 )
+@click.option(
+    "--guard",
+    type=click.Choice(GUARDS),
+    help="switch, table: copies go along the spanning tree (A) or trees of the group's own (C). [default: A]",
+)
+@click.option(
+    "--least", type=click.Choice(LEASTS), help="guard C: what these trees have little of. [default: links]"
+)
+@click.option(
+    "--trees",
+    type=click.IntRange(1, SHARED_TREES_MAX),
+    help="switch with guard C: over how many trees messages spread. [default: 1]",
+)
 @click.option("--class-d", metavar="ADDRESS", help="IP multicast address whose packets the group carries.")
 @api_options
 def create(
@@ -66,12 +79,24 @@ def create(
     packets: int | None,
     lambda_: int | None,
     r: int | None,
+    guard: str | None,
+    least: str | None,
+    trees: int | None,
     class_d: str | None,
     api: str,
     as_json: bool,
 ) -> None:
     """Create a group of HOSTs."""
-    shape = {"k": k, "fan_out": fan_out, "packets": packets, "lambda": lambda_, "r": r}
+    shape = {
+        "k": k,
+        "fan_out": fan_out,
+        "packets": packets,
+        "lambda": lambda_,
+        "r": r,
+        "guard": guard,
+        "least": least,
+        "trees": trees,
+    }
     _refuse_needless(scheme, shape)
     body = {
         "id": group_id,

@@ -35,6 +35,9 @@ SHAPES = {
     "fan_out": ("tree",),
     "lambda": ("postal",),
     "r": ("mu-torus",),
+    "guard": ("switch", "table", "broadcast"),
+    "least": ("switch", "table"),
+    "trees": ("switch",),
 }
 """The schemes each parameter of a configured group is for."""
 AUTO_ALONE = ("tables", "total_order", "among", "costs")
@@ -81,12 +84,12 @@ def _complete_scheme(
 )
 @click.option("--r", type=int, help="mu-torus: members of a chain. [default: as many as a ring has]")
 @click.option(
-    "--mode", help="switch: where switches learn their ports: tree, table or broadcast. [default: tree]"
+    "--guard", help="switch, table, broadcast: what prevents deadlock: A, B or C (WORM §3). [default: A]"
 )
-@click.option("--guard", help="switch: what prevents deadlock: A, B or C (WORM §3). [default: A]")
 @click.option(
-    "--group", type=int, help=f"switch: number of the group in a table, {GROUP_BOUND}. [default: 0]"
+    "--least", help="guard C: what the group's tree has little of: links or depth. [default: links]"
 )
+@click.option("--group", type=int, help=f"table: number of the group, {GROUP_BOUND}. [default: 0]")
 @click.option(
     "--order", help="Order of the members: id, cco, dimension, hamiltonian or random. [default: the scheme's]"
 )
@@ -190,8 +193,8 @@ def _request(group: Group, scheme: str | None, given: Json) -> Json:
         }
     if "bytes" in given:
         known.pop("packets", None)
-    if given.get("mode") == "table":
-        known["group"] = group.about["id"]
+    if scheme in (None, group.scheme) and group.number is not None:
+        known["group"] = group.number
     return {"scheme": group.scheme, "members": group.members, "parameters": known}
 
 

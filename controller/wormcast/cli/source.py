@@ -48,6 +48,8 @@ class Group:
     parameters: Json
     root: int | None
     """Root of the tree along which switches copy; None if hosts forward."""
+    number: int | None
+    """Under which switches know it; None if they do not."""
 
     def request(self, source: int) -> Json:
         """What `routing.group` takes, seen from one sender."""
@@ -174,6 +176,7 @@ def _group(value: Mapping[str, Any]) -> Group:
         [member["host"] for member in value["state"] if member["takes_part"]],
         {name: number for name, number in value["parameters"].items() if number},
         value["root"],
+        value["number"],
     )
 
 

@@ -55,6 +55,17 @@ def _group_message(group: AgentGroup) -> Any:
         name=group.name,
         members=group.members,
         structures=[_structure_message(structure) for structure in group.structures],
+        number=group.number,
+        trees=[
+            agent_pb2.SharedTree(
+                links=[
+                    agent_pb2.TreeLink(a=a, a_port=a_port, b=b, b_port=b_port)
+                    for a, a_port, b, b_port in tree
+                ]
+            )
+            for tree in group.trees
+        ],
+        leaves=[agent_pb2.Leaf(host=host, switch=switch, port=port) for host, switch, port in group.leaves],
     )
 
 

@@ -28,6 +28,8 @@ SCHEME_NOTES = {
     "md-torus": "a chain of hosts on each ring of the last dimension (TORUS §3)",
     "mu-torus": "chains of hosts along a Hamiltonian path, as long as a ring (TORUS §3)",
     "switch": "one tree source route; the switches replicate (WORM §3)",
+    "table": "one group number; the switches replicate by their tables (WORM §8.1)",
+    "broadcast": "up to the root and down the spanning tree to all hosts; others than members drop it (WORM §3)",
     "auto": "each message takes the scheme that suits its length, by the costs of the fabric",
 }
 

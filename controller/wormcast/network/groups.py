@@ -13,6 +13,7 @@ from wormcast_planner import (
     GROUP_ID_MAX,
     HOST_ID_MAX,
     LAMBDA_MAX,
+    SHARED_TREES_MAX,
     needs_grid,
     schemes,
 )
@@ -45,6 +46,9 @@ class GroupError(ValueError):
         self.choices = None if choices is None else list(choices)
 
 
+GUARDS: Final = ("A", "C")
+"""What keeps worms that switches copy from deadlock (WORM §3)."""
+LEASTS: Final = ("links", "depth")
 FAN_OUT_MAX = 16
 K_MAX = 16
 PACKETS_MAX = 1 << 32
@@ -65,6 +69,12 @@ class Parameters:
     """postal: time until a message has been received, in send times (NIC §5.5)."""
     r: int = 0
     """mu-torus: members of a chain (TORUS §3)."""
+    guard: str = GUARDS[0]
+    """Where switches copy, what they copy along: A the spanning tree, C trees of the group's own (WORM §3)."""
+    least: str = LEASTS[0]
+    """Guard C: what these trees have little of."""
+    trees: int = 1
+    """switch under guard C: over how many trees messages spread."""
 
     def __post_init__(self) -> None:
         bounds = (
@@ -73,6 +83,7 @@ class Parameters:
             ("packets", 0, PACKETS_MAX),
             ("lambda_", 0, LAMBDA_MAX),
             ("r", 0, HOST_ID_MAX),
+            ("trees", 1, SHARED_TREES_MAX),
         )
         for name, low, high in bounds:
             value = getattr(self, name)
@@ -82,6 +93,17 @@ class Parameters:
                     value=value,
                     bound=f"{low} to {high}",
                 )
+        for name, known in (("guard", GUARDS), ("least", LEASTS)):
+            value = getattr(self, name)
+            if value not in known:
+                raise GroupError(f"parameter {name} is {value!r}", value=value, choices=known)
+        if self.guard != "C" and (self.least, self.trees) != (LEASTS[0], 1):
+            name, value = ("trees", self.trees) if self.trees != 1 else ("least", self.least)
+            raise GroupError(
+                f"parameter {name} is {value} with guard {self.guard}, where there is one tree for all groups",
+                value=value,
+                bound="guard C, where a group has trees of its own",
+            )
 
     def to_json(self) -> dict[str, Any]:
         """As REST and the state file have them."""

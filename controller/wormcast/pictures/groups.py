@@ -9,6 +9,8 @@ SPACING = 44.0
 LEVEL = 64.0
 MARGIN = 30.0
 RADIUS = 14.0
+AGAIN = "#"
+"""Tells places of a switch apart that a worm passes twice, up to the root and down again."""
 CLASS_1, CLASS_2, SOURCE, HOST, INK = "#1f3d5c", "#b3541e", "#1f3d5c", "#f2e3c2", "#222222"
 
 
@@ -33,7 +35,7 @@ def group_svg(group: Mapping[str, Any]) -> str:
         shapes.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS}" fill="{SOURCE if top else HOST}" stroke="{INK}"/>'
         )
-        shapes.append(_label((x, y), name, "#ffffff" if top else INK))
+        shapes.append(_label((x, y), name.partition(AGAIN)[0], "#ffffff" if top else INK))
     width = max(x for x, _ in at.values()) + MARGIN
     height = max(y for _, y in at.values()) + MARGIN
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" font-size="11">'
@@ -67,14 +69,19 @@ def _edges(group: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _switch_edges(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
     edges: list[dict[str, Any]] = []
-    open_trees = [tree]
+    top = f"s{tree['switch']}"
+    visits = {top: 1}
+    open_trees = [(top, tree)]
     while open_trees:
-        at = open_trees.pop()
+        name, at = open_trees.pop()
         for branch in at["branches"]:
             to = f"{branch['host']}" if "host" in branch else f"s{branch['switch']}"
-            edges.append({"from": f"s{at['switch']}", "to": to, "class": 1, "label": branch["port"]})
+            visits[to] = visits.get(to, 0) + 1
+            if visits[to] > 1:
+                to += f"{AGAIN}{visits[to]}"
+            edges.append({"from": name, "to": to, "class": 1, "label": branch["port"]})
             if "branches" in branch:
-                open_trees.append(branch)
+                open_trees.append((to, branch))
     return edges
 
 

@@ -184,7 +184,12 @@ impl Agent {
             ));
         };
         engine
-            .set_all_routes(plan.routes.clone(), plan.tree_routes.clone(), now)
+            .set_all_routes(
+                plan.routes.clone(),
+                plan.tree_routes.clone(),
+                plan.root_route.clone(),
+                now,
+            )
             .map_err(|error| error.to_string())?;
         let none = BTreeMap::new();
         let before = self.plan.as_ref().map_or(&none, |plan| &plan.groups);

@@ -404,11 +404,22 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
             .map(|edge| (edge.parent, edge.child))
             .collect(),
     };
+    let tree = |tree: rpc::SharedTree| {
+        let link = |link: rpc::TreeLink| (link.a, link.a_port, link.b, link.b_port);
+        tree.links.into_iter().map(link).collect()
+    };
     let group = |group: rpc::Group| GroupMessage {
         id: group.id,
         name: group.name,
         members: group.members,
         structures: group.structures.into_iter().map(structure).collect(),
+        number: group.number,
+        trees: group.trees.into_iter().map(tree).collect(),
+        leaves: group
+            .leaves
+            .into_iter()
+            .map(|leaf| (leaf.host, leaf.switch, leaf.port))
+            .collect(),
     };
     PlanMessage {
         epoch: plan.epoch,
@@ -416,6 +427,7 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
         routes: routes(plan.routes),
         routes_at_random: plan.routes_at_random,
         tree_routes: routes(plan.tree_routes),
+        root_route: plan.root_route,
         groups: plan.groups.into_iter().map(group).collect(),
     }
 }

@@ -103,6 +103,7 @@ impl TestController {
             let routes: Vec<rpc::Route> = (0..hosts).filter(|&to| to != host).map(route).collect();
             let mine = |group: &&rpc::Group| group.members.contains(&host);
             let plan = rpc::Plan {
+                root_route: None,
                 epoch: 1,
                 host_id: host,
                 tree_routes: routes.clone(),

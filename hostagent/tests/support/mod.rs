@@ -82,6 +82,7 @@ pub fn group(id: u32, scheme: &str, members: &[u32]) -> rpc::Group {
         name: format!("group{id}"),
         members: members.to_vec(),
         structures: vec![structure],
+        ..rpc::Group::default()
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ::wormcast_planner as planner;
 use ::wormcast_routing::structure::Recipe;
+use ::wormcast_routing::topology::Link;
 use planner::RouteTable;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -29,6 +30,34 @@ impl AgentGroup {
     #[getter]
     fn members(&self) -> Vec<u16> {
         numbers(&self.0.members)
+    }
+
+    /// Scheme `table`: the number by which switches copy its messages.
+    #[getter]
+    fn number(&self) -> Option<u16> {
+        self.0.number.map(|number| number.0)
+    }
+
+    /// Scheme `switch`: links of each of its own trees, as switch, port, switch, port.
+    #[getter]
+    fn trees(&self) -> Vec<Vec<(u16, u8, u16, u8)>> {
+        let link = |link: &Link| {
+            let (a, b) = (link.a_port.get(), link.b_port.get());
+            (link.a.0, a, link.b.0, b)
+        };
+        let trees = self.0.trees.iter().flat_map(|trees| &trees.trees);
+        trees
+            .map(|links| links.iter().map(link).collect())
+            .collect()
+    }
+
+    /// Where its members are on these trees: host, switch, port.
+    #[getter]
+    fn leaves(&self) -> Vec<(u16, u16, u8)> {
+        let leaves = self.0.trees.iter().flat_map(|trees| &trees.leaves);
+        leaves
+            .map(|leaf| (leaf.host.0, leaf.switch.0, leaf.port.get()))
+            .collect()
     }
 
     /// How its messages reach them.
@@ -178,6 +207,7 @@ impl AgentPlan {
         self.plan.routes == other.plan.routes
             && self.plan.at_random == other.plan.at_random
             && self.plan.tree_routes == other.plan.tree_routes
+            && self.plan.root_route == other.plan.root_route
     }
 
     fn __eq__(&self, other: &AgentPlan) -> bool {

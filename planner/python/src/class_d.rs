@@ -9,7 +9,7 @@ use planner::class_d::{HASHED_FIRST, OWN_MAX};
 use pyo3::prelude::*;
 use wormcast_wire::GroupId;
 
-use crate::planning::read_group;
+use crate::given_group::read_group;
 
 /// Adds these classes and functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,7 +1,7 @@
 //! Structures over the hosts of a group.
 
 use ::wormcast_planner::auto::plan_file;
-use ::wormcast_routing::group::{self, Order};
+use ::wormcast_routing::group::{self, Order, SHARED_TREES_MAX};
 use ::wormcast_routing::structure::FAN_OUT_DEFAULT;
 use ::wormcast_routing::structure::postal::{LAMBDA_DEFAULT, LAMBDA_MAX};
 use pyo3::prelude::*;
@@ -15,6 +15,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add("LAMBDA_DEFAULT", LAMBDA_DEFAULT)?;
     module.add("LAMBDA_MAX", LAMBDA_MAX)?;
+    module.add("SHARED_TREES_MAX", SHARED_TREES_MAX)?;
     module.add_function(wrap_pyfunction!(needs_grid, module)?)?;
     module.add_function(wrap_pyfunction!(is_copied_by_switches, module)?)?;
     module.add_function(wrap_pyfunction!(plan_group, module)?)?;

@@ -11,6 +11,7 @@ mod class_d;
 mod cost;
 mod foreign;
 mod forwarding;
+mod given_group;
 mod groups;
 mod planning;
 mod routes;

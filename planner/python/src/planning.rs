@@ -1,22 +1,19 @@
 //! The planner, and what it plans for agents.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ::wormcast_planner as planner;
-use ::wormcast_routing::group::Scheme;
-use ::wormcast_routing::structure::StructureError;
 use ::wormcast_routing::topology::{Grid, Host, Link, Parts, Switch, Topology};
-use planner::auto::AUTO;
 use planner::cost::Costs;
-use planner::{Capacity, Group, GroupScheme, Hosts, Shortfall};
+use planner::{Capacity, Group, Hosts, Shortfall};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyTuple};
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::agents::{AgentGroup, AgentPlan, AgentStructure};
-use crate::class_d::{ClassDNumbers, ipv4};
+use crate::class_d::ClassDNumbers;
+use crate::given_group::read_group;
 use crate::switches::{Place, SwitchState};
 use crate::{RoutingError, host_id, port_id, read_topology, run, setting, switch_id, text};
 
@@ -123,60 +120,6 @@ impl GivenTopology {
 }
 
 /// A group as the controller has it.
-#[derive(FromPyObject)]
-struct GivenGroup {
-    id: u16,
-    name: String,
-    scheme: String,
-    members: Vec<u16>,
-    parameters: GivenParameters,
-    class_d: Option<IpAddr>,
-}
-
-#[derive(FromPyObject)]
-struct GivenParameters {
-    k: u32,
-    fan_out: u32,
-    packets: u64,
-    lambda_: u32,
-    r: u32,
-}
-
-/// A scheme of the list with the parameters that are given; 0 and "" leave a choice open.
-fn read_scheme(name: &str, given: &GivenParameters) -> Result<GroupScheme, StructureError> {
-    if name == AUTO {
-        return Ok(GroupScheme::Auto);
-    }
-    let mut scheme = Scheme::from_name(name)?;
-    let given_or = |number: u32, default: u32| if number == 0 { default } else { number };
-    match &mut scheme {
-        Scheme::Tree { fan_out, .. } => *fan_out = given_or(given.fan_out, *fan_out),
-        Scheme::KBinomial { k } => *k = Some(given.k).filter(|&k| k > 0),
-        Scheme::Postal { lambda } => *lambda = given_or(given.lambda_, *lambda),
-        Scheme::MuTorus { r } => *r = Some(given.r).filter(|&r| r > 0),
-        Scheme::Circuit(_)
-        | Scheme::Repeat
-        | Scheme::UTorus
-        | Scheme::STorus
-        | Scheme::MdTorus
-        | Scheme::Switch(_) => {}
-    }
-    Ok(GroupScheme::One(scheme))
-}
-
-pub(crate) fn read_group(group: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
-    let given: GivenGroup = group.extract()?;
-    Ok(Arc::new(Group {
-        id: GroupId(given.id),
-        name: given.name,
-        scheme: read_scheme(&given.scheme, &given.parameters)
-            .map_err(|error| RoutingError::new_err(text(error)))?,
-        packets: given.parameters.packets.try_into().unwrap_or(u32::MAX),
-        members: given.members.into_iter().map(HostId).collect(),
-        class_d: given.class_d.map(ipv4).transpose()?,
-    }))
-}
-
 #[derive(FromPyObject)]
 struct GivenCapacity {
     groups: u64,
@@ -325,10 +268,16 @@ impl FabricState {
                 (false, _) => all.push(plans_of(py, &other.agents)?),
             }
         }
+        let state = |(switch, state): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let state = state.cast::<SwitchState>()?.borrow().0.clone();
+            Ok((SwitchId(switch.extract()?), state))
+        };
+        let switches = self.switches.bind(py).iter().map(state);
+        let switches = switches.collect::<PyResult<BTreeMap<_, _>>>()?;
         run(py, || {
             let topology = read_topology(topology)?;
             let all: Vec<_> = all.iter().collect();
-            let graph = planner::dependencies(&topology, &all).map_err(text)?;
+            let graph = planner::dependencies(&topology, &switches, &all).map_err(text)?;
             Ok(graph.check().to_json())
         })
     }
@@ -448,9 +397,7 @@ impl Planner {
         let planner = &mut self.planner;
         let planned = py.detach(|| {
             let (up, known) = (topology.read()?, known.read()?);
-            let state = planner
-                .plan(&up, &known, &groups, &hosts, &class_d.0)
-                .map_err(text)?;
+            let state = planner.plan(&up, &known, &groups, &hosts, &class_d.0);
             let digest = planner::digest_agents(&state.agents);
             let bridge = state.routes.bridge.as_ref();
             let bridge_digest = bridge.map(planner::digest_agents).unwrap_or_default();

@@ -113,12 +113,7 @@ pub fn candidates(
 }
 
 fn switch(mode: SwitchMode, guard: Guard) -> Candidate {
-    let parameters = SwitchParameters {
-        mode,
-        guard,
-        ..SwitchParameters::default()
-    };
-    (Scheme::Switch(parameters), None)
+    (Scheme::Switch(SwitchParameters::new(mode, guard)), None)
 }
 
 /// Orders that suit the topology; by id first, then those that keep neighbours together.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 use wormcast_planner::{ClassDNumbers, FabricState, Group, GroupScheme, Hosts, Planner};
-use wormcast_routing::group::{Guard, Scheme, SwitchMode, SwitchParameters};
+use wormcast_routing::group::{Guard, Least, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::structure::CircuitVariant;
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
@@ -135,7 +135,15 @@ pub fn random_groups(random: &mut Random, topology: &Topology, count: usize) -> 
             .then(|| Ipv4Addr::new(239, 1, address[0], address[1]));
         let mut schemes = Scheme::all();
         schemes.retain(|scheme| !scheme.goes_by_coordinates());
-        let scheme = *random.choose(&schemes);
+        let mut scheme = *random.choose(&schemes);
+        if let Scheme::Switch(parameters) = &mut scheme
+            && parameters.mode != SwitchMode::Broadcast
+            && random.chance(50)
+        {
+            parameters.guard = Guard::C;
+            parameters.least = *random.choose(&Least::ALL);
+            parameters.trees = random.between(1, 4) as u32;
+        }
         Arc::new(Group {
             class_d,
             ..group(number, scheme, &members)
@@ -153,11 +161,7 @@ pub fn random_members(random: &mut Random, hosts: &[HostId]) -> Vec<HostId> {
 
 pub const CIRCUIT: Scheme = Scheme::Circuit(CircuitVariant::OmitLast);
 pub const K_BINOMIAL: Scheme = Scheme::KBinomial { k: None };
-pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters {
-    mode: SwitchMode::Tree,
-    guard: Guard::A,
-    group: 0,
-});
+pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, Guard::A));
 
 pub fn group(number: u16, scheme: impl Into<GroupScheme>, members: &[HostId]) -> Group {
     Group {
@@ -239,14 +243,31 @@ pub fn plan_all(topology: &Topology, groups: &[Arc<Group>]) -> FabricState {
 /// The plan of a new planner.
 pub fn plan(up: &Topology, known: &Topology, groups: &[Arc<Group>], hosts: &Hosts) -> FabricState {
     let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
-    planner
-        .plan(up, known, groups, hosts, &ClassDNumbers::default())
-        .expect("there is room")
+    planner.plan(up, known, groups, hosts, &ClassDNumbers::default())
 }
 
-/// Members of every group number the switches know. A group has the number of its id; one with a
-/// class D address has also the address's. Groups that share a number share the union of their
-/// members. Broadcast is left out.
+/// What copies of a group's messages go along, if it is of scheme `table`: the spanning tree, or one of
+/// its own that has little of something.
+pub fn table(group: &Group) -> Option<Option<Least>> {
+    match group.scheme {
+        GroupScheme::One(Scheme::Switch(parameters)) if parameters.mode == SwitchMode::Table => {
+            Some((parameters.guard == Guard::C).then_some(parameters.least))
+        }
+        _ => None,
+    }
+}
+
+/// The number of a group of scheme `table`: the lowest id of those that are alike.
+pub fn table_number(groups: &[Arc<Group>], group: &Group) -> Option<GroupId> {
+    let alike =
+        |other: &&Arc<Group>| table(other) == table(group) && other.members == group.members;
+    table(group)?;
+    groups.iter().filter(alike).map(|other| other.id).min()
+}
+
+/// Members of every group number the switches know. A group with a class D address has the address's,
+/// one of scheme `table` that of the lowest like it. Groups that share a number share the union of
+/// their members. Broadcast is left out.
 pub fn fabric_members(
     groups: &[Arc<Group>],
     numbers: &ClassDNumbers,
@@ -254,7 +275,7 @@ pub fn fabric_members(
     let mut members: BTreeMap<GroupId, BTreeSet<HostId>> = BTreeMap::new();
     for group in groups {
         let of_address = group.class_d.map(|address| numbers.number(address));
-        for number in [group.id]
+        for number in table_number(groups, group)
             .into_iter()
             .chain(of_address)
             .filter(|n| n.0 != 255)

@@ -173,7 +173,6 @@ pub fn describe(scheme: Scheme, order: Option<Order>) -> String {
         Scheme::Postal { lambda } => format!("postal lambda={lambda} {order}"),
         Scheme::MuTorus { r } => format!("mu-torus r={}", r.unwrap_or(0)),
         Scheme::Circuit(_) => format!("circuit {order}"),
-        Scheme::Switch(parameters) => format!("switch {}", parameters.mode.name()),
         scheme => scheme.name().to_owned(),
     }
 }

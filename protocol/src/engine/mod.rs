@@ -228,6 +228,8 @@ impl Engine {
         let worm = worm::decode(frame)?;
         match worm.header.kind {
             Kind::Unicast | Kind::Tree | Kind::Broadcast if worm.route.is_empty() => {}
+            // Its route is the number, which switches leave.
+            Kind::Group => {}
             _ => return Err(Reject::NotForHosts),
         }
         if worm.header.next != ETHERTYPE_HOST_PDU {
@@ -237,8 +239,15 @@ impl Engine {
         let pdu = pdu::decode(sender, worm.payload)?;
         let marked = worm.header.flags & worm::flags::CE != 0;
         let common = pdu.common;
+        let own = sender == self.shared.config.host;
+        let is_for_all = matches!(worm.header.kind, Kind::Broadcast | Kind::Group);
+        if is_for_all && (own || !self.groups.contains_key(&common.group)) {
+            // Switches copy these to more hosts than the members, the sender too.
+            self.shared.counters.filtered += 1;
+            return Ok(());
+        }
         let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
-        if sender == self.shared.config.host {
+        if own {
             return Err(Reject::OwnSource);
         }
         if !plan.members.contains(&sender) {

@@ -23,7 +23,8 @@ pub(super) fn check_tree(routes: &BTreeMap<HostId, Vec<u8>>) -> Result<(), PlanE
 }
 
 impl Engine {
-    /// Replaces unicast and tree routes, both or neither.
+    /// Replaces unicast and tree routes, and the route to the root of the spanning tree (none: no
+    /// BROADCAST worms), all or none.
     ///
     /// # Errors
     /// A route that cannot be one; all routes stay as they were.
@@ -31,10 +32,15 @@ impl Engine {
         &mut self,
         unicast: BTreeMap<HostId, Alternatives>,
         tree: BTreeMap<HostId, Vec<u8>>,
+        root: Option<Vec<u8>>,
         now: Instant,
     ) -> Result<(), PlanError> {
         check_unicast(&unicast)?;
         check_tree(&tree)?;
+        if self.shared.root != root {
+            self.shared.root = root;
+            self.shared.routes_version += 1;
+        }
         self.set_routes(unicast, now)?;
         self.set_tree_routes(tree, now)
     }

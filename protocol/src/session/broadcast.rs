@@ -1,15 +1,16 @@
-//! Scheme switch at the origin: one TREE worm reaches all members (WORM §3); loss at
-//! a child is repaired by a TREE worm to exactly the children that miss a packet. Those
-//! below a child are served by it.
+//! Where switches copy, at the origin: one TREE, GROUP or BROADCAST worm reaches all members
+//! (WORM §3); loss at a child is repaired by a TREE worm to exactly the children that miss a
+//! packet. Those below a child are served by it.
 
 use super::Session;
 use super::shared::{Shared, WormRoute};
 use crate::child::Child;
 use crate::config::Timing;
 use crate::event::Transmit;
+use crate::plan::Copies;
 use crate::time::Instant;
 use crate::window::congestion::Congestion;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_wire::pdu::Body;
 use wormcast_wire::tree_route::{TreeRoute, encode_first, encode_what_fits};
 use wormcast_wire::{BufferClass, HostId};
@@ -18,14 +19,26 @@ use wormcast_wire::{ROUTE_LENGTH_MAX, worm::Kind};
 /// Time for which members that miss a packet are gathered before it is sent again.
 const GATHER_US: u64 = 3_000;
 
-/// The sending side of a TREE stream.
+/// A worm that switches copy.
+#[derive(Debug)]
+struct Worm {
+    kind: Kind,
+    route: Vec<u8>,
+    /// The children it reaches, by their place.
+    children: Vec<usize>,
+}
+
+/// The sending side of a stream that switches copy.
 #[derive(Debug)]
 pub(crate) struct Broadcast {
     pub congestion: Congestion,
     /// The next position to send to all.
     next: u64,
-    /// The worms that together reach all members; of these, the children by their place.
-    worms: Vec<TreeRoute<Option<usize>>>,
+    /// For each tree of the group the worms that together reach all members; as one where there is
+    /// none of its own. Empty: there is nobody to reach.
+    worms: Vec<Vec<Worm>>,
+    /// The tree that the message being sent takes.
+    tree: usize,
     /// For which routes `worms` was made; none: it has to be made anew.
     made_for: Option<u64>,
     /// Which children it leaves out.
@@ -55,6 +68,7 @@ impl Broadcast {
             congestion: Congestion::new(timing.queue_delay_target_us),
             next: start,
             worms: Vec::new(),
+            tree: 0,
             made_for: None,
             left_out: Vec::new(),
             turn: 0,
@@ -105,28 +119,7 @@ impl Session {
         {
             return;
         }
-        // Packets in the store were cut for the routes of their time; a longer route
-        // must not push them past the MTU.
-        let payload = self
-            .store
-            .runs(self.stable)
-            .next()
-            .and_then(|(start, _)| self.store.get(start));
-        let fits = payload.map_or(ROUTE_LENGTH_MAX, |packet| {
-            let room = shared.payload_max(0, false) - self.choice_length();
-            room.saturating_sub(packet.payload.len()).max(16)
-        });
-        let length_max = ROUTE_LENGTH_MAX.min(fits).min(shared.config.mtu / 4);
-        let members = self.sending.iter().flat_map(|sending| &sending.members);
-        let path = |host: &HostId| {
-            let index = self.child_index(*host).ok();
-            let wanted = index.is_none_or(|index| !self.children[index].excluded);
-            let path = shared.tree.get(host).filter(|_| wanted)?;
-            Some((index, path.as_slice()))
-        };
-        let others = members.filter(|host| **host != self.origin);
-        let paths: Vec<(Option<usize>, &[u8])> = others.filter_map(path).collect();
-        let worms = encode_what_fits(&paths, length_max);
+        let worms = self.make_worms(shared);
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.worms = worms;
             broadcast.made_for = Some(shared.routes_version);
@@ -137,11 +130,75 @@ impl Session {
         }
     }
 
+    /// The worms that reach all members, for each tree.
+    fn make_worms(&self, shared: &Shared) -> Vec<Vec<Worm>> {
+        let members = self.sending.iter().flat_map(|sending| &sending.members);
+        let place = |host: &HostId| {
+            let index = self.child_index(*host).ok();
+            let wanted = index.is_none_or(|index| !self.children[index].excluded);
+            wanted.then_some((*host, index))
+        };
+        let others = members.filter(|host| **host != self.origin);
+        let others: Vec<(HostId, Option<usize>)> = others.filter_map(place).collect();
+        if others.is_empty() {
+            return Vec::new();
+        }
+        // Packets in the store were cut for the routes of their time; a longer route
+        // must not push them past the MTU.
+        let payload = self
+            .store
+            .runs(self.stable)
+            .next()
+            .and_then(|(start, _)| self.store.get(start));
+        let fits = payload.map_or(ROUTE_LENGTH_MAX, |packet| {
+            let room = shared.payload_max(0, false) - self.choice_length();
+            room.saturating_sub(packet.payload.len())
+        });
+        let one = |kind, route: Vec<u8>| {
+            let children = others.iter().filter_map(|(_, index)| *index).collect();
+            vec![vec![Worm {
+                kind,
+                route,
+                children,
+            }]]
+        };
+        let length_max = ROUTE_LENGTH_MAX
+            .min(fits.max(16))
+            .min(shared.config.mtu / 4);
+        let along = |tree: &BTreeMap<HostId, Vec<u8>>| {
+            let path = |(host, index): &(HostId, Option<usize>)| {
+                let path = tree.get(host).or_else(|| shared.tree.get(host))?;
+                Some((*index, path.clone()))
+            };
+            let paths: Vec<(Option<usize>, Vec<u8>)> = others.iter().filter_map(path).collect();
+            let worm = |worm: TreeRoute<Option<usize>>| Worm {
+                kind: Kind::Tree,
+                route: worm.bytes,
+                children: worm.hosts.into_iter().flatten().collect(),
+            };
+            let routes = encode_what_fits(&paths, length_max).into_iter();
+            routes.map(worm).collect::<Vec<Worm>>()
+        };
+        let worms = match (self.plan.structures.copies(self.choice), &shared.root) {
+            (Copies::Number(number), _) => one(Kind::Group, number.0.to_be_bytes().to_vec()),
+            (Copies::Broadcast, Some(root)) if root.len() <= fits => {
+                one(Kind::Broadcast, root.clone())
+            }
+            (Copies::Trees(trees), _) => trees.iter().map(along).collect(),
+            (Copies::SpanningTree | Copies::Broadcast, _) => vec![along(&shared.tree)],
+        };
+        match worms.iter().all(Vec::is_empty) {
+            true => Vec::new(),
+            false => worms,
+        }
+    }
+
     /// Bytes of the longest route of the worms that reach all members.
     pub(super) fn tree_route_length(&mut self, shared: &Shared) -> usize {
         self.refresh_worms(shared);
         let worms = self.broadcast.iter().flat_map(|broadcast| &broadcast.worms);
-        worms.map(|worm| worm.bytes.len()).max().unwrap_or(0)
+        let lengths = worms.flatten().map(|worm| worm.route.len());
+        lengths.max().unwrap_or(0)
     }
 
     /// Notes what the child misses, to be sent again to all that miss it.
@@ -189,14 +246,24 @@ impl Session {
             }
             let broadcast = self.broadcast.as_mut()?;
             let turn = broadcast.turn;
-            let worms = core::mem::take(&mut broadcast.worms);
-            broadcast.turn = (turn + 1) % worms.len().max(1);
+            if turn == 0 && self.store.get(position).is_some_and(|packet| packet.first) {
+                // Packets of a message keep to one tree.
+                broadcast.tree = (broadcast.tree + 1) % broadcast.worms.len().max(1);
+            }
+            let mut worms = core::mem::take(&mut broadcast.worms);
+            let tree = broadcast.tree.min(worms.len().saturating_sub(1));
+            let count = worms.get(tree).map_or(0, Vec::len);
+            broadcast.turn = (turn + 1) % count.max(1);
             let complete = broadcast.turn == 0;
             broadcast.next += u64::from(complete);
-            let sent = worms.get(turn).and_then(|worm| {
-                let children = worm.hosts.iter().flatten().copied();
-                let route = &worm.bytes;
-                self.send_tree(position, (route, children), turn > 0, shared, now, buf)
+            let worm = worms.get_mut(tree).and_then(|worms| worms.get_mut(turn));
+            let sent = worm.and_then(|worm| {
+                let children = worm.children.iter().copied();
+                let by = WormRoute {
+                    kind: worm.kind,
+                    route: &worm.route,
+                };
+                self.send_copied(position, (by, children), turn > 0, shared, now, buf)
             });
             if let Some(broadcast) = &mut self.broadcast {
                 broadcast.worms = worms;
@@ -216,7 +283,7 @@ impl Session {
         children.any(|child| child.receiver.is_some() && !child.excluded)
     }
 
-    /// No TREE worm leads to a child without a tree route; it is served like one that
+    /// No worm leads to a child without a tree route; it is served like one that
     /// missed the packet.
     fn serve_those_left_out(&mut self, sent: u64, now: Instant) {
         for index in 0..self.children.len() {
@@ -304,7 +371,11 @@ impl Session {
         let sent = match &worm {
             Some(worm) => {
                 let children = worm.hosts.iter().copied();
-                self.send_tree(position, (&worm.bytes, children), true, shared, now, buf)
+                let by = WormRoute {
+                    kind: Kind::Tree,
+                    route: &worm.bytes,
+                };
+                self.send_copied(position, (by, children), true, shared, now, buf)
             }
             // One alone, or no tree route to any of them: one by one.
             None => {
@@ -325,10 +396,10 @@ impl Session {
         }
     }
 
-    fn send_tree(
+    fn send_copied(
         &mut self,
         position: u64,
-        (route, children): (&[u8], impl Iterator<Item = usize>),
+        (by, children): (WormRoute<'_>, impl Iterator<Item = usize>),
         again: bool,
         shared: &mut Shared,
         now: Instant,
@@ -336,17 +407,7 @@ impl Session {
     ) -> Option<Transmit> {
         let common = self.common();
         let data = self.data_of(position, BufferClass::One, false, now)?;
-        let worm_route = WormRoute {
-            kind: Kind::Tree,
-            route,
-        };
-        let sent = shared.encode(
-            buf,
-            worm_route,
-            BufferClass::One,
-            &common,
-            &Body::Data(data),
-        );
+        let sent = shared.encode(buf, by, BufferClass::One, &common, &Body::Data(data));
         for index in children {
             let child = &mut self.children[index];
             child.status_due = false;
@@ -371,7 +432,7 @@ impl Session {
         }
     }
 
-    /// When the TREE stream may send.
+    /// When the stream may send.
     pub(super) fn broadcast_deadline(
         &self,
         broadcast: &Broadcast,

@@ -254,8 +254,8 @@ impl Session {
             .advance(end, |packet| shared.pools.release(packet));
     }
 
-    /// Gives up the oldest packet that is read here and acknowledged by all
-    /// children, though not stable; true if there was one.
+    /// Gives up the oldest packet of the class that is read here and acknowledged by all
+    /// children, though not stable, and those before it; true if there was one.
     pub fn evict(&mut self, class: wormcast_wire::BufferClass, shared: &mut Shared) -> bool {
         let Some(reception) = &self.reception else {
             return false;
@@ -267,11 +267,16 @@ impl Session {
             .map(|child| child.cumulative())
             .fold(reception.consumed(), u64::min);
         let base = self.store.base();
-        if base >= until || self.store.get(base).and_then(|packet| packet.pool) != Some(class) {
+        // A parent may repair in another class than that of the copies, so the oldest need not be of it.
+        let counts = |position: &u64| {
+            let packet = self.store.get(*position);
+            packet.is_some_and(|packet| packet.pool == Some(class))
+        };
+        let Some(first) = (base..until).find(counts) else {
             return false;
-        }
+        };
         // Several at a time, so that not every packet has to look for room.
-        let until = until.min(base + 16);
+        let until = until.min((base + 16).max(first + 1));
         self.statistics.evicted_packets += until - base;
         self.store
             .advance(until, |packet| shared.pools.release(packet));

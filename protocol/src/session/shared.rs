@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     /// Numbers drawn so far for the choice of routes.
     draws: u64,
     pub tree: BTreeMap<HostId, Vec<u8>>,
+    /// Ports to the root of the spanning tree.
+    pub root: Option<Vec<u8>>,
     /// Grows with every change of the routes.
     pub routes_version: u64,
     events: VecDeque<Event>,
@@ -54,6 +56,7 @@ impl Shared {
             unicast: BTreeMap::new(),
             draws: 0,
             tree: BTreeMap::new(),
+            root: None,
             routes_version: 0,
             events: VecDeque::new(),
             worm_sequence: 0,

@@ -74,6 +74,11 @@ impl ChannelGraph<'_> {
         entries: &[TableEntry],
         by_turns: bool,
     ) -> Result<(), DeadlockError> {
+        let table = self.table_of(entries)?;
+        self.add_multicast(src, Header::Group, &table, by_turns)
+    }
+
+    fn table_of(&self, entries: &[TableEntry]) -> Result<Table, DeadlockError> {
         let mut table = Table::new();
         for entry in entries {
             self.topology.switch_index(entry.switch)?;
@@ -86,7 +91,22 @@ impl ChannelGraph<'_> {
             ports.sort_unstable();
             ports.dedup();
         }
-        self.add_multicast(src, Header::Group, &table, by_turns)
+        Ok(table)
+    }
+
+    /// Adds a broadcast: by these ports to the root, from there as these entries of all switches say.
+    ///
+    /// # Errors
+    /// As [`ChannelGraph::add_tree`]; ports that do not lead to a switch.
+    pub fn add_broadcast_by(
+        &mut self,
+        src: HostId,
+        to_root: &[u8],
+        entries: &[TableEntry],
+    ) -> Result<(), DeadlockError> {
+        let table = self.table_of(entries)?;
+        let by_turns = self.model.branching == Branching::Interrupted;
+        self.add_multicast(src, Header::Broadcast(to_root.to_vec()), &table, by_turns)
     }
 
     /// Adds a broadcast: by these ports to the root, from there down the spanning tree to
@@ -195,6 +215,12 @@ impl ChannelGraph<'_> {
                 Some((&byte, rest)) => {
                     let port = PortId::new(byte).ok_or(DeadlockError::NoPort { switch, byte })?;
                     Ok(vec![(port, Header::Broadcast(rest.to_vec()))])
+                }
+                None if !table.is_empty() => {
+                    let down = table.get(&switch).into_iter().flatten();
+                    Ok(down
+                        .map(|&port| (port, Header::Broadcast(Vec::new())))
+                        .collect())
                 }
                 None => {
                     let at = self.topology.switch_index(switch)?;

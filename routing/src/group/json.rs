@@ -58,8 +58,10 @@ impl GroupPlan {
         match request.scheme {
             Scheme::Repeat | Scheme::UTorus | Scheme::STorus | Scheme::MdTorus => {}
             Scheme::Switch(switch) => {
-                put("mode", json!(switch.mode.name()));
                 put("guard", json!(switch.guard.name()));
+                if switch.has_own_trees() {
+                    put("least", json!(switch.least.name()));
+                }
                 if switch.mode == SwitchMode::Table {
                     put("group", json!(switch.group));
                 }

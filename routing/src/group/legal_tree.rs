@@ -6,6 +6,7 @@
 //! for anew until no link is saved. A switch that a path passes going up and another going
 //! down counts as two places, because from the second no way leads up.
 
+use super::Least;
 use crate::topology::Topology;
 use crate::updown::UpDown;
 use wormcast_wire::SWITCHES_CROSSED_MAX;
@@ -23,11 +24,22 @@ pub(super) enum Direction {
     Down,
 }
 
+/// What a tree is grown for, and by which of equal ways.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Growth {
+    /// Where equal ways differ, another is taken for another turn.
+    pub(super) turn: u32,
+    /// Least links: each way joins the tree where it is nearest. Least depth: each way is a shortest
+    /// from the start.
+    pub(super) least: Least,
+}
+
 /// A tree over places: switch and whether the way there has gone down.
 pub(super) struct LegalTree<'t> {
     topology: &'t Topology,
     updown: &'t UpDown,
     start: u32,
+    growth: Growth,
     /// Arc to each place of the tree, and the place before it.
     arc: Vec<u32>,
     before: Vec<u32>,
@@ -56,6 +68,7 @@ impl<'t> LegalTree<'t> {
         updown: &'t UpDown,
         start: u32,
         direction: Direction,
+        growth: Growth,
         terminals: &[u32],
     ) -> Option<LegalTree<'t>> {
         let places = 2 * topology.switch_count();
@@ -63,6 +76,7 @@ impl<'t> LegalTree<'t> {
             topology,
             updown,
             start: 2 * start + u32::from(direction == Direction::Down),
+            growth,
             arc: vec![NONE; places],
             before: vec![NONE; places],
             inside: vec![false; places],
@@ -82,11 +96,26 @@ impl<'t> LegalTree<'t> {
             wanted[terminal as usize] = number as u32;
         }
         tree.serve(tree.start, &mut wanted);
-        while tree.served_at.contains(&NONE) {
-            let found = tree.find(|switch| wanted[switch as usize] != NONE)?;
-            tree.attach(found, |tree, place| tree.serve(place, &mut wanted));
+        match growth.least {
+            Least::Links => {
+                while tree.served_at.contains(&NONE) {
+                    let found = tree.find(|switch| wanted[switch as usize] != NONE)?;
+                    tree.attach(found, |tree, place| tree.serve(place, &mut wanted));
+                }
+                tree.shorten(terminals);
+            }
+            Least::Depth => {
+                // One search from the start alone finds a shortest way to every place.
+                tree.find(|_| false);
+                for &terminal in terminals {
+                    let seen = |place: &u32| tree.search.seen[*place as usize] == tree.search.round;
+                    let depth = |place: &u32| tree.searched_depth(*place);
+                    let ends = [2 * terminal, 2 * terminal + 1].into_iter().filter(seen);
+                    let end = ends.min_by_key(depth)?;
+                    tree.attach(end, |tree, place| tree.serve(place, &mut wanted));
+                }
+            }
         }
-        tree.shorten(terminals);
         let depth = |place| tree.path(place).len();
         let fits = |place: &u32| depth(*place) < SWITCHES_CROSSED_MAX;
         tree.served_at.iter().all(fits).then_some(tree)
@@ -115,6 +144,17 @@ impl<'t> LegalTree<'t> {
         arcs
     }
 
+    /// Links from the start to a place that the last search has seen, where the tree was the start
+    /// alone.
+    fn searched_depth(&self, mut place: u32) -> u32 {
+        let mut depth = 0;
+        while place != self.start {
+            place = self.search.before[place as usize];
+            depth += 1;
+        }
+        depth
+    }
+
     fn serve(&mut self, place: u32, wanted: &mut [u32]) {
         let number = std::mem::replace(&mut wanted[place as usize / 2], NONE);
         if number != NONE {
@@ -139,7 +179,10 @@ impl<'t> LegalTree<'t> {
             }
             let (switch, went_down) = (place / 2, place % 2);
             let first = self.topology.arc_first(switch);
-            for (arc, index) in self.topology.arcs_of(switch).iter().zip(first..) {
+            let arcs = self.topology.arcs_of(switch);
+            for step in 0..arcs.len() {
+                let number = (step + self.growth.turn as usize) % arcs.len();
+                let (arc, index) = (&arcs[number], first + number as u32);
                 let down = u32::from(!self.updown.is_up(index));
                 let to = 2 * arc.to + down;
                 if down >= went_down && search.seen[to as usize] != search.round {

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    GroupError, GroupRequest, Order, PAYLOAD_BYTES_DEFAULT, Routing, Scheme, SwitchParameters,
+    GroupError, GroupRequest, Guard, Least, Order, PAYLOAD_BYTES_DEFAULT, Routing,
+    SHARED_TREES_MAX, Scheme,
 };
 use crate::routes::Algorithm;
 use crate::structure::postal::LAMBDA_MAX;
@@ -24,8 +25,9 @@ const PARAMETERS: &[&str] = &[
     "variant",
     "lambda",
     "r",
-    "mode",
     "guard",
+    "least",
+    "trees",
     "group",
     "order",
     "seed",
@@ -38,9 +40,10 @@ impl GroupRequest {
     /// (k-binomial; absent or 0: the best for `packets`), `packets` (default 1),
     /// `bytes` of a message in place of `packets`, at `payload` bytes a packet,
     /// `fan_out` (tree), `variant` (circuit: omit-last, return, ordered; tree: unordered,
-    /// ordered), `lambda` (postal), `r` (mu-torus), `mode` (switch: tree, table,
-    /// broadcast), `guard` (switch: A, B, C), `group` (its number in a
-    /// table), `order` (id, cco, dimension, hamiltonian,
+    /// ordered), `lambda` (postal), `r` (mu-torus), `guard` (switch, table,
+    /// broadcast: A, B, C), `least` (guard C: links, depth), `trees`
+    /// (switch under guard C: how many its messages spread over; a plan is of one message), `group` (table: its
+    /// number), `order` (id, cco, dimension, hamiltonian,
     /// random from `seed`), `discipline` (fpfs, fcfs), `routing` (an algorithm for
     /// routes, or dimension-order). The source counts as a member even if it is not
     /// listed.
@@ -161,8 +164,15 @@ fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, Gr
     match &mut scheme {
         Scheme::Repeat | Scheme::UTorus | Scheme::STorus | Scheme::MdTorus => {}
         Scheme::Switch(chosen) => {
-            let mode = text_field(parameters, "mode")?;
-            *chosen = SwitchParameters::from_names(mode, text_field(parameters, "guard")?)?;
+            if let Some(name) = text_field(parameters, "guard")? {
+                chosen.guard = Guard::from_name(name)?;
+            }
+            if let Some(name) = text_field(parameters, "least")? {
+                chosen.least = Least::from_name(name)?;
+            }
+            if let Some(trees) = integer(parameters, "trees", 1, SHARED_TREES_MAX.into())? {
+                chosen.trees = trees as u32;
+            }
             if let Some(group) = integer(parameters, "group", 0, u16::MAX.into())? {
                 if group == u64::from(GroupId::BROADCAST.0) {
                     let reason = "group 255 is broadcast; any other from 0 to 65535 will do";

@@ -1,6 +1,6 @@
 //! Schemes with the parameters each has.
 
-use super::SwitchParameters;
+use super::{Guard, SwitchMode, SwitchParameters};
 use crate::structure::postal::LAMBDA_DEFAULT;
 use crate::structure::{CircuitVariant, FAN_OUT_DEFAULT, StructureError, TreeVariant};
 use wormcast_wire::SchemeName;
@@ -45,7 +45,7 @@ pub enum Scheme {
         /// has switches.
         r: Option<u32>,
     },
-    /// TREE routes along the spanning tree of the switches.
+    /// The switches copy (WORM §3): schemes `switch`, `table`, `broadcast`.
     Switch(SwitchParameters),
 }
 
@@ -77,6 +77,7 @@ impl Scheme {
                 choices: Scheme::NAMES,
             });
         };
+        let switch = |mode| Scheme::Switch(SwitchParameters::new(mode, Guard::A));
         Ok(match in_list {
             SchemeName::Repeat => Scheme::Repeat,
             SchemeName::Circuit => Scheme::Circuit(CircuitVariant::OmitLast),
@@ -92,7 +93,9 @@ impl Scheme {
             SchemeName::STorus => Scheme::STorus,
             SchemeName::MdTorus => Scheme::MdTorus,
             SchemeName::MuTorus => Scheme::MuTorus { r: None },
-            SchemeName::Switch => Scheme::Switch(SwitchParameters::default()),
+            SchemeName::Switch => switch(SwitchMode::Tree),
+            SchemeName::Table => switch(SwitchMode::Table),
+            SchemeName::Broadcast => switch(SwitchMode::Broadcast),
         })
     }
 
@@ -108,7 +111,7 @@ impl Scheme {
             Scheme::STorus => SchemeName::STorus,
             Scheme::MdTorus => SchemeName::MdTorus,
             Scheme::MuTorus { .. } => SchemeName::MuTorus,
-            Scheme::Switch(_) => SchemeName::Switch,
+            Scheme::Switch(parameters) => parameters.mode.scheme(),
         }
     }
 

@@ -14,13 +14,13 @@ pub struct SwitchDelivery {
     /// What copies cross, from the source's switch on; from the relay's if there is one.
     /// Broadcast: all that it reaches.
     pub tree: SwitchTree,
-    /// Mode `tree`: TREE routes that together reach every member once.
+    /// Scheme `switch`: TREE routes that together reach every member once.
     pub routes: Vec<TreeRoute>,
-    /// Mode `table`: one entry for each switch of the tree, by switch.
+    /// Scheme `table`: one entry for each switch of the tree, by switch.
     pub entries: Vec<GroupEntry>,
-    /// Mode `table` under guard B, unless the source is the relay.
+    /// Scheme `table` under guard B, unless the source is the relay.
     pub relay: Option<Relay>,
-    /// Mode `broadcast`: the route of the BROADCAST worm, which ends at the root.
+    /// Scheme `broadcast`: the route of the BROADCAST worm, which ends at the root.
     pub to_root: Option<Vec<u8>>,
     /// What one packet costs.
     pub cost: SwitchCost,
@@ -115,11 +115,11 @@ impl SwitchDelivery {
         }
     }
 
-    /// Adds its fields to the file of a plan. In all modes `tree`, `route` (hex; the first
+    /// Adds its fields to the file of a plan. In all schemes `tree`, `route` (hex; the first
     /// TREE route) and `routes` (all, and whom each reaches), `unicast`, `branching` and
     /// `backward_reset` (what the guard asks for), and the cost: `worms`, `header_bytes`,
     /// `link_crossings`, `crossings_bound`, `excess`, `hops`, `filtered`, `total_order`.
-    /// Mode table: `entries` and `relay`; broadcast: `to_root` (hex).
+    /// Scheme table: `entries` and `relay`; broadcast: `to_root` (hex).
     pub fn write_into(&self, plan: &mut Value) {
         let ids = |hosts: &[HostId]| hosts.iter().map(|host| host.0).collect::<Vec<_>>();
         let first = self.routes.first();

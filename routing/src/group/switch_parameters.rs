@@ -1,6 +1,8 @@
 //! How the switches replicate a group's messages, and what keeps them from deadlock.
 
+use super::Least;
 use crate::structure::StructureError;
+use wormcast_wire::SchemeName;
 
 /// Where a switch learns which ports a message leaves by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,22 +18,16 @@ pub enum SwitchMode {
 }
 
 impl SwitchMode {
-    /// Names of all of them.
-    pub const NAMES: &'static [&'static str] = &["tree", "table", "broadcast"];
-    /// All of them, in the order of [`SwitchMode::NAMES`].
+    /// All of them.
     pub const ALL: [SwitchMode; 3] = [SwitchMode::Tree, SwitchMode::Table, SwitchMode::Broadcast];
 
-    /// The mode of that name.
-    ///
-    /// # Errors
-    /// [`StructureError::UnknownName`].
-    pub fn from_name(name: &str) -> Result<SwitchMode, StructureError> {
-        find("mode", name, SwitchMode::NAMES, &SwitchMode::ALL)
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        SwitchMode::NAMES[self as usize]
+    /// The scheme that it is.
+    pub const fn scheme(self) -> SchemeName {
+        match self {
+            SwitchMode::Tree => SchemeName::Switch,
+            SwitchMode::Table => SchemeName::Table,
+            SwitchMode::Broadcast => SchemeName::Broadcast,
+        }
     }
 }
 
@@ -69,35 +65,47 @@ impl Guard {
     }
 }
 
-/// Parameters of the scheme `switch`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// Parameters of the schemes `switch`, `table` and `broadcast`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SwitchParameters {
     /// Where a switch learns its ports.
     pub mode: SwitchMode,
     /// What keeps worms from deadlock.
     pub guard: Guard,
-    /// Mode `table`: number of the group in the entries, not 255.
+    /// `table`: number of the group in the entries, not 255.
     pub group: u16,
+    /// Guard C: what the group's trees have little of.
+    pub least: Least,
+    /// `switch` under guard C: over how many trees its messages spread in a fabric, 1 to
+    /// [`super::SHARED_TREES_MAX`].
+    pub trees: u32,
 }
 
-impl SwitchParameters {
-    /// Reads both by name; what is absent is `tree` and `A`.
-    ///
-    /// # Errors
-    /// [`StructureError::UnknownName`].
-    pub fn from_names(
-        mode: Option<&str>,
-        guard: Option<&str>,
-    ) -> Result<SwitchParameters, StructureError> {
-        Ok(SwitchParameters {
-            mode: mode.map_or(Ok(SwitchMode::default()), SwitchMode::from_name)?,
-            guard: guard.map_or(Ok(Guard::default()), Guard::from_name)?,
-            group: 0,
-        })
+impl Default for SwitchParameters {
+    fn default() -> SwitchParameters {
+        SwitchParameters::new(SwitchMode::Tree, Guard::A)
     }
 }
 
-fn find<T: Copy>(
+impl SwitchParameters {
+    /// These, with one tree of least links, and number 0.
+    pub const fn new(mode: SwitchMode, guard: Guard) -> SwitchParameters {
+        SwitchParameters {
+            mode,
+            guard,
+            group: 0,
+            least: Least::Links,
+            trees: 1,
+        }
+    }
+
+    /// Whether a group has trees of its own, and not the spanning tree.
+    pub fn has_own_trees(self) -> bool {
+        self.guard == Guard::C && self.mode != SwitchMode::Broadcast
+    }
+}
+
+pub(super) fn find<T: Copy>(
     what: &'static str,
     name: &str,
     names: &'static [&'static str],

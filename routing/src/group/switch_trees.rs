@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::GroupError;
-use super::legal_tree::{Direction, LegalTree};
+use super::legal_tree::{Direction, Growth, LegalTree};
 use super::switch_tree::Paths;
+use super::{GroupError, Least};
 use crate::routes::Routes;
 use crate::structure::StructureError;
 use crate::topology::Topology;
@@ -126,12 +126,13 @@ pub(super) fn broadcast_links(
     Ok(links)
 }
 
-/// Candidates under guard C: the spanning tree, shortest legal paths, and a tree of few
-/// links.
+/// Candidates under guard C: the spanning tree, shortest legal paths, and a tree grown for what is
+/// wanted least.
 pub(super) fn legal_paths(
     routes: &Routes<'_>,
     source: HostId,
     targets: &[HostId],
+    least: Least,
 ) -> Result<Vec<Paths>, GroupError> {
     let (topology, updown) = (routes.topology(), routes.updown());
     let mut by_switch: BTreeMap<u32, Vec<HostId>> = BTreeMap::new();
@@ -149,7 +150,9 @@ pub(super) fn legal_paths(
         let paths = shortest.into_iter().map(|route| (route.dst, route.ports));
         candidates.push(paths.collect());
     }
-    if let Some(tree) = LegalTree::grow(topology, updown, start, Direction::Legal, &terminals) {
+    let growth = Growth { turn: 0, least };
+    let way = Direction::Legal;
+    if let Some(tree) = LegalTree::grow(topology, updown, start, way, growth, &terminals) {
         let mut paths = Vec::with_capacity(targets.len());
         for (arcs, hosts) in tree.paths().iter().zip(by_switch.values()) {
             for &host in hosts {

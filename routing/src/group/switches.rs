@@ -19,17 +19,19 @@
 //!   random time. Two multicasts can still wait for each other: that the check for
 //!   deadlock finds (`wormcast verify`).
 //!
-//! Mode `table` fits every guard, but a GROUP worm is replicated wherever it enters, so
+//! Scheme `table` fits every guard, but a GROUP worm is replicated wherever it enters, so
 //! under B it must enter at one place: the source sends UNICAST to a *relay*, the host
 //! nearest the root, which sends the GROUP worm. The source gets a copy back then.
 
+use super::shared_tree::{SharedTree, shared_trees};
 use super::switch_bound::links_at_least;
 use super::switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
-use super::switch_table::Table;
 use super::switch_trees::{
     broadcast_links, broadcast_paths, check_one_tree, legal_paths, rooted_paths, tree_paths,
 };
-use super::{Delivery, GroupError, GroupPlan, GroupRequest, Guard, SwitchMode, SwitchParameters};
+use super::{
+    Delivery, GroupError, GroupPlan, GroupRequest, Guard, Least, SwitchMode, SwitchParameters,
+};
 use super::{SwitchTree, switch_tree::Paths};
 use crate::routes::Routes;
 use crate::topology::Topology;
@@ -113,16 +115,19 @@ impl<'t> Job<'_, 't> {
         let mut candidates = match self.parameters.guard {
             Guard::A => vec![tree_paths(topology, updown, source, &self.targets)?],
             Guard::B => vec![rooted_paths(topology, updown, source, &self.targets)?],
-            Guard::C => legal_paths(self.routes, source, &self.targets)?,
+            Guard::C => legal_paths(self.routes, source, &self.targets, self.parameters.least)?,
         }
         .into_iter();
         let first = candidates.next().unwrap_or_default();
         let mut best = (encode_tree(&first)?, first);
+        let cost = |(routes, paths): &(Vec<TreeRoute>, Paths)| match self.parameters.least {
+            Least::Links => (crossings(routes), routes.len() as u64),
+            Least::Depth => (longest_path(paths), crossings(routes)),
+        };
         for paths in candidates {
-            let encoded = encode_tree(&paths)?;
-            let cost = |routes: &[TreeRoute]| (crossings(routes), routes.len());
-            if cost(&encoded) < cost(&best.0) {
-                best = (encoded, paths);
+            let other = (encode_tree(&paths)?, paths);
+            if cost(&other) < cost(&best) {
+                best = other;
             }
         }
         let (routes, paths) = best;
@@ -131,7 +136,7 @@ impl<'t> Job<'_, 't> {
             worms: routes.len() as u32,
             header_bytes: longest.map_or(0, |bytes| WORM_HEADER_BYTES + bytes as u32),
             link_crossings: crossings(&routes),
-            hops: paths.iter().map(|(_, path)| path.len()).max().unwrap_or(0) as u32,
+            hops: longest_path(&paths) as u32,
             total_order: self.parameters.guard == Guard::B && routes.len() <= 1,
             ..SwitchCost::default()
         };
@@ -155,8 +160,12 @@ impl<'t> Job<'_, 't> {
         };
         let sender = relay.as_ref().map_or(source, |relay| relay.host);
         let table = match self.parameters.guard {
-            Guard::A | Guard::B => Table::along(topology, updown, sender, &members)?,
-            Guard::C => Table::legal(topology, updown, &members)?,
+            Guard::A | Guard::B => SharedTree::along(topology, updown, sender, &members)?,
+            Guard::C => {
+                let least = self.parameters.least;
+                let mut trees = shared_trees(topology, updown, &members, least, 0, 1)?;
+                trees.swap_remove(0)
+            }
         };
         let paths = table.paths_from(topology, sender)?;
         check_lengths(&paths)?;
@@ -169,7 +178,7 @@ impl<'t> Job<'_, 't> {
             header_bytes: sends * (WORM_HEADER_BYTES + detour.max(2)),
             link_crossings: u64::from(sends) * (1 + tree.links())
                 + relay.as_ref().map_or(0, |_| u64::from(detour) + 1),
-            hops: paths.iter().map(|(_, path)| path.len()).max().unwrap_or(0) as u32 + detour,
+            hops: longest_path(&paths) as u32 + detour,
             filtered: u32::from(relay.is_some()),
             total_order: self.parameters.guard == Guard::B,
             ..SwitchCost::default()
@@ -207,6 +216,13 @@ impl<'t> Job<'_, 't> {
         let (topology, source) = (self.topology(), self.source);
         let updown = self.routes.updown();
         let (to_root, mut paths) = broadcast_paths(topology, updown, source)?;
+        if self.targets.is_empty() {
+            return Ok(SwitchDelivery {
+                parameters: self.parameters,
+                to_root: Some(to_root),
+                ..SwitchDelivery::empty(topology.host(source)?.switch)
+            });
+        }
         let wanted = |host: HostId| self.targets.binary_search(&host).is_ok();
         let members: Paths = paths
             .iter()
@@ -220,11 +236,7 @@ impl<'t> Job<'_, 't> {
             worms: 1,
             header_bytes: WORM_HEADER_BYTES + to_root.len() as u32,
             link_crossings: broadcast_links(topology, updown, source)?,
-            hops: members
-                .iter()
-                .map(|(_, path)| path.len())
-                .max()
-                .unwrap_or(0) as u32,
+            hops: longest_path(&members) as u32,
             filtered: (paths.len() - members.len()) as u32,
             total_order: self.parameters.guard == Guard::B,
             ..SwitchCost::default()
@@ -243,6 +255,12 @@ impl<'t> Job<'_, 't> {
 fn crossings(routes: &[TreeRoute]) -> u64 {
     let links = |route: &TreeRoute| (route.bytes.len() as u64 - 1) / 2 + 1;
     routes.iter().map(links).sum()
+}
+
+/// Switches that the farthest member's worm crosses.
+fn longest_path(paths: &Paths) -> u64 {
+    let lengths = paths.iter().map(|(_, path)| path.len() as u64);
+    lengths.max().unwrap_or(0)
 }
 
 fn check_lengths(paths: &Paths) -> Result<(), TreeEncodeError> {

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wormcast_agent_core::plan::{GroupMessage, PlanMessage, RouteMessage, StructureMessage};
-use wormcast_planner::{
-    AgentPlan, AgentStructure, ClassDNumbers, FabricState, Group, GroupScheme, Hosts, PlannedRoute,
-    Planner, RouteTable,
+use wormcast_agent_core::plan::{
+    GroupMessage, LeafMessage, LinkMessage, PlanMessage, RouteMessage, StructureMessage,
 };
-use wormcast_routing::group::{Guard, Scheme, SwitchMode, SwitchParameters};
+use wormcast_planner::{
+    AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Group,
+    GroupScheme, Hosts, Leaf, PlannedRoute, Planner, RouteTable,
+};
+use wormcast_routing::group::{Guard, Least, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::structure::{CircuitVariant, FAN_OUT_DEFAULT, Recipe, TreeVariant};
-use wormcast_routing::topology::{Damage, Topology};
-use wormcast_wire::{GroupId, HostId};
+use wormcast_routing::topology::{Damage, Link, Topology};
+use wormcast_wire::{GroupId, HostId, PortId};
 
 /// What users want, what has failed, and the plan for it.
 pub struct Controller {
@@ -40,10 +42,17 @@ pub const TREE: Scheme = Scheme::Tree {
 /// k-binomial with k = 2.
 pub const K_BINOMIAL: Scheme = Scheme::KBinomial { k: Some(2) };
 /// TREE routes.
-pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters {
-    mode: SwitchMode::Tree,
-    guard: Guard::A,
-    group: 0,
+pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, Guard::A));
+
+/// TREE routes along two trees of the group's own.
+pub const OWN_TREES: Scheme = Scheme::Switch(SwitchParameters {
+    trees: 2,
+    ..SwitchParameters::new(SwitchMode::Tree, Guard::C)
+});
+/// GROUP worms along a tree of the group's own.
+pub const OWN_TABLE: Scheme = Scheme::Switch(SwitchParameters {
+    least: Least::Depth,
+    ..SwitchParameters::new(SwitchMode::Table, Guard::C)
 });
 
 /// Every scheme that a network without coordinates can have.
@@ -52,6 +61,7 @@ pub fn schemes() -> Vec<Scheme> {
         Scheme::KBinomial { .. } => K_BINOMIAL,
         scheme => scheme,
     });
+    let all = all.chain([OWN_TREES, OWN_TABLE]);
     all.filter(|scheme| !scheme.goes_by_coordinates()).collect()
 }
 
@@ -59,6 +69,7 @@ pub fn schemes() -> Vec<Scheme> {
 pub fn schemes_of(topology: &Topology) -> Vec<GroupScheme> {
     let mut all = Scheme::all();
     all.retain(|scheme| topology.grid().is_some() || !scheme.goes_by_coordinates());
+    all.extend([OWN_TREES, OWN_TABLE]);
     let all = all.into_iter().map(GroupScheme::One);
     all.chain([GroupScheme::Auto]).collect()
 }
@@ -117,8 +128,7 @@ impl Controller {
             .collect();
         let state = self
             .planner
-            .plan(&up, &up, &groups, &hosts, &ClassDNumbers::default())
-            .expect("few groups");
+            .plan(&up, &up, &groups, &hosts, &ClassDNumbers::default());
         assert!(state.failures.is_empty(), "{:?}", state.failures);
         state
     }
@@ -162,6 +172,11 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         name: group.name.clone(),
         members: group.members.iter().map(number).collect(),
         structures: group.structures.iter().map(structure).collect(),
+        number: group.number.map(|number| number.0.into()),
+        trees: trees(group)
+            .map(|trees| trees.trees.iter().map(|tree| links(tree)).collect())
+            .unwrap_or_default(),
+        leaves: trees(group).map(leaves).unwrap_or_default(),
     });
     PlanMessage {
         epoch,
@@ -169,8 +184,37 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         routes: routes(&plan.routes),
         routes_at_random: plan.at_random,
         tree_routes: routes(&plan.tree_routes),
+        root_route: plan.root_route.as_deref().map(<[u8]>::to_vec),
         groups: groups.collect(),
     }
+}
+
+fn trees(group: &AgentGroup) -> Option<&AgentTrees> {
+    group.trees.as_deref()
+}
+
+fn links(tree: &[Link]) -> Vec<LinkMessage> {
+    let number = |port: PortId| u32::from(port.get());
+    let link = |link: &Link| {
+        (
+            link.a.0.into(),
+            number(link.a_port),
+            link.b.0.into(),
+            number(link.b_port),
+        )
+    };
+    tree.iter().map(link).collect()
+}
+
+fn leaves(trees: &AgentTrees) -> Vec<LeafMessage> {
+    let leaf = |leaf: &Leaf| {
+        (
+            leaf.host.0.into(),
+            leaf.switch.0.into(),
+            leaf.port.get().into(),
+        )
+    };
+    trees.leaves.iter().map(leaf).collect()
 }
 
 fn structure(structure: &AgentStructure) -> StructureMessage {

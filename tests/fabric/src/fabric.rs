@@ -5,7 +5,7 @@ use crate::link::{Link, LinkConfig};
 use crate::random::Random;
 use crate::switch::{Copy, Switch};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use wormcast_agent_core::plan::PlanMessage;
 use wormcast_agent_core::transit::TransitLimits;
 use wormcast_planner::Update;
@@ -13,7 +13,8 @@ use wormcast_protocol::EngineConfig;
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_wire::HostId;
 use wormcast_wire::pdu::{self, Body};
-use wormcast_wire::{PortId, SwitchId, worm};
+use wormcast_wire::worm::{self, Kind};
+use wormcast_wire::{PortId, SwitchId};
 
 /// A full frame, for queue depths in frames.
 const FRAME_BYTES: u64 = 1_514;
@@ -76,6 +77,8 @@ pub struct Fabric {
     pub now_ns: u64,
     /// How often each link carried each DATA packet, by sequence number.
     copies: Option<BTreeMap<Place, BTreeMap<u32, u64>>>,
+    /// Kinds of worms in which each host sent DATA, counted with the copies.
+    kinds: BTreeMap<u16, BTreeSet<Kind>>,
     /// By number.
     pub switches: BTreeMap<u16, Switch>,
     /// Bytes on their way out at which a host's kernel takes no more frames.
@@ -121,6 +124,7 @@ impl Fabric {
             engine_config,
             now_ns: 1_000_000,
             copies: None,
+            kinds: BTreeMap::new(),
             switches,
             send_buffer_bytes: SEND_BUFFER_BYTES,
             wakes: 0,
@@ -135,7 +139,8 @@ impl Fabric {
         fabric
     }
 
-    /// Counts from now on how often each link carries each DATA packet.
+    /// Counts from now on how often each link carries each DATA packet, and notes in which kinds of worms
+    /// hosts send them.
     pub fn count_copies(&mut self) {
         self.copies = Some(BTreeMap::new());
     }
@@ -223,6 +228,16 @@ impl Fabric {
         }
     }
 
+    /// Kinds of worms in which a host sent DATA.
+    pub fn data_kinds(&self, host: u16) -> Vec<Kind> {
+        self.kinds
+            .get(&host)
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect()
+    }
+
     fn far_end(&self, place: Place) -> Option<Place> {
         match place {
             Place::Host(id) => {
@@ -260,6 +275,9 @@ impl Fabric {
             && let Some(seq) = data_seq(&frame)
         {
             *copies.entry(from).or_default().entry(seq).or_default() += 1;
+            if let (Place::Host(id), Ok(worm)) = (from, worm::decode(&frame)) {
+                self.kinds.entry(id).or_default().insert(worm.header.kind);
+            }
         }
         for arrival in link.send(frame, now_ns, &mut self.random) {
             self.schedule(arrival.at_ns, Happening::Arrives(to, arrival.frame));

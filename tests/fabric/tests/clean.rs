@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use wormcast_fabric_tests::controller;
-use wormcast_fabric_tests::controller::{CIRCUIT, K_BINOMIAL, SWITCH, TREE, schemes};
+use wormcast_fabric_tests::controller::{
+    CIRCUIT, K_BINOMIAL, OWN_TABLE, OWN_TREES, SWITCH, TREE, schemes,
+};
 use wormcast_fabric_tests::fabric::Place;
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::{GROUP, RATE_BPS, Scenario, engine_config, link};
-use wormcast_routing::group::Scheme;
+use wormcast_routing::group::{Guard, Scheme, SwitchMode, SwitchParameters};
+use wormcast_wire::worm::Kind;
 
 const SIZE: u64 = 10_000_000;
 const SECOND_US: u64 = 1_000_000;
@@ -101,6 +104,41 @@ fn scheme_switch_sends_the_file_once_and_no_link_carries_a_byte_twice() {
     );
     for (place, most) in carried {
         assert_eq!(most, 1, "{place:?} carried a packet {most} times");
+    }
+}
+
+/// GROUP and BROADCAST worms are copied by what the controller wrote into the switches; hosts that are
+/// no members get BROADCAST worms too, and take none.
+#[test]
+fn numbers_and_broadcast_reach_members_by_the_tables_of_switches() {
+    let by_switches = |mode| Scheme::Switch(SwitchParameters::new(mode, Guard::A));
+    for (scheme, kind) in [
+        (by_switches(SwitchMode::Table), Kind::Group),
+        (OWN_TABLE, Kind::Group),
+        (by_switches(SwitchMode::Broadcast), Kind::Broadcast),
+        (SWITCH, Kind::Tree),
+        (OWN_TREES, Kind::Tree),
+    ] {
+        let groups = vec![controller::group(GROUP, scheme, [0, 2, 4, 6])];
+        let mut scenario = Scenario::testbed(groups, link(Damage::default()), engine_config(1), 1);
+        scenario.fabric.count_copies();
+        scenario.write(2, &[300_000, 50, 7_000]);
+        scenario.finish(2, 60 * SECOND_US);
+        scenario.check_delivered(2, 3, &[]);
+        assert_eq!(retransmissions(&scenario), 0, "{scheme:?}");
+        assert_eq!(scenario.fabric.data_kinds(2), [kind], "{scheme:?}");
+        let filtered = |host: u16| {
+            let host = &scenario.fabric.hosts[&host];
+            let engine = host.agent.as_ref().and_then(|agent| agent.engine());
+            engine.map_or(0, |engine| engine.counters().filtered)
+        };
+        let others: u64 = [1, 3, 5, 7].into_iter().map(filtered).sum();
+        assert_eq!(others > 0, kind == Kind::Broadcast, "{scheme:?}");
+        assert_eq!(
+            filtered(2) > 0,
+            kind == Kind::Broadcast,
+            "the sender's own copy"
+        );
     }
 }
 

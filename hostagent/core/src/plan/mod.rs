@@ -3,16 +3,20 @@
 mod fields;
 mod structure;
 mod structures;
+mod trees;
 
 pub use structure::{PlannedStructure, StructureMessage};
+pub use trees::{LeafMessage, LinkMessage, TreePaths};
 
 use fields::{list, parse_host, parse_hosts, rejected};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use structures::PlannedStructures;
+use trees::{parse_number, parse_trees};
 use wormcast_protocol::{Alternative, Alternatives, Choice, GroupPlan};
 use wormcast_wire::{
-    ALTERNATIVES_MAX, GroupId, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SHARES_WHOLE, pdu,
+    ALTERNATIVES_MAX, GroupId, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SHARES_WHOLE,
+    SWITCHES_CROSSED_MAX, pdu,
 };
 
 /// Groups of one plan at most: as many as a switch has room for (GROUPS_SIZE).
@@ -40,6 +44,8 @@ pub struct PlanMessage {
     pub routes_at_random: bool,
     /// Routes along the multicast spanning tree.
     pub tree_routes: Vec<RouteMessage>,
+    /// Port bytes to its root, from where switches copy to all hosts.
+    pub root_route: Option<Vec<u8>>,
     /// Groups this host is a member of.
     pub groups: Vec<GroupMessage>,
 }
@@ -66,6 +72,12 @@ pub struct GroupMessage {
     pub members: Vec<u32>,
     /// How messages reach them, for ascending lengths of messages.
     pub structures: Vec<StructureMessage>,
+    /// The number by which switches copy.
+    pub number: Option<u32>,
+    /// Trees of its own.
+    pub trees: Vec<Vec<LinkMessage>>,
+    /// Where members are on each of them.
+    pub leaves: Vec<LeafMessage>,
 }
 
 /// A plan that can be applied.
@@ -79,6 +91,8 @@ pub struct AgentPlan {
     pub routes: BTreeMap<HostId, Alternatives>,
     /// Routes along the multicast spanning tree by destination.
     pub tree_routes: BTreeMap<HostId, Vec<u8>>,
+    /// Port bytes to its root, from where switches copy to all hosts.
+    pub root_route: Option<Vec<u8>>,
     /// Groups this host is a member of.
     pub groups: BTreeMap<GroupId, Arc<PlannedGroup>>,
     /// Groups that cannot be applied, in the order of the plan. The rest of it can.
@@ -113,6 +127,10 @@ pub struct PlannedGroup {
     pub members: Vec<HostId>,
     /// How messages reach them, for ascending lengths of messages; at least one.
     pub structures: Vec<PlannedStructure>,
+    /// The number by which switches copy, if they know the group.
+    pub number: Option<GroupId>,
+    /// The ways to the other members along each of its own trees.
+    pub trees: Vec<TreePaths>,
     /// Equal at two hosts exactly if they have the same plan of the group (up to a
     /// collision in 32 bits); the epoch that the engine wants.
     pub fingerprint: u32,
@@ -132,6 +150,10 @@ impl AgentPlan {
         let host = parse_host("host_id", message.host_id)?;
         let routes = parse_unicast(message, host)?;
         let tree_routes = parse_tree_routes(&message.tree_routes, host)?;
+        let root_route = match &message.root_route {
+            Some(ports) => Some(parse_root_route(ports)?),
+            None => None,
+        };
         let mut groups = BTreeMap::new();
         let mut names = BTreeSet::new();
         let mut refused = Vec::new();
@@ -158,6 +180,7 @@ impl AgentPlan {
             host,
             routes,
             tree_routes,
+            root_route,
             groups,
             refused,
         })
@@ -188,15 +211,18 @@ impl PlannedGroup {
             name: message.name.clone(),
             members,
             structures,
+            number: parse_number(id, message.number)?,
+            trees: Vec::new(),
             fingerprint: 0,
         };
-        group.fingerprint = group.compute_fingerprint();
+        group.trees = parse_trees(id, own, &group.members, &message.trees, &message.leaves)?;
+        group.fingerprint = group.compute_fingerprint(message);
         Ok(group)
     }
 
-    /// FNV-1a over all that shapes the group's structures. The name does not: renaming
+    /// FNV-1a over all that shapes the group's structures, and what switches copy along. The name does not: renaming
     /// disturbs no transfer.
-    fn compute_fingerprint(&self) -> u32 {
+    fn compute_fingerprint(&self, message: &GroupMessage) -> u32 {
         let mut hash = 0x811c_9dc5_u32;
         let mut mix = |value: u32| {
             for byte in value.to_be_bytes() {
@@ -208,6 +234,16 @@ impl PlannedGroup {
         self.members.iter().for_each(|host| mix(u32::from(host.0)));
         for structure in &self.structures {
             structure.mix_into(&mut mix);
+        }
+        mix(self.number.map_or(u32::MAX, |number| u32::from(number.0)));
+        for links in &message.trees {
+            mix(links.len() as u32);
+            for &(a, a_port, b, b_port) in links {
+                [a, a_port, b, b_port].into_iter().for_each(&mut mix);
+            }
+        }
+        for &(host, switch, port) in &message.leaves {
+            [host, switch, port].into_iter().for_each(&mut mix);
         }
         hash
     }
@@ -355,6 +391,21 @@ fn parse_tree_routes(
         }
     }
     Ok(parsed)
+}
+
+fn parse_root_route(ports: &[u8]) -> Result<Vec<u8>, PlanRejected> {
+    if ports.len() > SWITCHES_CROSSED_MAX {
+        let length = ports.len();
+        return rejected(format!(
+            "the route to the root has {length} bytes; at most {SWITCHES_CROSSED_MAX}"
+        ));
+    }
+    match ports.iter().find(|&&port| port > PORT_ID_MAX) {
+        Some(port) => rejected(format!(
+            "the route to the root has byte {port}; bytes must be 0 to {PORT_ID_MAX}"
+        )),
+        None => Ok(ports.to_vec()),
+    }
 }
 
 fn parse_route(

@@ -74,7 +74,9 @@ impl PlannedStructure {
         };
         let recipe = match scheme {
             SchemeName::Repeat => Recipe::Repeat,
-            SchemeName::Switch => Recipe::Copied { fan_in: message.k },
+            SchemeName::Switch | SchemeName::Table | SchemeName::Broadcast => {
+                Recipe::Copied { fan_in: message.k }
+            }
             SchemeName::Circuit => Recipe::Circuit(CircuitVariant::OmitLast),
             SchemeName::Tree => {
                 let tree = parse_tree(id, members, &message.tree_edges)?;

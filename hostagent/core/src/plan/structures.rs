@@ -3,9 +3,9 @@
 use super::PlannedGroup;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol::{ChildRole, Role, Structures};
+use wormcast_protocol::{ChildRole, Copies, Role, Structures};
 use wormcast_routing::structure::Structure;
-use wormcast_wire::HostId;
+use wormcast_wire::{HostId, SchemeName};
 
 /// The structures of one group, seen from one host.
 #[derive(Debug)]
@@ -20,6 +20,21 @@ impl Structures for PlannedStructures {
     fn role(&self, origin: HostId, choice: u8) -> Option<Role> {
         let structure = self.group.structures.get(usize::from(choice))?;
         role_in(&structure.of(origin).ok()?, self.host)
+    }
+
+    fn copies(&self, choice: u8) -> Copies<'_> {
+        let structure = self.group.structures.get(usize::from(choice));
+        match structure.map(|structure| structure.scheme) {
+            Some(SchemeName::Switch) if !self.group.trees.is_empty() => {
+                Copies::Trees(&self.group.trees)
+            }
+            Some(SchemeName::Table) => {
+                let number = self.group.number;
+                number.map_or(Copies::SpanningTree, Copies::Number)
+            }
+            Some(SchemeName::Broadcast) => Copies::Broadcast,
+            _ => Copies::SpanningTree,
+        }
     }
 }
 
@@ -58,7 +73,6 @@ mod tests {
     use super::*;
     use crate::plan::AgentPlan;
     use crate::plan::tests::{group_message, plan_message};
-    use wormcast_wire::SchemeName;
 
     /// Where switches copy: up to eight members all answer the origin, of more at most five.
     #[test]

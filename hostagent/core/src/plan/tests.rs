@@ -18,6 +18,7 @@ pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> GroupMess
         name: format!("g{id}"),
         members: members.to_vec(),
         structures: vec![structure_message(scheme, members)],
+        ..GroupMessage::default()
     }
 }
 
@@ -144,7 +145,7 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| plan.groups[1].structures[0].scheme = "flood".into()),
-            "group 3 has scheme \"flood\"; this agent knows: repeat, circuit, tree, k-binomial, postal, u-torus, s-torus, md-torus, mu-torus, switch",
+            "group 3 has scheme \"flood\"; this agent knows: repeat, circuit, tree, k-binomial, postal, u-torus, s-torus, md-torus, mu-torus, switch, table, broadcast",
         ),
         (
             refusal(|plan| plan.groups[1].members = vec![2, 4]),
@@ -230,6 +231,37 @@ fn refusals_name_value_bound_and_choices() {
             refusal(|plan| plan.groups[1].members = (0..2000).collect()),
             "the members of group 3 has 2000 hosts; at most 1024",
         ),
+        (
+            refusal(|plan| plan.groups[1].number = Some(255)),
+            "group 3 has number 255; it must be 0 to 65535, but not 255, which is broadcast",
+        ),
+        (
+            refusal(|plan| plan.groups[1].trees = vec![Vec::new(); 9]),
+            "group 3 has 9 trees; at most 8",
+        ),
+        (
+            refusal(|plan| plan.groups[1].trees = vec![vec![(1, 254, 2, 0)]]),
+            "the trees of group 3 have port 254 of switch 1; switches must be 0 to 65535, ports 0 to 253",
+        ),
+        (
+            refusal(|plan| plan.groups[1].leaves = vec![(3, 0, 0)]),
+            "host 3 is a leaf of the trees of group 3; leaves must be members",
+        ),
+        (
+            refusal(|plan| plan.groups[1].leaves = vec![(2, 0, 0), (2, 0, 1)]),
+            "host 2 is twice a leaf of the trees of group 3; it must be one once",
+        ),
+        (
+            refusal(|plan| {
+                plan.groups[1].leaves = vec![(1, 5, 0)];
+                plan.groups[1].trees = vec![vec![(5, 1, 6, 1), (6, 2, 7, 1), (7, 2, 5, 2)]];
+            }),
+            "a tree of group 3 has a loop through switch 6; its links must be a tree",
+        ),
+        (
+            refusal(|plan| plan.root_route = Some(vec![1, 254])),
+            "the route to the root has byte 254; bytes must be 0 to 253",
+        ),
     ];
     for (actual, expected) in cases {
         assert_eq!(actual, expected);
@@ -273,6 +305,11 @@ fn fingerprints_tell_plans_apart_and_not_names() {
             group.members = vec![1, 2, 5];
             group.structures[0].order = vec![1, 2, 5];
         }),
+        print("table", &|_| ()),
+        print("table", &|group| group.number = Some(9)),
+        print("switch", &|group| {
+            group.trees = vec![vec![(5, 1, 6, 1)]];
+        }),
         print("k-binomial", &|group| {
             let mut short = group.structures[0].clone();
             short.bytes_most = 1000;
@@ -285,13 +322,43 @@ fn fingerprints_tell_plans_apart_and_not_names() {
     assert_eq!(all.len(), count);
 }
 
+/// Ways along a tree, from each member; a host that is not on it is left out.
+#[test]
+fn trees_give_the_ways_from_this_host() {
+    let paths = |host: u32| {
+        let mut message = plan_message(host);
+        let mut group = group_message(3, "switch", &[1, 2, 4, 7]);
+        group.trees = vec![vec![(10, 1, 11, 2), (12, 3, 11, 4)], vec![(10, 5, 12, 6)]];
+        group.leaves = vec![(1, 10, 0), (2, 12, 0), (4, 11, 9)];
+        message.groups = vec![group];
+        let plan = AgentPlan::parse(&message).unwrap();
+        assert_eq!(plan.refused, []);
+        plan.groups[&GroupId(3)].trees.clone()
+    };
+    let tree = |paths: &[(u16, &[u8])]| -> TreePaths {
+        paths
+            .iter()
+            .map(|(host, path)| (HostId(*host), path.to_vec()))
+            .collect()
+    };
+    assert_eq!(
+        paths(1),
+        [
+            tree(&[(2, &[1, 4, 0]), (4, &[1, 9])]),
+            tree(&[(2, &[5, 0])])
+        ]
+    );
+    assert_eq!(paths(4), [tree(&[(1, &[2, 0]), (2, &[4, 0])]), tree(&[])]);
+    assert_eq!(paths(7), [tree(&[]), tree(&[])]);
+}
+
 fn small() -> impl Strategy<Value = u32> {
     prop_oneof![0_u32..6, Just(255), 65_530_u32..65_540, any::<u32>()]
 }
 
 prop_compose! {
     fn any_structure()(
-        scheme in 0_usize..11, bytes_most in prop_oneof![Just(0_u64), any::<u64>()],
+        scheme in 0_usize..13, bytes_most in prop_oneof![Just(0_u64), any::<u64>()],
         order in proptest::collection::vec(small(), 0..6),
         numbers in (small(), small(), small()), rings in proptest::collection::vec(small(), 0..3),
         tree_edges in proptest::collection::vec((small(), small()), 0..5),
@@ -307,8 +374,11 @@ prop_compose! {
     fn any_group()(
         id in small(), members in proptest::collection::vec(small(), 0..6),
         structures in proptest::collection::vec(any_structure(), 0..3),
+        number in proptest::option::of(small()),
+        trees in proptest::collection::vec(proptest::collection::vec((0_u32..4, small(), 0_u32..4, small()), 0..4), 0..3),
+        leaves in proptest::collection::vec((small(), 0_u32..4, small()), 0..4),
     ) -> GroupMessage {
-        GroupMessage { id, name: String::new(), members, structures }
+        GroupMessage { id, name: String::new(), members, structures, number, trees, leaves }
     }
 }
 

@@ -1,0 +1,145 @@
+//! What copies of messages go along, where it is not the spanning tree's TREE routes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wormcast_routing::group::{Least, Scheme, SharedTree, SwitchMode, shared_trees};
+use wormcast_routing::topology::{Attachment, Link, Topology};
+use wormcast_wire::{GroupId, HostId, SwitchId};
+
+use crate::groups::{Group, GroupScheme};
+use crate::ids::PortSet;
+use crate::parts::Part;
+use crate::state::{AgentTrees, Leaf};
+use crate::table_numbers::Along;
+
+/// The members of a group that are in a part.
+fn members_in(topology: &Topology, members: &[HostId]) -> Vec<HostId> {
+    let here = members.iter().filter(|host| topology.host(**host).is_ok());
+    here.copied().collect()
+}
+
+/// Trees of their own in one part, at most `count`; none of fewer than two members.
+fn own_trees(
+    part: &Part,
+    members: &[HostId],
+    (least, turn): (Least, u32),
+    count: u32,
+) -> Vec<SharedTree> {
+    let here = members_in(&part.topology, members);
+    if here.len() < 2 {
+        return Vec::new();
+    }
+    // A part is connected, and its order joins it; without trees TREE routes serve.
+    shared_trees(&part.topology, &part.order, &here, least, turn, count).unwrap_or_default()
+}
+
+/// Ports of the switches of a part for a number of scheme `table` with a tree of its own. Numbers
+/// that come one after another take different trees.
+pub(crate) fn own_ports(
+    part: &Part,
+    members: &[HostId],
+    least: Least,
+    number: GroupId,
+) -> BTreeMap<SwitchId, PortSet> {
+    let trees = own_trees(part, members, (least, number.0.into()), 1);
+    let ports = trees.iter().flat_map(|tree| tree.ports(&part.topology));
+    ports
+        .map(|(switch, ports)| (switch, ports.iter().copied().collect()))
+        .collect()
+}
+
+/// The trees that agents make TREE routes of: those of scheme `switch` with trees of its own.
+pub(crate) fn for_agents(
+    parts: &[Part],
+    group: &Group,
+    members: &[HostId],
+) -> Option<Arc<AgentTrees>> {
+    let GroupScheme::One(Scheme::Switch(parameters)) = group.scheme else {
+        return None;
+    };
+    let Along::Own(least) = Along::of(parameters) else {
+        return None;
+    };
+    if parameters.mode != SwitchMode::Tree {
+        return None;
+    }
+    let mut trees: Vec<Vec<Link>> = Vec::new();
+    let mut leaves = Vec::new();
+    for part in parts {
+        let topology = &part.topology;
+        let turn = (least, group.id.0.into());
+        let own = own_trees(part, members, turn, parameters.trees);
+        let count = own.len().max(trees.len());
+        if own.is_empty() {
+            continue;
+        }
+        // Parts have different numbers of good trees: those of the one with fewer come again.
+        let before = trees.clone();
+        trees = (0..count)
+            .map(|at| {
+                let others = before.get(at % before.len().max(1));
+                let mut links = others.cloned().unwrap_or_default();
+                links.extend(links_of(&own[at % own.len()], topology));
+                links
+            })
+            .collect();
+        leaves.extend(
+            members_in(topology, members)
+                .into_iter()
+                .filter_map(|host| {
+                    let at = topology.host(host).ok()?;
+                    Some(Leaf {
+                        host,
+                        switch: at.switch,
+                        port: at.port,
+                    })
+                }),
+        );
+    }
+    leaves.sort_unstable();
+    (!trees.is_empty()).then(|| Arc::new(AgentTrees { trees, leaves }))
+}
+
+/// Links between the switches of a tree, each once.
+fn links_of(tree: &SharedTree, topology: &Topology) -> Vec<Link> {
+    let mut links = Vec::new();
+    for (a, ports) in tree.ports(topology) {
+        for &a_port in ports {
+            if let Some(Attachment::Switch(b, b_port)) = topology.attachment(a, a_port)
+                && (a, a_port) < (b, b_port)
+            {
+                links.push(Link {
+                    a,
+                    a_port,
+                    b,
+                    b_port,
+                });
+            }
+        }
+    }
+    links
+}
+
+/// Port bytes from each host of a part to the root of its spanning tree.
+pub(crate) fn routes_to_root(part: &Part) -> BTreeMap<HostId, Arc<[u8]>> {
+    let topology = &part.topology;
+    let up: BTreeMap<SwitchId, (SwitchId, u8)> = (part.order.tree_links(topology).into_iter())
+        .map(|link| (link.b, (link.a, link.b_port.get())))
+        .collect();
+    let mut found: BTreeMap<SwitchId, Arc<[u8]>> = BTreeMap::new();
+    let mut routes = BTreeMap::new();
+    for host in topology.hosts() {
+        let route = found.entry(host.switch).or_insert_with(|| {
+            let mut ports = Vec::new();
+            let mut at = host.switch;
+            while let Some(&(parent, port)) = up.get(&at) {
+                ports.push(port);
+                at = parent;
+            }
+            ports.into()
+        });
+        routes.insert(host.id, route.clone());
+    }
+    routes
+}
