@@ -373,6 +373,8 @@ class Fabric:
             try:
                 found: dict[str, Any] = self.get("topology")
             except httpx.TransportError:
+                if watch is not None:
+                    watch(missing)
                 continue
             gaps = {
                 "switches": {s["id"] for s in want["switches"]} - {s["id"] for s in found["switches"]},
