@@ -370,6 +370,8 @@ def test_a_wait_that_is_too_short_is_said_shortly(start: Callable[..., Run]) -> 
     ("arguments", "said"),
     [
         (["--topology", "none.json"], "Error: none.json: No such file or directory"),
+        (["--impair", "loss=2"], "impairment 'loss=2' is not a probability from 0 to 1, or from 0% to 100%"),
+        (["--impair", "noise=1"], "impairment 'noise=1' is not one of loss, duplicate"),
         (["--wait", "-1"], "wait '-1' is not a number of seconds above 0, up to 86400"),
         (["--mtu", "100"], "MTU '100' is not a number of bytes from 576 to 9216"),
         (["--fabric-mtu", "1513"], "fabric MTU '1513' is not a number of bytes from 1514 to 16370"),

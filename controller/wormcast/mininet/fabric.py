@@ -23,6 +23,7 @@ from wormcast.mininet import programs, sandbox
 from wormcast.mininet.links import Link, LinkCounters, links_of, read_counters, shape
 from wormcast.mininet.nodes import MadeHost, MadeSwitch, SharedAgents, SharedSwitches, stop_process
 from wormcast.mininet.options import Options as Options
+from wormcast.mininet.options import parse_impair as parse_impair
 from wormcast.mininet.options import parse_mtus as parse_mtus
 from wormcast.mininet.options import parse_rate_mbps as parse_rate_mbps
 from wormcast.mininet.options import parse_wait as parse_wait

@@ -100,7 +100,7 @@ def serve(wanted: Wanted, directory: Path) -> int:
         topology,
         wanted.switch,
         fabrics.parse_rate_mbps(wanted.rate),
-        wanted.impair,
+        fabrics.parse_impair(wanted.impair),
         wanted.seed,
         mtus=fabrics.parse_mtus(wanted.mtu, wanted.fabric_mtu),
     )
