@@ -12,8 +12,11 @@ from pathlib import Path
 from setuptools import setup
 from setuptools_rust import Binding, RustBin, RustExtension
 
+# The binding is for this Python and every newer one.
+WHEEL = {"bdist_wheel": {"py_limited_api": "cp311"}}
+
 if "editable_wheel" in sys.argv or "WORMCAST_WITHOUT_RUST" in os.environ:
-    setup()
+    setup(options=WHEEL)
 else:
     # Found without importing it, which would need what it depends on.
     finsy = importlib.util.find_spec("finsy")
@@ -21,6 +24,7 @@ else:
         os.environ["WORMCAST_PROTO_DIR"] = str(Path(finsy.submodule_search_locations[0]) / "proto")
     options = {"cargo_manifest_args": ["--locked"], "debug": False}
     setup(
+        options=WHEEL,
         rust_extensions=[
             RustExtension(
                 "wormcast_planner",

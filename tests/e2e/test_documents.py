@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +95,21 @@ def test_machines_of_their_own(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 hosts" in done.stdout
+
+
+def test_the_tutorial_quotes_what_wormcast_up_prints(tmp_path: Path) -> None:
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text()
+    found = re.search(r"^```sh\nwormcast up\n```$.*?^```text\n(.*?)^```$", tutorial, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    quoted = found[1].replace("…", str(ROOT)).splitlines()
+    log = tmp_path / "terminal"
+    with terminal("wormcast up", log):
+        deadline = time.monotonic() + SECONDS_MAX
+        while "Ctrl-C" not in log.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        # On a busy machine it also says that this one does not keep up.
+        assert [line for line in log.read_text().splitlines() if not line.startswith("wormcast: ")] == quoted
 
 
 @pytest.mark.timeout(3600)

@@ -192,6 +192,25 @@ def test_fabrics_beside_each_other_and_on_finds_them(start: Callable[..., Run], 
     assert alone.returncode == 0, alone.stderr
 
 
+@pytest.mark.parametrize("command", [["status"], ["topo", "show"]])
+def test_who_forgets_to_go_to_a_host_is_told(start: Callable[..., Run], command: list[str]) -> None:
+    def ask() -> str:
+        done = subprocess.run(
+            [programs.find("wormcast"), *command],
+            env=outside(),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+        )
+        assert done.returncode != 0
+        return done.stderr
+
+    told = "; the fabric 'run' runs here: put `wormcast on h0` before the command\n"
+    assert "runs here" not in ask()
+    start().expect("fabric up")
+    assert ask().endswith(told)
+
+
 def test_it_stays_up_and_says_what_died(start: Callable[..., Run], tmp_path: Path) -> None:
     out = tmp_path / "fabric"
     run = start("--out", str(out))
@@ -342,14 +361,17 @@ def test_a_wait_that_is_too_short_is_said_shortly(start: Callable[..., Run]) -> 
     run = start("--wait", "0.05")
     assert run.wait() == 1
     lines = [line for line in run.text.splitlines() if line]
-    assert len(lines) == 1, run.text
-    assert re.match(r"wormcast: fabric not ready after 0.05 s: .*; see .*controller\.log", lines[0])
-    assert len(lines[0]) < 300 + len(str(ROOT))
+    assert (lines[0], len(lines)) == ("starting 2 switches, 2 hosts", 2), run.text
+    assert re.match(r"wormcast: fabric not ready after 0.05 s: .*; see .*controller\.log", lines[1])
+    assert len(lines[1]) < 300 + len(str(ROOT))
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--topology", "none.json"], "Error: none.json: No such file or directory"),
+        (["--impair", "loss=2"], "impairment 'loss=2' is not a probability from 0 to 1, or from 0% to 100%"),
+        (["--impair", "noise=1"], "impairment 'noise=1' is not one of loss, duplicate"),
         (["--wait", "-1"], "wait '-1' is not a number of seconds above 0, up to 86400"),
         (["--mtu", "100"], "MTU '100' is not a number of bytes from 576 to 9216"),
         (["--fabric-mtu", "1513"], "fabric MTU '1513' is not a number of bytes from 1514 to 16370"),
@@ -393,7 +415,7 @@ def test_a_missing_kernel_module_is_named(
     run = start("--rate", "10")
     assert run.wait() == 1, run.text
     assert f"on the machine itself: modprobe {module} (" in run.text
-    assert len(run.text.strip().splitlines()) == 1, run.text
+    assert len(run.text.strip().splitlines()) == 2, run.text
 
 
 def test_rest_and_p4runtime_can_be_reached_from_outside(start: Callable[..., Run]) -> None:

@@ -128,6 +128,10 @@ def test_a_member_without_receiver_is_named(lab: Lab, tmp_path: Path) -> None:
     assert code == 3
     assert json.loads(out)["members"][1] == {"host": 2, "delivered": False, "reason": "application gave up"}
     assert run(good)[0] == 0
+    good = start_recv(lab, 1, 1, one)
+    code, out, _ = run(lab.start(0, "send", str(file), "-g", "group1"))
+    assert (code, "no receiver took it in time, or it ended" in " ".join(out.split())) == (3, True)
+    assert run(good)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wormcast.cli.refusal import Refusal
+from wormcast.cli.refusal import Refusal, explain_os
 
 TOPOLOGIES = (
     "testbed, torus:K, irregular:S[:SEED], line:S, star:S, any other of `wormcast topo make`, or a file"
@@ -24,7 +24,9 @@ def _refused(run: Callable[[], int]) -> int:
         raise Refusal(f"{error}; Mininet comes from the system's packages: apt install mininet") from None
     try:
         return run()
-    except (SandboxError, ValueError, OSError) as error:
+    except OSError as error:
+        raise Refusal(explain_os(error), code="cannot-read") from None
+    except (SandboxError, ValueError) as error:
         raise Refusal(str(error)) from None
 
 

@@ -141,7 +141,10 @@ class Client:
         return Unavailable(f"no controller at {self._address}: {reason}; {self._hint()}")
 
     def _hint(self) -> str:
-        return f"start one with 'wormcast controller run', or say where it is with --api or {API_ENVIRONMENT}"
+        from wormcast.cli import nearby
+
+        text = f"start one with 'wormcast controller run', or say where it is with --api or {API_ENVIRONMENT}"
+        return text + (nearby.hint(API_ENVIRONMENT) if self._address == API_DEFAULT else "")
 
 
 def api_address(given: str | None, environment: Mapping[str, str] = os.environ) -> str:

@@ -23,6 +23,8 @@ _WORDS = {
     "unconfirmed": "unknown: no confirmation has come",
     "unknown": "unknown: the agent does not answer",
 }
+# hostagent/API.md §6: a receiver that does not come in time has given up too.
+_REASONS = {"application gave up": "no receiver took it in time, or it ended"}
 _LEFTOVERS = {
     "cancelled": "not all of the file was sent, so it is cancelled; members drop what they have of it",
     "continues": "the file is still on its way; members without it may get it later",
@@ -140,6 +142,7 @@ def _print_members(members: list[MemberState]) -> None:
     table.add_column("host", justify="right")
     table.add_column("outcome")
     for member in members:
-        text = _WORDS[member.state] + (f": {member.reason}" if member.reason else "")
+        reason = _REASONS.get(member.reason or "", member.reason)
+        text = _WORDS[member.state] + (f": {reason}" if reason else "")
         table.add_row(str(member.host), text)
     console.print(table)

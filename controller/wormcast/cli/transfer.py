@@ -16,6 +16,7 @@ from wormcast_planner import HOST_ID_MAX
 from wormcast.cli.completion import complete_own_groups
 from wormcast.cli.refusal import Refusal, explain_os
 from wormcast.client import (
+    SOCKET_VARIABLE,
     Agent,
     AgentError,
     AgentGoneError,
@@ -194,4 +195,9 @@ def fail(error: Exception) -> NoReturn:
     if isinstance(error, OSError):
         raise Refusal(explain_os(error), code="cannot-read", exit_code=EXIT_ERROR) from error
     code = getattr(error, "code", None) or CODES.get(type(error), "agent")
-    raise Refusal(str(error), code=code.replace("_", "-"), exit_code=EXIT_ERROR, choices=choices) from error
+    text = str(error)
+    if isinstance(error, AgentUnavailableError):
+        from wormcast.cli import nearby
+
+        text += nearby.hint(SOCKET_VARIABLE)
+    raise Refusal(text, code=code.replace("_", "-"), exit_code=EXIT_ERROR, choices=choices) from error

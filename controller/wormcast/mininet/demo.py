@@ -104,14 +104,18 @@ def run(wanted: Wanted) -> int:
 def serve(wanted: Wanted, console: Console) -> int:
     """The demo proper, inside the sandbox."""
     from wormcast.mininet import fabric as fabrics
-    from wormcast.mininet import report, topologies
+    from wormcast.mininet import topologies
 
     defaults = DEFAULTS[wanted.switch]
     rate = fabrics.parse_rate_mbps(wanted.rate or defaults["rate"])
     mtus = fabrics.parse_mtus(wanted.mtu, wanted.fabric_mtu)
+    impair = fabrics.parse_impair(wanted.impair)
     topology = topologies.load_topology(wanted.topology, wanted.seed)
     job = make_job(wanted, topology, wanted.size or defaults["size"])
-    settings = fabrics.Options(topology, wanted.switch, rate, wanted.impair, wanted.seed, mtus=mtus)
+    settings = fabrics.Options(topology, wanted.switch, rate, impair, wanted.seed, mtus=mtus)
+    # Slow to load: what was asked for wrongly is refused before.
+    from wormcast.mininet import report
+
     console.print(
         f"{len(topology['switches'])} P4 switches ({wanted.switch}), {len(topology['hosts'])} hosts, "
         f"links of {'no set rate' if rate is None else f'{rate:g} Mb/s'}; "

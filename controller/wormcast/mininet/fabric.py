@@ -23,6 +23,7 @@ from wormcast.mininet import programs, sandbox
 from wormcast.mininet.links import Link, LinkCounters, links_of, read_counters, shape
 from wormcast.mininet.nodes import MadeHost, MadeSwitch, SharedAgents, SharedSwitches, stop_process
 from wormcast.mininet.options import Options as Options
+from wormcast.mininet.options import parse_impair as parse_impair
 from wormcast.mininet.options import parse_mtus as parse_mtus
 from wormcast.mininet.options import parse_rate_mbps as parse_rate_mbps
 from wormcast.mininet.options import parse_wait as parse_wait
@@ -373,6 +374,8 @@ class Fabric:
             try:
                 found: dict[str, Any] = self.get("topology")
             except httpx.TransportError:
+                if watch is not None:
+                    watch(missing)
                 continue
             gaps = {
                 "switches": {s["id"] for s in want["switches"]} - {s["id"] for s in found["switches"]},

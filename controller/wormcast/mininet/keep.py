@@ -100,7 +100,7 @@ def serve(wanted: Wanted, directory: Path) -> int:
         topology,
         wanted.switch,
         fabrics.parse_rate_mbps(wanted.rate),
-        wanted.impair,
+        fabrics.parse_impair(wanted.impair),
         wanted.seed,
         mtus=fabrics.parse_mtus(wanted.mtu, wanted.fabric_mtu),
     )
@@ -118,6 +118,9 @@ def serve(wanted: Wanted, directory: Path) -> int:
     # The fabric is not taken down part by part: it ends with this process.
     fabric = fabrics.Fabric(settings, directory)
     try:
+        size = f"{len(topology['switches'])} switches, {len(names)} hosts"
+        if not wanted.command:
+            print(f"starting {size}", flush=True)
         fabric.start()
         fabric.wait_ready(wait_seconds, _tell_progress())
         for problem in fabric.get("status")["mtu_problems"]:
@@ -133,10 +136,7 @@ def serve(wanted: Wanted, directory: Path) -> int:
         state.write_text(json.dumps(fabric.describe(), indent=1) + "\n")
         targets = {f"s{switch.id}": switch.address for switch in fabric.switches.values()}
         doors.serve({**targets, "rest": fabric.api_address})
-        print(
-            f"fabric up: {len(topology['switches'])} switches, {len(names)} hosts; logs in {fabric.logs}",
-            flush=True,
-        )
+        print(f"fabric up: {size}; logs in {fabric.logs}", flush=True)
         if wanted.rest is not None:
             print(f"REST at http://{wanted.rest}/v1, described at /v1/openapi.json", flush=True)
         if wanted.p4runtime is not None:

@@ -20,6 +20,11 @@ WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX = 600.0, 86_400.0
 RATE = re.compile(r"^(\d+(?:\.\d+)?)(?:\s*(mbit|mbps|mb/s|m))?$", re.IGNORECASE)
 
 
+PROBABILITIES = ("loss", "duplicate", "corrupt", "reorder")
+IMPAIRMENTS = (*PROBABILITIES, "delay", "rate")
+"""As wormcast-switch has them (switch/ports/src/impairment.rs)."""
+
+
 @dataclass(frozen=True)
 class Mtus:
     """Largest packets, bytes after the Ethernet header: on hosts, and between switches."""
@@ -60,6 +65,25 @@ def parse_rate_mbps(text: str) -> float | None:
     if not match or not 0.1 <= float(match[1]) <= 100_000:
         raise ValueError(f"rate {text!r} is not a number of Mb/s from 0.1 to 100000, and not none")
     return float(match[1])
+
+
+def parse_impair(text: str | None) -> str | None:
+    """Impairments such as loss=0.01,delay=2ms, as given. Raises ValueError."""
+    for pair in [] if text is None else text.split(","):
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if key not in IMPAIRMENTS or not value:
+            raise ValueError(f"impairment {pair!r} is not one of {', '.join(IMPAIRMENTS)} with =VALUE")
+        if key in PROBABILITIES and not _is_probability(value):
+            raise ValueError(f"impairment {pair!r} is not a probability from 0 to 1, or from 0% to 100%")
+    return text
+
+
+def _is_probability(text: str) -> bool:
+    number = text.removesuffix("%")
+    try:
+        return 0 <= float(number) <= (1 if number == text else 100)
+    except ValueError:
+        return False
 
 
 def parse_mtus(host: str | None, fabric: str | None) -> Mtus:
