@@ -5,7 +5,7 @@
 `requirements` is a file for pip: what the wheel needs, in the versions and with the hashes of the lock file.
 
 `make dist` runs it. Everything is built here from this checkout, for this machine's processor or, with `--target
-aarch64-unknown-linux-gnu`, for the other one (`setup/arm64` installs what that needs).
+aarch64-unknown-linux-gnu`, for the other one (`setup/arm64` installs what that needs, and runs it).
 """
 
 from __future__ import annotations
@@ -33,10 +33,15 @@ DEB = ROOT / "packaging" / "deb"
 PROGRAMS = ("wormcast-switch", "wormcast-agent", "wormcast-stf")
 IN_WHEEL = PROGRAMS[:2]
 CRATES = ("wormcast-switch", "wormcast-agent", "wormcast-switch-stf")
+MODULE = "wormcast-planner-python"
+BUILT = ROOT / "target" / "release"
+"""Where `make build` leaves the programs and the module of this machine's processor."""
 SHELLS = {"bash": "{}", "zsh": "_{}", "fish": "{}.fish"}
 DOCUMENTS = ("README.md", "LIMITATIONS.md", "CHANGELOG.md", "LICENSE")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """Debian's names of processors."""
+OLDEST_LIBC = 17
+"""The minor version of the oldest C library that wheels for these processors are made for."""
 MAINTAINER = "The Wormcast authors <authors@wormcast.invalid>"
 KINDS = ("sdist", "wheel", "programs", "deb", "requirements")
 
@@ -59,8 +64,6 @@ def main() -> int:
     processor = options.target.split("-")[0]
     if processor not in ARCHITECTURES:
         parser.error(f"target {options.target!r} is for none of: {', '.join(ARCHITECTURES)}")
-    if processor != platform.machine() and not set(kinds) <= {"programs"}:
-        parser.error(f"for {processor}, this machine builds programs alone; its kinds are: programs")
     out: Path = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     made = []
@@ -69,10 +72,14 @@ def main() -> int:
     if "requirements" in kinds:
         made.append(out / "requirements.txt")
         made[-1].write_text("".join(locked(closure("wormcast"))))
-    if "wheel" in kinds or "deb" in kinds:
-        made.append(make_wheel(out))
-    if "programs" in kinds or "deb" in kinds:
-        programs = build_static(options.target)
+    foreign = processor != platform.machine()
+    wheel, static = "wheel" in kinds or "deb" in kinds, "programs" in kinds or "deb" in kinds
+    if static or (wheel and foreign):
+        programs = build(options.target, CRATES, RUSTFLAGS="-C target-feature=+crt-static")
+    if wheel:
+        built = build(options.target, (MODULE,)) if foreign else BUILT
+        made.append(make_wheel(out, built, processor))
+    if static:
         made.append(make_programs(out, programs, processor))
         if "deb" in kinds:
             made.append(make_deb(out, programs, made[-2], processor))
@@ -127,13 +134,15 @@ def make_sdist(out: Path) -> Path:
     return path
 
 
-def make_wheel(out: Path) -> Path:
+def make_wheel(out: Path, built: Path, processor: str) -> Path:
     """Command line, controller, native module, switch and agent, for CPython 3.11 and newer.
 
-    Not by setup.py, which compiles all for itself: the programs and the module are those of `make build`.
+    Not by setup.py, which compiles all for itself: the programs and the module are those of `make build`. For
+    another processor the programs are the static ones.
     """
     say("wheel")
-    replace("wormcast-*.whl", out)
+    name = f"wormcast-*_{processor}.whl"
+    replace(name, out)
     # What an earlier build left would be in the wheel too.
     shutil.rmtree(ROOT / "build", ignore_errors=True)
     python = [sys.executable, "-m"]
@@ -144,30 +153,27 @@ def make_wheel(out: Path) -> Path:
         run([*python, "wheel", "unpack", "--dest", work, pure])
         pure.unlink()
         (top,) = work.iterdir()
-        shutil.copy(ROOT / "target/release/libwormcast_planner.so", top / "wormcast_planner.abi3.so")
-        scripts = top / f"{top.name}.data" / "scripts"
-        scripts.mkdir(parents=True)
+        strip(built / "libwormcast_planner.so", top / "wormcast_planner.abi3.so", processor)
         for program in IN_WHEEL:
-            shutil.copy(ROOT / "target/release" / program, scripts / program)
+            strip(built / program, top / f"{top.name}.data" / "scripts" / program, processor)
         about = top / f"{top.name}.dist-info" / "WHEEL"
-        tag = f"Tag: cp311-abi3-linux_{platform.machine()}"
+        tag = f"Tag: cp311-abi3-linux_{processor}"
         text = about.read_text().replace("Root-Is-Purelib: true", "Root-Is-Purelib: false")
         about.write_text(re.sub(r"^Tag: .*$", tag, text, flags=re.MULTILINE))
         run([*python, "wheel", "pack", "--dest-dir", work, top])
         (made,) = work.glob("*.whl")
         # Its name says which C library it needs at least, as found out from the programs in it.
-        run([*python, "auditwheel", "repair", "--strip", "--wheel-dir", out, made])
-    (path,) = out.glob("wormcast-*.whl")
+        run([*python, "auditwheel", "repair", "--wheel-dir", out, made])
+    (path,) = out.glob(name)
     return path
 
 
-def build_static(target: str) -> Path:
-    """The directory with programs that need no library of the machine they run on."""
-    say(f"static programs for {target}")
-    flags = "-C target-feature=+crt-static"
-    crates = [word for crate in CRATES for word in ("--package", crate)]
-    cargo = ["cargo", "build", "--locked", "--release", "--target", target, *crates]
-    run(cargo, RUSTFLAGS=flags, PYO3_PYTHON=sys.executable)
+def build(target: str, crates: Sequence[str], **environment: str) -> Path:
+    """The directory with what crates make for a processor."""
+    say(f"{', '.join(crates)} for {target}")
+    packages = [word for crate in crates for word in ("--package", crate)]
+    cargo = ["cargo", "build", "--locked", "--release", "--target", target, *packages]
+    run(cargo, PYO3_PYTHON=sys.executable, **environment)
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / target / "release"
 
 
@@ -187,8 +193,7 @@ def make_programs(out: Path, programs: Path, processor: str) -> Path:
         top = Path(directory) / name
         for program in PROGRAMS:
             strip(programs / program, top / "bin" / program, processor)
-        if processor == platform.machine():
-            write_completions(top / "bin", top / "completions", flat=True)
+        write_completions(top / "completions", flat=True)
         for document in DOCUMENTS:
             shutil.copy(ROOT / document, top / document)
         with tarfile.open(path, "w:xz") as archive:
@@ -203,8 +208,11 @@ def owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def write_completions(programs: Path, place: Path, *, flat: bool = False) -> None:
-    """Completions for all shells: where Debian has them below /usr/share, or all in one folder a shell."""
+def write_completions(place: Path, *, flat: bool = False) -> None:
+    """Completions for all shells: where Debian has them below /usr/share, or all in one folder a shell.
+
+    They are the same for all processors, so the programs of this one write them.
+    """
     folders = {
         "bash": "bash-completion/completions",
         "zsh": "zsh/vendor-completions",
@@ -214,9 +222,7 @@ def write_completions(programs: Path, place: Path, *, flat: bool = False) -> Non
         folder = place / (shell if flat else folders[shell])
         folder.mkdir(parents=True, exist_ok=True)
         for program in ("wormcast-switch", "wormcast-agent"):
-            text = subprocess.run(
-                [programs / program, "--completions", shell], capture_output=True, check=True
-            )
+            text = subprocess.run([BUILT / program, "--completions", shell], capture_output=True, check=True)
             (folder / form.format(program)).write_bytes(text.stdout)
         if not flat:
             command = [sys.executable, "-m", "wormcast.cli.main", "completions", shell]
@@ -231,7 +237,7 @@ def make_deb(out: Path, programs: Path, wheel: Path, processor: str) -> Path:
     path = out / f"wormcast_{version()}_{architecture}.deb"
     with tempfile.TemporaryDirectory() as directory:
         top = Path(directory) / "root"
-        install_python(top / "usr/lib/wormcast", wheel)
+        install_python(top / "usr/lib/wormcast", wheel, processor)
         for program in PROGRAMS:
             strip(programs / program, top / "usr/bin" / program, processor)
         start = top / "usr/bin/wormcast"
@@ -246,7 +252,7 @@ def make_deb(out: Path, programs: Path, wheel: Path, processor: str) -> Path:
         path_file = top / "usr/lib/python3/dist-packages/wormcast.pth"
         path_file.parent.mkdir(parents=True)
         path_file.write_text("/usr/lib/wormcast\n")
-        write_completions(top / "usr/bin", top / "usr/share")
+        write_completions(top / "usr/share")
         documents = top / "usr/share/doc/wormcast"
         documents.mkdir(parents=True)
         for document in DOCUMENTS[:3]:
@@ -305,9 +311,14 @@ def write_control(top: Path, architecture: str) -> None:
 # --- Python libraries ---------------------------------------------------------------------
 
 
-def install_python(place: Path, wheel: Path) -> None:
+def install_python(place: Path, wheel: Path, processor: str) -> None:
     """The Python package, and in `libraries` all it needs, in the versions and with the hashes of the lock file."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    if processor != platform.machine():
+        # Wheels for any C library up to this machine's.
+        libc = int(platform.libc_ver()[1].split(".")[1])
+        pip += ["--only-binary=:all:"]
+        pip += [f"--platform=manylinux_2_{minor}_{processor}" for minor in range(OLDEST_LIBC, libc + 1)]
     pip += ["--no-compile", "--target"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as wanted:
         wanted.write("".join(locked(closure("wormcast"))))
