@@ -55,6 +55,11 @@ fn mistakes_in_paths_have_places() {
             "line 2, column 1: a path has at least two nodes",
         ),
         (
+            "src,dst,path\nh1,h2,\n",
+            None,
+            "line 2, column 7: the path is empty; one without a node between its ends names both",
+        ),
+        (
             "path\n\na b\"c\n",
             None,
             "line 3, column 4: a quote stands in a field that does not begin with one",

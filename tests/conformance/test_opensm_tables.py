@@ -188,6 +188,33 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
     assert "LID 2 (H0) goes round for ever: " in told
 
 
+def test_a_lid_that_the_dump_leaves_out_is_explained(tmp_path: Path) -> None:
+    net = (RECORDED / "deadlock/ibnetdiscover").read_text()
+    tables = (RECORDED / "deadlock/dump_lfts").read_text()
+    gone = re.sub(r"(?m)^0x001c .*\n", "", tables)
+    assert gone != tables
+    for lid, is_explained in ((28, False), (64, True)):
+        moved, dump = tmp_path / "net", tmp_path / "dump"
+        moved.write_text(re.sub(r"lid 28\b", f"lid {lid}", net))
+        dump.write_text(gone)
+        told = routing.explain(json.loads(run("--topology", moved, "--tables", dump, "--json").stdout))
+        assert f"13 times a destination is not reached:\n  S0 has no entry for LID {lid} (H13)" in told
+        assert ("as 64 is; OpenSM's opensm-lfts.dump has it" in told) == is_explained
+
+
+@pytest.mark.skipif(
+    bool(opensm.missing(*opensm.DUMPERS)),
+    reason="needs OpenSM, ibsim and infiniband-diags (opensm, ibsim-utils)",
+)
+def test_fresh_dumps_leave_out_the_last_lid_of_64() -> None:
+    """32 switches and 32 hosts: what infiniband-diags prints lacks LID 64, what OpenSM writes has it."""
+    made = opensm.dump(routing.make("irregular:32:9:1:4"), "updn", 0)
+    for name, text in made.tables.items():
+        lost = routing.verify_tables(made.ibnetdiscover, [text])["lost"]
+        assert len(lost) == (0 if name.startswith("opensm") else 31), name
+        assert {entry["packet"]["to"] for entry in lost} <= {"LID 64"}
+
+
 def hold_together(net: str, tables: str) -> dict[str, Any]:
     """The answer, whose order the second program accepts."""
     answer = routing.verify_tables(net, [tables])

@@ -151,6 +151,14 @@ impl<'a> Paths<'a> {
                 reason,
             ))
         };
+        // A router without a route may write this; it must not pass for a link from src to dst.
+        if field.text.trim().is_empty() {
+            return fail(
+                field,
+                0,
+                "the path is empty; one without a node between its ends names both".to_owned(),
+            );
+        }
         let mut path = match elements(&field.text, network) {
             Ok(path) => path,
             Err((offset, reason)) => return fail(field, offset, reason),

@@ -78,6 +78,8 @@ final class Translator {
     private static final Set<Criterion.Type> IGNORED = Set.of(Criterion.Type.ETH_TYPE, Criterion.Type.DUMMY);
     private static final IpPrefix CLASS_D_ADDRESSES = IpPrefix.valueOf("224.0.0.0/4");
     private static final int GROUP_NUMBER_BROADCAST = 0xff;
+    /** Of entries that several addresses share, whatever the priorities of their objectives are. */
+    private static final int SHARED_PRIORITY = 1;
 
     private final DeviceId device;
 
@@ -119,11 +121,24 @@ final class Translator {
         if (number == GROUP_NUMBER_BROADCAST) {
             throw new ObjectiveRefused(BADPARAMS, "replication group 255 is no group number");
         }
+        return ImmutableList.of(rule(objective, CLASS_D, selector, does(WormcastInterpreter.enterGroup(number))),
+                groupRule(objective.appId(), number));
+    }
+
+    /**
+     * The entry that leads from a group number to the replication group of this number. All addresses with the same
+     * next objective share it.
+     *
+     * @param app    whose it is
+     * @param number of both
+     * @return rule
+     */
+    FlowRule groupRule(ApplicationId app, int number) {
         TrafficSelector group = DefaultTrafficSelector.builder()
                 .matchPi(PiCriterion.builder().matchExact(GROUP, (short) number).build()).build();
-        return ImmutableList.of(
-                rule(objective, CLASS_D, selector, does(WormcastInterpreter.enterGroup(number))),
-                rule(objective, GROUPS, group, does(WormcastInterpreter.replicate(number))));
+        return DefaultFlowRule.builder().forDevice(device).forTable(GROUPS).fromApp(app).withSelector(group)
+                .withTreatment(does(WormcastInterpreter.replicate(number))).withPriority(SHARED_PRIORITY)
+                .makePermanent().build();
     }
 
     /**

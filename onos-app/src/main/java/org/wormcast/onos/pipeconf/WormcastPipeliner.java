@@ -6,6 +6,8 @@ import static org.onosproject.net.flowobjective.ObjectiveError.UNSUPPORTED;
 
 import java.util.List;
 import java.util.OptionalInt;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
 
 import com.google.common.collect.ImmutableList;
 import org.onosproject.net.DeviceId;
@@ -13,6 +15,8 @@ import org.onosproject.net.behaviour.NextGroup;
 import org.onosproject.net.behaviour.Pipeliner;
 import org.onosproject.net.behaviour.PipelinerContext;
 import org.onosproject.net.driver.AbstractHandlerBehaviour;
+import org.onosproject.net.flow.FlowEntry;
+import org.onosproject.net.flow.FlowEntry.FlowEntryState;
 import org.onosproject.net.flow.FlowRule;
 import org.onosproject.net.flow.FlowRuleOperations;
 import org.onosproject.net.flow.FlowRuleOperationsContext;
@@ -67,7 +71,7 @@ public class WormcastPipeliner extends AbstractHandlerBehaviour implements Pipel
                     rules.forEach(operations::add);
                     break;
                 case REMOVE:
-                    rules.forEach(operations::remove);
+                    rules.stream().filter(rule -> !isShared(rule, rules.get(0))).forEach(operations::remove);
                     break;
                 default:
                     throw new ObjectiveRefused(UNSUPPORTED, objective.op() + "; possible: ADD, REMOVE");
@@ -128,6 +132,10 @@ public class WormcastPipeliner extends AbstractHandlerBehaviour implements Pipel
                 groups.setBucketsForGroup(device, key, translator.buckets(objective), key, objective.appId());
                 break;
             case REMOVE:
+                FlowRule left = translator.groupRule(objective.appId(), mgid);
+                if (entries().anyMatch(left::equals)) {
+                    flowRules.removeFlowRules(left);
+                }
                 groups.removeGroup(device, key, objective.appId());
                 store.removeNextGroup(objective.id());
                 break;
@@ -135,6 +143,17 @@ public class WormcastPipeliner extends AbstractHandlerBehaviour implements Pipel
                 throw new ObjectiveRefused(UNSUPPORTED, objective.op() + "; possible: ADD, ADD_TO_EXISTING, "
                         + "REMOVE_FROM_EXISTING, MODIFY, REMOVE");
         }
+    }
+
+    // Whether an entry that an address brought along serves other addresses too.
+    private boolean isShared(FlowRule rule, FlowRule address) {
+        return rule != address && entries().anyMatch(entry -> entry.table().equals(address.table())
+                && entry.treatment().equals(address.treatment()) && !entry.selector().equals(address.selector()));
+    }
+
+    private Stream<FlowEntry> entries() {
+        return StreamSupport.stream(flowRules.getFlowEntries(device).spliterator(), false)
+                .filter(entry -> entry.state() == FlowEntryState.ADDED || entry.state() == FlowEntryState.PENDING_ADD);
     }
 
     private OptionalInt nextGroup(ForwardingObjective objective) throws ObjectiveRefused {
