@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use wormcast_routing::group::{CHAIN_LENGTH_DEFAULT, Scheme, plan_tree};
 use wormcast_routing::routes::{Algorithm, Alternative, Route, RouteError, Routes, Setting};
+use wormcast_routing::structure::postal::LAMBDA_MAX;
 use wormcast_routing::structure::{Recipe, StructureError, k_binomial, ordering};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
 use wormcast_wire::{HostId, SHARES_WHOLE};
 
-use crate::auto::{Rung, plan_ladder};
+use crate::auto::{Rung, plan_ladder, typical_switches};
 use crate::cost::Costs;
 use crate::groups::{Group, GroupScheme};
 use crate::parts::{Kind, Part, PartRoutes};
@@ -328,6 +329,16 @@ impl<'w> Shapes<'w> {
         Ok(rungs.into_iter().map(structure).collect())
     }
 
+    /// The λ of full packets by the costs of the fabric (NIC §5.5).
+    fn measured_lambda(&self, at: usize) -> Result<u32, String> {
+        let routes = self.distances(at).map_err(|error| error.to_string())?;
+        let payload = self.costs.packet_payload_bytes;
+        let lambda = self
+            .costs
+            .postal_lambda(payload, typical_switches(routes.into()));
+        Ok(lambda.min(LAMBDA_MAX))
+    }
+
     fn make(
         &self,
         at: usize,
@@ -378,7 +389,12 @@ impl<'w> Shapes<'w> {
                 let most = members.len() as u32;
                 Recipe::KBinomial { k: k.min(most) }
             }
-            Scheme::Postal { lambda } => Recipe::Postal { lambda },
+            Scheme::Postal { lambda } => Recipe::Postal {
+                lambda: match lambda {
+                    Some(lambda) => lambda,
+                    None => self.measured_lambda(at)?,
+                },
+            },
             Scheme::UTorus => Recipe::UTorus,
             Scheme::STorus => Recipe::STorus,
             Scheme::MdTorus => {

@@ -75,7 +75,7 @@ fn estimates_are_exact_without_contention() {
         for scheme in [
             Scheme::Repeat,
             Scheme::KBinomial { k: Some(2) },
-            Scheme::Postal { lambda: 3 },
+            Scheme::Postal { lambda: Some(3) },
             Scheme::Switch(SwitchParameters::default()),
         ] {
             for (bytes, packets) in [(900, 1), (90_000, 100)] {

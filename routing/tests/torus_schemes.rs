@@ -231,7 +231,7 @@ spec in prop::sample::select(TORI.to_vec()),
         };
         for scheme in [
             Scheme::Repeat, Scheme::UTorus, Scheme::STorus, Scheme::MdTorus,
-            Scheme::MuTorus { r: Some(r) }, Scheme::Postal { lambda: 3 }, Scheme::KBinomial { k: None },
+            Scheme::MuTorus { r: Some(r) }, Scheme::Postal { lambda: Some(3) }, Scheme::KBinomial { k: None },
         ] {
             let request = GroupRequest::new(scheme, source, members.clone());
             let plan = plan_group_on(&topology, None, &request, true).unwrap();

@@ -16,7 +16,7 @@ from typing import Any
 import finsy
 import httpx
 import pytest
-from composing import REST_PORT, ROOT, SECONDS_MAX, Compose, at_a_terminal, compose_commands
+from composing import P4RUNTIME_PORTS, REST_PORT, ROOT, SECONDS_MAX, Compose, at_a_terminal, compose_commands
 from document_lab.pages import console
 
 PROFILES = ["demo", "test", "lab", "bmv2", "onos"]
@@ -63,8 +63,10 @@ def test_the_fabric_is_up_and_says_what_to_type(compose: Compose) -> None:
         assert time.monotonic() < deadline, health(compose)
         time.sleep(0.5)
     assert "9 switches and 9 hosts are up" in health(compose)["Log"][-1]["Output"]
-    last = compose("logs", "--no-color", "fabric").stdout.strip().splitlines()[-1]
-    assert "docker compose exec fabric on h0 wormcast status" in last
+    log = compose("logs", "--no-color", "fabric").stdout.strip().splitlines()
+    assert "docker compose exec fabric on h0 wormcast status" in log[-1]
+    assert f"P4Runtime of the switches at 127.0.0.1, ports {P4RUNTIME_PORTS}" in log[-2]
+    assert f"REST at http://127.0.0.1:{REST_PORT}/v1" in log[-3]
     assert json.loads(compose.on("h4", "wormcast", "status", "--json"))["host"] == 4
     assert "h7-eth0" in compose.on("h7", "ip", "-br", "link")
 

@@ -512,6 +512,33 @@ def test_auto_goes_by_the_costs_of_the_fabric() -> None:
     with_rest(test)
 
 
+def test_the_lambda_of_postal_follows_from_the_costs_unless_it_is_given() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        for n in range(3):
+            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        groups = []
+        for parameters in ({}, {"lambda": 7}):
+            body = {"scheme": "postal", "members": [0, 1, 2], "parameters": parameters}
+            groups.append((await client.post("groups", json=body)).json()["id"])
+            await all_take_part(client, groups[-1])
+
+        async def lambdas() -> list[int]:
+            shown = [(await client.get(f"groups/{group}")).json()["structures"] for group in groups]
+            return [one["parameters"]["lambda"] for (one,) in shown]
+
+        before, given = await lambdas()
+        assert given == 7
+        # A switch that takes ten times as long as a host may send a packet.
+        costs = routing.costs("agents")
+        send_ns = costs["packet_payload_bytes"] * 8e9 / costs["host_link_bits_per_s"]
+        await client.put("costs", json={"set": "agents", "switch_hop_ns": 10 * send_ns})
+        after, given = await lambdas()
+        assert given == 7
+        assert after >= before + 8
+
+    with_rest(test)
+
+
 def test_routes_that_can_deadlock_are_found_out() -> None:
     ring = {
         "switches": [{"id": n, "ports": 3} for n in range(3)],

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, St
 from wormcast_planner import (
     FAN_OUT_DEFAULT,
     HOST_ID_MAX,
-    LAMBDA_DEFAULT,
     LAMBDA_MAX,
     PORT_ID_MAX,
     SHARED_TREES_MAX,
@@ -127,7 +126,7 @@ class ParametersBody(Body):
         Field(
             alias="lambda",
             description=f"postal: time until a message has been received, in send times, 1 to {LAMBDA_MAX}; "
-            f"{LAMBDA_DEFAULT} if absent",
+            "by the costs of the fabric if absent",
         ),
     ] = None
     r: Annotated[

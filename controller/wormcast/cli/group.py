@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-from wormcast_planner import FAN_OUT_DEFAULT, LAMBDA_DEFAULT, LAMBDA_MAX, SHARED_TREES_MAX
+from wormcast_planner import FAN_OUT_DEFAULT, LAMBDA_MAX, SHARED_TREES_MAX
 
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.group_plan import SHAPES, plan_group
@@ -49,7 +49,7 @@ def _host(value: str) -> int | str:
     "--lambda",
     "lambda_",
     type=click.IntRange(1, LAMBDA_MAX),
-    help=f"postal: time until a message is received, in send times. [default: {LAMBDA_DEFAULT}]",
+    help="postal: time until a message is received, in send times. [default: by the costs of the fabric]",
 )
 @click.option(
     "--r", type=click.IntRange(min=1), help="mu-torus: members of a chain. [default: as many as a ring has]"

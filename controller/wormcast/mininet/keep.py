@@ -25,6 +25,8 @@ OUT = Path("out")
 STATE_FILE = "fabric.json"
 ON = "WORMCAST_ON"
 """Variable of the environment: what users type for `wormcast on`, where that is another command."""
+REST, P4RUNTIME = "WORMCAST_REST", "WORMCAST_P4RUNTIME"
+"""The same: where users reach REST and P4Runtime, where that is another place than the fabric listens at."""
 LOOK_EVERY_SECONDS = 1.0
 PROGRESS_EVERY_SECONDS = 10.0
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -138,9 +140,11 @@ def serve(wanted: Wanted, directory: Path) -> int:
         doors.serve({**targets, "rest": fabric.api_address})
         print(f"fabric up: {size}; logs in {fabric.logs}", flush=True)
         if wanted.rest is not None:
-            print(f"REST at http://{wanted.rest}/v1, described at /v1/openapi.json", flush=True)
+            rest = os.environ.get(REST, wanted.rest)
+            print(f"REST at http://{rest}/v1, described at /v1/openapi.json", flush=True)
         if wanted.p4runtime is not None:
-            print(f"P4Runtime of the switches at {wanted.p4runtime} and the ports above", flush=True)
+            p4runtime = os.environ.get(P4RUNTIME, f"{wanted.p4runtime} and the ports above")
+            print(f"P4Runtime of the switches at {p4runtime}", flush=True)
         return keep(fabric, wanted.prompt)
     except fabrics.FabricError as error:
         print(f"wormcast: {error}", file=sys.stderr)

@@ -45,7 +45,7 @@ fn read_scheme(name: &str, given: &GivenParameters) -> Result<GroupScheme, Struc
     match &mut scheme {
         Scheme::Tree { fan_out, .. } => *fan_out = given_or(given.fan_out, *fan_out),
         Scheme::KBinomial { k } => *k = Some(given.k).filter(|&k| k > 0),
-        Scheme::Postal { lambda } => *lambda = given_or(given.lambda_, *lambda),
+        Scheme::Postal { lambda } => *lambda = Some(given.lambda_).filter(|&lambda| lambda > 0),
         Scheme::MuTorus { r } => *r = Some(given.r).filter(|&r| r > 0),
         Scheme::Circuit(_) | Scheme::Repeat | Scheme::UTorus | Scheme::STorus | Scheme::MdTorus => {
         }

@@ -90,6 +90,7 @@ pub fn candidates(
             all.push((Scheme::KBinomial { k: Some(k) }, Some(order)));
         }
         for &lambda in &lambdas {
+            let lambda = Some(lambda);
             all.push((Scheme::Postal { lambda }, Some(order)));
         }
     }
@@ -126,7 +127,7 @@ fn orders(paths: Unicast<'_, '_>) -> Vec<Order> {
 }
 
 /// Switches that a path crosses, about: the mean between the first host and some others.
-fn typical_switches(paths: Unicast<'_, '_>) -> u32 {
+pub(crate) fn typical_switches(paths: Unicast<'_, '_>) -> u32 {
     let hosts = paths.topology().hosts();
     let Some(first) = hosts.first() else { return 1 };
     let step = hosts.len().div_ceil(16).max(1);

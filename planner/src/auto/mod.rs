@@ -11,6 +11,7 @@ mod candidates;
 mod json;
 mod ladder;
 
+pub(crate) use candidates::typical_switches;
 pub use candidates::{Breadth, Candidate, Needs, candidates};
 pub use json::{AUTO, plan_file};
 pub use ladder::{Rung, plan_ladder};

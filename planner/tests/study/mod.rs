@@ -170,7 +170,7 @@ pub fn describe(scheme: Scheme, order: Option<Order>) -> String {
     match scheme {
         Scheme::Tree { fan_out, .. } => format!("tree fan_out={fan_out}"),
         Scheme::KBinomial { k } => format!("k-binomial k={} {order}", k.unwrap_or(0)),
-        Scheme::Postal { lambda } => format!("postal lambda={lambda} {order}"),
+        Scheme::Postal { lambda } => format!("postal lambda={} {order}", lambda.unwrap_or(0)),
         Scheme::MuTorus { r } => format!("mu-torus r={}", r.unwrap_or(0)),
         Scheme::Circuit(_) => format!("circuit {order}"),
         scheme => scheme.name().to_owned(),

@@ -7,6 +7,7 @@ use super::{
     TreeEnd,
 };
 use crate::structure::Discipline;
+use crate::structure::postal::LAMBDA_DEFAULT;
 use wormcast_wire::HostId;
 
 impl GroupPlan {
@@ -77,7 +78,7 @@ impl GroupPlan {
                 put("k", json!(k));
             }
             Scheme::Postal { lambda } => {
-                put("lambda", json!(lambda));
+                put("lambda", json!(lambda.unwrap_or(LAMBDA_DEFAULT)));
             }
             Scheme::MuTorus { r } => {
                 put("r", json!(r));

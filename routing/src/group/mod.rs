@@ -30,6 +30,7 @@ pub use unicast::{Routing, Unicast, with_paths};
 
 use crate::routes::Routes;
 use crate::structure::k_binomial;
+use crate::structure::postal::LAMBDA_DEFAULT;
 use crate::structure::{Discipline, Edge, Recipe, RootedTree, Structure, StructureError, ordering};
 use crate::topology::Topology;
 use crate::updown::UpDown;
@@ -299,7 +300,9 @@ fn recipe_of(
             Recipe::Tree(RootedTree::build(ordered, fan_out, hops)?.into(), variant)
         }
         Scheme::KBinomial { k } => Recipe::KBinomial { k: k.unwrap_or(1) },
-        Scheme::Postal { lambda } => Recipe::Postal { lambda },
+        Scheme::Postal { lambda } => Recipe::Postal {
+            lambda: lambda.unwrap_or(LAMBDA_DEFAULT),
+        },
         Scheme::UTorus => Recipe::UTorus,
         Scheme::STorus => Recipe::STorus,
         Scheme::MdTorus => Recipe::MdTorus {

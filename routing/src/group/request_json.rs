@@ -203,7 +203,7 @@ fn read_scheme(name: &str, parameters: &Map<String, Value>) -> Result<Scheme, Gr
         }
         Scheme::Postal { lambda: chosen } => {
             if let Some(lambda) = integer(parameters, "lambda", 1, LAMBDA_MAX.into())? {
-                *chosen = lambda as u32;
+                *chosen = Some(lambda as u32);
             }
         }
         Scheme::MuTorus { r } => {

@@ -1,7 +1,6 @@
 //! Schemes with the parameters each has.
 
 use super::{Guard, SwitchMode, SwitchParameters};
-use crate::structure::postal::LAMBDA_DEFAULT;
 use crate::structure::{CircuitVariant, FAN_OUT_DEFAULT, StructureError, TreeVariant};
 use wormcast_wire::SchemeName;
 
@@ -28,10 +27,12 @@ pub enum Scheme {
         /// Most children of a host.
         k: Option<u32>,
     },
-    /// Optimal tree of the postal model (NIC §5.5).
+    /// Optimal tree of the postal model (NIC §5.5); without `lambda`, that of the fabric's costs where
+    /// these are known, else
+    /// [`LAMBDA_DEFAULT`](crate::structure::postal::LAMBDA_DEFAULT).
     Postal {
         /// Send times until a message has been received, rounded up.
-        lambda: u32,
+        lambda: Option<u32>,
     },
     /// U-torus: recursive halving (TORUS §3).
     UTorus,
@@ -86,9 +87,7 @@ impl Scheme {
                 fan_out: FAN_OUT_DEFAULT,
             },
             SchemeName::KBinomial => Scheme::KBinomial { k: None },
-            SchemeName::Postal => Scheme::Postal {
-                lambda: LAMBDA_DEFAULT,
-            },
+            SchemeName::Postal => Scheme::Postal { lambda: None },
             SchemeName::UTorus => Scheme::UTorus,
             SchemeName::STorus => Scheme::STorus,
             SchemeName::MdTorus => Scheme::MdTorus,

@@ -59,6 +59,7 @@ pub const OWN_TABLE: Scheme = Scheme::Switch(SwitchParameters {
 pub fn schemes() -> Vec<Scheme> {
     let all = Scheme::all().into_iter().map(|scheme| match scheme {
         Scheme::KBinomial { .. } => K_BINOMIAL,
+        Scheme::Postal { .. } => Scheme::Postal { lambda: Some(2) },
         scheme => scheme,
     });
     let all = all.chain([OWN_TREES, OWN_TABLE]);
