@@ -5,56 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import jsonschema
 import pytest
-from controller_lab.running import rest, running
-from wormcast import routing
+from controller_lab.small import all_take_part, with_rest
 from wormcast.api.body_limit import BODY_BYTES_MAX
 from wormcast.api.views import show_group
 from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
-from wormcast.network.ids import Epoch, PortId, SwitchId
-from wormcast.network.topology import Link
+from wormcast.network.ids import Epoch
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
 from wormcast.reconcile.group_book import GroupRequest
 from wormcast.routing import schemas
-from wormcast.store.database import SwitchSpec
 from wormcast_planner import NOT_PLANNED, PLAIN, is_copied_by_switches
-
-
-def add_fabric(controller: Controller) -> None:
-    """Two switches that will never answer, taken for up, and three hosts."""
-    for n in range(2):
-        spec = SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 4)
-        controller.put_switches([spec])
-        controller.monitor.connect(spec.id, 0.0)
-    controller.monitor.restore_link(Link(SwitchId(0), PortId(3), SwitchId(1), PortId(3)))
-    for host, (switch, port) in enumerate([(0, 0), (0, 1), (1, 0)]):
-        controller.declare_host(f"h{host}", switch, port, None)
-
-
-def with_rest(test: Callable[[httpx.AsyncClient, Controller], Awaitable[None]]) -> None:
-    """Runs a test against the REST API of a small fabric."""
-
-    async def main() -> None:
-        async with running() as controller:
-            add_fabric(controller)
-            async with rest(controller) as client:
-                await test(client, controller)
-
-    asyncio.run(main())
-
-
-async def all_take_part(client: httpx.AsyncClient, group: int) -> None:
-    """Waits for the plan: on a busy machine it may come after the answer."""
-    async with asyncio.timeout(60):
-        while not all(m["takes_part"] for m in (await client.get(f"groups/{group}")).json()["state"]):
-            await asyncio.sleep(0.05)
-
 
 WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
     (
@@ -486,55 +452,6 @@ def test_plans_of_groups_are_shown_in_the_file_form(scheme: str) -> None:
         assert (await client.get("verify")).json()["deadlock_free"] is True
         wrong = await client.get("groups/1/plan", params={"source": "h2"})
         assert wrong.json()["error"]["choices"] == [0, 1]
-
-    with_rest(test)
-
-
-def test_auto_goes_by_the_costs_of_the_fabric() -> None:
-    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
-        for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
-        made = (await client.post("groups", json={"scheme": "auto", "members": [0, 1, 2]})).json()
-        await all_take_part(client, made["id"])
-        shown = (await client.get(f"groups/{made['id']}")).json()["structures"]
-        assert shown[-1]["bytes_most"] is None, "the last is for any"
-        assert all(one["expected"] and one["messages"] == 0 for one in shown)
-        assert (await client.get("costs")).json() == routing.costs("agents")
-        answer = await client.put("costs", json={"set": "agents", "message_receive_ns": 9e9})
-        assert answer.json()["message_receive_ns"] == 9e9
-        slower = (await client.get(f"groups/{made['id']}")).json()["structures"]
-        assert slower[0]["expected"][0]["microseconds"] > 9e6
-        wrong = await client.put("costs", json={"set": "guess"})
-        assert wrong.status_code == 422
-        assert "agents" in wrong.json()["error"]["message"]
-        assert (await client.get("costs")).json()["message_receive_ns"] == 9e9
-
-    with_rest(test)
-
-
-def test_the_lambda_of_postal_follows_from_the_costs_unless_it_is_given() -> None:
-    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
-        for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
-        groups = []
-        for parameters in ({}, {"lambda": 7}):
-            body = {"scheme": "postal", "members": [0, 1, 2], "parameters": parameters}
-            groups.append((await client.post("groups", json=body)).json()["id"])
-            await all_take_part(client, groups[-1])
-
-        async def lambdas() -> list[int]:
-            shown = [(await client.get(f"groups/{group}")).json()["structures"] for group in groups]
-            return [one["parameters"]["lambda"] for (one,) in shown]
-
-        before, given = await lambdas()
-        assert given == 7
-        # A switch that takes ten times as long as a host may send a packet.
-        costs = routing.costs("agents")
-        send_ns = costs["packet_payload_bytes"] * 8e9 / costs["host_link_bits_per_s"]
-        await client.put("costs", json={"set": "agents", "switch_hop_ns": 10 * send_ns})
-        after, given = await lambdas()
-        assert given == 7
-        assert after >= before + 8
 
     with_rest(test)
 
