@@ -17,6 +17,8 @@ from wormcast.sockets import AccessError, SocketAccess
 
 NOBODY = 65534
 START_SECONDS_MAX = 30.0
+INTERPRETER = Path(sys.executable).resolve()
+"""The system's: a checkout may lie where no other user gets."""
 CONNECT = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.send(b'x')"
 
 
@@ -47,7 +49,7 @@ def modes(place: Path, process: subprocess.Popen[str]) -> list[int]:
 
 def can_connect(path: Path, user: int | None = None) -> bool:
     done = subprocess.run(
-        [sys.executable, "-c", CONNECT, str(path)], user=user, capture_output=True, check=False, text=True
+        [INTERPRETER, "-c", CONNECT, path], user=user, cwd="/", capture_output=True, check=False, text=True
     )
     assert done.returncode == 0 or "Error" in done.stderr
     return done.returncode == 0
