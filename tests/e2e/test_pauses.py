@@ -24,7 +24,7 @@ from wormcast.network.groups import SCHEMES_ANYWHERE
 
 MIB = 2**20
 FILE_BYTES = 6 * MIB
-MEMBERS = {scheme: [n, (n + 2) % 8, (n + 3) % 8, (n + 5) % 8] for n, scheme in enumerate(SCHEMES_ANYWHERE)}
+MEMBERS = {scheme: [(n + k) % 8 for k in (0, 2, 3, 5)] for n, scheme in enumerate(SCHEMES_ANYWHERE)}
 """The first is the source; every host has part in several groups."""
 END_SECONDS_MAX = 240.0
 SOURCE, RECEIVER = MEMBERS["switch"][0], MEMBERS["switch"][1]
