@@ -58,7 +58,7 @@ def auto_options(command: F) -> F:
         "--tables",
         is_flag=True,
         default=None,
-        help="auto: also consider mode table, where switches have entries for the group.",
+        help="auto: also consider scheme table, where switches have entries for the group.",
     )(command)
     command = click.option(
         "--total-order",
