@@ -19,7 +19,7 @@ from wormcast import routing
 from wormcast.client import AgentError
 from wormcast.mininet import fabric as fabrics
 from wormcast.mininet.keep import how_late
-from wormcast.network.groups import SCHEMES
+from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
 
 READY_SECONDS_MAX = 900.0
 GROUPS_AT_ONCE = 500
@@ -33,7 +33,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--groups", type=int, default=1_000)
     parser.add_argument("--members", type=int, default=200, help="of the group that gets the file")
     parser.add_argument("--bytes", type=int, default=262_144, help="of the file")
-    parser.add_argument("--schemes", nargs="+", default=[s for s in SCHEMES if s != "auto"], choices=SCHEMES)
+    parser.add_argument(
+        "--schemes", nargs="+", default=[s for s in SCHEMES_ANYWHERE if s != "auto"], choices=SCHEMES
+    )
     parser.add_argument("--rate", type=float, default=20.0, help="Mb/s of every link")
     parser.add_argument("--rest", type=float, default=12.0, help="seconds after which the verdict is given")
     parser.add_argument("--seed", type=int, default=1)

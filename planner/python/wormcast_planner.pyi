@@ -377,6 +377,10 @@ class AgentGroup:
         """Scheme switch: links of each of its own trees."""
 
     @property
+    def sequencer(self) -> tuple[HostId, int] | None:
+        """Ordered group: who says in which order messages are read, and its reign."""
+
+    @property
     def leaves(self) -> list[tuple[HostId, SwitchId, PortId]]:
         """Where its members are on these trees."""
 
@@ -546,6 +550,10 @@ class Planner:
     def __init__(self, algorithm: str, root: int | None = None, balanced: bool = False) -> None: ...
     def set_costs(self, costs: str) -> None:
         """Groups of scheme auto go by these costs from now on: a file of them, as text. Raises `RoutingError`."""
+
+    def set_reign(self, reign: int) -> None:
+        """Sequencers that are chosen from now on have reigns of this number or more: one that no earlier planner of
+        this network has reached."""
 
     def set_routing(self, algorithm: str, root: int | None, balanced: bool) -> None:
         """Plans with these unicast routes from now on."""

@@ -13,7 +13,7 @@ use crate::groups::Group;
 use crate::cost::Costs;
 use crate::parts::Part;
 use crate::shapes::{HostRoutes, Kept, Lasting, Shapes, Whole};
-use crate::state::{AgentGroup, AgentPlan};
+use crate::state::{AgentGroup, AgentPlan, Sequencer};
 use crate::trees::{self, routes_to_root};
 
 /// Why a member does not take part: it is nowhere.
@@ -96,6 +96,7 @@ struct Planned {
     group: Arc<Group>,
     shortfalls: Vec<Shortfall>,
     told: Told,
+    sequencer: Option<Sequencer>,
     failure: Option<PlanFailure>,
 }
 
@@ -114,6 +115,8 @@ pub(crate) struct AgentPlanner {
     numbers: BTreeMap<GroupId, GroupId>,
     /// By which `auto` chooses.
     pub(crate) costs: Arc<Costs>,
+    /// The first reign of a sequencer that no earlier life of this planner has chosen.
+    pub(crate) reign: u64,
     hosts: Hosts,
     planned: BTreeMap<GroupId, Planned>,
     groups_of: BTreeMap<HostId, BTreeMap<GroupId, Arc<AgentGroup>>>,
@@ -147,6 +150,7 @@ impl AgentPlanner {
             inherited_agents: BTreeMap::new(),
             at_random: setting.algorithm.draws_routes(),
             costs: before.costs,
+            reign: before.reign,
             ..AgentPlanner::default()
         };
         let mut copies: Vec<Part> = up.to_vec();
@@ -333,7 +337,8 @@ impl AgentPlanner {
     ) -> Planned {
         let (live, mut shortfalls) = self.assign(&group);
         let mut failure = None;
-        let told = match self.tell(&group, &live, before, shapes) {
+        let sequencer = self.choose_sequencer(&group, &live, before);
+        let told = match self.tell((&group, sequencer), &live, before, shapes) {
             Ok(told) => told,
             Err(reason) => {
                 let reason = format!("it cannot be planned: {reason}");
@@ -357,7 +362,27 @@ impl AgentPlanner {
             group,
             shortfalls,
             told,
+            sequencer,
             failure,
+        }
+    }
+
+    /// The one before for as long as it takes part, else the lowest that does.
+    fn choose_sequencer(
+        &self,
+        group: &Group,
+        live: &[HostId],
+        before: Option<&Planned>,
+    ) -> Option<Sequencer> {
+        let before = before.and_then(|before| before.sequencer);
+        let lowest = live.first().or(group.members.first());
+        let host = lowest.copied().filter(|_| group.ordered)?;
+        match before {
+            Some(one) if live.is_empty() || live.binary_search(&one.host).is_ok() => Some(one),
+            before => Some(Sequencer {
+                host,
+                reign: before.map_or(0, |one| one.reign + 1).max(self.reign),
+            }),
         }
     }
 
@@ -365,14 +390,14 @@ impl AgentPlanner {
     /// if all took part.
     fn tell(
         &self,
-        group: &Group,
+        (group, sequencer): (&Group, Option<Sequencer>),
         live: &[HostId],
         before: Option<&Planned>,
         shapes: &mut Shapes<'_>,
     ) -> Result<Told, String> {
         let mut told = Told::new();
         if !live.is_empty() {
-            let described = self.describe(group, live, before, shapes)?;
+            let described = self.describe((group, sequencer), live, before, shapes)?;
             told.extend(live.iter().map(|&host| (host, described.clone())));
         }
         let mut here: BTreeMap<usize, Vec<HostId>> = BTreeMap::new();
@@ -391,7 +416,13 @@ impl AgentPlanner {
             };
             let gone: Vec<&HostId> = members.iter().filter(is_gone).collect();
             if !gone.is_empty() {
-                let described = self.describe(group, members, before, shapes)?;
+                let here = |one: &Sequencer| members.binary_search(&one.host).is_ok();
+                let lowest = |one: Sequencer| Sequencer {
+                    host: members[0],
+                    ..one
+                };
+                let own = sequencer.map(|one| if here(&one) { one } else { lowest(one) });
+                let described = self.describe((group, own), members, before, shapes)?;
                 told.extend(gone.into_iter().map(|&host| (host, described.clone())));
             }
         }
@@ -462,7 +493,7 @@ impl AgentPlanner {
 
     fn describe(
         &self,
-        group: &Group,
+        (group, sequencer): (&Group, Option<Sequencer>),
         members: &[HostId],
         before: Option<&Planned>,
         shapes: &mut Shapes<'_>,
@@ -474,6 +505,7 @@ impl AgentPlanner {
             structures: shapes.of(self.whole_of[&members[0]], group, members)?,
             number: self.numbers.get(&group.id).copied(),
             trees: trees::for_agents(&self.copies, group, members),
+            sequencer,
             digest: OnceLock::new(),
         };
         // The same object as before says that nothing has to be encoded again.

@@ -37,6 +37,8 @@ pub struct Group {
     pub packets: u32,
     /// Ascending.
     pub members: Vec<HostId>,
+    /// All members get the messages of all origins in one order.
+    pub ordered: bool,
     /// IP multicast address whose packets it carries (WORM §8.1).
     pub class_d: Option<Ipv4Addr>,
 }

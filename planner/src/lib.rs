@@ -50,7 +50,7 @@ pub use route_order::{RouteOrder, RouteOrderError};
 pub use shapes::BULK_PACKETS;
 pub use state::{
     Action, AgentGroup, AgentPlan, AgentStructure, AgentTrees, EntryKey, KeyFields, Leaf,
-    MatchValue, Name, Place, PlannedRoute, RouteTable, SwitchState, TableDefault, TableEntry,
-    digest_agents,
+    MatchValue, Name, Place, PlannedRoute, RouteTable, Sequencer, SwitchState, TableDefault,
+    TableEntry, digest_agents,
 };
 pub use written::{ROUTES_WRITTEN_MAX, dependencies, routes_file};

@@ -187,6 +187,12 @@ impl Planner {
         }
     }
 
+    /// Sequencers that are chosen from now on have reigns of this number or more: one that no
+    /// earlier life of this planner has reached, so that agents believe them.
+    pub fn set_reign(&mut self, reign: u64) {
+        self.agents.reign = self.agents.reign.max(reign);
+    }
+
     /// What every switch and every agent must have.
     ///
     /// `up` is what is up, `known` that and what is suspected to be away for a moment (else the

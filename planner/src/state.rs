@@ -183,7 +183,18 @@ pub struct AgentGroup {
     pub number: Option<GroupId>,
     /// Scheme `switch`: trees of its own; without, TREE routes go along the spanning tree.
     pub trees: Option<Arc<AgentTrees>>,
+    /// Ordered group: who says in which order members read the messages of all origins.
+    pub sequencer: Option<Sequencer>,
     pub(crate) digest: OnceLock<[u8; 32]>,
+}
+
+/// The sequencer of an ordered group. It stays for as long as it takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequencer {
+    /// A member that takes part.
+    pub host: HostId,
+    /// Grows whenever one is chosen anew.
+    pub reign: u64,
 }
 
 /// Trees of switches that all members of a group share. Where the network is in parts, each joins the
@@ -216,11 +227,13 @@ impl PartialEq for AgentGroup {
             structures,
             number,
             trees,
+            sequencer,
             digest: _,
         } = self;
         (id, name, members) == (&other.id, &other.name, &other.members)
             && structures == &other.structures
             && (number, trees) == (&other.number, &other.trees)
+            && sequencer == &other.sequencer
     }
 }
 
@@ -342,6 +355,10 @@ impl AgentGroup {
                     | Recipe::Copied { fan_in: only } => number(*only as usize),
                     Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| number(ring)),
                 }
+            }
+            if let Some(Sequencer { host, reign }) = self.sequencer {
+                number(2 << 16 | usize::from(host.0));
+                number(reign as usize);
             }
             if let Some(at) = self.number {
                 number(1 << 16 | usize::from(at.0));

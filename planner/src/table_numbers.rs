@@ -158,6 +158,7 @@ mod tests {
             scheme: Scheme::Switch(parameters).into(),
             packets: 0,
             members: members.iter().copied().map(HostId).collect(),
+            ordered: false,
             class_d: None,
         }
     }

@@ -31,6 +31,7 @@ fn groups(topology: &Topology) -> Vec<Arc<Group>> {
         scheme: Scheme::from_name("switch").expect("it is listed").into(),
         members: members.collect(),
         packets: 0,
+        ordered: false,
         class_d: None,
     })]
 }

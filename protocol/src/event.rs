@@ -1,6 +1,6 @@
 //! What the engine tells the shell, and what the application side returns.
 
-use wormcast_wire::{BufferClass, FailReason, GroupId, HostId};
+use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Seq};
 
 /// A frame in the caller's buffer, ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,25 @@ pub enum Event {
         group: GroupId,
         /// Whose stream.
         origin: HostId,
+    },
+    /// Member, of a group with [`crate::GroupPlan::tells_begun`]: another message has begun to arrive.
+    /// Sent once until [`crate::Engine::message_starts`] is called.
+    Begun {
+        /// The group.
+        group: GroupId,
+        /// Whose stream.
+        origin: HostId,
+    },
+    /// Sequencer of an ordered group: a member does not know the place of a message.
+    OrderWanted {
+        /// The group.
+        group: GroupId,
+        /// Whose message.
+        origin: HostId,
+        /// In which life of its stream.
+        stream: u32,
+        /// Its first packet.
+        start: Seq,
     },
     /// Origin: `write` accepts bytes again after it accepted fewer than given.
     Writable {
@@ -150,6 +169,20 @@ pub struct Read {
     /// [`crate::Engine::abort`] must follow before more is read. (A message may be
     /// empty: then length is 0.)
     pub end_of_message: bool,
+}
+
+/// How far a stream has come at this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Whose stream.
+    pub origin: HostId,
+    /// Which life of it.
+    pub stream: u32,
+    /// The first packet of the message that is being read, or that is read next. At the origin, of
+    /// what it writes next.
+    pub next: Seq,
+    /// All members hold, and have read, everything before, as far as this host knows.
+    pub stable: Seq,
 }
 
 /// Why the application's call is refused.

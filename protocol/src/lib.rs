@@ -19,7 +19,7 @@ mod window;
 
 pub use config::{ConfigError, EngineConfig, Limits, MTU_MAX, MTU_MIN, Timing, WINDOW_PACKETS_MAX};
 pub use engine::{Engine, UNCLAIMED_MAX};
-pub use event::{Event, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
+pub use event::{Arrived, Event, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
 pub use plan::{ChildRole, Choice, Copies, Edge, GroupPlan, PlanError, Role, Structures};
 pub use reject::Reject;
 pub use routes::{Alternative, Alternatives};

@@ -150,6 +150,8 @@ pub struct GroupPlan {
     pub members: Vec<HostId>,
     /// Who sends to whom.
     pub structures: Arc<dyn Structures>,
+    /// [`crate::Event::Begun`] is wanted for every message.
+    pub tells_begun: bool,
 }
 
 impl GroupPlan {

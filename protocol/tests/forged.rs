@@ -59,6 +59,7 @@ fn engine(host: HostId) -> Engine {
         choices: Choice::only(Replication::Hosts),
         members: vec![ORIGIN, PARENT, MEMBER, OTHER],
         structures: Arc::new(Chain(host)),
+        tells_begun: false,
     };
     engine.set_group(plan, Instant::ZERO).expect("a plan");
     engine
@@ -175,6 +176,7 @@ fn status(stable: u32) -> Body<'static> {
         ack_now: true,
         choice: 0,
         unclaimed: false,
+        order_wanted: false,
     })
 }
 

@@ -53,6 +53,7 @@ fn engine(replication: Replication) -> Engine {
         choices: Choice::only(replication),
         members: MEMBERS.to_vec(),
         structures: Arc::new(Chain),
+        tells_begun: false,
     };
     engine.set_group(plan, now).expect("a plan");
     engine
@@ -236,6 +237,7 @@ fn handle(engine: &mut Engine, call: &Call, source: HostId, origin: HostId, now:
                 ack_now: *ack_now,
                 choice: 0,
                 unclaimed: false,
+                order_wanted: false,
             }));
         }
         Call::Time(_) => {}
@@ -371,6 +373,7 @@ fn every_reject_is_counted_under_its_name() {
         ack_now: true,
         choice: 0,
         unclaimed: false,
+        order_wanted: false,
     });
     let cases = [
         (

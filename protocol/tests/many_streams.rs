@@ -49,6 +49,7 @@ fn a_host_sends_in_thousands_of_groups_at_once() {
             choices: Choice::only(Replication::Hosts),
             members: vec![HOST, OTHER],
             structures: Arc::new(Pair),
+            tells_begun: false,
         };
         engine.set_group(plan, now).expect("there is room");
     }

@@ -108,6 +108,7 @@ impl Net {
                             hosts: case.hosts,
                             chain: case.scheme == SchemeName::Circuit,
                         }),
+                        tells_begun: false,
                     };
                     engine.set_group(plan, Instant::ZERO).expect("a plan");
                 }

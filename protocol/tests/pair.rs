@@ -37,6 +37,7 @@ fn plan(host: HostId) -> GroupPlan {
         choices: Choice::only(Replication::Hosts),
         members: vec![ORIGIN, MEMBER],
         structures: Arc::new(Direct(host)),
+        tells_begun: false,
     }
 }
 

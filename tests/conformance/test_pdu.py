@@ -89,7 +89,9 @@ def _named(member: str) -> list[Any]:
 def _flags(entry: Json) -> str:
     """The flags of an entry, but for padding, which is not asked for."""
     bits = {
-        "first_echo": entry.get("first") or entry.get("echo") is not None,
+        "first_echo_order_wanted": entry.get("first")
+        or entry.get("echo") is not None
+        or entry.get("order_wanted"),
         "last_more": entry.get("last") or entry.get("more"),
         "class2": entry.get("class") == 2,
         "ack_now": entry.get("ack_now"),

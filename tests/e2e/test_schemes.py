@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from wormcast.client import Agent, MessageData, MessageEnd
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import transfer
 from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
@@ -101,3 +104,58 @@ def test_groups_with_trees_of_their_own_live_through_a_cut(
             torus.wait_ready()
         assert result.intact, scheme
         assert not result.failed, scheme
+
+
+@pytest.mark.parametrize("scheme", ["circuit", "tree", "switch", "auto"])
+def test_ordered_groups_read_all_messages_in_one_order(fabric: Fabric, scheme: str) -> None:
+    """Three origins write at once; five others read, and the sequencer (host 0) is one of them."""
+    origins, readers, count = [1, 3, 5], [0, 2, 4, 6, 7], 20
+    body = {"scheme": scheme, "members": list(range(8)), "parameters": {"ordered": True}}
+    group = fabric.post("groups", body)["id"]
+    fabric.wait_group(group)
+    assert fabric.get(f"groups/{group}")["sequencer"] == 0
+    read: dict[int, list[bytes]] = {host: [] for host in range(8)}
+    failed: dict[int, Any] = {}
+
+    def listen(host: int) -> None:
+        wanted = count * len([origin for origin in origins if origin != host])
+        with (
+            Agent(fabric.agent_socket(host), timeout_s=60.0) as agent,
+            agent.open_receiver(group) as receiver,
+        ):
+            ready.wait()
+            parts: list[bytes] = []
+            while len(read[host]) < wanted:
+                event = receiver.next_event(120.0)
+                assert event is not None, f"host {host} has read {len(read[host])} of {wanted}"
+                if isinstance(event, MessageData):
+                    parts.append(event.data)
+                elif isinstance(event, MessageEnd):
+                    read[host].append(b"".join(parts))
+                    parts.clear()
+                    event.message.confirm()
+
+    def write(host: int) -> None:
+        with Agent(fabric.agent_socket(host), timeout_s=60.0) as agent, agent.open_sender(group) as sender:
+            ready.wait()
+            for number in range(count):
+                sender.write(f"{host} {number} ".encode() * (1 + 400 * (number % 2)))
+                last = sender.end()
+                time.sleep(0.002)
+            failed[host] = sender.wait_stable(last, 120.0).failed
+
+    ready = threading.Barrier(len(origins) + 8)
+    threads = [threading.Thread(target=listen, args=(host,)) for host in range(8)]
+    threads += [threading.Thread(target=write, args=(host,)) for host in origins]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(180.0)
+    fabric.delete(f"groups/{group}")
+    assert failed == {host: [] for host in origins}
+    assert len(read[0]) == count * len(origins)
+    for host in readers:
+        assert read[host] == read[0], f"hosts 0 and {host}"
+    for host in origins:
+        others = [data for data in read[0] if not data.startswith(f"{host} ".encode())]
+        assert read[host] == others, f"hosts 0 and {host}"

@@ -42,6 +42,8 @@ pub mod flags {
     pub const STATUS_CHOICE: u8 = 1 << 4;
     /// STATUS from a member to the origin: no application there takes the message.
     pub const UNCLAIMED: u8 = 1 << 6;
+    /// STATUS from a member to the sequencer of an ordered group: the place of a message is asked for.
+    pub const ORDER_WANTED: u8 = 1 << 0;
     /// The origin field is present; without it the origin is the worm's source.
     pub const ORIGIN: u8 = 1 << 7;
 }
@@ -132,6 +134,9 @@ pub struct Status {
     pub choice: u8,
     /// From a member to the origin: no application there takes the message at `stable`.
     pub unclaimed: bool,
+    /// From a member to the sequencer of an ordered group: it does not know the place of the message
+    /// whose first packet is `stable`.
+    pub order_wanted: bool,
 }
 
 /// A PDU's body.
@@ -274,6 +279,7 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
                 ack_now: flags & flags::ACK_NOW != 0,
                 choice,
                 unclaimed: flags & flags::UNCLAIMED != 0,
+                order_wanted: flags & flags::ORDER_WANTED != 0,
             })
         }
         _ => return Err(DecodeError::PduType),
@@ -364,6 +370,7 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
         }
         Body::Status(status) => {
             flags |= bit(status.ack_now, flags::ACK_NOW) | bit(status.unclaimed, flags::UNCLAIMED);
+            flags |= bit(status.order_wanted, flags::ORDER_WANTED);
             put_u32(out, at, status.stable.0);
             at += 4;
             Type::Status

@@ -85,6 +85,7 @@ impl Entry {
                     "ack_now": status.ack_now,
                     "choice": status.choice,
                     "unclaimed": status.unclaimed,
+                    "order_wanted": status.order_wanted,
                 })
             }
         };
@@ -312,6 +313,7 @@ fn entries() -> Vec<Entry> {
                 ack_now: false,
                 choice: 0,
                 unclaimed: false,
+                order_wanted: false,
             }),
         ),
         entry(
@@ -322,6 +324,7 @@ fn entries() -> Vec<Entry> {
                 ack_now: true,
                 choice: 0,
                 unclaimed: false,
+                order_wanted: false,
             }),
         ),
         entry(
@@ -332,6 +335,7 @@ fn entries() -> Vec<Entry> {
                 ack_now: true,
                 choice: 2,
                 unclaimed: false,
+                order_wanted: false,
             }),
         ),
         entry(
@@ -342,6 +346,18 @@ fn entries() -> Vec<Entry> {
                 ack_now: false,
                 choice: 0,
                 unclaimed: true,
+                order_wanted: false,
+            }),
+        ),
+        entry(
+            "STATUS: a member asks for the place of a message",
+            4,
+            Body::Status(Status {
+                stable: Seq(990),
+                ack_now: false,
+                choice: 0,
+                unclaimed: false,
+                order_wanted: true,
             }),
         ),
     ]

@@ -153,6 +153,10 @@ class ParametersBody(Body):
             "1 if absent"
         ),
     ] = None
+    ordered: Annotated[
+        StrictBool | None,
+        Field(description="all members read the messages of all origins in one order; false if absent"),
+    ] = None
 
 
 class GroupBody(Body):

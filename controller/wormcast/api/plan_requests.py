@@ -109,12 +109,20 @@ def table_number(controller: Controller, group: Group) -> int | None:
     return None if known is None else known.number
 
 
+def sequencer(controller: Controller, group: Group) -> HostId | None:
+    """Of an ordered group: who says in which order its messages are read. None while nobody takes part."""
+    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    chosen = (None if one is None else one.sequencer for one in planned)
+    reigning = max((one for one in chosen if one is not None), key=lambda one: one[1], default=None)
+    return None if reigning is None else HostId(reigning[0])
+
+
 def group_request(
     controller: Controller, group: Group, source: HostId, members: tuple[HostId, ...]
 ) -> dict[str, Any]:
     """What the group file of these members is planned from, seen from one sender."""
     shape = {} if group.scheme == AUTO else group.parameters.to_json()
-    given = {name: value for name, value in shape.items() if value}
+    given = {name: value for name, value in shape.items() if value and name != "ordered"}
     if (number := table_number(controller, group)) is not None:
         given["group"] = number
     return {

@@ -8,7 +8,7 @@ from typing import Any
 
 from wormcast_planner import NOT_PLANNED
 
-from wormcast.api.plan_requests import table_number, tree_root
+from wormcast.api.plan_requests import sequencer, table_number, tree_root
 from wormcast.discovery.hosts import HostRecord
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
@@ -138,6 +138,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "epoch": reconciler.epoch,
         "root": tree_root(controller, group),
         "number": table_number(controller, group),
+        "sequencer": sequencer(controller, group),
         "state": members,
         "switches_refused": [
             {"switch": switch, "reason": str(refusal)}

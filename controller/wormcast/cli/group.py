@@ -67,6 +67,7 @@ def _host(value: str) -> int | str:
     type=click.IntRange(1, SHARED_TREES_MAX),
     help="switch with guard C: over how many trees messages spread. [default: 1]",
 )
+@click.option("--ordered", is_flag=True, help="All members read the messages of all origins in one order.")
 @click.option("--class-d", metavar="ADDRESS", help="IP multicast address whose packets the group carries.")
 @api_options
 def create(
@@ -82,6 +83,7 @@ def create(
     guard: str | None,
     least: str | None,
     trees: int | None,
+    ordered: bool,
     class_d: str | None,
     api: str,
     as_json: bool,
@@ -103,7 +105,7 @@ def create(
         "name": name,
         "scheme": scheme,
         "members": [_host(member) for member in members],
-        "parameters": shape,
+        "parameters": {**shape, "ordered": ordered},
         "class_d": class_d,
     }
     _show(Client(api).send("POST", "/groups", body), as_json)
@@ -201,7 +203,10 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     class_d = f", class D {value['class_d']} as number {value['class_d_number']}" if value["class_d"] else ""
     if others := value["class_d_shared_with"]:
         class_d += f" (shared with {', '.join(map(str, others))})"
-    click.echo(f"group {value['id']} ({value['name']}): {value['scheme']}{class_d}, epoch {value['epoch']}")
+    order = "" if value["sequencer"] is None else f", ordered by host {value['sequencer']}"
+    click.echo(
+        f"group {value['id']} ({value['name']}): {value['scheme']}{order}{class_d}, epoch {value['epoch']}"
+    )
     if value["scheme"] == AUTO and value["structures"]:
         print_table(
             "each message takes",

@@ -65,6 +65,11 @@ def _group_message(group: AgentGroup) -> Any:
             )
             for tree in group.trees
         ],
+        sequencer=(
+            None
+            if group.sequencer is None
+            else agent_pb2.Sequencer(host=group.sequencer[0], reign=group.sequencer[1])
+        ),
         leaves=[agent_pb2.Leaf(host=host, switch=switch, port=port) for host, switch, port in group.leaves],
     )
 

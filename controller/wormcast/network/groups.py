@@ -75,6 +75,8 @@ class Parameters:
     """Guard C: what these trees have little of."""
     trees: int = 1
     """switch under guard C: over how many trees messages spread."""
+    ordered: bool = False
+    """All members read the messages of all origins in one order."""
 
     def __post_init__(self) -> None:
         bounds = (

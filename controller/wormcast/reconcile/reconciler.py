@@ -154,6 +154,7 @@ class Reconciler:
         self._outgoing: asyncio.Task[None] | None = None
         self._told: dict[HostId, Told] = {}
         self.epoch, self._digest = database.agent_plan()
+        self._planner.set_reign(self.epoch)
         self.state = FabricState()
         self.figures = PlanFigures()
 
@@ -172,6 +173,7 @@ class Reconciler:
                 "an agent follows epoch %d, ours is %d; continuing after the agent's", epoch, self.epoch
             )
             self.epoch, self._digest, self._view = epoch, "", None
+            self._planner.set_reign(epoch)
             self._told = {}
             self.notice()
 

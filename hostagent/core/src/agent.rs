@@ -230,6 +230,9 @@ impl Agent {
             let reason = format!("group {group} was removed, or this host left it");
             self.applications.remove_group(group, &reason);
         }
+        for group in plan.groups.values() {
+            self.applications.plan_group(plan.host, group);
+        }
         let count = plan.groups.len();
         let (epoch, routes) = (plan.epoch, plan.routes.len());
         if self.plan.as_ref().is_none_or(|old| old.epoch != epoch) {

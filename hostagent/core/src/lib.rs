@@ -3,6 +3,7 @@
 //!
 //! - [`agent`]: the engine and the applications over it, and in which order they are served
 //! - [`applications`]: what local programs have open; [`clients`]: their connections
+//! - [`order`]: one order of the messages of all origins, in groups that want it
 //! - [`plan`]: the controller's plan, checked
 //! - [`api`]: messages and frames of the local API (API.md)
 //! - [`figures`]: counters and failures, for the controller and for status
@@ -15,5 +16,6 @@ pub mod applications;
 pub mod clients;
 pub mod clock;
 pub mod figures;
+pub mod order;
 pub mod plan;
 pub mod transit;

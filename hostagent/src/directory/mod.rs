@@ -420,6 +420,7 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
             .into_iter()
             .map(|leaf| (leaf.host, leaf.switch, leaf.port))
             .collect(),
+        sequencer: group.sequencer.map(|of| (of.host, of.reign)),
     };
     PlanMessage {
         epoch: plan.epoch,

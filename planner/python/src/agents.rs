@@ -51,6 +51,13 @@ impl AgentGroup {
             .collect()
     }
 
+    /// Ordered group: who says in which order messages are read, and its reign.
+    #[getter]
+    fn sequencer(&self) -> Option<(u16, u64)> {
+        let sequencer = self.0.sequencer;
+        sequencer.map(|one| (one.host.0, one.reign))
+    }
+
     /// Where its members are on these trees: host, switch, port.
     #[getter]
     fn leaves(&self) -> Vec<(u16, u16, u8)> {

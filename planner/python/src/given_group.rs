@@ -33,6 +33,7 @@ struct GivenParameters {
     guard: String,
     least: String,
     trees: u32,
+    ordered: bool,
 }
 
 /// A scheme of the list with the parameters that are given; 0 and "" leave a choice open.
@@ -70,6 +71,7 @@ pub(crate) fn read_group(group: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
         name: given.name,
         scheme: read_scheme(&given.scheme, &given.parameters)
             .map_err(|error| RoutingError::new_err(text(error)))?,
+        ordered: given.parameters.ordered,
         packets: given.parameters.packets.try_into().unwrap_or(u32::MAX),
         members: given.members.into_iter().map(HostId).collect(),
         class_d: given.class_d.map(ipv4).transpose()?,

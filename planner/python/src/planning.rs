@@ -365,6 +365,11 @@ impl Planner {
         self.planner.settle();
     }
 
+    /// Sequencers that are chosen from now on have reigns of this number or more.
+    fn set_reign(&mut self, reign: u64) {
+        self.planner.set_reign(reign);
+    }
+
     /// Groups of scheme auto go by these costs from now on: a file of them, as text.
     fn set_costs(&mut self, costs: &str) -> PyResult<()> {
         let costs = Costs::from_json(costs).map_err(|error| RoutingError::new_err(text(error)))?;

@@ -170,6 +170,7 @@ pub fn group(number: u16, scheme: impl Into<GroupScheme>, members: &[HostId]) ->
         scheme: scheme.into(),
         members: members.to_vec(),
         packets: 0,
+        ordered: false,
         class_d: None,
     }
 }

@@ -66,6 +66,8 @@ pub(crate) struct Child {
     pub stable: u64,
     /// `stable` is of the present epoch.
     pub stable_current: bool,
+    /// It misses something that is stable, and has not said yet that it knows.
+    pub is_behind: bool,
     pub failed: Vec<FailedMember>,
     pub failed_more: bool,
     pub path: Path,
@@ -119,6 +121,7 @@ impl Child {
             board: Scoreboard::new(stable),
             stable,
             stable_current: false,
+            is_behind: false,
             failed: Vec::new(),
             failed_more: false,
             path: Path::new(),

@@ -40,7 +40,7 @@ impl Child {
 
     /// Whether the child owes an answer. `end` is what this host has in order.
     pub fn set_owing(&mut self, end: u64, now: Instant) -> bool {
-        let owes = self.stable < end || self.next() > self.cumulative();
+        let owes = self.is_behind || self.stable < end || self.next() > self.cumulative();
         if !owes {
             self.owed_since = None;
             self.probes = 0;

@@ -1,6 +1,7 @@
 //! The engine of one host: all its groups and streams, frames in, frames out.
 
 mod application;
+mod arrivals;
 mod roles;
 mod unclaimed;
 
@@ -269,6 +270,15 @@ impl Engine {
             Body::Repair(repair) => {
                 let (session, _) = self.known_stream(common)?;
                 session.handle_repair(&repair, sender, now)
+            }
+            Body::Status(status) if status.order_wanted => {
+                self.shared.emit(Event::OrderWanted {
+                    group: common.group,
+                    origin: common.origin,
+                    stream: common.stream,
+                    start: status.stable,
+                });
+                Ok(())
             }
             Body::Status(status)
                 if common.origin == self.shared.config.host && status.unclaimed =>

@@ -4,7 +4,7 @@
 use super::{Engine, SessionKey};
 use crate::event::Unclaimed;
 use crate::reject::Reject;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wormcast_wire::pdu::{Body, Common, Status};
 use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
 
@@ -17,13 +17,16 @@ pub const UNCLAIMED_MAX: usize = 1024;
 pub(super) struct Reports {
     /// Streams whose origins are to be told.
     due: BTreeSet<SessionKey>,
+    /// Messages by group and origin, whose place in the order is asked of a sequencer: it, the life
+    /// of the stream, the first packet.
+    orders_due: BTreeMap<SessionKey, (HostId, u32, Seq)>,
     /// What members have told this host.
     told: BTreeSet<Unclaimed>,
 }
 
 impl Reports {
     pub fn is_due(&self) -> bool {
-        !self.due.is_empty()
+        !self.due.is_empty() || !self.orders_due.is_empty()
     }
 }
 
@@ -43,13 +46,54 @@ impl Engine {
         }
     }
 
+    /// Member of an ordered group: asks the sequencer for the place of a message, which is given by
+    /// its origin, the life of the stream and its first packet (`wire/SPEC.md` §5.7).
+    pub fn ask_for_order(
+        &mut self,
+        group: GroupId,
+        sequencer: HostId,
+        (origin, stream, start): (HostId, u32, Seq),
+    ) {
+        if self.groups.contains_key(&group) {
+            let question = (sequencer, stream, start);
+            self.reports.orders_due.insert((group, origin), question);
+        }
+    }
+
+    fn send_question(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
+        while let Some((key, question)) = self.reports.orders_due.pop_first() {
+            let ((group, origin), (sequencer, stream, start)) = (key, question);
+            let common = Common {
+                group,
+                origin,
+                stream,
+            };
+            let body = Body::Status(Status {
+                stable: start,
+                ack_now: false,
+                choice: 0,
+                unclaimed: false,
+                order_wanted: true,
+            });
+            let class = BufferClass::One;
+            let sent = self.shared.encode_to(buf, sequencer, class, &common, &body);
+            if sent.is_some() {
+                return sent;
+            }
+        }
+        None
+    }
+
     /// Origin: the next report of a member that nobody there takes a message.
     pub fn poll_unclaimed(&mut self) -> Option<Unclaimed> {
         self.reports.told.pop_first()
     }
 
-    /// Writes the next report to an origin.
+    /// Writes the next report to an origin, or question to a sequencer.
     pub(super) fn send_unclaimed(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
+        if let Some(sent) = self.send_question(buf) {
+            return Some(sent);
+        }
         while let Some(key) = self.reports.due.pop_first() {
             let (group, origin) = key;
             let Some(session) = self.sessions.get(&key) else {
@@ -68,6 +112,7 @@ impl Engine {
                 ack_now: false,
                 choice: 0,
                 unclaimed: true,
+                order_wanted: false,
             });
             let class = BufferClass::One;
             let shared = &mut self.shared;

@@ -210,8 +210,9 @@ impl Session {
         }
         let mut acked = Acked::default();
         let progress_before = (child.cumulative(), child.stable);
-        if cumulative < stable_here {
-            // It will not get what it misses; it has to know.
+        // It will not get what it misses; it has to know.
+        child.is_behind = cumulative < stable_here;
+        if child.is_behind {
             child.probe.get_or_insert(None);
         }
         child.acknowledge_before(cumulative.max(stable_here), &mut acked);
@@ -244,6 +245,8 @@ impl Session {
         child.below_retransmissions = ack.retransmissions;
         let progress = acked.packets > 0 || (child.cumulative(), child.stable) != progress_before;
         child.note_heard(progress, now);
+        // It may not have heard that all it has is stable.
+        child.status_due |= !progress && cumulative <= stable_here;
         self.measure(index, ack, &acked, now);
         self.end_round(index, shared, now);
         self.gather_repairs(index, now);

@@ -14,9 +14,9 @@ use wormcast_wire::{ROUTE_LENGTH_MAX, Replication};
 
 impl Session {
     /// The place of this host by a plan, in the structure that the stream travels by. If the plan has
-    /// fewer, the origin falls back to its first, and says so with the next packet.
+    /// fewer, everybody falls back to its first; the origin says so with the next packet.
     pub fn role_in(&mut self, plan: &GroupPlan, shared: &mut Shared) -> Result<Role, Reject> {
-        if self.sending.is_some() && usize::from(self.choice) >= plan.choices.len() {
+        if usize::from(self.choice) >= plan.choices.len() {
             self.choice = 0;
         }
         shared.usable_role(plan, self.origin, self.choice)

@@ -1,10 +1,11 @@
 //! Reading at a member.
 
 use super::Session;
+use super::reception::Reception;
 use super::shared::Shared;
-use crate::event::{Event, LossReason, Read, UseError};
+use crate::event::{Arrived, Event, LossReason, Read, UseError};
 use crate::time::Instant;
-use wormcast_wire::FailReason;
+use wormcast_wire::{FailReason, Seq};
 
 impl Session {
     /// See [`crate::Engine::read`].
@@ -107,6 +108,31 @@ impl Session {
                 origin: self.origin,
             });
         }
+    }
+
+    /// See [`crate::Engine::arrived`].
+    pub fn arrived(&self) -> Arrived {
+        let reception = self.reception.as_ref();
+        let next = reception.map_or(self.cumulative, Reception::next_start);
+        Arrived {
+            origin: self.origin,
+            stream: self.stream,
+            next: Seq::of(next),
+            stable: Seq::of(self.stable),
+        }
+    }
+
+    /// See [`crate::Engine::message_starts`].
+    pub fn message_starts(&mut self, from: Seq, most: usize) -> Vec<Seq> {
+        let Some(reception) = &mut self.reception else {
+            return Vec::new();
+        };
+        reception.begun_told = false;
+        let from = from.expand(self.cumulative).max(reception.next_start());
+        let store = &self.store;
+        let is_first = |at: &u64| store.get(*at).is_some_and(|packet| packet.first);
+        let starts = (from..self.cumulative).filter(is_first).take(most);
+        starts.map(Seq::of).collect()
     }
 
     fn after_consuming(&mut self, shared: &mut Shared, now: Instant) {

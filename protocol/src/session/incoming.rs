@@ -18,7 +18,7 @@ const NACK_INTERVAL_US: u64 = 1_000;
 /// several groups together can ask for buffers in a cycle where each alone does not
 /// (an unordered tree climbs where a circuit descends); with room of its own at
 /// every member no stream waits for another (WORM §4 asks for two worms' room).
-const SESSION_PACKETS: usize = 4;
+const SESSION_PACKETS: u64 = 4;
 
 /// What the parent or the origin may say that this host does not believe at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,14 +76,18 @@ impl Session {
             return Err(Reject::NotMember);
         }
         let told = self.is_told_by(sender);
-        let (forward_us, back_us) = (unproven::forward_us(timing), unproven::back_us(timing));
+        let forward_us = unproven::forward_us(timing);
         if stream != self.stream {
             let is_newer = Seq(stream).is_after(Seq(self.stream));
             let (least_us, reject) = match is_newer {
                 // There is nothing to lose.
                 true if self.is_idle() => (0, Reject::StreamUnproven),
                 true => (forward_us, Reject::StreamUnproven),
-                false => (back_us, Reject::StaleIncarnation),
+                false if self.proven => {
+                    let back_us = unproven::proven_back_us(timing);
+                    (back_us, Reject::StaleIncarnation)
+                }
+                false => (unproven::back_us(timing), Reject::StaleIncarnation),
             };
             if !told {
                 return Err(if is_newer { Reject::NotParent } else { reject });
@@ -214,11 +218,16 @@ impl Session {
         now: Instant,
     ) -> Result<(), Reject> {
         let in_order = position == self.cumulative;
-        if in_order && self.store.held() < SESSION_PACKETS {
+        // Those beyond a gap do not count: what closes it must find room.
+        let held_in_order = |session: &Self| session.cumulative - session.store.base();
+        if in_order && held_in_order(self) < SESSION_PACKETS {
             return Ok(());
         }
         while !shared.pools.admits(data.class, in_order) {
             if self.evict(data.class, shared) {
+                if in_order && held_in_order(self) < SESSION_PACKETS {
+                    return Ok(());
+                }
                 continue;
             }
             if let Some(reception) = &mut self.reception
@@ -240,8 +249,10 @@ impl Session {
             return;
         };
         let before = self.cumulative;
+        let mut begun = false;
         while let Some(packet) = self.store.get(self.cumulative) {
             self.cumulative += 1;
+            begun |= packet.first;
             if packet.last {
                 reception.note_message_end(self.cumulative);
             }
@@ -250,6 +261,10 @@ impl Session {
             return;
         }
         self.proven = true;
+        if begun && self.plan.tells_begun && !core::mem::replace(&mut reception.begun_told, true) {
+            let (group, origin) = (self.group, self.origin);
+            shared.emit(Event::Begun { group, origin });
+        }
         let readable = reception.discard(&self.store, self.cumulative);
         if readable && !reception.readable_told {
             reception.readable_told = true;
@@ -276,6 +291,7 @@ impl Session {
         }
         self.advance_stable(stable, shared, now);
         self.advance_cumulative(shared, now);
+        self.note_stability(shared, now);
     }
 
     /// All others are past `stable`: this host was taken for dead, or it lost its

@@ -210,6 +210,9 @@ impl Session {
             }
         } else if let Some(reception) = &mut self.reception {
             reception.note_stable(stable, shared.config.timing.ack_delay_us, now);
+            let all_here = stable == self.cumulative && self.store.end() <= self.cumulative;
+            let unsettled = all_here && self.stable < stable && !self.detached;
+            reception.note_unsettled(unsettled, now);
         }
     }
 
@@ -222,6 +225,7 @@ impl Session {
         let mut keep_from = stable;
         if let Some(reception) = &mut self.reception {
             reception.forget_settled(stable);
+            reception.note_unsettled(false, now);
             keep_from = keep_from.min(reception.consumed());
         }
         self.release_before(keep_from, shared);

@@ -72,6 +72,7 @@ impl Session {
                         ack_now: true,
                         choice: self.choice,
                         unclaimed: false,
+                        order_wanted: false,
                     });
                     child.told_stable = self.stable;
                     shared.encode_to(buf, host, BufferClass::One, &common, &body)
@@ -113,6 +114,7 @@ impl Session {
                 ack_now: false,
                 choice: self.choice,
                 unclaimed: false,
+                order_wanted: false,
             });
             return shared.encode_to(buf, host, BufferClass::One, &common, &body);
         }

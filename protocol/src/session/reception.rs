@@ -31,6 +31,11 @@ struct Missed {
 /// Most messages reported as missed at a time; the oldest is dropped.
 const MISSED_MAX: usize = 8;
 
+/// Time until a member that has confirmed all it has, and has not heard that it is stable, says so
+/// again, µs: what says so may have been lost, and nothing else may follow. It doubles.
+const UNSETTLED_US: u64 = 250_000;
+const UNSETTLED_US_MAX: u64 = 32_000_000;
+
 /// The receiving side of a stream.
 #[derive(Debug)]
 pub(crate) struct Reception {
@@ -47,6 +52,9 @@ pub(crate) struct Reception {
     pub congestion: u32,
     since_ack: u32,
     ack_due: bool,
+    /// All that is here is confirmed, and is not known to be stable: when to say so again.
+    unsettled_at: Option<Instant>,
+    unsettled_us: u64,
     ack_deadline: Option<Instant>,
     last_arrival: Option<(u32, Instant)>,
     forward_least_us: Option<u32>,
@@ -61,6 +69,8 @@ pub(crate) struct Reception {
     pub nack: Option<Nack>,
     pub nack_at: Instant,
     pub readable_told: bool,
+    /// The application has been told that another message has begun to arrive.
+    pub begun_told: bool,
     /// The run that grew last, told first.
     pub recent: Option<u64>,
 }
@@ -80,6 +90,8 @@ impl Reception {
             congestion: 0,
             since_ack: 0,
             ack_due: false,
+            unsettled_at: None,
+            unsettled_us: UNSETTLED_US,
             ack_deadline: None,
             last_arrival: None,
             forward_least_us: None,
@@ -92,6 +104,7 @@ impl Reception {
             nack: None,
             nack_at: Instant::ZERO,
             readable_told: false,
+            begun_told: false,
             recent: None,
         }
     }
@@ -121,6 +134,11 @@ impl Reception {
     /// Everything before has been read and confirmed, or thrown away.
     pub fn consumed(&self) -> u64 {
         self.consumed
+    }
+
+    /// The first packet of the message that is being read, or that is read next.
+    pub fn next_start(&self) -> u64 {
+        self.message_start.unwrap_or(self.consumed)
     }
 
     pub fn is_drained(&self, cumulative: u64) -> bool {
@@ -313,11 +331,29 @@ impl Reception {
         }
     }
 
+    /// Whether all that is here, and below, is confirmed and not known to be stable.
+    pub fn note_unsettled(&mut self, unsettled: bool, now: Instant) {
+        if !unsettled {
+            self.unsettled_at = None;
+            self.unsettled_us = UNSETTLED_US;
+        } else if self.unsettled_at.is_none() {
+            self.unsettled_at = Some(now.plus_us(self.unsettled_us));
+        }
+    }
+
     pub fn ack_deadline(&self) -> Option<Instant> {
-        self.ack_deadline
+        [self.ack_deadline, self.unsettled_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.unsettled_at.is_some_and(|at| at <= now) {
+            self.unsettled_us = (2 * self.unsettled_us).min(UNSETTLED_US_MAX);
+            self.unsettled_at = Some(now.plus_us(self.unsettled_us));
+            self.ack_due = true;
+        }
         if self.ack_deadline.is_some_and(|deadline| deadline <= now) {
             self.ack_deadline = None;
             self.ack_due = true;

@@ -55,6 +55,7 @@ impl Store {
     }
 
     /// Packets held.
+    #[cfg(test)]
     pub fn held(&self) -> usize {
         self.held
     }

@@ -10,6 +10,7 @@ use crate::time::Instant;
 /// Time beyond the longest between two probes, so that a peer that lives has been heard
 /// in between, µs.
 const MARGIN_US: u64 = 50_000;
+
 /// Time after which a number that is not higher is believed all the same, µs: the higher
 /// one was forged, or a clock went back.
 const BACK_US: u64 = 2_000_000;
@@ -42,4 +43,11 @@ pub(crate) fn forward_us(timing: &Timing) -> u64 {
 /// How long a number has to be said that is not higher, µs.
 pub(crate) fn back_us(timing: &Timing) -> u64 {
     timing.probe_interval_us_max + BACK_US
+}
+
+/// How long a life of a stream has to be said that is not higher, where packets of the higher one have
+/// come in order, µs. A parent whose own parent stands still may not have heard of the higher one for
+/// as long as that one is not given up.
+pub(crate) fn proven_back_us(timing: &Timing) -> u64 {
+    timing.probe_interval_us_max + timing.member_exclude_us
 }

@@ -44,7 +44,7 @@ FLAGS_CHOICE = {0: 0x40, 4: 0x10}
 """By type: the choice field is present."""
 # A bit means one thing in DATA and another in ACK where two names are given.
 FLAG_NAMES = [
-    "first_echo",
+    "first_echo_order_wanted",
     "last_more",
     "class2",
     "ack_now",

@@ -86,6 +86,7 @@ pub fn group(
         name: format!("group-{id}"),
         scheme: scheme.into(),
         packets: 0,
+        ordered: false,
         members: members.into_iter().map(HostId).collect(),
         class_d: None,
     }
@@ -178,6 +179,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
             .map(|trees| trees.trees.iter().map(|tree| links(tree)).collect())
             .unwrap_or_default(),
         leaves: trees(group).map(leaves).unwrap_or_default(),
+        sequencer: group.sequencer.map(|one| (one.host.0.into(), one.reign)),
     });
     PlanMessage {
         epoch,

@@ -47,6 +47,8 @@ struct Run {
     /// Hosts whose programs write; they stay.
     origins: BTreeMap<u16, Vec<u16>>,
     stopped: BTreeSet<u16>,
+    /// Of ordered groups: the sequencers there have been.
+    sequencers: BTreeMap<u16, BTreeSet<u16>>,
     cut: Option<(u16, u8)>,
     planned_until_us: u64,
 }
@@ -71,8 +73,10 @@ pub fn run(seed: u64, trace: &Trace) {
     run.write_all();
     run.settle();
     run.check(&before);
+    run.check_order(&before);
     run.scenario.check_pools();
-    run.scenario.run_for(5 * SECOND_US);
+    // A member that has not heard that all is stable asks again, at ever longer intervals.
+    run.scenario.run_for(130 * SECOND_US);
     run.scenario.check_quiet();
 }
 
@@ -137,7 +141,13 @@ impl Run {
             trace.note(format!(
                 "group {index} {scheme:?} {members:?}, from {writing:?}"
             ));
-            groups.push(controller::group(index, scheme, members));
+            let mut group = controller::group(index, scheme, members);
+            // Of its own, so that what else is drawn does not depend on it.
+            group.ordered = Random::new(seed ^ u64::from(index) << 40).below(3) == 0;
+            if group.ordered {
+                trace.note(format!("group {index} is ordered"));
+            }
+            groups.push(group);
             origins.insert(index, writing);
         }
         let damage = match random.below(3) {
@@ -180,15 +190,29 @@ impl Run {
             trace.note(format!("{transit:?}, {send_buffer_bytes} bytes to send"));
             scenario.fabric.set_memory(transit, send_buffer_bytes);
         }
-        Run {
+        let mut run = Run {
             scenario,
             random,
             trace,
             wavering: BTreeSet::new(),
             origins,
             stopped: BTreeSet::new(),
+            sequencers: BTreeMap::new(),
             cut: None,
             planned_until_us: 0,
+        };
+        run.note_sequencers();
+        run
+    }
+
+    fn note_sequencers(&mut self) {
+        for host in self.scenario.fabric.hosts.values() {
+            for group in host.plan().iter().flat_map(|plan| &plan.groups) {
+                if let Some((sequencer, _)) = group.sequencer {
+                    let known = self.sequencers.entry(group.id as u16).or_default();
+                    known.insert(sequencer as u16);
+                }
+            }
         }
     }
 
@@ -375,6 +399,7 @@ impl Run {
         let stage_us = 1 + self.random.below(200_000);
         let took_us = self.scenario.replan_in_stages(&mut self.random, stage_us);
         self.planned_until_us = self.scenario.fabric.now_us() + took_us;
+        self.note_sequencers();
         let epoch = self.scenario.controller.epoch;
         self.note(&format!("plan {epoch}, stages of {} ms", stage_us / 1_000));
     }
@@ -430,6 +455,43 @@ impl Run {
                 let calm = before[&(group.id.0, *origin)];
                 for member in group.members.iter().filter(|member| member.0 != *origin) {
                     self.check_member(group.id.0, *origin, member.0, calm);
+                }
+            }
+        }
+    }
+
+    /// In an ordered group any two members have read what both have in the same order: all of it if
+    /// both and the sequencer have been members and running all the time, and no other was the
+    /// sequencer; else what was written when all was calm.
+    fn check_order(&self, before: &BTreeMap<(u16, u16), u32>) {
+        let groups = self.scenario.controller.groups.iter();
+        for group in groups.filter(|group| group.ordered) {
+            let id = group.id.0;
+            let sequencers = &self.sequencers[&id];
+            let steady = sequencers.len() == 1 && sequencers.is_disjoint(&self.wavering);
+            let read = |host: &HostId| -> Vec<(u16, u32)> {
+                let all = steady && !self.wavering.contains(&host.0);
+                let program = &self.scenario.fabric.hosts[&host.0].program;
+                let read = program.read.get(&id).into_iter().flatten();
+                let calm = |(origin, number): &&(u16, u32)| *number >= before[&(id, *origin)];
+                read.filter(|one| all || calm(one)).copied().collect()
+            };
+            let places: Vec<BTreeMap<(u16, u32), usize>> = group
+                .members
+                .iter()
+                .map(|host| read(host).into_iter().zip(0..).collect())
+                .collect();
+            for (place, host) in group.members.iter().enumerate() {
+                for (other, theirs) in group.members.iter().zip(&places).take(place) {
+                    let common = read(host).into_iter().filter_map(|one| theirs.get(&one));
+                    let common: Vec<usize> = common.copied().collect();
+                    assert!(
+                        common.is_sorted(),
+                        "group {id}: host {host} has read {:?}, host {other} {:?}\n{}",
+                        read(host),
+                        read(other),
+                        self.scenario.report()
+                    );
                 }
             }
         }

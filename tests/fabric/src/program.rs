@@ -146,6 +146,8 @@ pub struct Program {
     pub writers: BTreeMap<u16, Writer>,
     /// By group and origin.
     pub readers: BTreeMap<(u16, u16), Reader>,
+    /// Messages read to the end, by group, in the order of their ends: origin and number.
+    pub read: BTreeMap<u16, Vec<(u16, u32)>>,
     /// How this host reads.
     pub policy: ReaderPolicy,
     /// Groups it reads.
@@ -179,6 +181,7 @@ impl Program {
         }
         self.receivers.clear();
         self.readers.clear();
+        self.read.clear();
         self.arriving.clear();
         self.asked.clear();
         self.connected = false;
@@ -353,6 +356,8 @@ impl Program {
             );
         }
         reader.messages.push(number);
+        let read = self.read.entry(message.group).or_default();
+        read.push((message.origin, number));
         self.ask(agent, Request::Confirm { handle }, Asked::Done, now);
     }
 

@@ -107,6 +107,7 @@ pub(super) fn describe_group(group: &PlannedGroup) -> Value {
         "name": group.name,
         "scheme": group.scheme_name(),
         "members": members,
+        "ordered": group.sequencer.is_some(),
         "structures": group.structures.iter().map(|one| json!({
             "scheme": one.scheme.name(),
             "bytes_most": (one.bytes_most < u64::MAX).then_some(one.bytes_most),

@@ -12,6 +12,7 @@ use crate::clients::{
     Connection, ConnectionId, Connections, Key, Outbound, Patience, Serving, limits, send,
     unknown_handle,
 };
+use crate::order::MessageId;
 use crate::plan::PlannedGroup;
 use bytes::Bytes;
 use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
@@ -300,9 +301,24 @@ impl Applications {
                 self.receiving
                     .on_message_lost(&mut self.connections, *group, *origin, *reason);
             }
-            // Room to write is found by the pump; failures of members reach senders with
-            // Stable, and the controller through the data plane.
+            Event::OrderWanted {
+                group,
+                origin,
+                stream,
+                start,
+            } => {
+                let (origin, stream, start) = (*origin, *stream, *start);
+                let message = MessageId {
+                    origin,
+                    stream,
+                    start,
+                };
+                self.receiving.note_wanted(*group, message);
+            }
+            // Room to write, and what has begun to arrive in an ordered group, is found by the pump;
+            // failures of members reach senders with Stable, and the controller through the data plane.
             Event::Writable { .. }
+            | Event::Begun { .. }
             | Event::Finished { .. }
             | Event::MemberSilent { .. }
             | Event::MemberFailed { .. }
@@ -319,8 +335,10 @@ impl Applications {
     pub fn pump(&mut self, serving: &mut Serving<'_>) -> Option<Instant> {
         let now = serving.now;
         let engine = serving.engine.as_deref_mut()?;
+        let sequencing = self.sequence(engine, now);
         self.sending.pump(engine, &mut self.connections, now);
         let reading = self.receiving.pump(engine, &mut self.connections, now);
+        let reading = [reading, sequencing].into_iter().flatten().min();
         let host = serving.host;
         let engine = &*engine;
         let sending = self
@@ -334,6 +352,26 @@ impl Applications {
         }
     }
 
+    fn sequence(&mut self, engine: &mut Engine, now: Instant) -> Option<Instant> {
+        let Applications {
+            sending, receiving, ..
+        } = self;
+        let sending = std::cell::RefCell::new(sending);
+        receiving.sequence(
+            engine,
+            now,
+            |group| sending.borrow().takes_order(group),
+            |group, order| sending.borrow_mut().put_order(group, order),
+        )
+    }
+
+    /// A group as the plan in force has it.
+    pub fn plan_group(&mut self, host: HostId, group: &PlannedGroup) {
+        self.sending
+            .set_ordered(group.id, group.sequencer.is_some());
+        self.receiving.plan_order(host, group);
+    }
+
     /// A group left the plan, or the engine starts anew.
     pub fn remove_group(&mut self, group: GroupId, reason: &str) {
         self.sending
@@ -343,7 +381,7 @@ impl Applications {
     }
 
     /// Figures of the applications, as (name, value).
-    pub fn counters(&self) -> [(&'static str, u64); 3] {
+    pub fn counters(&self) -> [(&'static str, u64); 4] {
         [
             (
                 "applications.connections",
@@ -356,6 +394,10 @@ impl Applications {
             (
                 "applications.stalled_messages",
                 self.receiving.stalled_messages,
+            ),
+            (
+                "applications.orders_refused",
+                self.receiving.orders_refused(),
             ),
         ]
     }

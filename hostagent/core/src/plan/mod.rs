@@ -8,6 +8,7 @@ mod trees;
 pub use structure::{PlannedStructure, StructureMessage};
 pub use trees::{LeafMessage, LinkMessage, TreePaths};
 
+use crate::order::Sequencer;
 use fields::{list, parse_host, parse_hosts, rejected};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -78,6 +79,8 @@ pub struct GroupMessage {
     pub trees: Vec<Vec<LinkMessage>>,
     /// Where members are on each of them.
     pub leaves: Vec<LeafMessage>,
+    /// Who orders the messages of all origins, and its reign.
+    pub sequencer: Option<(u32, u64)>,
 }
 
 /// A plan that can be applied.
@@ -131,6 +134,8 @@ pub struct PlannedGroup {
     pub number: Option<GroupId>,
     /// The ways to the other members along each of its own trees.
     pub trees: Vec<TreePaths>,
+    /// Who orders the messages of all origins, in an ordered group.
+    pub sequencer: Option<Sequencer>,
     /// Equal at two hosts exactly if they have the same plan of the group (up to a
     /// collision in 32 bits); the epoch that the engine wants.
     pub fingerprint: u32,
@@ -213,8 +218,10 @@ impl PlannedGroup {
             structures,
             number: parse_number(id, message.number)?,
             trees: Vec::new(),
+            sequencer: None,
             fingerprint: 0,
         };
+        group.sequencer = parse_sequencer(id, &group.members, message.sequencer)?;
         group.trees = parse_trees(id, own, &group.members, &message.trees, &message.leaves)?;
         group.fingerprint = group.compute_fingerprint(message);
         Ok(group)
@@ -234,6 +241,11 @@ impl PlannedGroup {
         self.members.iter().for_each(|host| mix(u32::from(host.0)));
         for structure in &self.structures {
             structure.mix_into(&mut mix);
+        }
+        if let Some(Sequencer { host, reign }) = self.sequencer {
+            mix(u32::from(host.0));
+            mix((reign >> 32) as u32);
+            mix(reign as u32);
         }
         mix(self.number.map_or(u32::MAX, |number| u32::from(number.0)));
         for links in &message.trees {
@@ -274,6 +286,7 @@ impl PlannedGroup {
                 host,
                 group: Arc::clone(self),
             }),
+            tells_begun: self.sequencer.is_some(),
         }
     }
 
@@ -307,6 +320,24 @@ fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>
         ));
     }
     Ok(members)
+}
+
+fn parse_sequencer(
+    id: GroupId,
+    members: &[HostId],
+    given: Option<(u32, u64)>,
+) -> Result<Option<Sequencer>, PlanRejected> {
+    let Some((host, reign)) = given else {
+        return Ok(None);
+    };
+    let host = parse_host(&format!("the sequencer of group {id}"), host)?;
+    if members.binary_search(&host).is_err() {
+        return rejected(format!(
+            "host {host} is the sequencer of group {id}; it must be one of the members {}",
+            list(members)
+        ));
+    }
+    Ok(Some(Sequencer { host, reign }))
 }
 
 fn parse_structures(

@@ -307,6 +307,9 @@ fn fingerprints_tell_plans_apart_and_not_names() {
         }),
         print("table", &|_| ()),
         print("table", &|group| group.number = Some(9)),
+        print("table", &|group| group.sequencer = Some((2, 0))),
+        print("table", &|group| group.sequencer = Some((1, 0))),
+        print("table", &|group| group.sequencer = Some((1, 1 << 40))),
         print("switch", &|group| {
             group.trees = vec![vec![(5, 1, 6, 1)]];
         }),
@@ -352,6 +355,24 @@ fn trees_give_the_ways_from_this_host() {
     assert_eq!(paths(7), [tree(&[]), tree(&[])]);
 }
 
+#[test]
+fn a_sequencer_is_a_member() {
+    let mut message = plan_message(1);
+    let mut group = group_message(3, "circuit", &[1, 2, 4]);
+    group.sequencer = Some((4, 9));
+    message.groups = vec![group.clone()];
+    let plan = AgentPlan::parse(&message).unwrap();
+    let sequencer = plan.groups[&GroupId(3)].sequencer.unwrap();
+    assert_eq!((sequencer.host, sequencer.reign), (HostId(4), 9));
+    group.sequencer = Some((3, 9));
+    message.groups = vec![group];
+    let refused = AgentPlan::parse(&message).unwrap().refused;
+    assert!(
+        refused[0].reason.contains("one of the members 1, 2, 4"),
+        "{refused:?}"
+    );
+}
+
 fn small() -> impl Strategy<Value = u32> {
     prop_oneof![0_u32..6, Just(255), 65_530_u32..65_540, any::<u32>()]
 }
@@ -377,8 +398,9 @@ prop_compose! {
         number in proptest::option::of(small()),
         trees in proptest::collection::vec(proptest::collection::vec((0_u32..4, small(), 0_u32..4, small()), 0..4), 0..3),
         leaves in proptest::collection::vec((small(), 0_u32..4, small()), 0..4),
+        sequencer in proptest::option::of((small(), any::<u64>())),
     ) -> GroupMessage {
-        GroupMessage { id, name: String::new(), members, structures, number, trees, leaves }
+        GroupMessage { id, name: String::new(), members, structures, number, trees, leaves, sequencer }
     }
 }
 

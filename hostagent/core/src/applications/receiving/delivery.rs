@@ -1,6 +1,7 @@
 //! Moving bytes from the engine to receivers, and giving up what nobody takes.
 
-use super::{Arriving, Receiving, StreamKey};
+use super::ordered::TURN_LOOK_US;
+use super::{Arriving, Receiving, Stream, StreamKey};
 use crate::api::Notice;
 use crate::clients::Connections;
 use crate::clients::limits::{
@@ -9,13 +10,27 @@ use crate::clients::limits::{
 };
 use crate::clients::{Key, Outbound};
 use bytes::Bytes;
-use wormcast_protocol::{Engine, Instant};
+use wormcast_protocol::{Engine, Instant, Read};
 use wormcast_wire::FailReason;
 
 impl Receiving {
     /// Reads what is due from the engine and hands it on; gives up what nobody takes.
     /// Returns when to call again.
     pub(crate) fn pump(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        now: Instant,
+    ) -> Option<Instant> {
+        let mut next = self.pump_once(engine, connections, now);
+        // Each message that is read may have been what others wait for.
+        while std::mem::take(&mut self.turn_moved) {
+            next = self.pump_once(engine, connections, now);
+        }
+        next
+    }
+
+    fn pump_once(
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
@@ -71,6 +86,11 @@ impl Receiving {
         if stream.read_at > now {
             return Some(stream.read_at);
         }
+        if self.orders.contains_key(&group) && !self.may_read(engine, key, now) {
+            let stream = self.streams.get(&key)?;
+            return stream.readable.then(|| now.plus_us(TURN_LOOK_US));
+        }
+        let stream = self.streams.get_mut(&key)?;
         let receiver = self.receivers.iter().find(|(_, receiver)| {
             receiver.group == group && receiver.origin.is_none_or(|wanted| wanted == origin)
         });
@@ -108,12 +128,19 @@ impl Receiving {
     fn discard_stream(&mut self, engine: &mut Engine, key: StreamKey, now: Instant) {
         let (group, origin) = key;
         loop {
-            let read = engine
-                .read(group, origin, &mut self.scratch, now)
-                .unwrap_or_default();
-            if read.length == 0 && !read.end_of_message {
-                break;
+            if self.orders.contains_key(&group) && !self.may_read(engine, key, now) {
+                return;
             }
+            let ended = self.streams.get(&key).is_some_and(Stream::has_ended);
+            if !ended {
+                let read = engine
+                    .read(group, origin, &mut self.scratch, now)
+                    .unwrap_or_default();
+                if read.length == 0 && !read.end_of_message {
+                    break;
+                }
+            }
+            self.note_read(key);
             self.unclaimed_messages += 1;
             if engine
                 .abort(group, origin, FailReason::Cancelled, now)
@@ -156,8 +183,15 @@ impl Receiving {
             }
             let want = (window as usize).min(READ_BYTES_MAX);
             // Refused only if the stream is gone.
-            let read = engine.read(group, origin, &mut self.scratch[..want], now);
-            let read = read.unwrap_or_default();
+            let read = match stream.has_ended() {
+                true => Read {
+                    length: 0,
+                    end_of_message: true,
+                },
+                false => engine
+                    .read(group, origin, &mut self.scratch[..want], now)
+                    .unwrap_or_default(),
+            };
             if read.length == 0 && !read.end_of_message {
                 stream.readable = false;
                 return None;

@@ -6,12 +6,15 @@
 //! forwarding it to others.
 
 mod delivery;
+mod ordered;
 
 use crate::api::{AbortReason, ApiError, ErrorCode, Notice};
 use crate::clients::limits::{MESSAGE_WINDOW_BYTES, READ_BYTES_MAX};
 use crate::clients::{
     ConnectionId, Connections, Key, Outbound, Patience, gone, refusal, send, unknown_handle,
 };
+use crate::order::{MessageId, Order};
+use ordered::Opened;
 use std::collections::{BTreeMap, BTreeSet};
 use wormcast_protocol::{Engine, Instant, LossReason};
 use wormcast_wire::{FailReason, GroupId, HostId};
@@ -26,6 +29,12 @@ pub(crate) struct Receiving {
     /// Arriving messages that have a handle.
     messages: BTreeMap<Key, StreamKey>,
     scratch: Box<[u8]>,
+    /// Groups whose messages come in one order.
+    orders: BTreeMap<GroupId, Order>,
+    /// Messages whose places members ask for.
+    wanted: Vec<(GroupId, MessageId)>,
+    /// Something has been read, or more is known of the order: it may be the turn of another message.
+    turn_moved: bool,
     /// Messages given up because nobody took them.
     pub(crate) unclaimed_messages: u64,
     /// Messages given up because their receiver stalled.
@@ -46,6 +55,10 @@ struct Stream {
     /// When the origin is told, or told again, that nobody receives here.
     unclaimed_due: Option<Instant>,
     message: Option<Arriving>,
+    /// In an ordered group: what the message is that is read now or next.
+    opened: Option<Opened>,
+    /// When the sequencer is asked for its place.
+    ask_at: Option<Instant>,
 }
 
 struct Arriving {
@@ -65,6 +78,9 @@ impl Receiving {
             streams: BTreeMap::new(),
             messages: BTreeMap::new(),
             scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
+            orders: BTreeMap::new(),
+            wanted: Vec::new(),
+            turn_moved: false,
             unclaimed_messages: 0,
             stalled_messages: 0,
         }
@@ -222,6 +238,7 @@ impl Receiving {
         let Some(stream_key) = self.messages.remove(&key) else {
             return;
         };
+        self.note_read(stream_key);
         if let Some(stream) = self.streams.get_mut(&stream_key) {
             stream.message = None;
             // The engine has told once that there is something; there may be more.
@@ -334,6 +351,7 @@ impl Receiving {
             self.lose(connections, key, reason);
         }
         self.streams.retain(|key, _| key.0 != group);
+        self.orders.remove(&group);
         let closed: BTreeSet<Key> = self
             .receivers
             .iter()

@@ -13,7 +13,7 @@ use crate::clients::{
     ConnectionId, Connections, Key, Outbound, gone, grant, refusal, reply, send, unknown_handle,
 };
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use turns::Turn;
 use wormcast_protocol::{Engine, Instant};
 use wormcast_wire::GroupId;
@@ -23,6 +23,8 @@ use wormcast_wire::GroupId;
 pub(crate) struct Sending {
     senders: BTreeMap<Key, Sender>,
     turns: BTreeMap<GroupId, Turn>,
+    /// Groups whose messages say in their first byte what they are.
+    ordered: BTreeSet<GroupId>,
 }
 
 struct Sender {
@@ -86,6 +88,27 @@ impl Sending {
         };
         self.senders.insert(Key { connection, number }, sender);
         Ok(number)
+    }
+
+    /// Whether messages of a group say in their first byte what they are.
+    pub(crate) fn set_ordered(&mut self, group: GroupId, ordered: bool) {
+        match ordered {
+            true => self.ordered.insert(group),
+            false => self.ordered.remove(&group),
+        };
+    }
+
+    /// Whether an order message may be put into the stream of a group: none waits.
+    pub(crate) fn takes_order(&self, group: GroupId) -> bool {
+        self.turns
+            .get(&group)
+            .is_none_or(|turn| turn.order.is_none())
+    }
+
+    /// Puts an order message before the next message of an application.
+    pub(crate) fn put_order(&mut self, group: GroupId, bytes: Vec<u8>) {
+        let turn = self.turns.entry(group).or_default();
+        turn.order = Some(Bytes::from(bytes));
     }
 
     pub(crate) fn contains(&self, key: Key) -> bool {
@@ -257,6 +280,7 @@ impl Sending {
         reason: &str,
     ) {
         self.turns.remove(&group);
+        self.ordered.remove(&group);
         let keys: Vec<Key> = self
             .senders
             .iter()

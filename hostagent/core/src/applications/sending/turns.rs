@@ -4,7 +4,8 @@ use super::{Item, Sending};
 use crate::clients::Connections;
 use crate::clients::limits::{GRANT_BYTES_MIN, SENDER_STALL_US};
 use crate::clients::{Key, grant, refusal, reply};
-use bytes::Buf;
+use crate::order::FOR_APPLICATIONS;
+use bytes::{Buf, Bytes};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use wormcast_protocol::{Engine, Instant, UseError};
@@ -18,6 +19,9 @@ pub(super) struct Turn {
     /// The end of a message is noted but has no room in the window yet: messages ended
     /// before it.
     end_waits: Option<u64>,
+    /// What the sequencer has to say next; of one that is begun, the rest.
+    pub(super) order: Option<Bytes>,
+    order_begun: bool,
     /// Who is to be told when a message is stable; absent if its sender is gone.
     pub(super) owners: BTreeMap<u64, Key>,
 }
@@ -31,7 +35,8 @@ pub(super) struct Active {
 
 impl Turn {
     fn has_work(&self) -> bool {
-        self.active.is_some() || !self.queue.is_empty() || self.end_waits.is_some()
+        let waits = self.end_waits.is_some() || self.order.is_some();
+        self.active.is_some() || !self.queue.is_empty() || waits
     }
 
     /// True while the end of the message before has no room yet.
@@ -46,6 +51,37 @@ impl Turn {
         }
         self.end_waits = None;
         false
+    }
+
+    /// Writes the order message that waits; true while it is not written whole.
+    fn is_ordering(
+        &mut self,
+        engine: &mut Engine,
+        group: GroupId,
+        now: Instant,
+    ) -> Result<bool, UseError> {
+        let in_message = self
+            .active
+            .as_ref()
+            .is_some_and(|active| active.message.is_some());
+        let Some(order) = self.order.as_mut().filter(|_| !in_message) else {
+            return Ok(false);
+        };
+        let ended_before = engine.progress(group).unwrap_or_default().messages_ended;
+        if !self.order_begun {
+            engine.announce(group, order.len() as u64, now)?;
+        }
+        let accepted = engine.write(group, order, true, now)?;
+        self.order_begun |= accepted > 0;
+        order.advance(accepted);
+        if !order.is_empty() {
+            return Ok(true);
+        }
+        self.order = None;
+        self.order_begun = false;
+        let ended = engine.progress(group).unwrap_or_default().messages_ended;
+        self.end_waits = (ended == ended_before).then_some(ended);
+        Ok(self.end_waits.is_some())
     }
 
     /// Who has the turn, or takes it now.
@@ -111,6 +147,10 @@ impl Sending {
             return Step::Done;
         };
         if turn.is_ending(engine, group, now) {
+            return Step::Done;
+        }
+        // Refused only if the group is gone.
+        if turn.is_ordering(engine, group, now).unwrap_or(true) {
             return Step::Done;
         }
         let others_wait = !turn.queue.is_empty();
@@ -183,6 +223,12 @@ impl Sending {
         {
             engine.announce(group, whole, now)?;
         }
+        if active.message.is_none() && self.ordered.contains(&group) {
+            if engine.write(group, &[FOR_APPLICATIONS], false, now)? == 0 {
+                return Ok(Step::Done);
+            }
+            active.message = Some(engine.progress(group).unwrap_or_default().messages_ended);
+        }
         let accepted = engine.write(group, bytes, false, now)?;
         if accepted == 0 {
             return Ok(Step::Done);
@@ -215,9 +261,18 @@ impl Sending {
             return Ok(Step::Done);
         };
         let ended_before = engine.progress(group).unwrap_or_default().messages_ended;
-        match engine.write(group, &[], true, now) {
+        let begun = turn
+            .active
+            .as_ref()
+            .is_some_and(|active| active.message.is_some());
+        let rest: &[u8] = match begun || !self.ordered.contains(&group) {
+            true => &[],
+            false => &[FOR_APPLICATIONS],
+        };
+        match engine.write(group, rest, true, now) {
             // A cancelled message has no room for its end yet; this one comes after it.
             Err(UseError::EndWaits { .. }) => return Ok(Step::Done),
+            Ok(accepted) if accepted < rest.len() => return Ok(Step::Done),
             result => result?,
         };
         let Some(active) = turn.active.take() else {

@@ -1,0 +1,272 @@
+//! Ordered groups: what the sequencer says is taken here, and messages of applications are held back
+//! until it is their turn.
+
+use super::{Receiving, Stream, StreamKey};
+use crate::order::{
+    FOR_APPLICATIONS, MessageId, ORDER, ORDER_BYTES_MAX, Order, StreamState, Streams, Turn,
+};
+use crate::plan::PlannedGroup;
+use wormcast_protocol::{Arrived, Engine, Instant};
+use wormcast_wire::{FailReason, GroupId, HostId, Seq};
+
+/// Time after which the turn is looked at anew where nothing has told that it came, µs.
+pub(super) const TURN_LOOK_US: u64 = 50_000;
+
+/// Time that a message waits without a place in the order until the sequencer is asked, µs.
+const ASK_FIRST_US: u64 = 200_000;
+/// Questions of members that are answered in one turn. More: they ask again.
+const WANTED_MAX: usize = 256;
+/// Time until it is asked again, µs.
+const ASK_INTERVAL_US: u64 = 500_000;
+
+/// The message at the front of a stream, its first byte having been read.
+pub(super) struct Opened {
+    id: MessageId,
+    kind: u8,
+    /// The first byte was the last.
+    ended: bool,
+    /// Of an order message: what has been read.
+    bytes: Vec<u8>,
+}
+
+impl Stream {
+    /// Nothing is left to read of the message at the front.
+    pub(super) fn has_ended(&self) -> bool {
+        let ended = |opened: &Opened| opened.ended && opened.kind == FOR_APPLICATIONS;
+        self.message.as_ref().is_none_or(|arriving| !arriving.ended)
+            && self.opened.as_ref().is_some_and(ended)
+    }
+}
+
+/// What the engine has of a group.
+struct OfEngine<'e> {
+    engine: &'e mut Engine,
+    group: GroupId,
+}
+
+impl Streams for OfEngine<'_> {
+    fn state(&self, origin: HostId) -> Option<StreamState> {
+        self.engine.arrived_from(self.group, origin).map(state)
+    }
+
+    fn origins(&self) -> Vec<HostId> {
+        let arrived = self.engine.arrived(self.group);
+        arrived.map(|arrived| arrived.origin).collect()
+    }
+
+    fn starts(&mut self, origin: HostId, from: Seq, most: usize) -> Vec<Seq> {
+        self.engine.message_starts(self.group, origin, from, most)
+    }
+}
+
+fn state(arrived: Arrived) -> StreamState {
+    StreamState {
+        stream: arrived.stream,
+        next: arrived.next,
+        stable: arrived.stable,
+    }
+}
+
+impl Receiving {
+    /// A group as the plan in force has it.
+    pub(crate) fn plan_order(&mut self, host: HostId, group: &PlannedGroup) {
+        let Some(sequencer) = group.sequencer else {
+            self.orders.remove(&group.id);
+            return;
+        };
+        match self.orders.get_mut(&group.id) {
+            Some(order) => order.plan(&group.members, sequencer),
+            None => {
+                let order = Order::new(host, &group.members, sequencer);
+                self.orders.insert(group.id, order);
+            }
+        }
+        self.turn_moved = true;
+    }
+
+    /// Members ask for the places of these messages.
+    fn want_order(&mut self, engine: &mut Engine, now: Instant) {
+        for (group, message) in std::mem::take(&mut self.wanted) {
+            if let Some(order) = self.orders.get_mut(&group) {
+                order.want(message, &OfEngine { engine, group }, now);
+            }
+        }
+    }
+
+    /// A member does not know the place of a message.
+    pub(crate) fn note_wanted(&mut self, group: GroupId, message: MessageId) {
+        if self.wanted.len() < WANTED_MAX {
+            self.wanted.push((group, message));
+        }
+    }
+
+    /// Order messages that were refused, in all groups.
+    pub(crate) fn orders_refused(&self) -> u64 {
+        self.orders.values().map(|order| order.refused).sum()
+    }
+
+    /// Where this host is the sequencer: takes into the order what has begun to arrive. Hands each
+    /// group and what there is to say to `put`, where `takes` it. Gives when to call again.
+    pub(crate) fn sequence(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        takes: impl Fn(GroupId) -> bool,
+        mut put: impl FnMut(GroupId, Vec<u8>),
+    ) -> Option<Instant> {
+        self.want_order(engine, now);
+        let mut next: Option<Instant> = None;
+        for (&group, order) in self.orders.iter_mut().filter(|(_, order)| order.leads()) {
+            let mut streams = OfEngine {
+                engine: &mut *engine,
+                group,
+            };
+            order.gather(&mut streams);
+            if !takes(group) {
+                continue;
+            }
+            if let Some(message) = order.poll(now) {
+                put(group, message);
+            }
+            next = [next, order.poll_timeout()].into_iter().flatten().min();
+        }
+        next
+    }
+
+    /// The message at the front of a stream is read, or will not be.
+    pub(super) fn note_read(&mut self, key: StreamKey) {
+        let Some(order) = self.orders.get_mut(&key.0) else {
+            return;
+        };
+        if let Some(opened) = self
+            .streams
+            .get_mut(&key)
+            .and_then(|stream| stream.opened.take())
+        {
+            order.note_read(opened.id);
+            self.turn_moved = true;
+        }
+    }
+
+    /// Whether the message at the front of a stream may be read by applications now. Takes what the
+    /// sequencer says.
+    pub(super) fn may_read(&mut self, engine: &mut Engine, key: StreamKey, now: Instant) -> bool {
+        if self
+            .streams
+            .get(&key)
+            .is_some_and(|stream| stream.message.is_some())
+        {
+            return true;
+        }
+        loop {
+            if !self.open_front(engine, key, now) {
+                return false;
+            }
+            let (group, origin) = key;
+            let others_read = self
+                .streams
+                .range((group, HostId(0))..=(group, HostId(u16::MAX)));
+            let others_read = others_read.filter(|(other, _)| **other != key);
+            let is_reading = others_read
+                .into_iter()
+                .any(|(_, stream)| stream.message.is_some());
+            let (Some(order), Some(stream)) =
+                (self.orders.get_mut(&group), self.streams.get_mut(&key))
+            else {
+                return true;
+            };
+            let Some(opened) = &mut stream.opened else {
+                return true;
+            };
+            if opened.kind != ORDER {
+                let streams = OfEngine {
+                    engine: &mut *engine,
+                    group,
+                };
+                let turn = order.turn(opened.id, &streams);
+                // Others may wait before it that nobody will send any more, for all but this host have
+                // them. What is read here takes as long as it takes.
+                if turn == Turn::Now || is_reading {
+                    stream.ask_at = None;
+                } else if *stream.ask_at.get_or_insert(now.plus_us(ASK_FIRST_US)) <= now {
+                    stream.ask_at = Some(now.plus_us(ASK_INTERVAL_US));
+                    let MessageId { stream, start, .. } = opened.id;
+                    engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
+                }
+                return !is_reading && turn == Turn::Now;
+            }
+            while !opened.ended {
+                let read = engine.read(group, origin, &mut self.scratch, now);
+                let read = read.unwrap_or_default();
+                if read.length == 0 && !read.end_of_message {
+                    stream.readable = false;
+                    return false;
+                }
+                opened.ended = read.end_of_message;
+                if opened.bytes.len() + read.length <= ORDER_BYTES_MAX {
+                    opened.bytes.extend(&self.scratch[..read.length]);
+                }
+            }
+            if let Some(opened) = stream.opened.take() {
+                let streams = OfEngine {
+                    engine: &mut *engine,
+                    group,
+                };
+                order.take(origin, &opened.bytes, &streams);
+                self.turn_moved = true;
+            }
+            // Refused only if the stream is gone.
+            let _ = engine.confirm(group, origin, now);
+        }
+    }
+
+    /// Reads the first byte of the message at the front; false if there is none.
+    fn open_front(&mut self, engine: &mut Engine, key: StreamKey, now: Instant) -> bool {
+        let (group, origin) = key;
+        let Some(stream) = self.streams.get_mut(&key) else {
+            return false;
+        };
+        loop {
+            let Some(arrived) = engine.arrived_from(group, origin) else {
+                stream.readable = false;
+                return false;
+            };
+            let id = MessageId {
+                origin,
+                stream: arrived.stream,
+                start: arrived.next,
+            };
+            if stream.opened.as_ref().is_some_and(|opened| opened.id == id) {
+                return true;
+            }
+            stream.opened = None;
+            let mut kind = [0];
+            let read = engine
+                .read(group, origin, &mut kind, now)
+                .unwrap_or_default();
+            match (read.length, read.end_of_message) {
+                (0, false) => {
+                    stream.readable = false;
+                    return false;
+                }
+                (0, true) => {
+                    // Not even a first byte: nobody sends such a message in an ordered group.
+                    let _ = engine.abort(group, origin, FailReason::Cancelled, now);
+                    continue;
+                }
+                _ => {}
+            }
+            // What was thrown away before it did not count, so it may begin later than it seemed.
+            let start = engine
+                .arrived_from(group, origin)
+                .map_or(id.start, |arrived| arrived.next);
+            stream.opened = Some(Opened {
+                id: MessageId { start, ..id },
+                kind: kind[0],
+                ended: read.end_of_message,
+                bytes: kind.to_vec(),
+            });
+            return true;
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Ordered groups: all members get the messages of all origins in one order.
+//!
+//! Messages travel by the scheme of the group, each in its origin's stream. One member, the
+//! *sequencer*, says in its own stream in which order they come: as soon as a message begins to arrive
+//! there. The others hold each message back until it is its turn. (A fixed sequencer, as the BB
+//! method of Amoeba: Kaashoek, Tanenbaum, ICDCS 1991. WORM §5 and §6 send the messages themselves
+//! to the lowest host or to the root first, which serializes them.)
+//!
+//! Pure: who has what of which stream is asked of a [`Streams`].
+
+mod message;
+
+pub use message::{FOR_APPLICATIONS, ORDER, OrderMessage, Run};
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wormcast_protocol::Instant;
+use wormcast_wire::{HostId, Seq};
+
+/// Runs that wait until all members have begun to read their messages, at most. More: the
+/// sequencer orders no further message until some have.
+pub const RUNS_MAX: usize = 4_096;
+/// Bytes of an order message at most.
+pub const ORDER_BYTES_MAX: usize = 128 << 10;
+/// Least time between two times that the sequencer says again all that counts, µs.
+const SNAPSHOT_US: u64 = 100_000;
+
+/// Time that members ask for a message until it gets a place though it has not come, µs.
+const ON_ITS_WAY_US: u64 = 2_000_000;
+
+/// Who says in which order messages come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequencer {
+    /// The host.
+    pub host: HostId,
+    /// Grows whenever one is chosen anew.
+    pub reign: u64,
+}
+
+/// How far a stream has come at this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamState {
+    /// Which life of it.
+    pub stream: u32,
+    /// The first packet of the message that is being read, or that is read next.
+    pub next: Seq,
+    /// All members have begun to read what begins before.
+    pub stable: Seq,
+}
+
+/// Whether it is the turn of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It may be read.
+    Now,
+    /// Others come before it.
+    Later,
+    /// Nothing is known of its place.
+    Unknown,
+}
+
+/// What this host has of the streams of a group.
+pub trait Streams {
+    /// The stream of an origin; none if nothing of it is known.
+    fn state(&self, origin: HostId) -> Option<StreamState>;
+    /// Those of which something is known.
+    fn origins(&self) -> Vec<HostId>;
+    /// The first packets of messages that have come in order, from a number on, ascending.
+    fn starts(&mut self, origin: HostId, from: Seq, most: usize) -> Vec<Seq>;
+}
+
+/// A message, by its origin, the life of the stream and its first packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageId {
+    /// Whose.
+    pub origin: HostId,
+    /// Life of the stream.
+    pub stream: u32,
+    /// First packet.
+    pub start: Seq,
+}
+
+/// What the sequencer does besides.
+#[derive(Debug, Default)]
+struct Leading {
+    /// Where the next message begins that is not ordered yet, and in which life of the stream.
+    next: BTreeMap<HostId, (u32, Seq)>,
+    /// Runs of `live` from this place on nobody has been told of.
+    untold: usize,
+    snapshot_wanted: bool,
+    snapshot_at: Instant,
+    /// By origin the message that is asked for, and since when.
+    asked: BTreeMap<HostId, (MessageId, Instant)>,
+}
+
+/// One ordered group as one member knows it.
+#[derive(Debug)]
+pub struct Order {
+    own: HostId,
+    members: BTreeSet<HostId>,
+    sequencer: Sequencer,
+    /// In their order: those that not all members have begun to read.
+    live: VecDeque<Run>,
+    /// Of them, those that are done here.
+    done: usize,
+    /// Where messages begin that have not been read here.
+    read: BTreeMap<HostId, (u32, Seq)>,
+    leading: Option<Leading>,
+    /// Order messages that were none, or had too many runs.
+    pub refused: u64,
+}
+
+impl Order {
+    /// The group as a plan has it.
+    pub fn new(own: HostId, members: &[HostId], sequencer: Sequencer) -> Order {
+        let mut order = Order {
+            own,
+            members: members.iter().copied().collect(),
+            sequencer,
+            live: VecDeque::new(),
+            done: 0,
+            read: BTreeMap::new(),
+            leading: None,
+            refused: 0,
+        };
+        order.lead();
+        order
+    }
+
+    /// Another plan.
+    pub fn plan(&mut self, members: &[HostId], sequencer: Sequencer) {
+        let members: BTreeSet<HostId> = members.iter().copied().collect();
+        if self.members != members || self.sequencer.reign < sequencer.reign {
+            if let Some(leading) = &mut self.leading {
+                leading.snapshot_wanted = true;
+            }
+            self.members = members;
+        }
+        // One that was in a later order message than the plan stays.
+        if self.sequencer.reign < sequencer.reign {
+            self.sequencer = sequencer;
+        }
+        self.lead();
+    }
+
+    /// Takes up or gives up the place of the sequencer.
+    fn lead(&mut self) {
+        match (self.sequencer.host == self.own, &self.leading) {
+            (true, None) => {
+                let mut next = BTreeMap::new();
+                for run in &self.live {
+                    next.insert(run.origin, (run.stream, run.to));
+                }
+                self.leading = Some(Leading {
+                    next,
+                    untold: self.live.len(),
+                    snapshot_wanted: true,
+                    snapshot_at: Instant::ZERO,
+                    asked: BTreeMap::new(),
+                });
+            }
+            (false, Some(_)) => self.leading = None,
+            _ => {}
+        }
+    }
+
+    /// Whether this host is the sequencer.
+    pub fn leads(&self) -> bool {
+        self.leading.is_some()
+    }
+
+    /// A message has been read to its end, or will not be.
+    pub fn note_read(&mut self, message: MessageId) {
+        let after = Seq(message.start.0.wrapping_add(1));
+        self.read.insert(message.origin, (message.stream, after));
+    }
+
+    /// Takes what the sequencer says; `from` is whose stream it was in.
+    pub fn take(&mut self, from: HostId, bytes: &[u8], streams: &impl Streams) {
+        let Some(message) = OrderMessage::decode(bytes) else {
+            self.refused += 1;
+            return;
+        };
+        let known = self.sequencer;
+        if message.reign < known.reign {
+            return;
+        }
+        if message.reign == known.reign && from != known.host {
+            self.refused += 1;
+            return;
+        }
+        // The plan that says so may still be on its way.
+        self.sequencer = Sequencer {
+            host: from,
+            reign: message.reign,
+        };
+        self.lead();
+        if message.snapshot {
+            self.live.clear();
+            self.done = 0;
+        }
+        self.trim(streams);
+        if self.live.len() + message.runs.len() > 2 * RUNS_MAX {
+            self.refused += 1;
+            return;
+        }
+        for run in message.runs {
+            self.append(run);
+        }
+    }
+
+    fn append(&mut self, run: Run) {
+        // What has been told, and what is done, stays as it was.
+        let untold = self.leading.as_ref().map_or(0, |leading| leading.untold);
+        let may_grow = self.live.len() > self.done.max(untold);
+        match self.live.back_mut().filter(|_| may_grow) {
+            Some(last) if (last.origin, last.stream) == (run.origin, run.stream) => {
+                if run.to.is_after(last.to) {
+                    last.to = run.to;
+                }
+            }
+            _ => self.live.push_back(run),
+        }
+    }
+
+    /// Forgets runs whose messages all members have begun to read.
+    fn trim(&mut self, streams: &impl Streams) {
+        while let Some(run) = self.live.front() {
+            let passed = match streams.state(run.origin) {
+                Some(state) if state.stream == run.stream => !run.to.is_after(state.stable),
+                Some(state) => Seq(state.stream).is_after(Seq(run.stream)),
+                // Its stream was given up here because all was stable, or with its origin.
+                None => !self.members.contains(&run.origin) || self.is_read(run),
+            };
+            if !passed || (self.done == 0 && !self.is_done(run, streams)) {
+                return;
+            }
+            self.live.pop_front();
+            self.done = self.done.saturating_sub(1);
+            if let Some(leading) = &mut self.leading {
+                leading.untold = leading.untold.saturating_sub(1);
+            }
+        }
+    }
+
+    fn is_read(&self, run: &Run) -> bool {
+        let read = self.read.get(&run.origin);
+        read.is_some_and(|(stream, at)| *stream == run.stream && !run.to.is_after(*at))
+    }
+
+    /// None of its messages will be read here any more.
+    fn is_done(&self, run: &Run, streams: &impl Streams) -> bool {
+        if run.origin == self.own || self.is_read(run) {
+            return true;
+        }
+        match streams.state(run.origin) {
+            Some(state) if state.stream == run.stream => !run.to.is_after(state.next),
+            Some(state) => Seq(state.stream).is_after(Seq(run.stream)),
+            None => !self.members.contains(&run.origin),
+        }
+    }
+
+    /// A member knows no place for a message that it could read. It gets one if the sequencer has
+    /// nothing of its stream, or is past it, or if it does not come: it came when the sequencer was
+    /// another, or had not started anew.
+    pub fn want(&mut self, message: MessageId, streams: &impl Streams, now: Instant) {
+        let MessageId {
+            origin,
+            stream,
+            start,
+        } = message;
+        let Some(leading) = &mut self.leading else {
+            return;
+        };
+        leading.snapshot_wanted = true;
+        let covers = |run: &Run| {
+            let of_stream = run.origin == origin && run.stream == stream;
+            of_stream && run.to.is_after(start)
+        };
+        let has_place = self.live.iter().any(covers) || origin == self.own;
+        if has_place || !self.members.contains(&origin) || self.live.len() >= RUNS_MAX {
+            return;
+        }
+        let after = Seq(start.0.wrapping_add(1));
+        let here = streams.state(origin).map(|state| state.stream);
+        let next = leading.next.get(&origin).copied();
+        let is_passed = match (here, next) {
+            (None, None) => true,
+            (None, Some((of, next))) => of != stream || next.is_after(start),
+            (Some(here), _) if here != stream => Seq(here).is_after(Seq(stream)),
+            (Some(_), next) => next.is_some_and(|(of, next)| of == stream && next.is_after(start)),
+        };
+        let asked = leading
+            .asked
+            .get(&origin)
+            .filter(|asked| asked.0 == message);
+        let since = asked.map_or(now, |asked| asked.1);
+        leading.asked.insert(origin, (message, since));
+        // Else it is on its way here; unless this host had it before it started anew.
+        if !is_passed && now.since_us(since) < ON_ITS_WAY_US {
+            return;
+        }
+        if next.is_none_or(|(of, next)| of == stream && after.is_after(next)) {
+            leading.next.insert(origin, (stream, after));
+        }
+        self.append(Run {
+            origin,
+            stream,
+            from: start,
+            to: after,
+        });
+    }
+
+    /// Who reigns.
+    pub fn sequencer(&self) -> HostId {
+        self.sequencer.host
+    }
+
+    /// Whether it is the turn of a message that can be read. Messages that have no place in the
+    /// order may be read at any time: those of hosts that are members no longer, and those that the
+    /// sequencer passed over.
+    pub fn turn(&mut self, message: MessageId, streams: &impl Streams) -> Turn {
+        self.trim(streams);
+        while let Some(run) = self.live.get(self.done)
+            && self.is_done(run, streams)
+        {
+            self.done += 1;
+        }
+        let MessageId {
+            origin,
+            stream,
+            start,
+        } = message;
+        if !self.members.contains(&origin) {
+            return Turn::Now;
+        }
+        if origin == self.sequencer.host {
+            // Its own come between what it says, in the order of its stream.
+            return match self.done == self.live.len() {
+                true => Turn::Now,
+                false => Turn::Later,
+            };
+        }
+        let of_stream = |run: &&Run| run.origin == origin && run.stream == stream;
+        let mut waiting = self.live.range(self.done..);
+        let next = self.live.get(self.done).filter(of_stream);
+        if next.is_some_and(|run| run.to.is_after(start)) {
+            // One from before it was passed over.
+            return Turn::Now;
+        }
+        if let Some(run) = waiting.find(|run| of_stream(run) && run.to.is_after(start)) {
+            return match run.from.is_after(start) {
+                true => Turn::Now,
+                false => Turn::Later,
+            };
+        }
+        Turn::Unknown
+    }
+
+    /// The sequencer orders what has begun to arrive.
+    pub fn gather(&mut self, streams: &mut impl Streams) {
+        if !self.leads() {
+            return;
+        }
+        self.trim(streams);
+        for origin in streams.origins() {
+            let room = RUNS_MAX.saturating_sub(self.live.len());
+            let Some(leading) = &mut self.leading else {
+                return;
+            };
+            if origin == self.own || !self.members.contains(&origin) || room == 0 {
+                continue;
+            }
+            let Some(state) = streams.state(origin) else {
+                continue;
+            };
+            let next = leading
+                .next
+                .entry(origin)
+                .or_insert((state.stream, state.next));
+            if next.0 != state.stream {
+                *next = (state.stream, state.next);
+            }
+            let starts = streams.starts(origin, next.1, room);
+            let Some(&last) = starts.last() else {
+                continue;
+            };
+            let run = Run {
+                origin,
+                stream: state.stream,
+                from: starts[0],
+                to: Seq(last.0.wrapping_add(1)),
+            };
+            next.1 = run.to;
+            self.append(run);
+        }
+    }
+
+    /// What the sequencer has to tell, if there is anything.
+    pub fn poll(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let leading = self.leading.as_mut()?;
+        let reign = self.sequencer.reign;
+        if leading.snapshot_wanted && leading.snapshot_at <= now {
+            leading.snapshot_wanted = false;
+            leading.snapshot_at = now.plus_us(SNAPSHOT_US);
+            leading.untold = self.live.len();
+            let message = OrderMessage {
+                reign,
+                snapshot: true,
+                runs: self.live.iter().copied().collect(),
+            };
+            return Some(message.encode());
+        }
+        let told = core::mem::replace(&mut leading.untold, self.live.len());
+        let new = self.live.range(told..);
+        let message = OrderMessage {
+            reign,
+            snapshot: false,
+            runs: new.copied().collect(),
+        };
+        (!message.runs.is_empty()).then(|| message.encode())
+    }
+
+    /// When to [`poll`](Self::poll) again at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let leading = self.leading.as_ref()?;
+        leading.snapshot_wanted.then_some(leading.snapshot_at)
+    }
+}
+
+#[cfg(test)]
+mod tests;
