@@ -52,6 +52,7 @@ fn engine(replication: Replication) -> Engine {
         epoch: 1,
         choices: Choice::only(replication),
         members: MEMBERS.to_vec(),
+        mtu: None,
         structures: Arc::new(Chain),
     };
     engine.set_group(plan, now).expect("a plan");

@@ -201,7 +201,10 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     class_d = f", class D {value['class_d']} as number {value['class_d_number']}" if value["class_d"] else ""
     if others := value["class_d_shared_with"]:
         class_d += f" (shared with {', '.join(map(str, others))})"
-    click.echo(f"group {value['id']} ({value['name']}): {value['scheme']}{class_d}, epoch {value['epoch']}")
+    mtu = f", frames of {value['mtu']} bytes at most" if value.get("mtu") is not None else ""
+    click.echo(
+        f"group {value['id']} ({value['name']}): {value['scheme']}{class_d}, epoch {value['epoch']}{mtu}"
+    )
     if value["scheme"] == AUTO and value["structures"]:
         print_table(
             "each message takes",

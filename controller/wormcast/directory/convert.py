@@ -66,6 +66,7 @@ def _group_message(group: AgentGroup) -> Any:
             for tree in group.trees
         ],
         leaves=[agent_pb2.Leaf(host=host, switch=switch, port=port) for host, switch, port in group.leaves],
+        mtu=group.mtu,
     )
 
 

@@ -420,6 +420,7 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
             .into_iter()
             .map(|leaf| (leaf.host, leaf.switch, leaf.port))
             .collect(),
+        mtu: group.mtu,
     };
     PlanMessage {
         epoch: plan.epoch,

@@ -178,6 +178,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
             .map(|trees| trees.trees.iter().map(|tree| links(tree)).collect())
             .unwrap_or_default(),
         leaves: trees(group).map(leaves).unwrap_or_default(),
+        mtu: group.mtu.map(u32::from),
     });
     PlanMessage {
         epoch,

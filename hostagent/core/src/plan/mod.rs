@@ -15,8 +15,8 @@ use structures::PlannedStructures;
 use trees::{parse_number, parse_trees};
 use wormcast_protocol::{Alternative, Alternatives, Choice, GroupPlan};
 use wormcast_wire::{
-    ALTERNATIVES_MAX, GroupId, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SHARES_WHOLE,
-    SWITCHES_CROSSED_MAX, pdu,
+    ALTERNATIVES_MAX, GroupId, HostId, MTU_MAX, MTU_MIN, PORT_ID_MAX, ROUTE_LENGTH_MAX,
+    SHARES_WHOLE, SWITCHES_CROSSED_MAX, pdu,
 };
 
 /// Groups of one plan at most: as many as a switch has room for (GROUPS_SIZE).
@@ -78,6 +78,8 @@ pub struct GroupMessage {
     pub trees: Vec<Vec<LinkMessage>>,
     /// Where members are on each of them.
     pub leaves: Vec<LeafMessage>,
+    /// Bytes of its frames after the Ethernet header at most; none or 0: as the interface has it.
+    pub mtu: Option<u32>,
 }
 
 /// A plan that can be applied.
@@ -131,6 +133,8 @@ pub struct PlannedGroup {
     pub number: Option<GroupId>,
     /// The ways to the other members along each of its own trees.
     pub trees: Vec<TreePaths>,
+    /// Bytes of its frames after the Ethernet header at most; none: as the interface has it.
+    pub mtu: Option<u16>,
     /// Equal at two hosts exactly if they have the same plan of the group (up to a
     /// collision in 32 bits); the epoch that the engine wants.
     pub fingerprint: u32,
@@ -213,6 +217,7 @@ impl PlannedGroup {
             structures,
             number: parse_number(id, message.number)?,
             trees: Vec::new(),
+            mtu: parse_mtu(id, message.mtu)?,
             fingerprint: 0,
         };
         group.trees = parse_trees(id, own, &group.members, &message.trees, &message.leaves)?;
@@ -220,8 +225,8 @@ impl PlannedGroup {
         Ok(group)
     }
 
-    /// FNV-1a over all that shapes the group's structures, and what switches copy along. The name does not: renaming
-    /// disturbs no transfer.
+    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name and MTU do not: another
+    /// one disturbs no transfer.
     fn compute_fingerprint(&self, message: &GroupMessage) -> u32 {
         let mut hash = 0x811c_9dc5_u32;
         let mut mix = |value: u32| {
@@ -270,6 +275,7 @@ impl PlannedGroup {
                 })
                 .collect(),
             members: self.members.clone(),
+            mtu: self.mtu,
             structures: Arc::new(PlannedStructures {
                 host,
                 group: Arc::clone(self),
@@ -284,6 +290,16 @@ impl PlannedGroup {
             .copied()
             .filter(|&member| member != host)
             .collect()
+    }
+}
+
+fn parse_mtu(id: GroupId, value: Option<u32>) -> Result<Option<u16>, PlanRejected> {
+    match value {
+        None | Some(0) => Ok(None),
+        Some(mtu) if (MTU_MIN..=MTU_MAX).contains(&(mtu as usize)) => Ok(Some(mtu as u16)),
+        Some(mtu) => rejected(format!(
+            "the MTU of group {id} is {mtu}; it must be {MTU_MIN} to {MTU_MAX}, or 0 for that of the interface"
+        )),
     }
 }
 
