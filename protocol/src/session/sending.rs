@@ -394,6 +394,14 @@ impl Session {
 
     /// Tells of messages that have become stable.
     pub(super) fn settle_messages(&mut self, shared: &mut Shared) {
+        if self.sending.is_some() {
+            // Who was given up before a message began misses it too.
+            for index in 0..self.children.len() {
+                if self.children[index].excluded {
+                    self.note_failed(index, shared);
+                }
+            }
+        }
         let Some(sending) = &mut self.sending else {
             return;
         };
