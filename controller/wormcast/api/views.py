@@ -8,7 +8,7 @@ from typing import Any
 
 from wormcast_planner import NOT_PLANNED
 
-from wormcast.api.plan_requests import table_number, tree_root
+from wormcast.api.plan_requests import table_number, tree_root, trees_in_force
 from wormcast.discovery.hosts import HostRecord
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
@@ -134,6 +134,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "parameters": group.parameters.to_json(),
         "structures": _show_structures(controller, group),
         "mtu": _mtu(controller, group),
+        "trees": trees_in_force(controller, group),
         "class_d": None if group.class_d is None else str(group.class_d),
         **_show_class_d(controller, group),
         "epoch": reconciler.epoch,
