@@ -373,6 +373,10 @@ class AgentGroup:
         """Scheme table: the number by which switches copy its messages."""
 
     @property
+    def mtu(self) -> int | None:
+        """Bytes of its frames after the Ethernet header at most, 576 to 9216; None: what the interfaces carry."""
+
+    @property
     def trees(self) -> list[list[tuple[SwitchId, PortId, SwitchId, PortId]]]:
         """Scheme switch: links of each of its own trees."""
 
@@ -554,6 +558,14 @@ class Planner:
     def set_reign(self, reign: int) -> None:
         """Sequencers that are chosen from now on have reigns of this number or more: one that no earlier planner of
         this network has reached."""
+
+    def set_narrow(self, links: Mapping[tuple[SwitchId, PortId], int]) -> None:
+        """Links carry less than the longest frames that hosts send, from now on.
+
+        By switch and port, both ends of each: bytes of a frame after its Ethernet header, 0 to 65,535.
+        Groups whose ways cross one are told how long their frames may be. Raises `RoutingError` for a
+        switch or port that cannot be.
+        """
 
     def set_routing(self, algorithm: str, root: int | None, balanced: bool) -> None:
         """Plans with these unicast routes from now on."""

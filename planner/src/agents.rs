@@ -11,6 +11,7 @@ use wormcast_wire::{GroupId, HostId, SwitchId};
 use crate::groups::Group;
 
 use crate::cost::Costs;
+use crate::narrow::{Narrow, NarrowLinks};
 use crate::parts::Part;
 use crate::shapes::{HostRoutes, Kept, Lasting, Shapes, Whole};
 use crate::state::{AgentGroup, AgentPlan, Sequencer};
@@ -117,6 +118,7 @@ pub(crate) struct AgentPlanner {
     pub(crate) costs: Arc<Costs>,
     /// The first reign of a sequencer that no earlier life of this planner has chosen.
     pub(crate) reign: u64,
+    pub(crate) narrow: Arc<NarrowLinks>,
     hosts: Hosts,
     planned: BTreeMap<GroupId, Planned>,
     groups_of: BTreeMap<HostId, BTreeMap<GroupId, Arc<AgentGroup>>>,
@@ -151,6 +153,7 @@ impl AgentPlanner {
             at_random: setting.algorithm.draws_routes(),
             costs: before.costs,
             reign: before.reign,
+            narrow: before.narrow,
             ..AgentPlanner::default()
         };
         let mut copies: Vec<Part> = up.to_vec();
@@ -203,8 +206,14 @@ impl AgentPlanner {
         before: &BTreeMap<HostId, Arc<AgentPlan>>,
     ) -> BTreeMap<HostId, Arc<AgentPlan>> {
         let mut without: BTreeMap<*const AgentGroup, Arc<AgentGroup>> = BTreeMap::new();
+        let mut narrow = Narrow::new(&self.wholes, &self.narrow);
         for group in self.agents.values().flat_map(|plan| &plan.groups) {
-            let own = || group.without_trees();
+            let own = || {
+                let whole = self.whole_of.get(&group.members[0]);
+                let of = |host| routes.get(&host);
+                let mtu = whole.and_then(|&at| narrow.of_routes(at, &group.members, of));
+                group.without_trees(mtu)
+            };
             without.entry(Arc::as_ptr(group)).or_insert_with(own);
         }
         let with = |(&host, plan): (&HostId, &Arc<AgentPlan>)| {
@@ -247,7 +256,8 @@ impl AgentPlanner {
         }
         let wholes = self.wholes.clone();
         let costs = self.costs.clone();
-        let mut shapes = Shapes::new(&wholes, &costs);
+        let links = self.narrow.clone();
+        let mut shapes = Shapes::new(&wholes, &costs, Narrow::new(&wholes, &links));
         let mut stale = BTreeSet::new();
         let mut before = std::mem::take(&mut self.inherited);
         for id in gone.iter().copied().chain(new.iter().map(|group| group.id)) {
@@ -498,22 +508,44 @@ impl AgentPlanner {
         before: Option<&Planned>,
         shapes: &mut Shapes<'_>,
     ) -> Result<Arc<AgentGroup>, String> {
-        let described = AgentGroup {
+        let whole = self.whole_of[&members[0]];
+        let mut described = AgentGroup {
             id: group.id,
             name: group.name.clone(),
             members: members.to_vec(),
-            structures: shapes.of(self.whole_of[&members[0]], group, members)?,
+            structures: shapes.of(whole, group, members)?,
             number: self.numbers.get(&group.id).copied(),
             trees: trees::for_agents(&self.copies, group, members),
             sequencer,
+            mtu: None,
             digest: OnceLock::new(),
         };
+        if !shapes.narrow.is_nowhere() {
+            described.mtu = self.mtu_of(whole, group, &described, &mut shapes.narrow);
+        }
         // The same object as before says that nothing has to be encoded again.
         let mut old: Vec<&Arc<AgentGroup>> =
             before.map_or_else(Vec::new, |before| before.told.values().collect());
         old.dedup_by(|a, b| Arc::ptr_eq(a, b));
         let same = old.into_iter().find(|old| ***old == described);
         Ok(same.cloned().unwrap_or_else(|| Arc::new(described)))
+    }
+
+    /// What all ways of a group carry; `None`: what its hosts send.
+    fn mtu_of(
+        &self,
+        whole: usize,
+        group: &Group,
+        told: &AgentGroup,
+        narrow: &mut Narrow<'_>,
+    ) -> Option<u16> {
+        let routes = |host| self.wholes[whole].routes.get(&host);
+        let to_root = |host| self.root_routes.get(&host).map(|ports| &**ports);
+        let ways = [
+            narrow.of_routes(whole, &told.members, routes),
+            narrow.of_copies(whole, (group, told), &self.copies, to_root),
+        ];
+        ways.into_iter().flatten().min()
     }
 
     fn plan_agents(&mut self, stale: BTreeSet<HostId>) {

@@ -17,6 +17,7 @@ mod difference;
 mod entries;
 mod groups;
 mod ids;
+mod narrow;
 mod order;
 mod parts;
 mod planner;
@@ -44,6 +45,7 @@ pub use ids::{
     MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_TREE_ALL,
     MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
 };
+pub use narrow::NarrowLinks;
 pub use planner::{FabricState, Method, NOT_PLANNED, Planner, RouteChange};
 pub use replication::{CapacityError, allocate_mgids};
 pub use route_order::{RouteOrder, RouteOrderError};

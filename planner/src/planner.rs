@@ -14,6 +14,7 @@ use crate::class_d::ClassDNumbers;
 use crate::cost::Costs;
 use crate::groups::Group;
 use crate::ids::MGID_GROUPS_MAX;
+use crate::narrow::NarrowLinks;
 use crate::parts::Part;
 use crate::route_order::RouteOrder;
 use crate::shapes::{HostRoutes, Lasting};
@@ -123,6 +124,8 @@ pub struct Planner {
     bridge: Option<(Topology, Bridge)>,
     bridge_plans: BTreeMap<HostId, Arc<AgentPlan>>,
     crossed_max: u32,
+    /// Links carry other frames than in the plan before.
+    narrow_changed: bool,
 }
 
 /// What of a plan before can be built on.
@@ -152,6 +155,7 @@ impl Planner {
             bridge: None,
             bridge_plans: BTreeMap::new(),
             crossed_max: 0,
+            narrow_changed: false,
         }
     }
 
@@ -191,6 +195,15 @@ impl Planner {
     /// earlier life of this planner has reached, so that agents believe them.
     pub fn set_reign(&mut self, reign: u64) {
         self.agents.reign = self.agents.reign.max(reign);
+    }
+
+    /// These links carry less than the longest frames that hosts send, from now on. Groups whose ways
+    /// cross one are told how long their frames may be.
+    pub fn set_narrow(&mut self, links: NarrowLinks) {
+        if *self.agents.narrow != links {
+            self.agents.narrow = Arc::new(links);
+            self.narrow_changed = true;
+        }
     }
 
     /// What every switch and every agent must have.
@@ -249,7 +262,9 @@ impl Planner {
         let is_gone = |id: &&GroupId| !wanted.contains_key(id);
         let gone: Vec<GroupId> = self.groups.keys().filter(is_gone).copied().collect();
         let (touched, renumbered) = self.switches.change(&gone, &changed, class_d);
+        let narrow_changed = std::mem::take(&mut self.narrow_changed);
         let for_agents: Vec<Arc<Group>> = match reuse {
+            _ if narrow_changed => wanted.values().cloned().collect(),
             Reuse::Switches => wanted.values().cloned().collect(),
             _ => {
                 let ids = changed.iter().map(|group| group.id).chain(renumbered);

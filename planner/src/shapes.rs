@@ -15,6 +15,7 @@ use wormcast_wire::{HostId, SHARES_WHOLE};
 use crate::auto::{Rung, plan_ladder, typical_switches};
 use crate::cost::Costs;
 use crate::groups::{Group, GroupScheme};
+use crate::narrow::Narrow;
 use crate::parts::{Kind, Part, PartRoutes};
 use crate::state::{AgentStructure, PlannedRoute, RouteTable};
 use crate::wiring::Wiring;
@@ -283,16 +284,19 @@ pub(crate) struct Shapes<'w> {
     distances: Vec<OnceCell<Routes<'w>>>,
     made: BTreeMap<Wanted, Arc<[AgentStructure]>>,
     costs: &'w Costs,
+    /// Where links carry less than others.
+    pub(crate) narrow: Narrow<'w>,
 }
 
 impl<'w> Shapes<'w> {
-    pub(crate) fn new(wholes: &'w [Whole], costs: &'w Costs) -> Shapes<'w> {
+    pub(crate) fn new(wholes: &'w [Whole], costs: &'w Costs, narrow: Narrow<'w>) -> Shapes<'w> {
         let distances = wholes.iter().map(|_| OnceCell::new()).collect();
         Shapes {
             wholes,
             distances,
             made: BTreeMap::new(),
             costs,
+            narrow,
         }
     }
 

@@ -185,6 +185,9 @@ pub struct AgentGroup {
     pub trees: Option<Arc<AgentTrees>>,
     /// Ordered group: who says in which order members read the messages of all origins.
     pub sequencer: Option<Sequencer>,
+    /// Bytes of its frames after the Ethernet header at most, where links on its ways carry less than
+    /// others; without, what the interfaces carry.
+    pub mtu: Option<u16>,
     pub(crate) digest: OnceLock<[u8; 32]>,
 }
 
@@ -228,12 +231,13 @@ impl PartialEq for AgentGroup {
             number,
             trees,
             sequencer,
+            mtu,
             digest: _,
         } = self;
         (id, name, members) == (&other.id, &other.name, &other.members)
             && structures == &other.structures
             && (number, trees) == (&other.number, &other.trees)
-            && sequencer == &other.sequencer
+            && (sequencer, mtu) == (&other.sequencer, &other.mtu)
     }
 }
 
@@ -363,6 +367,9 @@ impl AgentGroup {
             if let Some(at) = self.number {
                 number(1 << 16 | usize::from(at.0));
             }
+            if let Some(mtu) = self.mtu {
+                number(1 << 17 | usize::from(mtu));
+            }
             if let Some(AgentTrees { trees, leaves }) = self.trees.as_deref() {
                 for tree in trees {
                     number(tree.len());
@@ -391,13 +398,14 @@ impl AgentGroup {
     }
 
     /// The group as it is to be used while the tree of switches changes: its messages go by the TREE
-    /// routes of that time.
-    pub(crate) fn without_trees(self: &Arc<AgentGroup>) -> Arc<AgentGroup> {
+    /// routes of that time, which carry `mtu`.
+    pub(crate) fn without_trees(self: &Arc<AgentGroup>, mtu: Option<u16>) -> Arc<AgentGroup> {
         match (self.number, &self.trees) {
-            (None, None) => self.clone(),
+            (None, None) if self.mtu == mtu => self.clone(),
             _ => Arc::new(AgentGroup {
                 number: None,
                 trees: None,
+                mtu,
                 digest: OnceLock::new(),
                 ..(**self).clone()
             }),

@@ -17,8 +17,8 @@ const TRANSIT: u32 = 1 << 30;
 pub(crate) struct Wiring {
     /// 256 places a switch: the index of a switch, or a host.
     next: Vec<u32>,
-    /// Hosts by id, with the index of their switch.
-    hosts: Vec<(HostId, u32)>,
+    /// Hosts by id, with the index of their switch and their port.
+    hosts: Vec<(HostId, u32, u8)>,
 }
 
 impl Wiring {
@@ -35,15 +35,39 @@ impl Wiring {
             let transit = if host.transit { TRANSIT } else { 0 };
             next[(at as usize) << 8 | usize::from(host.port.get())] =
                 HOST | transit | u32::from(host.id.0);
-            hosts.push((host.id, at));
+            hosts.push((host.id, at, host.port.get()));
         }
         Wiring { next, hosts }
     }
 
     /// Index of the switch of a host.
     pub(crate) fn switch_of(&self, host: HostId) -> Option<u32> {
+        self.place_of(host).map(|(at, _)| at)
+    }
+
+    /// Index of the switch of a host, and the port to it.
+    pub(crate) fn place_of(&self, host: HostId) -> Option<(u32, u8)> {
         let found = self.hosts.binary_search_by_key(&host, |host| host.0);
-        found.ok().map(|at| self.hosts[at].1)
+        let (_, at, port) = self.hosts[found.ok()?];
+        Some((at, port))
+    }
+
+    /// The ports by which a route from a switch leaves the switches it crosses, as far as it leads over
+    /// what is there: 256 numbers a switch.
+    pub(crate) fn crossed<'r>(
+        &'r self,
+        from: u32,
+        ports: &'r [u8],
+    ) -> impl Iterator<Item = usize> + 'r {
+        let mut at = from;
+        ports.iter().map_while(move |&port| {
+            let place = (at as usize) << 8 | usize::from(port);
+            let next = self.next[place];
+            if next & HOST == 0 {
+                at = next;
+            }
+            (next != NOTHING).then_some(place)
+        })
     }
 
     /// Follows a source route: told each link as (from, to), and `None` for each in-transit host;

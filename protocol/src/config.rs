@@ -1,18 +1,12 @@
 //! What an engine is told once, at its start, and every limit it keeps.
 
 use thiserror::Error;
-use wormcast_wire::{HostId, Seq};
+use wormcast_wire::{HostId, MTU_MAX, MTU_MIN, Seq};
 
 /// Most packets an origin may have in its window beyond what is stable, and most
 /// that a receiver accepts beyond the first one it misses. The 16-bit stable
 /// offset of DATA packets needs it to stay below 2^16.
 pub const WINDOW_PACKETS_MAX: u32 = 32_768;
-
-/// Smallest interface MTU an engine accepts, bytes after the Ethernet header.
-pub const MTU_MIN: usize = 576;
-
-/// Largest interface MTU an engine accepts, bytes after the Ethernet header.
-pub const MTU_MAX: usize = 9_216;
 
 /// What an engine is told at its start.
 #[derive(Clone, Debug)]

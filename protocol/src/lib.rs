@@ -17,7 +17,7 @@ mod statistics;
 mod time;
 mod window;
 
-pub use config::{ConfigError, EngineConfig, Limits, MTU_MAX, MTU_MIN, Timing, WINDOW_PACKETS_MAX};
+pub use config::{ConfigError, EngineConfig, Limits, Timing, WINDOW_PACKETS_MAX};
 pub use engine::{Engine, UNCLAIMED_MAX};
 pub use event::{Arrived, Event, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
 pub use plan::{ChildRole, Choice, Copies, Edge, GroupPlan, PlanError, Role, Structures};
@@ -26,3 +26,4 @@ pub use routes::{Alternative, Alternatives};
 pub use session::Progress;
 pub use statistics::{Counters, SessionStatistics};
 pub use time::Instant;
+pub use wormcast_wire::{MTU_MAX, MTU_MIN};

@@ -3,7 +3,9 @@
 use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_wire::{ALTERNATIVES_MAX, BufferClass, GroupId, HostId, Replication, SHARES_WHOLE};
+use wormcast_wire::{
+    ALTERNATIVES_MAX, BufferClass, GroupId, HostId, MTU_MIN, Replication, SHARES_WHOLE,
+};
 
 /// One send from host to host in a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +150,9 @@ pub struct GroupPlan {
     pub choices: Vec<Choice>,
     /// All members, this host among them.
     pub members: Vec<HostId>,
+    /// Bytes of a frame of the group after its Ethernet header, at most: what all its ways carry. None, or
+    /// more: [`crate::EngineConfig::mtu`]; less than [`crate::MTU_MIN`] counts as that.
+    pub mtu: Option<u16>,
     /// Who sends to whom.
     pub structures: Arc<dyn Structures>,
     /// [`crate::Event::Begun`] is wanted for every message.
@@ -169,6 +174,12 @@ impl GroupPlan {
         let last = self.choices.len().saturating_sub(1);
         let fits = |choice: &Choice| bytes.is_some_and(|bytes| bytes <= choice.bytes_most);
         self.choices.iter().position(fits).unwrap_or(last) as u8
+    }
+
+    /// Bytes of a frame after its Ethernet header, where the interface carries `most`.
+    pub(crate) fn mtu_within(&self, most: usize) -> usize {
+        let mtu = self.mtu.map_or(most, usize::from);
+        mtu.clamp(MTU_MIN.min(most), most)
     }
 
     /// Names this version of the plan together with a choice.

@@ -123,6 +123,7 @@ impl Counters {
     pub fn entries(&self) -> Vec<(String, u64)> {
         let mut entries: Vec<(String, u64)> = [
             ("received_frames", self.received_frames),
+            ("filtered", self.filtered),
             ("sent_frames", self.sent_frames),
             ("sent_bytes", self.sent_bytes),
             ("no_route", self.no_route),

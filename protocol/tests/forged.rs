@@ -58,6 +58,7 @@ fn engine(host: HostId) -> Engine {
         epoch: 1,
         choices: Choice::only(Replication::Hosts),
         members: vec![ORIGIN, PARENT, MEMBER, OTHER],
+        mtu: None,
         structures: Arc::new(Chain(host)),
         tells_begun: false,
     };

@@ -52,6 +52,7 @@ fn engine(replication: Replication) -> Engine {
         epoch: 1,
         choices: Choice::only(replication),
         members: MEMBERS.to_vec(),
+        mtu: None,
         structures: Arc::new(Chain),
         tells_begun: false,
     };
@@ -435,4 +436,54 @@ fn every_reject_is_counted_under_its_name() {
         engine.handle_frame(&old, now),
         Err(Reject::StaleIncarnation)
     );
+}
+
+/// Switches copy GROUP and BROADCAST worms to more hosts than the members: that is no loss.
+#[test]
+fn copies_meant_for_others_are_counted_and_no_loss() {
+    let mut engine = engine(Replication::Switches);
+    let now = Instant::from_micros(1_000);
+    let counted = |engine: &Engine| {
+        let entries = engine.counters().entries();
+        let named = entries.iter().find(|(name, _)| name == "filtered");
+        let lost: u64 = (entries
+            .iter()
+            .filter(|(name, _)| name.starts_with("drops.")))
+        .map(|(_, value)| value)
+        .sum();
+        (named.map(|(_, value)| *value), lost)
+    };
+    assert_eq!(counted(&engine), (Some(0), 0));
+    let body = Body::Status(Status {
+        stable: Seq(0),
+        ack_now: false,
+        choice: 0,
+        unclaimed: false,
+        order_wanted: false,
+    });
+    for (kind, route, group, source) in [
+        (Kind::Group, &[0, 9][..], 9, HostId(1)),
+        (Kind::Broadcast, &[], 9, HostId(1)),
+        (Kind::Broadcast, &[], 3, HOST),
+    ] {
+        let common = Common {
+            group: GroupId(group),
+            origin: source,
+            stream: 1,
+        };
+        let header = Header {
+            kind,
+            flags: 6,
+            hops: 1,
+            source,
+            sequence: 0,
+            next: 0x88B6,
+        };
+        let length = 14 + 12 + route.len() + pdu::length_of(&common, source, &body);
+        let mut frame = vec![0; length];
+        let at = worm::encode(&mut frame, [3; 6], &header, route);
+        pdu::encode(&mut frame[at..], source, &common, &body);
+        assert_eq!(engine.handle_frame(&frame, now), Ok(()));
+    }
+    assert_eq!(counted(&engine), (Some(3), 0));
 }

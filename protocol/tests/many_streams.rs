@@ -48,6 +48,7 @@ fn a_host_sends_in_thousands_of_groups_at_once() {
             epoch: 1,
             choices: Choice::only(Replication::Hosts),
             members: vec![HOST, OTHER],
+            mtu: None,
             structures: Arc::new(Pair),
             tells_begun: false,
         };

@@ -103,6 +103,7 @@ impl Net {
                         epoch: 1,
                         choices: Choice::only(case.scheme.replication()),
                         members: (0..case.hosts).map(HostId).collect(),
+                        mtu: None,
                         structures: Arc::new(Shape {
                             host,
                             hosts: case.hosts,

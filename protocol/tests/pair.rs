@@ -36,6 +36,7 @@ fn plan(host: HostId) -> GroupPlan {
         epoch: 1,
         choices: Choice::only(Replication::Hosts),
         members: vec![ORIGIN, MEMBER],
+        mtu: None,
         structures: Arc::new(Direct(host)),
         tells_begun: false,
     }

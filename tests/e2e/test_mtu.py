@@ -6,12 +6,13 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.links import Link
 from wormcast.mininet.options import Mtus
-from wormcast.mininet.transfer import transfer
+from wormcast.mininet.transfer import Result, _Run, transfer
 
 SENDER = textwrap.dedent(
     """
@@ -142,3 +143,78 @@ def test_jumbo_frames_when_asked_for(
     assert not result.failed
     # Fewer headers: with frames of 1,500 bytes they cost 4 % and more.
     assert result.source_bytes <= 1.02 * (1 << 20) + result.retransmissions * 9100 + 20_000
+
+
+def set_mtu(fabric: Fabric, link: Link, mtu: int) -> None:
+    """At both ends of a link between switches, at the switch of a host's link."""
+    for node, name in fabric._ends(link)[: 1 if link.host is not None else 2]:
+        node.cmd(f"ip link set dev {name} mtu {mtu}")
+
+
+def frame_bytes(fabric: Fabric, source: int, send: Callable[[], Result]) -> float:
+    """Of a frame that a host sent during a transfer, on average."""
+    before = fabric.counters()
+    result = send()
+    assert result.intact, result
+    assert not result.failed
+    sent = fabric.counters().since(before).into[at_host(fabric, source)]
+    return sent.byte_count / sent.frame_count
+
+
+def test_frames_are_as_long_as_the_links_of_a_group_carry(
+    make_fabric: Callable[..., Fabric], random_file: Callable[[int], Path]
+) -> None:
+    fabric = make_fabric("line:4", switch="wormcast", rate_mbps=20.0, mtus=Mtus(9000, 9100))
+    narrow = [at_host(fabric, 0), next(x for x in fabric.links if (x.switch, x.far_switch) == (2, 3))]
+    kept = fabric.post("groups", {"scheme": "circuit", "members": [2, 3]})["id"]
+    fabric.wait_group(kept)
+    assert fabric.get(f"groups/{kept}")["mtu"] is None
+    file = random_file(1 << 20)
+
+    def over_kept() -> Result:
+        return _Run(fabric, "circuit", kept, file, 2, [3], {}).go(240, None, None, 0.15, set())
+
+    assert frame_bytes(fabric, 2, over_kept) > 4000
+    for link in narrow:
+        set_mtu(fabric, link, 1500)
+    deadline = time.monotonic() + 60
+    # Nobody asks for the status, which would look: the switches tell.
+    while fabric.get(f"groups/{kept}")["mtu"] != 1500:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    host, between = narrow
+    problems = fabric.get("status")["mtu_problems"]
+    assert any(
+        f"s2 port {between.port} - s3 port {between.far_port} carries 1500 bytes" in p and "others 9000" in p
+        for p in problems
+    ), problems
+    assert any(
+        f"s0 port {host.port} - host 0 carries 1500 bytes (MTU 1500 at s0, 9000 at the host)" in p
+        for p in problems
+    ), problems
+    told = [
+        event["reason"] for event in fabric.get("events?after=0&follow=false")["events"] if "reason" in event
+    ]
+    assert set(problems) <= set(told)
+    shown = fabric.run(1, ["wormcast", "status"]).stdout
+    assert f"s2 port {between.port} - s3 port {between.far_port}" in " ".join(str(shown).split())
+    # A group that is there goes on with shorter frames.
+    fabric.wait_group(kept)
+    assert frame_bytes(fabric, 2, over_kept) <= 1514
+    for scheme in ("circuit", "switch", "table", "broadcast"):
+        # Host 1 and host 2 are joined by links that carry large frames alone.
+        for receivers in ([2], [0], [3], [0, 2, 3]):
+            bytes_on_average = frame_bytes(
+                fabric,
+                1,
+                lambda: transfer(fabric, scheme, file, 1, receivers, seconds_max=240),  # noqa: B023
+            )
+            assert (bytes_on_average > 4000) == (receivers == [2]), (scheme, receivers, bytes_on_average)
+            assert receivers == [2] or bytes_on_average <= 1514
+    assert fabric.get("hosts/1")["mtu"] == 9000
+    for link in narrow:
+        set_mtu(fabric, link, 9100)
+    while fabric.get(f"groups/{kept}")["mtu"] is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert fabric.get("status")["mtu_problems"] == []

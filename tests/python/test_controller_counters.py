@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from wormcast.counters.kernel import parse_interfaces, parse_queues, read_mtus
 from wormcast.counters.switch_page import parse_page
 from wormcast.network.ids import HostId, PortId, SwitchId
-from wormcast.network.topology import Host, Link, Switch, Topology
+from wormcast.network.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.mtu_watch import NAMED_MAX, check_mtus
+from wormcast.reconcile.mtu_watch import NAMED_MAX, Links
 from wormcast.reconcile.port_sources import check_port_sources, read_interfaces
 from wormcast.store.database import Database, SwitchSpec
 
@@ -66,32 +67,46 @@ def line(switches: int) -> Topology:
     )
 
 
+def check(topology: Topology, ports: Mapping[PortRef, int], hosts: Mapping[HostId, int]) -> list[str]:
+    return Links(topology, ports, hosts).problems()
+
+
 def test_links_that_carry_what_hosts_send_are_right() -> None:
     ports = {(SwitchId(s), PortId(p)): 1514 for s in range(3) for p in (1, 2)}
     hosts = {HostId(h): 1500 for h in range(3)}
-    assert check_mtus(line(3), ports, hosts) == []
-    assert check_mtus(line(3), {}, hosts) == []
-    assert check_mtus(line(3), ports, {}) == []
+    assert check(line(3), ports, hosts) == []
+    assert check(line(3), {}, hosts) == []
+    assert check(line(3), ports, {}) == []
+    assert Links(line(3), ports, hosts).narrow() == {}
 
 
 def test_a_link_that_is_too_narrow_is_named_with_both_values() -> None:
-    ports = {(SwitchId(1), PortId(1)): 1513, (SwitchId(2), PortId(0)): 1400}
-    found = check_mtus(line(3), ports, {HostId(h): 1500 for h in range(3)})
-    assert found == [
-        "link 1:1 to 2:2: port 1 of switch 1 has an MTU of 1513; packets of host 0 (MTU 1500) need 1514 there",
-        "link of host 2: port 0 of switch 2 has an MTU of 1400; the host's is 1500",
+    ports = {(SwitchId(1), PortId(1)): 1513, (SwitchId(2), PortId(0)): 1400, (SwitchId(0), PortId(1)): 1499}
+    hosts = {HostId(h): 1500 for h in range(3)}
+    assert check(line(3), ports, hosts) == [
+        "link s0 port 1 - s1 port 2 carries 1499 bytes (MTU 1499 at s0, not known at s1), others 1500",
+        "link s2 port 0 - host 2 carries 1400 bytes (MTU 1400 at s2, 1500 at the host), others 1500",
+        "link s1 port 1 - s2 port 2: port 1 of switch 1 has an MTU of 1513; "
+        "IP multicast packets of host 0 (MTU 1500) need 1514 there",
     ]
+    assert Links(line(3), ports, hosts).narrow() == {
+        (SwitchId(0), PortId(1)): 1499,
+        (SwitchId(1), PortId(2)): 1499,
+        (SwitchId(2), PortId(0)): 1400,
+    }, "what is wide enough for agents is not narrow"
 
 
 def test_hosts_of_different_mtus_are_named() -> None:
-    (found,) = check_mtus(line(2), {}, {HostId(0): 1500, HostId(1): 9000})
-    assert "host 1 has an MTU of 9000" in found
-    assert "host 0 (MTU 1500)" in found
+    hosts = {HostId(0): 1500, HostId(1): 9000}
+    assert check(line(2), {}, hosts) == [
+        "link s0 port 0 - host 0 carries 1500 bytes (MTU not known at s0, 1500 at the host), others 9000"
+    ]
+    assert Links(line(2), {}, hosts).narrow() == {(SwitchId(0), PortId(0)): 1500}
 
 
 def test_many_findings_are_counted() -> None:
     ports = {(SwitchId(s), PortId(1)): 1500 for s in range(100)}
-    found = check_mtus(line(100), ports, {HostId(h): 1500 for h in range(100)})
+    found = check(line(100), ports, {HostId(h): 1500 for h in range(100)})
     assert len(found) == NAMED_MAX + 1
     assert found[-1] == f"and {99 - NAMED_MAX} more like these"
 

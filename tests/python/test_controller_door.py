@@ -246,7 +246,12 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
         monkeypatch.setattr(
             controller.reconciler,
             "_planner",
-            SimpleNamespace(plan=fail, set_routing=real.set_routing, set_costs=real.set_costs),
+            SimpleNamespace(
+                plan=fail,
+                set_routing=real.set_routing,
+                set_costs=real.set_costs,
+                set_narrow=real.set_narrow,
+            ),
         )
         group = controller.groups.create(GroupRequest("circuit", ("good",), id=7))
         await controller.tell_group("group_created", group)

@@ -125,9 +125,24 @@ def group_request(
     given = {name: value for name, value in shape.items() if value and name != "ordered"}
     if (number := table_number(controller, group)) is not None:
         given["group"] = number
-    return {
+    request: dict[str, Any] = {
         "scheme": group.scheme,
         "source": source,
         "members": list(members),
         "parameters": given,
     }
+    if trees := trees_in_force(controller, group):
+        request["shared_trees"] = trees
+    return request
+
+
+def trees_in_force(controller: Controller, group: Group) -> list[list[dict[str, int]]]:
+    """Links of trees of a group's own that its messages take in turn, as agents are to have them; none where they go
+    along the spanning tree."""
+    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    known = next((one for one in planned if one is not None), None)
+    trees = [] if known is None else known.trees
+    return [
+        [{"a": a, "a_port": a_port, "b": b, "b_port": b_port} for a, a_port, b, b_port in links]
+        for links in trees
+    ]

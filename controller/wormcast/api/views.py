@@ -8,7 +8,7 @@ from typing import Any
 
 from wormcast_planner import NOT_PLANNED
 
-from wormcast.api.plan_requests import sequencer, table_number, tree_root
+from wormcast.api.plan_requests import sequencer, table_number, tree_root, trees_in_force
 from wormcast.discovery.hosts import HostRecord
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
@@ -133,6 +133,8 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "members": list(group.members),
         "parameters": group.parameters.to_json(),
         "structures": _show_structures(controller, group),
+        "mtu": _mtu(controller, group),
+        "trees": trees_in_force(controller, group),
         "class_d": None if group.class_d is None else str(group.class_d),
         **_show_class_d(controller, group),
         "epoch": reconciler.epoch,
@@ -145,6 +147,12 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
             for switch, refusal in controller.refused_by_switches(_numbers(controller, group))
         ],
     }
+
+
+def _mtu(controller: Controller, group: Group) -> int | None:
+    """Bytes of its frames at most, where a link on its ways carries less than others; None: as hosts have it."""
+    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    return next((one.mtu for one in planned if one is not None), None)
 
 
 def _show_structures(controller: Controller, group: Group) -> list[dict[str, Any]]:

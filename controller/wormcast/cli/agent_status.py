@@ -20,9 +20,10 @@ _STREAM = {
 }
 
 
-def print_status(status: Status) -> None:
-    """Prints what the agent says of itself."""
-    click.echo("\n".join(_lines(status)))
+def print_status(status: Status, problems: Sequence[str] = ()) -> None:
+    """Prints what the agent says of itself, and what the controller says of links."""
+    lines = [*_lines(status), *(line for problem in problems for line in _wrap(problem, "  "))]
+    click.echo("\n".join(lines))
 
 
 def _lines(status: Status) -> Iterator[str]:
@@ -59,6 +60,8 @@ def _groups(groups: Sequence[dict[str, Any]]) -> Iterator[str]:
         members = " ".join(str(member) for member in group["members"])
         yield ""
         yield from _wrap(f"group {label}: {group['scheme']}, members {members}", "")
+        if group.get("mtu_bytes") is not None:
+            yield f"  frames of {group['mtu_bytes']} bytes at most: a link on its ways carries no longer ones"
         yield f"  {group['senders']} senders and {group['receivers']} receivers open on this host"
         streams = [[str(stream.get(field, "")) for field in _STREAM.values()] for stream in group["streams"]]
         if streams:

@@ -204,8 +204,9 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     if others := value["class_d_shared_with"]:
         class_d += f" (shared with {', '.join(map(str, others))})"
     order = "" if value["sequencer"] is None else f", ordered by host {value['sequencer']}"
+    mtu = f", frames of {value['mtu']} bytes at most" if value.get("mtu") is not None else ""
     click.echo(
-        f"group {value['id']} ({value['name']}): {value['scheme']}{order}{class_d}, epoch {value['epoch']}"
+        f"group {value['id']} ({value['name']}): {value['scheme']}{order}{class_d}, epoch {value['epoch']}{mtu}"
     )
     if value["scheme"] == AUTO and value["structures"]:
         print_table(

@@ -195,7 +195,10 @@ def _request(group: Group, scheme: str | None, given: Json) -> Json:
         known.pop("packets", None)
     if scheme in (None, group.scheme) and group.number is not None:
         known["group"] = group.number
-    return {"scheme": group.scheme, "members": group.members, "parameters": known}
+    request: Json = {"scheme": group.scheme, "members": group.members, "parameters": known}
+    if group.trees and scheme in (None, group.scheme) and not given.keys() & {"guard", "least"}:
+        request["shared_trees"] = group.trees
+    return request
 
 
 def _lowest(members: object) -> int:

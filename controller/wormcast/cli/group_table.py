@@ -19,7 +19,11 @@ def group_table(group: Mapping[str, Any]) -> str:
     if "edges" in group:
         lines += _sends(group)
     elif "tree" in group:
-        lines += [f"switch {group['tree']['switch']}", *_branches(group["tree"], "")]
+        trees = [one["tree"] for one in group.get("shared_trees", [])] or [group["tree"]]
+        for number, tree in enumerate(trees, 1):
+            if len(trees) > 1:
+                lines.append(f"tree {number} of {len(trees)}, which messages take in turn")
+            lines += [f"switch {tree['switch']}", *_branches(tree, "")]
     if "auto" in group:
         lines += ["", *_choices(group["auto"])]
     if "metrics" in group:

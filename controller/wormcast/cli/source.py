@@ -49,6 +49,8 @@ class Group:
     root: int | None
     """Root of the tree along which switches copy; None if hosts forward."""
     number: int | None
+    trees: list[list[Json]]
+    """Links of trees of its own that its messages take in turn."""
     """Under which switches know it; None if they do not."""
 
     def request(self, source: int) -> Json:
@@ -58,6 +60,7 @@ class Group:
             "source": source,
             "members": self.members,
             "parameters": self.parameters,
+            **({"shared_trees": self.trees} if self.trees else {}),
         }
 
 
@@ -177,6 +180,7 @@ def _group(value: Mapping[str, Any]) -> Group:
         {name: number for name, number in value["parameters"].items() if number},
         value["root"],
         value["number"],
+        value.get("trees", []),
     )
 
 

@@ -167,7 +167,11 @@ def recv(
 @socket_option
 @json_option
 def status(socket: Path | None, as_json: bool) -> None:
-    """Show what the agent of this host does: plan, groups, streams, failures, counters."""
+    """Show what the agent of this host does: plan, groups, streams, failures, counters.
+
+    Where $WORMCAST_API says which controller the fabric has, links that carry too little are named too.
+    """
+    from wormcast.cli import nearby
     from wormcast.cli.agent_status import print_status
 
     try:
@@ -178,7 +182,7 @@ def status(socket: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(value, indent=2))
     else:
-        print_status(value)
+        print_status(value, nearby.mtu_problems())
 
 
 def parse_group(text: str) -> int | str:

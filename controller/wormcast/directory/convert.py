@@ -71,6 +71,7 @@ def _group_message(group: AgentGroup) -> Any:
             else agent_pb2.Sequencer(host=group.sequencer[0], reign=group.sequencer[1])
         ),
         leaves=[agent_pb2.Leaf(host=host, switch=switch, port=port) for host, switch, port in group.leaves],
+        mtu=group.mtu,
     )
 
 

@@ -1,4 +1,4 @@
-"""Which ports of a switch are down, as it says itself over gNMI (openconfig-interfaces, `oper-status` on change).
+"""What a switch says of its ports over gNMI (openconfig-interfaces, on change): which are down, and their MTUs.
 
 Ports are told apart by `state/ifindex`, which Stratum and wormcast-switch fill with the number that P4Runtime knows
 them by.
@@ -7,7 +7,8 @@ them by.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 
 from finsy.gnmiclient import GNMIClient, GNMIClientError, GNMIUpdate
 from finsy.gnmipath import GNMIPath
@@ -21,6 +22,21 @@ PORTS_MAX = 4096
 """Interfaces of one switch that are kept; what it says of further ones is not looked at."""
 
 
+ETHERNET_BYTES = 14
+"""What OpenConfig counts into `mtu` beyond what the kernel does."""
+LEAVES = ("ifindex", "oper-status", "mtu")
+
+
+@dataclass(frozen=True)
+class PortsTold:
+    """Ports of a switch, as it says itself."""
+
+    down: frozenset[PortId] = frozenset()
+    """Those through which no frame goes."""
+    mtus: Mapping[PortId, int] = field(default_factory=dict)
+    """Bytes of a frame after its Ethernet header, of those that say it."""
+
+
 class PortStates:
     """What a switch has said of its interfaces."""
 
@@ -28,6 +44,7 @@ class PortStates:
         self._ports: dict[str, PortId | None] = {}
         """Numbers of the interfaces, None until they are told."""
         self._down: set[str] = set()
+        self._mtus: dict[str, int] = {}
 
     def take(self, update: GNMIUpdate) -> None:
         """One leaf of one interface."""
@@ -42,28 +59,36 @@ class PortStates:
             self._ports[name] = PortId(value)
         elif leaf == "oper-status":
             (self._down.add if value in DOWN else self._down.discard)(name)
+        elif leaf == "mtu":
+            self._mtus.pop(name, None)
+            if isinstance(value, int) and value > ETHERNET_BYTES:
+                self._mtus[name] = value - ETHERNET_BYTES
 
-    def down(self) -> frozenset[PortId]:
-        """Ports that are down."""
-        return frozenset(port for name in self._down if (port := self._ports[name]) is not None)
+    def told(self) -> PortsTold:
+        """What is known of ports whose number is."""
+        ports = {name: port for name, port in self._ports.items() if port is not None}
+        return PortsTold(
+            frozenset(ports[name] for name in self._down if name in ports),
+            {ports[name]: mtu for name, mtu in sorted(self._mtus.items()) if name in ports},
+        )
 
 
-async def follow_ports(address: str, device_id: int) -> AsyncIterator[frozenset[PortId]]:
-    """Ports that are down: all of them at first, and again after each change. Ends where the switch does not say, or
-    no more."""
+async def follow_ports(address: str, device_id: int) -> AsyncIterator[PortsTold]:
+    """What a switch says of its ports: of all of them at first, and again after each change. Ends where the switch
+    does not say, or no more."""
     states = PortStates()
     with contextlib.suppress(GNMIClientError):
         async with GNMIClient(address) as client:
             # One process may be many switches.
             subscription = client.subscribe(prefix=GNMIPath(target=str(device_id)))
-            subscription.on_change(GNMIPath(f"{INTERFACE}/ifindex"), GNMIPath(f"{INTERFACE}/oper-status"))
+            subscription.on_change(*(GNMIPath(f"{INTERFACE}/{leaf}") for leaf in LEAVES))
             try:
                 async for update in subscription.synchronize():
                     states.take(update)
-                yield (down := states.down())
+                yield (told := states.told())
                 async for update in subscription.updates():
                     states.take(update)
-                    if (now := states.down()) != down:
-                        yield (down := now)
+                    if (now := states.told()) != told:
+                        yield (told := now)
             finally:
                 subscription.cancel()

@@ -24,7 +24,7 @@ from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.p4rt.convert import ForeignEntry, decode_default_into, decode_into, encode_update
 from wormcast.p4rt.eviction import evict_foreign_groups
-from wormcast.p4rt.port_states import follow_ports
+from wormcast.p4rt.port_states import PortsTold, follow_ports
 from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, Stage, SwitchTables, split_batches
 from wormcast.store.database import SwitchSpec
 
@@ -77,8 +77,8 @@ class SwitchWatcher(Protocol):
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
         """An LLDP frame came in."""
 
-    def ports_told(self, switch: SwitchId, down: frozenset[PortId] | None) -> None:
-        """The switch says which of its ports are down; None: it does not, or no more."""
+    def ports_told(self, switch: SwitchId, told: PortsTold | None) -> None:
+        """What the switch says of its ports; None: it does not, or no more."""
 
 
 class SwitchSession:
@@ -245,8 +245,8 @@ class SwitchSession:
     async def _follow_ports(self) -> None:
         """For as long as there is a session. What is wrong with gNMI costs the news of ports, and nothing else."""
         try:
-            async for down in follow_ports(self.spec.address, self.spec.device_id):
-                self._watcher.ports_told(self.spec.id, down)
+            async for told in follow_ports(self.spec.address, self.spec.device_id):
+                self._watcher.ports_told(self.spec.id, told)
         except Exception as error:
             LOG.warning("switch %d: gNMI: %s: %s", self.spec.id, type(error).__name__, error)
         finally:

@@ -23,6 +23,7 @@ from wormcast.network.ids import CPU_PORT, IPV4_ETHERTYPE, Epoch, GroupId, HostI
 from wormcast.network.routing import Routing
 from wormcast.network.topology import Grid, PortRef, Topology
 from wormcast.p4rt.artifacts import Artifacts
+from wormcast.p4rt.port_states import PortsTold
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Refusal
 from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus, Capacity
@@ -317,6 +318,7 @@ class Controller:
                 if status.is_bounded()
             },
             self.costs,
+            self.mtus.narrow,
         )
 
     def followed_epoch(self, host: HostId) -> Epoch | None:
@@ -356,6 +358,8 @@ class Controller:
                 self.events.add(kind, time.time(), **data)
             self._network = network
             self._keep_network(now)
+            self._mtu_looks.call()
+        elif self.mtus.is_due(now):
             self._mtu_looks.call()
         self.reconciler.notice()
 
@@ -465,9 +469,11 @@ class Controller:
             if record is not None and before != (record.place, self.hosts.state(record, now)):
                 self.notice()
 
-    def ports_told(self, switch: SwitchId, down: frozenset[PortId] | None) -> None:
+    def ports_told(self, switch: SwitchId, told: PortsTold | None) -> None:
         """See `SwitchWatcher`."""
-        self.monitor.tell_ports(switch, down, self.clock.now())
+        self.monitor.tell_ports(switch, None if told is None else told.down, self.clock.now())
+        if self.mtus.tell_ports(switch, told):
+            self._mtu_looks.call()
         self.notice()
 
     # -- AgentWatcher -------------------------------------------------------
@@ -491,7 +497,11 @@ class Controller:
                 value=epoch,
                 bound=f"0 to {bound}",
             )
+        known = self.hosts.named(name)
+        mtu_before = None if known is None else known.mtu_bytes
         record = self.hosts.register(name, asked, mac, mtu_bytes, version, self.clock.now(), transit)
+        if mtu_bytes != mtu_before:
+            self._mtu_looks.call()
         self.agents[record.id] = AgentStatus(
             epoch, groups_max=groups_max or None, members_max=members_max or None
         )

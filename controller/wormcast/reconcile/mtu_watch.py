@@ -1,15 +1,17 @@
-"""Watches that links carry what hosts send, where the switches' interfaces are known."""
+"""What frames links carry: where that differs, groups are told, and links are named."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wormcast.counters.kernel import read_mtus
-from wormcast.network.ids import HostId, PortId
+from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import PortRef, Topology
+from wormcast.p4rt.port_states import PortsTold
 from wormcast.reconcile.events import EventLog
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ WORM_BYTES = 14
 """Worm header (12) and the route of a GROUP worm (2): what an IP multicast packet gains."""
 NAMED_MAX = 8
 """Findings that are named; the rest is counted."""
+LOOK_INTERVAL_S = 1.0
+"""Between looks at interfaces of switches that do not tell of their MTUs."""
 
 
 class MtuWatch:
@@ -28,20 +32,58 @@ class MtuWatch:
 
     def __init__(self, events: EventLog) -> None:
         self._events = events
+        self._ports: dict[SwitchId, dict[PortId, int]] = {}
+        """As each switch tells them, or as the kernel had them later."""
+        self._tell: set[SwitchId] = set()
+        self._silent_interfaces = True
+        """Some switch has interfaces here and does not tell of them."""
+        self._look_at = 0.0
         self.problems: list[str] = []
         """Where links do not carry what hosts send, a sentence each."""
+        self.narrow: Mapping[PortRef, int] = {}
+        """Links that carry less than the longest frames of hosts, by both ends: bytes after the Ethernet header."""
+
+    def tell_ports(self, switch: SwitchId, told: PortsTold | None) -> bool:
+        """A switch says what MTUs its ports have, None that it does not any more; whether that is news."""
+        if told is None or not told.mtus:
+            self._tell.discard(switch)
+            return False
+        self._tell.add(switch)
+        before = self._ports.get(switch)
+        self._ports[switch] = dict(told.mtus)
+        return before != told.mtus
+
+    def is_due(self, now: float) -> bool:
+        """Whether what nobody tells of has to be looked at."""
+        if now < self._look_at or not self._silent_interfaces:
+            return False
+        self._look_at = now + LOOK_INTERVAL_S
+        return True
 
     def look(self, controller: Controller) -> list[str]:
-        """Compares the hosts' MTUs with those of the ports, as they are now."""
+        """Compares the hosts' MTUs with those of the ports, as they are now; what links do not carry."""
         interfaces = {
             (switch, PortId(port)): name
             for switch, session in controller.sessions.items()
             for port, name in session.spec.interfaces
         }
+        self._silent_interfaces = any(switch not in self._tell for switch, _ in interfaces)
         mtus = read_mtus(set(interfaces.values()))
-        ports = {place: mtus[name] for place, name in interfaces.items() if name in mtus}
+        for (switch, port), name in interfaces.items():
+            if name in mtus:
+                self._ports.setdefault(switch, {})[port] = mtus[name]
+        ports = {
+            (switch, port): mtu
+            for switch, known in self._ports.items()
+            if switch in controller.sessions
+            for port, mtu in known.items()
+        }
         hosts = {r.id: r.mtu_bytes for r in controller.hosts.records() if r.mtu_bytes}
-        found = check_mtus(controller.topology(), ports, hosts)
+        up = controller.topology()
+        # What is suspected to be away for a moment is planned with.
+        known = controller.discovered.known_topology(up, controller.clock.now())
+        self.narrow = Links(known, ports, hosts).narrow()
+        found = Links(up, ports, hosts).problems()
         for problem in found:
             if problem not in self.problems:
                 LOG.warning("%s", problem)
@@ -50,39 +92,68 @@ class MtuWatch:
         return found
 
 
-def check_mtus(topology: Topology, ports: Mapping[PortRef, int], hosts: Mapping[HostId, int]) -> list[str]:
-    """What cannot carry a host's longest packet, in a sentence each.
+@dataclass(frozen=True)
+class Links:
+    """A network, and MTUs as far as known, in bytes; of what is not in them nothing is said."""
 
-    A host's IP multicast packet crosses the fabric as a GROUP worm, longer by the worm header and its route; what
-    hosts' agents send is never longer than their own MTU.
+    topology: Topology
+    ports: Mapping[PortRef, int]
+    hosts: Mapping[HostId, int]
 
-    `ports`, `hosts`: MTUs as far as known, bytes; of what is not in them nothing is said.
-    """
-    found = []
-    places = {host.id: (host.switch, host.port) for host in topology.hosts if host.id in hosts}
-    if not places:
-        return []
-    longest = max(places, key=lambda host: (hosts[host], -host))
-    shortest = min(places, key=lambda host: (hosts[host], host))
-    need = hosts[longest] + WORM_BYTES
-    for link in sorted(topology.links):
-        for end in link.ends():
-            if ports.get(end, need) < need:
+    def narrow(self) -> dict[PortRef, int]:
+        """What links carry that carry less than the longest frames of hosts, by each end at a switch.
+
+        A link carries the lesser of what its two ends do. What hosts' agents send is never longer than their own MTU.
+        """
+        longest = max(self.hosts.values(), default=0)
+        found: dict[PortRef, int] = {}
+        for link in sorted(self.topology.links):
+            carries = min((self.ports.get(end, longest) for end in link.ends()), default=longest)
+            if carries < longest:
+                found |= dict.fromkeys(link.ends(), carries)
+        for host in self.topology.hosts:
+            place = (host.switch, host.port)
+            carries = min(self.hosts.get(host.id, longest), self.ports.get(place, longest))
+            if carries < longest:
+                found[place] = carries
+        return found
+
+    def problems(self) -> list[str]:
+        """Links that do not carry a host's longest packet, in a sentence each.
+
+        A host's IP multicast packet crosses the fabric as a GROUP worm, longer by the worm header and its route.
+        """
+        places = {host.id: (host.switch, host.port) for host in self.topology.hosts if host.id in self.hosts}
+        if not places:
+            return []
+        longest = max(places, key=lambda host: (self.hosts[host], -host))
+        most = self.hosts[longest]
+        need = most + WORM_BYTES
+        narrow = self.narrow()
+        found, tight = [], []
+        for link in sorted(self.topology.links):
+            one, other = link.ends()
+            if one in narrow:
                 found.append(
-                    f"link {link.a}:{link.a_port} to {link.b}:{link.b_port}: port {end[1]} of switch {end[0]} has an "
-                    f"MTU of {ports[end]}; packets of host {longest} (MTU {hosts[longest]}) need {need} there"
+                    f"link s{one[0]} port {one[1]} - s{other[0]} port {other[1]} carries {narrow[one]} bytes "
+                    f"(MTU {self._known(one)} at s{one[0]}, {self._known(other)} at s{other[0]}), others {most}"
                 )
-    for host, place in sorted(places.items()):
-        if ports.get(place, hosts[host]) < hosts[host]:
-            found.append(
-                f"link of host {host}: port {place[1]} of switch {place[0]} has an MTU of {ports[place]}; "
-                f"the host's is {hosts[host]}"
-            )
-    if hosts[longest] != hosts[shortest]:
-        found.append(
-            f"host {longest} has an MTU of {hosts[longest]} and sends what host {shortest} "
-            f"(MTU {hosts[shortest]}) cannot receive; give all hosts the same"
-        )
-    if len(found) > NAMED_MAX:
-        found[NAMED_MAX:] = [f"and {len(found) - NAMED_MAX} more like these"]
-    return found
+            tight += [
+                f"link s{one[0]} port {one[1]} - s{other[0]} port {other[1]}: port {end[1]} of switch {end[0]} "
+                f"has an MTU of {self.ports[end]}; IP multicast packets of host {longest} (MTU {most}) need {need} there"
+                for end in (one, other)
+                if one not in narrow and self.ports.get(end, need) < need
+            ]
+        for host, place in sorted(places.items()):
+            if place in narrow:
+                found.append(
+                    f"link s{place[0]} port {place[1]} - host {host} carries {narrow[place]} bytes "
+                    f"(MTU {self._known(place)} at s{place[0]}, {self.hosts[host]} at the host), others {most}"
+                )
+        found += tight
+        if len(found) > NAMED_MAX:
+            found[NAMED_MAX:] = [f"and {len(found) - NAMED_MAX} more like these"]
+        return found
+
+    def _known(self, port: PortRef) -> int | str:
+        return self.ports.get(port, "not known")

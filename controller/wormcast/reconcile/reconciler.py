@@ -27,7 +27,7 @@ from wormcast.directory.server import AgentDirectory
 from wormcast.network.groups import Group
 from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.topology import Topology
+from wormcast.network.topology import PortRef, Topology
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Stage
 from wormcast.reconcile.agent_status import Capacity
@@ -68,6 +68,8 @@ class View:
     capacities: dict[HostId, Capacity] = field(default_factory=dict)
     costs: str = COSTS_DEFAULT
     """By which groups of scheme auto choose: a costs file."""
+    narrow: Mapping[PortRef, int] = field(default_factory=dict)
+    """What links carry less than the longest frames that hosts send, by both ends: bytes after the Ethernet header."""
 
     @cached_property
     def by_id(self) -> dict[GroupId, Group]:
@@ -322,6 +324,7 @@ class Reconciler:
         try:
             self._planner.set_routing(**view.routing.to_json())
             self._planner.set_costs(view.costs)
+            self._planner.set_narrow(view.narrow)
             return self._planner.plan(
                 view.topology,
                 view.known,

@@ -12,12 +12,13 @@ import wormcast_planner as native
 class GroupRequest(TypedDict):
     """What to plan. `parameters` are those of the schemes (k, fan_out, variant, lambda, r,
     mode, guard) and of every plan: packets, or bytes with payload; order, seed,
-    discipline, routing."""
+    discipline, routing. `shared_trees`: links of trees that are chosen already, scheme switch under guard C."""
 
     scheme: str
     source: int
     members: Sequence[int]
     parameters: NotRequired[Mapping[str, Any]]
+    shared_trees: NotRequired[Sequence[Sequence[Mapping[str, int]]]]
 
 
 def group(

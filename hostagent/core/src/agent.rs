@@ -9,7 +9,7 @@ use crate::api::{ApiError, NumberedRequest};
 use crate::applications::Applications;
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::{FailedMember, Figures};
-use crate::plan::{AgentPlan, GROUPS_MAX, RefusedGroup};
+use crate::plan::{AgentPlan, GROUPS_MAX, PlannedGroup, RefusedGroup};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -211,7 +211,10 @@ impl Agent {
         let mut refused = std::mem::take(&mut plan.refused);
         plan.groups.retain(|id, group| {
             let old = before.get(id);
-            if old.is_some_and(|old| old.fingerprint == group.fingerprint) {
+            let is_same = |old: &Arc<PlannedGroup>| {
+                (old.fingerprint, old.mtu) == (group.fingerprint, group.mtu)
+            };
+            if old.is_some_and(is_same) {
                 return true;
             }
             match engine.set_group(group.engine_plan(plan.host), now) {

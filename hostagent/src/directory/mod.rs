@@ -421,6 +421,7 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
             .map(|leaf| (leaf.host, leaf.switch, leaf.port))
             .collect(),
         sequencer: group.sequencer.map(|of| (of.host, of.reign)),
+        mtu: group.mtu,
     };
     PlanMessage {
         epoch: plan.epoch,

@@ -38,6 +38,12 @@ impl AgentGroup {
         self.0.number.map(|number| number.0)
     }
 
+    /// Bytes of its frames after the Ethernet header at most; None: what the interfaces carry.
+    #[getter]
+    fn mtu(&self) -> Option<u16> {
+        self.0.mtu
+    }
+
     /// Scheme `switch`: links of each of its own trees, as switch, port, switch, port.
     #[getter]
     fn trees(&self) -> Vec<Vec<(u16, u8, u16, u8)>> {

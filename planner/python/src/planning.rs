@@ -377,6 +377,18 @@ impl Planner {
         Ok(())
     }
 
+    /// The links at these ports, by switch and port, carry less than the longest frames that hosts send: so
+    /// many bytes after the Ethernet header. Both ends of a link are named.
+    fn set_narrow(&mut self, links: BTreeMap<(i64, i64), u16>) -> PyResult<()> {
+        let read = |((switch, port), bytes): ((i64, i64), u16)| {
+            Ok(((switch_id(switch)?, port_id(port)?), bytes))
+        };
+        let links: Result<_, String> = links.into_iter().map(read).collect();
+        self.planner
+            .set_narrow(links.map_err(RoutingError::new_err)?);
+        Ok(())
+    }
+
     /// What every switch and every agent must have; see the crate's `Planner::plan`.
     #[allow(clippy::too_many_arguments)] // what a plan is made from
     fn plan(

@@ -94,6 +94,9 @@ pub(crate) struct Child {
     pub repair_at: Option<Instant>,
     pub reported: Option<FailReason>,
     pub excluded: bool,
+    /// The packet that the child lacks first, if it was cut for a larger MTU than the plan has, and since
+    /// when it has lacked it.
+    pub too_long: Option<(u64, Instant)>,
     pub seen_packets: u32,
     pub seen_duplicates: u32,
     pub seen_congestion: u32,
@@ -144,6 +147,7 @@ impl Child {
             repair_at: None,
             reported: None,
             excluded: false,
+            too_long: None,
             seen_packets: 0,
             seen_duplicates: 0,
             seen_congestion: 0,

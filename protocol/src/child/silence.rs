@@ -17,9 +17,10 @@ impl Child {
     /// Something was heard from the child; `progress` if it has more than before.
     pub fn note_heard(&mut self, progress: bool, now: Instant) {
         self.last_heard = now;
-        self.excluded = false;
-        if self.reported == Some(FailReason::Silent) {
-            self.reported = None; // another silence is reported again
+        // For a packet that is too long it is given up until the others have that.
+        let given_up = self.too_long.is_none() && core::mem::take(&mut self.excluded);
+        if given_up || self.reported == Some(FailReason::Silent) {
+            self.reported = None; // another failure is reported again
         }
         if progress {
             self.probes = 0;

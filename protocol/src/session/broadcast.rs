@@ -151,8 +151,7 @@ impl Session {
             .next()
             .and_then(|(start, _)| self.store.get(start));
         let fits = payload.map_or(ROUTE_LENGTH_MAX, |packet| {
-            let room = shared.payload_max(0, false) - self.choice_length();
-            room.saturating_sub(packet.payload.len())
+            self.route_room(packet.payload.len(), shared)
         });
         let one = |kind, route: Vec<u8>| {
             let children = others.iter().filter_map(|(_, index)| *index).collect();
@@ -162,9 +161,7 @@ impl Session {
                 children,
             }]]
         };
-        let length_max = ROUTE_LENGTH_MAX
-            .min(fits.max(16))
-            .min(shared.config.mtu / 4);
+        let length_max = ROUTE_LENGTH_MAX.min(fits.max(16)).min(self.mtu(shared) / 4);
         let along = |tree: &BTreeMap<HostId, Vec<u8>>| {
             let path = |(host, index): &(HostId, Option<usize>)| {
                 let path = tree.get(host).or_else(|| shared.tree.get(host))?;
@@ -357,12 +354,11 @@ impl Session {
         if !broadcast.congestion.has_room(in_flight) {
             return Repaired::NoRoom;
         }
-        let room = shared.payload_max(0, false) - self.choice_length();
         let payload = self
             .store
             .get(position)
             .map_or(0, |packet| packet.payload.len());
-        let length_max = room.saturating_sub(payload).min(ROUTE_LENGTH_MAX);
+        let length_max = self.route_room(payload, shared).min(ROUTE_LENGTH_MAX);
         let worm = match targets {
             [_] => None,
             _ => encode_first(&self.tree_paths(targets, shared), length_max),

@@ -83,13 +83,14 @@ impl Session {
 
     /// Payload of a full packet that every choice can carry as routes are now.
     pub(super) fn payload_max(&mut self, shared: &Shared) -> usize {
-        let reserve = shared.config.limits.route_reserve_bytes;
+        let mtu = self.mtu(shared);
+        let reserve = shared.config.limits.route_reserve_bytes.min(mtu / 4);
         let by = |session: &mut Self, replication| match replication {
             Replication::Switches => {
                 let route = session.tree_route_length_to_all(shared).max(reserve);
-                shared.payload_max(route, false)
+                shared.payload_max(mtu, route, false)
             }
-            Replication::Hosts => shared.payload_max(reserve, true),
+            Replication::Hosts => shared.payload_max(mtu, reserve, true),
         };
         let kinds: Vec<Replication> = match self.plan.choices.len() {
             0 | 1 => return by(self, self.replication),
@@ -125,7 +126,7 @@ impl Session {
         let paths: Vec<(usize, &[u8])> = members
             .filter_map(|(index, host)| Some((index, shared.tree.get(host)?.as_slice())))
             .collect();
-        let most = ROUTE_LENGTH_MAX.min(shared.config.mtu / 4);
+        let most = ROUTE_LENGTH_MAX.min(self.plan.mtu_within(shared.config.mtu) / 4);
         let worms = encode_what_fits(&paths, most);
         let length = worms.iter().map(|worm| worm.bytes.len()).max().unwrap_or(0);
         sending.tree_route_length = Some((shared.routes_version, length));

@@ -162,6 +162,20 @@ impl Session {
         self.replication == Replication::Switches
     }
 
+    /// Bytes of a frame after its Ethernet header that all ways of the group carry.
+    fn mtu(&self, shared: &Shared) -> usize {
+        self.plan.mtu_within(shared.config.mtu)
+    }
+
+    /// Bytes of route for which a packet of that payload leaves room. One that was cut for a larger MTU
+    /// than the plan's has the room of the interface's: it gets where that is carried.
+    fn route_room(&self, payload: usize, shared: &Shared) -> usize {
+        let room =
+            |mtu| (shared.payload_max(mtu, 0, false) - self.choice_length()).checked_sub(payload);
+        let room_there = room(self.mtu(shared)).or_else(|| room(shared.config.mtu));
+        room_there.unwrap_or(0)
+    }
+
     fn common(&self) -> Common {
         Common {
             group: self.group,

@@ -59,12 +59,15 @@ impl Session {
         let common = self.common();
         let stable = Seq::of(self.stable);
         let is_idle = self.store.end() <= self.children[index].cumulative();
-        let child = &mut self.children[index];
-        let host = child.host;
-        if let Some(probe) = child.probe.take() {
+        let host = self.children[index].host;
+        if let Some(probe) = self.children[index].probe.take() {
+            // One that a link on the way may not carry would tell nothing.
+            let tells = |at: &u64| self.store.has(*at) && !self.is_too_long(*at, shared);
+            let probe = probe.filter(tells);
+            let child = &mut self.children[index];
             self.statistics.probes_sent += 1;
             child.status_due = false;
-            let sent = match probe.filter(|position| self.store.has(*position)) {
+            let sent = match probe {
                 Some(position) => self.send_to_child(index, position, true, shared, now, buf),
                 None => {
                     let body = Body::Status(Status {
@@ -313,6 +316,7 @@ impl Session {
             }
             self.gather_repairs(index, now);
             self.judge_silence(index, shared, now);
+            self.judge_length(index, shared, now);
         }
     }
 
@@ -334,20 +338,77 @@ impl Session {
             });
         }
         if silent_us >= exclude_us && !child.excluded {
-            child.excluded = true;
+            child.too_long = None;
             let reason = *child.reported.get_or_insert(FailReason::Silent);
-            shared.emit(Event::MemberFailed {
-                group,
-                origin,
-                host: child.host,
-                reason,
-                silent_ms: silent_us / 1_000,
-            });
-            self.note_failed(index, shared);
-            self.note_stability(shared, now);
-            if let Some(reception) = &mut self.reception {
-                reception.request_ack();
+            self.give_up(index, (reason, silent_us), shared, now);
+        }
+    }
+
+    /// A child that gets nowhere at a packet that was cut for a larger MTU than the plan has now is given
+    /// up after as long as a silent one: it may be behind a link that does not carry the packet. It is
+    /// served again when the others have all such packets.
+    fn judge_length(&mut self, index: usize, shared: &mut Shared, now: Instant) {
+        let child = &self.children[index];
+        let position = child.cumulative();
+        let is_long = self.is_too_long(position, shared);
+        let exclude_us = shared.config.timing.member_exclude_us;
+        let child = &mut self.children[index];
+        if child.excluded {
+            if child.too_long.is_some() && !is_long {
+                child.excluded = false;
+                child.reported = None;
+                child.too_long = None;
+                child.status_due = true;
             }
+            return;
+        }
+        if !is_long || child.receiver.is_none() || child.paused_until.is_some() {
+            child.too_long = None;
+            return;
+        }
+        let since = match child.too_long {
+            Some((before, since)) if before == position => since,
+            _ => now,
+        };
+        child.too_long = Some((position, since));
+        if now.since_us(since) >= exclude_us {
+            let silent_us = child.silent_us(now);
+            child.reported = Some(FailReason::NoRoute);
+            self.give_up(index, (FailReason::NoRoute, silent_us), shared, now);
+        }
+    }
+
+    /// Whether a packet is held that the plan's MTU leaves no room for.
+    fn is_too_long(&self, position: u64, shared: &Shared) -> bool {
+        if self.plan.mtu.is_none() {
+            return false;
+        }
+        let most = shared.payload_max(self.mtu(shared), 1, false);
+        let packet = self.store.get(position);
+        packet.is_some_and(|packet| packet.payload.len() > most - self.choice_length())
+    }
+
+    /// A child and all below it are waited for no more.
+    fn give_up(
+        &mut self,
+        index: usize,
+        (reason, silent_us): (FailReason, u64),
+        shared: &mut Shared,
+        now: Instant,
+    ) {
+        let child = &mut self.children[index];
+        child.excluded = true;
+        shared.emit(Event::MemberFailed {
+            group: self.group,
+            origin: self.origin,
+            host: child.host,
+            reason,
+            silent_ms: silent_us / 1_000,
+        });
+        self.note_failed(index, shared);
+        self.note_stability(shared, now);
+        if let Some(reception) = &mut self.reception {
+            reception.request_ack();
         }
     }
 
@@ -386,6 +447,9 @@ impl Session {
             }
             if !child.excluded {
                 add(child.silent_deadline(timing.member_exclude_us));
+            }
+            if let Some((_, since)) = child.too_long.filter(|_| !child.excluded) {
+                add(Some(since.plus_us(timing.member_exclude_us)));
             }
             if child.probe.is_some() {
                 add(Some(now));

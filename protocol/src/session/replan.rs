@@ -23,10 +23,16 @@ impl Session {
             self.attach(shared);
         }
         self.plan = Arc::clone(plan);
+        // By a new plan a child that was given up may answer.
+        for child in &mut self.children {
+            child.excluded = false;
+            child.reported = None;
+        }
         self.take_place(role, shared, now);
     }
 
-    /// Takes this place in the structure of the plan's choice in force.
+    /// Takes this place in the structure of the plan's choice in force. A child that was given up stays so,
+    /// unless others are below it now that would be given up with it.
     pub(super) fn take_place(&mut self, role: Role, shared: &mut Shared, now: Instant) {
         self.touched = now;
         let epoch = self.plan.epoch_of(self.choice);
@@ -44,14 +50,20 @@ impl Session {
                 Some(index) => {
                     let mut child = before.swap_remove(index);
                     child.class = child_role.class;
+                    let has_more = child_role
+                        .below
+                        .iter()
+                        .any(|host| !child.below.contains(host));
+                    if !child.excluded || has_more {
+                        child.excluded = false;
+                        child.reported = None;
+                    }
                     child.below = child_role.below.clone();
                     if epoch_changed {
                         // What it confirmed was for another set of hosts below it.
                         child.stable_current = false;
                         child.stable = self.stable;
                     }
-                    child.reported = None;
-                    child.excluded = false;
                     child
                 }
                 None => Child::new(child_role, self.stable, &timing, now),

@@ -196,6 +196,7 @@ impl Session {
     ) -> Result<usize, UseError> {
         self.touched = now;
         let payload_max = self.payload_max(shared);
+        self.cut_long_draft(shared, now);
         let mut accepted = 0;
         loop {
             let left = bytes.len() - accepted;
@@ -244,6 +245,7 @@ impl Session {
 
     /// Sends what has been written so far, though it fills no packet.
     pub fn flush(&mut self, shared: &mut Shared, now: Instant) {
+        self.cut_long_draft(shared, now);
         let draws = |sending: &Sending| !sending.end_waits && !sending.draft.is_empty();
         let room = self.sending.as_ref().is_some_and(draws) && self.may_emit(false, shared, now);
         if let Some(sending) = &mut self.sending
@@ -286,6 +288,7 @@ impl Session {
     /// Writes the last packet of a message that waited for room, and lets the
     /// application go on.
     pub(super) fn write_pending_end(&mut self, shared: &mut Shared, now: Instant) {
+        self.cut_long_draft(shared, now);
         let ends = self
             .sending
             .as_ref()
@@ -313,7 +316,36 @@ impl Session {
         }
     }
 
+    /// Of a draft that was begun for a larger MTU, packets of the size of now; an end shorter than that stays.
+    fn cut_long_draft(&mut self, shared: &mut Shared, now: Instant) {
+        if self.plan.mtu.is_none()
+            || self
+                .sending
+                .as_ref()
+                .is_none_or(|sending| sending.draft.is_empty())
+        {
+            return;
+        }
+        let most = self.payload_max(shared);
+        let is_long =
+            |session: &Self| (session.sending.iter()).any(|sending| sending.draft.len() > most);
+        while is_long(self) && self.may_emit(false, shared, now) {
+            self.emit_part(most, (false, false), shared, now);
+        }
+    }
+
     fn emit_packet(&mut self, last: bool, cancel: bool, shared: &mut Shared, now: Instant) {
+        self.emit_part(usize::MAX, (last, cancel), shared, now);
+    }
+
+    /// Writes a packet of so many bytes of the draft, or all there are.
+    fn emit_part(
+        &mut self,
+        end: usize,
+        (last, cancel): (bool, bool),
+        shared: &mut Shared,
+        now: Instant,
+    ) {
         let Some(sending) = &mut self.sending else {
             return;
         };
@@ -332,8 +364,9 @@ impl Session {
                 *taken += 1;
             }
         }
-        let payload = shared.pools.take(&sending.draft, None);
-        sending.draft.clear();
+        let end = sending.draft.len().min(end);
+        let payload = shared.pools.take(&sending.draft[..end], None);
+        sending.draft.drain(..end);
         self.store.insert(
             self.cumulative,
             Packet {
@@ -361,6 +394,14 @@ impl Session {
 
     /// Tells of messages that have become stable.
     pub(super) fn settle_messages(&mut self, shared: &mut Shared) {
+        if self.sending.is_some() {
+            // Who was given up before a message began misses it too.
+            for index in 0..self.children.len() {
+                if self.children[index].excluded {
+                    self.note_failed(index, shared);
+                }
+            }
+        }
         let Some(sending) = &mut self.sending else {
             return;
         };

@@ -87,11 +87,12 @@ impl Shared {
         self.events.pop_front()
     }
 
-    /// Largest payload of a DATA packet that leaves room for a route of that length.
-    pub fn payload_max(&self, route_length: usize, with_origin: bool) -> usize {
+    /// Largest payload of a DATA packet in a frame of `mtu` bytes after its Ethernet header, with room
+    /// for a route of that length.
+    pub fn payload_max(&self, mtu: usize, route_length: usize, with_origin: bool) -> usize {
         let origin = if with_origin { pdu::ORIGIN_LENGTH } else { 0 };
         let headers = worm::HEADER_LENGTH + pdu::COMMON_LENGTH + pdu::DATA_LENGTH + origin;
-        self.config.mtu - headers - route_length
+        mtu.saturating_sub(headers + route_length)
     }
 
     /// Writes a frame that carries a PDU. None, counted, if it is too long.

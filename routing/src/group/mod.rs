@@ -32,7 +32,7 @@ use crate::routes::Routes;
 use crate::structure::k_binomial;
 use crate::structure::postal::LAMBDA_DEFAULT;
 use crate::structure::{Discipline, Edge, Recipe, RootedTree, Structure, StructureError, ordering};
-use crate::topology::Topology;
+use crate::topology::{Link, Topology};
 use crate::updown::UpDown;
 use wormcast_wire::{HostId, SwitchId};
 
@@ -67,6 +67,9 @@ pub struct GroupRequest {
     /// Unicast paths between the hosts, unless the topology's default
     /// ([`Routing::default_on`]). Only [`plan_group_on`] looks at it.
     pub routing: Option<Routing>,
+    /// Scheme `switch` under guard C: links of the trees that its messages take in turn, where they are
+    /// chosen already. None: the tree that is best for the source.
+    pub shared: Vec<Vec<Link>>,
 }
 
 impl GroupRequest {
@@ -82,6 +85,7 @@ impl GroupRequest {
             payload_bytes: PAYLOAD_BYTES_DEFAULT,
             discipline: Discipline::default(),
             routing: None,
+            shared: Vec::new(),
         }
     }
 }

@@ -9,7 +9,8 @@ use super::{
 use crate::routes::Algorithm;
 use crate::structure::postal::LAMBDA_MAX;
 use crate::structure::{CircuitVariant, Discipline, StructureError, TreeVariant};
-use wormcast_wire::{GroupId, HOST_ID_MAX, HostId};
+use crate::topology::Link;
+use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, PortId, SwitchId};
 
 /// Most packets a request may ask steps for.
 const PACKETS_MAX: u32 = 1 << 20;
@@ -46,7 +47,8 @@ impl GroupRequest {
     /// number), `order` (id, cco, dimension, hamiltonian,
     /// random from `seed`), `discipline` (fpfs, fcfs), `routing` (an algorithm for
     /// routes, or dimension-order). The source counts as a member even if it is not
-    /// listed.
+    /// listed. `shared_trees` beside them (switch under guard C): trees that are chosen already, each a
+    /// list of links as the topology file has them.
     ///
     /// # Errors
     /// [`GroupError::Request`] and unknown names.
@@ -105,8 +107,55 @@ impl GroupRequest {
             routing: text_field(parameters, "routing")?
                 .map(|name| Routing::from_name(name).map_err(|_| unknown_routing(name)))
                 .transpose()?,
+            shared: read_shared(top)?,
         })
     }
+}
+
+/// `shared_trees`: a list of trees, each a list of links as the topology file has them.
+fn read_shared(top: &Map<String, Value>) -> Result<Vec<Vec<Link>>, GroupError> {
+    let Some(given) = top.get("shared_trees").filter(|value| !value.is_null()) else {
+        return Ok(Vec::new());
+    };
+    let bad = || {
+        refuse(
+            "shared_trees",
+            format!(
+                "not a list of up to {SHARED_TREES_MAX} trees, each a list of links \
+                 {{\"a\":…,\"a_port\":…,\"b\":…,\"b_port\":…}}"
+            ),
+        )
+    };
+    let trees = given.as_array().ok_or_else(bad)?;
+    if trees.len() > SHARED_TREES_MAX as usize {
+        return Err(bad());
+    }
+    let number = |link: &Value, name: &str| link.get(name).and_then(Value::as_u64);
+    let end = |link: &Value, switch: &str, port: &str| {
+        let id = u16::try_from(number(link, switch)?).ok()?;
+        let port = u8::try_from(number(link, port)?).ok()?;
+        Some((SwitchId(id), PortId::new(port)?))
+    };
+    let link = |value: &Value| {
+        let ((a, a_port), (b, b_port)) = (end(value, "a", "a_port")?, end(value, "b", "b_port")?);
+        Some(Link {
+            a,
+            a_port,
+            b,
+            b_port,
+        })
+    };
+    let tree = |tree: &Value| {
+        tree.as_array()?
+            .iter()
+            .map(link)
+            .collect::<Option<Vec<_>>>()
+    };
+    trees
+        .iter()
+        .map(tree)
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(bad)
 }
 
 /// Packets, bytes and payload of a message: packets are given, or are the bytes divided

@@ -16,6 +16,9 @@ pub struct SwitchDelivery {
     pub tree: SwitchTree,
     /// Scheme `switch`: TREE routes that together reach every member once.
     pub routes: Vec<TreeRoute>,
+    /// Scheme `switch` along trees that were chosen already: each of them with its routes, `tree` and
+    /// `routes` first.
+    pub shared: Vec<(SwitchTree, Vec<TreeRoute>)>,
     /// Scheme `table`: one entry for each switch of the tree, by switch.
     pub entries: Vec<GroupEntry>,
     /// Scheme `table` under guard B, unless the source is the relay.
@@ -108,6 +111,7 @@ impl SwitchDelivery {
                 branches: Vec::new(),
             },
             routes: Vec::new(),
+            shared: Vec::new(),
             entries: Vec::new(),
             relay: None,
             to_root: None,
@@ -119,17 +123,23 @@ impl SwitchDelivery {
     /// TREE route) and `routes` (all, and whom each reaches), `unicast`, `branching` and
     /// `backward_reset` (what the guard asks for), and the cost: `worms`, `header_bytes`,
     /// `link_crossings`, `crossings_bound`, `excess`, `hops`, `filtered`, `total_order`.
-    /// Scheme table: `entries` and `relay`; broadcast: `to_root` (hex).
+    /// Scheme table: `entries` and `relay`; broadcast: `to_root` (hex); trees that were chosen already:
+    /// `shared_trees`.
     pub fn write_into(&self, plan: &mut Value) {
         let ids = |hosts: &[HostId]| hosts.iter().map(|host| host.0).collect::<Vec<_>>();
         let first = self.routes.first();
         plan["tree"] = self.tree.to_value();
         plan["route"] = json!(first.map_or(String::new(), |route| hex(&route.bytes)));
-        plan["routes"] = self
-            .routes
-            .iter()
-            .map(|route| json!({"route": hex(&route.bytes), "hosts": ids(&route.hosts)}))
-            .collect();
+        let route =
+            |route: &TreeRoute| json!({"route": hex(&route.bytes), "hosts": ids(&route.hosts)});
+        plan["routes"] = self.routes.iter().map(route).collect();
+        if !self.shared.is_empty() {
+            let one = |(tree, routes): &(SwitchTree, Vec<TreeRoute>)| {
+                let routes: Vec<Value> = routes.iter().map(route).collect();
+                json!({"tree": tree.to_value(), "routes": routes})
+            };
+            plan["shared_trees"] = self.shared.iter().map(one).collect();
+        }
         let guard = self.parameters.guard;
         plan["unicast"] = json!(guard.unicast());
         plan["branching"] = json!(guard.branching());

@@ -23,7 +23,7 @@
 //! under B it must enter at one place: the source sends UNICAST to a *relay*, the host
 //! nearest the root, which sends the GROUP worm. The source gets a copy back then.
 
-use super::shared_tree::{SharedTree, shared_trees};
+use super::shared_tree::{SharedTree, paths_along, shared_trees};
 use super::switch_bound::links_at_least;
 use super::switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
 use super::switch_trees::{
@@ -34,7 +34,8 @@ use super::{
 };
 use super::{SwitchTree, switch_tree::Paths};
 use crate::routes::Routes;
-use crate::topology::Topology;
+use crate::topology::{Attachment, Link, Topology};
+use std::collections::BTreeMap;
 use wormcast_wire::tree_route::{TreeEncodeError, TreeRoute, encode_tree};
 use wormcast_wire::{HostId, SWITCHES_CROSSED_MAX};
 
@@ -60,6 +61,9 @@ pub(super) fn plan_switch(
     };
     check_one_tree(routes.topology(), routes.updown(), source, &job.targets)?;
     let mut delivery = match parameters.mode {
+        SwitchMode::Tree if parameters.guard == Guard::C && !request.shared.is_empty() => {
+            job.by_shared(&request.shared)?
+        }
         SwitchMode::Tree => job.by_tree()?,
         SwitchMode::Table => job.by_table()?,
         SwitchMode::Broadcast => job.by_broadcast()?,
@@ -130,7 +134,52 @@ impl<'t> Job<'_, 't> {
                 best = other;
             }
         }
-        let (routes, paths) = best;
+        self.along(best.0, best.1)
+    }
+
+    /// Along trees that are chosen already. The first is what the plan is about; a member that a tree
+    /// does not reach is reached along the spanning tree.
+    fn by_shared(&self, trees: &[Vec<Link>]) -> Result<SwitchDelivery, GroupError> {
+        let (topology, source) = (self.topology(), self.source);
+        let spanning = tree_paths(topology, self.routes.updown(), source, &self.targets)?;
+        let mut leaves = BTreeMap::new();
+        for &host in self.targets.iter().chain([&source]) {
+            let at = topology.host(host)?;
+            leaves.insert(host, (at.switch, at.port));
+        }
+        let mut made = Vec::new();
+        for links in trees {
+            for link in links {
+                let far = topology.attachment(link.a, link.a_port);
+                if far != Some(Attachment::Switch(link.b, link.b_port)) {
+                    return Err(shared_error(format!(
+                        "port {} of switch {} does not lead to port {} of switch {}",
+                        link.a_port, link.a, link.b_port, link.b
+                    )));
+                }
+            }
+            let found = paths_along(links, &leaves, source).map_err(|switch| {
+                shared_error(format!("its links close a loop through switch {switch}"))
+            })?;
+            let path = |(host, other): &(HostId, Vec<u8>)| {
+                (*host, found.get(host).unwrap_or(other).clone())
+            };
+            let paths: Paths = spanning.iter().map(path).collect();
+            made.push(self.along(encode_tree(&paths)?, paths)?);
+        }
+        let shared = made
+            .iter()
+            .map(|one| (one.tree.clone(), one.routes.clone()));
+        let shared = shared.collect();
+        Ok(SwitchDelivery {
+            shared,
+            ..made.swap_remove(0)
+        })
+    }
+
+    /// By TREE routes along these paths.
+    fn along(&self, routes: Vec<TreeRoute>, paths: Paths) -> Result<SwitchDelivery, GroupError> {
+        let (topology, source) = (self.topology(), self.source);
         let longest = routes.iter().map(|route| route.bytes.len()).max();
         let cost = SwitchCost {
             worms: routes.len() as u32,
@@ -163,7 +212,9 @@ impl<'t> Job<'_, 't> {
             Guard::A | Guard::B => SharedTree::along(topology, updown, sender, &members)?,
             Guard::C => {
                 let least = self.parameters.least;
-                let mut trees = shared_trees(topology, updown, &members, least, 0, 1)?;
+                // Switches take them by number, so that groups spread.
+                let turn = self.parameters.group.into();
+                let mut trees = shared_trees(topology, updown, &members, least, turn, 1)?;
                 trees.swap_remove(0)
             }
         };
@@ -248,6 +299,13 @@ impl<'t> Job<'_, 't> {
             cost,
             ..SwitchDelivery::empty(topology.host(source)?.switch)
         })
+    }
+}
+
+fn shared_error(reason: String) -> GroupError {
+    GroupError::Request {
+        at: "shared_trees".into(),
+        reason,
     }
 }
 

@@ -120,14 +120,14 @@ async def use_controller(address: str, device: int, seen: Seen) -> None:
     """What the controller makes of it."""
     told: list[list[int]] = []
     async with asyncio.timeout(PATIENCE_S):
-        async for down in follow_ports(address, device):
-            told.append(sorted(down))
+        async for ports in follow_ports(address, device):
+            told.append(sorted(ports.down))
             if len(told) == 3:
                 break
             set_link("down" if len(told) == 1 else "up")
     seen["told"] = told
     # Somebody else's switch, or none: nothing is told, and nothing fails.
-    seen["told elsewhere"] = [sorted(down) async for down in follow_ports(address, device + 1)]
+    seen["told elsewhere"] = [sorted(ports.down) async for ports in follow_ports(address, device + 1)]
 
 
 def refused(call: Callable[[], Any]) -> list[str]:

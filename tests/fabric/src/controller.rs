@@ -180,6 +180,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
             .unwrap_or_default(),
         leaves: trees(group).map(leaves).unwrap_or_default(),
         sequencer: group.sequencer.map(|one| (one.host.0.into(), one.reign)),
+        mtu: group.mtu.map(u32::from),
     });
     PlanMessage {
         epoch,

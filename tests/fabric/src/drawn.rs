@@ -75,8 +75,6 @@ pub fn run(seed: u64, trace: &Trace) {
     run.check(&before);
     run.check_order(&before);
     run.scenario.check_pools();
-    // A member that has not heard that all is stable asks again, at ever longer intervals.
-    run.scenario.run_for(130 * SECOND_US);
     run.scenario.check_quiet();
 }
 

@@ -95,7 +95,7 @@ fn label(group: &PlannedGroup) -> String {
 
 /// Bytes that a group takes in an answer, roughly.
 pub(super) fn group_bytes(group: &PlannedGroup) -> usize {
-    const WITHOUT_LISTS: usize = 120;
+    const WITHOUT_LISTS: usize = 140;
     const MEMBER: usize = 6;
     WITHOUT_LISTS + group.name.len() + MEMBER * group.members.len()
 }
@@ -112,5 +112,6 @@ pub(super) fn describe_group(group: &PlannedGroup) -> Value {
             "scheme": one.scheme.name(),
             "bytes_most": (one.bytes_most < u64::MAX).then_some(one.bytes_most),
         })).collect::<Vec<Value>>(),
+        "mtu_bytes": group.mtu,
     })
 }

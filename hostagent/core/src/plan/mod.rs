@@ -16,8 +16,8 @@ use structures::PlannedStructures;
 use trees::{parse_number, parse_trees};
 use wormcast_protocol::{Alternative, Alternatives, Choice, GroupPlan};
 use wormcast_wire::{
-    ALTERNATIVES_MAX, GroupId, HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SHARES_WHOLE,
-    SWITCHES_CROSSED_MAX, pdu,
+    ALTERNATIVES_MAX, GroupId, HostId, MTU_MAX, MTU_MIN, PORT_ID_MAX, ROUTE_LENGTH_MAX,
+    SHARES_WHOLE, SWITCHES_CROSSED_MAX, pdu,
 };
 
 /// Groups of one plan at most: as many as a switch has room for (GROUPS_SIZE).
@@ -81,6 +81,8 @@ pub struct GroupMessage {
     pub leaves: Vec<LeafMessage>,
     /// Who orders the messages of all origins, and its reign.
     pub sequencer: Option<(u32, u64)>,
+    /// Bytes of its frames after the Ethernet header at most; none or 0: as the interface has it.
+    pub mtu: Option<u32>,
 }
 
 /// A plan that can be applied.
@@ -136,6 +138,8 @@ pub struct PlannedGroup {
     pub trees: Vec<TreePaths>,
     /// Who orders the messages of all origins, in an ordered group.
     pub sequencer: Option<Sequencer>,
+    /// Bytes of its frames after the Ethernet header at most; none: as the interface has it.
+    pub mtu: Option<u16>,
     /// Equal at two hosts exactly if they have the same plan of the group (up to a
     /// collision in 32 bits); the epoch that the engine wants.
     pub fingerprint: u32,
@@ -219,6 +223,7 @@ impl PlannedGroup {
             number: parse_number(id, message.number)?,
             trees: Vec::new(),
             sequencer: None,
+            mtu: parse_mtu(id, message.mtu)?,
             fingerprint: 0,
         };
         group.sequencer = parse_sequencer(id, &group.members, message.sequencer)?;
@@ -227,8 +232,8 @@ impl PlannedGroup {
         Ok(group)
     }
 
-    /// FNV-1a over all that shapes the group's structures, and what switches copy along. The name does not: renaming
-    /// disturbs no transfer.
+    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name and MTU do not: another
+    /// one disturbs no transfer.
     fn compute_fingerprint(&self, message: &GroupMessage) -> u32 {
         let mut hash = 0x811c_9dc5_u32;
         let mut mix = |value: u32| {
@@ -282,6 +287,7 @@ impl PlannedGroup {
                 })
                 .collect(),
             members: self.members.clone(),
+            mtu: self.mtu,
             structures: Arc::new(PlannedStructures {
                 host,
                 group: Arc::clone(self),
@@ -297,6 +303,16 @@ impl PlannedGroup {
             .copied()
             .filter(|&member| member != host)
             .collect()
+    }
+}
+
+fn parse_mtu(id: GroupId, value: Option<u32>) -> Result<Option<u16>, PlanRejected> {
+    match value {
+        None | Some(0) => Ok(None),
+        Some(mtu) if (MTU_MIN..=MTU_MAX).contains(&(mtu as usize)) => Ok(Some(mtu as u16)),
+        Some(mtu) => rejected(format!(
+            "the MTU of group {id} is {mtu}; it must be {MTU_MIN} to {MTU_MAX}, or 0 for that of the interface"
+        )),
     }
 }
 

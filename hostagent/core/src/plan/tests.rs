@@ -259,6 +259,10 @@ fn refusals_name_value_bound_and_choices() {
             "a tree of group 3 has a loop through switch 6; its links must be a tree",
         ),
         (
+            refusal(|plan| plan.groups[1].mtu = Some(575)),
+            "the MTU of group 3 is 575; it must be 576 to 9216, or 0 for that of the interface",
+        ),
+        (
             refusal(|plan| plan.root_route = Some(vec![1, 254])),
             "the route to the root has byte 254; bytes must be 0 to 253",
         ),
@@ -284,6 +288,7 @@ fn fingerprints_tell_plans_apart_and_not_names() {
         plain,
         print("k-binomial", &|group| group.name = "other".into())
     );
+    assert_eq!(plain, print("k-binomial", &|group| group.mtu = Some(1500)));
     let mut all = vec![
         plain,
         print("k-binomial", &|group| {
@@ -399,8 +404,11 @@ prop_compose! {
         trees in proptest::collection::vec(proptest::collection::vec((0_u32..4, small(), 0_u32..4, small()), 0..4), 0..3),
         leaves in proptest::collection::vec((small(), 0_u32..4, small()), 0..4),
         sequencer in proptest::option::of((small(), any::<u64>())),
+        mtu in proptest::option::of(any::<u32>()),
     ) -> GroupMessage {
-        GroupMessage { id, name: String::new(), members, structures, number, trees, leaves, sequencer }
+        GroupMessage {
+            id, name: String::new(), members, structures, number, trees, leaves, sequencer, mtu,
+        }
     }
 }
 
