@@ -474,6 +474,7 @@ impl AgentPlanner {
             structures: shapes.of(self.whole_of[&members[0]], group, members)?,
             number: self.numbers.get(&group.id).copied(),
             trees: trees::for_agents(&self.copies, group, members),
+            sink: group.sink,
             digest: OnceLock::new(),
         };
         // The same object as before says that nothing has to be encoded again.

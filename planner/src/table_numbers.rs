@@ -159,6 +159,7 @@ mod tests {
             packets: 0,
             members: members.iter().copied().map(HostId).collect(),
             class_d: None,
+            sink: false,
         }
     }
 

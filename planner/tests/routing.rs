@@ -32,6 +32,7 @@ fn groups(topology: &Topology) -> Vec<Arc<Group>> {
         members: members.collect(),
         packets: 0,
         class_d: None,
+        sink: false,
     })]
 }
 

@@ -135,6 +135,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "structures": _show_structures(controller, group),
         "class_d": None if group.class_d is None else str(group.class_d),
         **_show_class_d(controller, group),
+        "sink": group.sink,
         "epoch": reconciler.epoch,
         "root": tree_root(controller, group),
         "number": table_number(controller, group),

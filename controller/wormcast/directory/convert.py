@@ -66,6 +66,7 @@ def _group_message(group: AgentGroup) -> Any:
             for tree in group.trees
         ],
         leaves=[agent_pb2.Leaf(host=host, switch=switch, port=port) for host, switch, port in group.leaves],
+        sink=group.sink,
     )
 
 
@@ -79,5 +80,6 @@ def _structure_message(structure: AgentStructure) -> Any:
         r=structure.r,
         rings=structure.rings,
         tree_edges=edges,
+        expected=[agent_pb2.Expected(bytes=size, microseconds=us) for size, us in structure.expected],
         **{"lambda": structure.lambda_},
     )

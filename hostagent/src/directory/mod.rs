@@ -403,6 +403,11 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
             .into_iter()
             .map(|edge| (edge.parent, edge.child))
             .collect(),
+        expected: structure
+            .expected
+            .into_iter()
+            .map(|one| (one.bytes, one.microseconds))
+            .collect(),
     };
     let tree = |tree: rpc::SharedTree| {
         let link = |link: rpc::TreeLink| (link.a, link.a_port, link.b, link.b_port);
@@ -420,6 +425,7 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
             .into_iter()
             .map(|leaf| (leaf.host, leaf.switch, leaf.port))
             .collect(),
+        sink: group.sink,
     };
     PlanMessage {
         epoch: plan.epoch,

@@ -171,6 +171,7 @@ pub fn group(number: u16, scheme: impl Into<GroupScheme>, members: &[HostId]) ->
         members: members.to_vec(),
         packets: 0,
         class_d: None,
+        sink: false,
     }
 }
 

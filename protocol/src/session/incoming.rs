@@ -239,11 +239,12 @@ impl Session {
         let Some(reception) = &mut self.reception else {
             return;
         };
-        let before = self.cumulative;
+        let (before, mut ended) = (self.cumulative, false);
         while let Some(packet) = self.store.get(self.cumulative) {
             self.cumulative += 1;
             if packet.last {
                 reception.note_message_end(self.cumulative);
+                ended = true;
             }
         }
         if self.cumulative == before {
@@ -251,7 +252,8 @@ impl Session {
         }
         self.proven = true;
         let readable = reception.discard(&self.store, self.cumulative);
-        if readable && !reception.readable_told {
+        // Whoever lets more come before it reads is told of an end.
+        if readable && (ended || !reception.readable_told) {
             reception.readable_told = true;
             shared.emit(Event::Readable {
                 group: self.group,

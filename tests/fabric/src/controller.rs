@@ -5,6 +5,7 @@ use std::sync::Arc;
 use wormcast_agent_core::plan::{
     GroupMessage, LeafMessage, LinkMessage, PlanMessage, RouteMessage, StructureMessage,
 };
+use wormcast_planner::cost::Costs;
 use wormcast_planner::{
     AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Group,
     GroupScheme, Hosts, Leaf, PlannedRoute, Planner, RouteTable,
@@ -88,7 +89,19 @@ pub fn group(
         packets: 0,
         members: members.into_iter().map(HostId).collect(),
         class_d: None,
+        sink: false,
     }
+}
+
+/// A planner with costs by which groups of scheme auto have several structures: long TREE routes are too dear for
+/// long messages.
+fn several_structures(setting: Setting) -> Planner {
+    let mut planner = Planner::new(setting);
+    planner.set_costs(Costs {
+        tree_bytes_per_branch: 40,
+        ..Costs::default()
+    });
+    planner
 }
 
 impl Controller {
@@ -101,7 +114,7 @@ impl Controller {
             no_transit: BTreeSet::new(),
             ack_fan_in: 0,
             epoch: 0,
-            planner: Planner::new(Setting::plain(unicast)),
+            planner: several_structures(Setting::plain(unicast)),
         }
     }
 
@@ -178,6 +191,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
             .map(|trees| trees.trees.iter().map(|tree| links(tree)).collect())
             .unwrap_or_default(),
         leaves: trees(group).map(leaves).unwrap_or_default(),
+        sink: group.sink,
     });
     PlanMessage {
         epoch,

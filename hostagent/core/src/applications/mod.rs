@@ -317,10 +317,12 @@ impl Applications {
 
     /// Moves bytes both ways and keeps time. Returns when to call again at the latest.
     pub fn pump(&mut self, serving: &mut Serving<'_>) -> Option<Instant> {
-        let now = serving.now;
+        let (now, groups) = (serving.now, serving.groups);
         let engine = serving.engine.as_deref_mut()?;
         self.sending.pump(engine, &mut self.connections, now);
-        let reading = self.receiving.pump(engine, &mut self.connections, now);
+        let reading = self
+            .receiving
+            .pump(engine, &mut self.connections, groups, now);
         let host = serving.host;
         let engine = &*engine;
         let sending = self
@@ -343,7 +345,7 @@ impl Applications {
     }
 
     /// Figures of the applications, as (name, value).
-    pub fn counters(&self) -> [(&'static str, u64); 3] {
+    pub fn counters(&self) -> [(&'static str, u64); 4] {
         [
             (
                 "applications.connections",
@@ -357,6 +359,7 @@ impl Applications {
                 "applications.stalled_messages",
                 self.receiving.stalled_messages,
             ),
+            ("applications.sunk_messages", self.receiving.sunk_messages),
         ]
     }
 

@@ -26,6 +26,9 @@ pub const MEMBERS_MAX: usize = 1024;
 /// Bytes of a group's name at most.
 pub const GROUP_NAME_BYTES_MAX: usize = 255;
 
+/// What a group's scheme is called in which each message takes the structure for its length.
+pub const AUTO: &str = "auto";
+
 /// Characters of the reason for which a group is refused at most; the rest is cut off.
 const REASON_CHARS_MAX: usize = 500;
 
@@ -78,6 +81,8 @@ pub struct GroupMessage {
     pub trees: Vec<Vec<LinkMessage>>,
     /// Where members are on each of them.
     pub leaves: Vec<LeafMessage>,
+    /// Whether agents take its messages where no receiver is open, and drop them.
+    pub sink: bool,
 }
 
 /// A plan that can be applied.
@@ -131,6 +136,8 @@ pub struct PlannedGroup {
     pub number: Option<GroupId>,
     /// The ways to the other members along each of its own trees.
     pub trees: Vec<TreePaths>,
+    /// Whether this agent takes its messages where no receiver is open, and drops them.
+    pub sink: bool,
     /// Equal at two hosts exactly if they have the same plan of the group (up to a
     /// collision in 32 bits); the epoch that the engine wants.
     pub fingerprint: u32,
@@ -213,6 +220,7 @@ impl PlannedGroup {
             structures,
             number: parse_number(id, message.number)?,
             trees: Vec::new(),
+            sink: message.sink,
             fingerprint: 0,
         };
         group.trees = parse_trees(id, own, &group.members, &message.trees, &message.leaves)?;
@@ -251,8 +259,9 @@ impl PlannedGroup {
     /// The name of its scheme; `auto` where each message takes one of several.
     pub fn scheme_name(&self) -> &'static str {
         match &self.structures[..] {
-            [only] => only.scheme.name(),
-            _ => "auto",
+            // One that was chosen says what for.
+            [only] if only.expected.is_empty() => only.scheme.name(),
+            _ => AUTO,
         }
     }
 

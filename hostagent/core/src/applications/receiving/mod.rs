@@ -30,6 +30,8 @@ pub(crate) struct Receiving {
     pub(crate) unclaimed_messages: u64,
     /// Messages given up because their receiver stalled.
     pub(crate) stalled_messages: u64,
+    /// Messages that were taken and dropped, in groups that are sinks.
+    pub(crate) sunk_messages: u64,
 }
 
 struct Receiver {
@@ -67,6 +69,7 @@ impl Receiving {
             scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
             unclaimed_messages: 0,
             stalled_messages: 0,
+            sunk_messages: 0,
         }
     }
 
