@@ -137,6 +137,9 @@ def cost_sets() -> list[str]:
 def complete_costs(costs: str) -> str:
     """A file of costs with every field, from a set's name or what differs from one."""
 
+def fit_costs(topology: str, costs: str, timed: str, root: int | None = None) -> str:
+    """Costs by which messages take the times that were measured, as a file."""
+
 def replay_group(topology: str, request: str, costs: str, root: int | None = None) -> str:
     """When each member has the message, and how the channels were used."""
 
@@ -387,6 +390,10 @@ class AgentGroup:
     @property
     def leaves(self) -> list[tuple[HostId, SwitchId, PortId]]:
         """Where its members are on these trees."""
+
+    @property
+    def sink(self) -> bool:
+        """Whether agents take its messages where no receiver is open, and drop them."""
 
 @final
 class AgentStructure:

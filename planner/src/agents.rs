@@ -518,6 +518,7 @@ impl AgentPlanner {
             trees: trees::for_agents(&self.copies, group, members),
             sequencer,
             mtu: None,
+            sink: group.sink,
             digest: OnceLock::new(),
         };
         if !shapes.narrow.is_nowhere() {

@@ -41,4 +41,6 @@ pub struct Group {
     pub ordered: bool,
     /// IP multicast address whose packets it carries (WORM §8.1).
     pub class_d: Option<Ipv4Addr>,
+    /// Whether agents take its messages where no receiver is open, and drop them: to measure.
+    pub sink: bool,
 }

@@ -163,8 +163,7 @@ pub struct AgentStructure {
     pub order: Vec<HostId>,
     /// The shape, with all choices made.
     pub recipe: Recipe,
-    /// Where it was chosen for its time: bytes of messages, and the time expected for each, in ns. Agents
-    /// are not told.
+    /// Where it was chosen for its time: bytes of messages, and the time expected for each, in ns.
     pub expected: Vec<(u64, f64)>,
 }
 
@@ -188,6 +187,8 @@ pub struct AgentGroup {
     /// Bytes of its frames after the Ethernet header at most, where links on its ways carry less than
     /// others; without, what the interfaces carry.
     pub mtu: Option<u16>,
+    /// Whether agents take its messages where no receiver is open, and drop them.
+    pub sink: bool,
     pub(crate) digest: OnceLock<[u8; 32]>,
 }
 
@@ -232,11 +233,12 @@ impl PartialEq for AgentGroup {
             trees,
             sequencer,
             mtu,
+            sink,
             digest: _,
         } = self;
         (id, name, members) == (&other.id, &other.name, &other.members)
             && structures == &other.structures
-            && (number, trees) == (&other.number, &other.trees)
+            && (number, trees, sink) == (&other.number, &other.trees, &other.sink)
             && (sequencer, mtu) == (&other.sequencer, &other.mtu)
     }
 }
@@ -359,6 +361,10 @@ impl AgentGroup {
                     | Recipe::Copied { fan_in: only } => number(*only as usize),
                     Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| number(ring)),
                 }
+                for &(bytes, ns) in &structure.expected {
+                    number(bytes as usize);
+                    number(ns.to_bits() as usize);
+                }
             }
             if let Some(Sequencer { host, reign }) = self.sequencer {
                 number(2 << 16 | usize::from(host.0));
@@ -391,6 +397,9 @@ impl AgentGroup {
                     number(leaf.host.0.into());
                     number(usize::from(leaf.switch.0) << 8 | usize::from(leaf.port.get()));
                 }
+            }
+            if self.sink {
+                digest.update([1]);
             }
             digest.update(&self.name);
             digest.finalize().into()

@@ -160,6 +160,7 @@ mod tests {
             members: members.iter().copied().map(HostId).collect(),
             ordered: false,
             class_d: None,
+            sink: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The replay against closed forms, bounds, and itself without short cuts.
 
 use proptest::prelude::*;
-use wormcast_planner::cost::{Channel, CostModel, Costs, Message, Traffic};
+use wormcast_planner::cost::{Channel, CostModel, Costs, Message, Traffic, estimate};
 use wormcast_planner::replay::{ChannelUse, Replay, replay, replay_in_full};
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
@@ -38,6 +38,11 @@ impl Case {
 
     fn replay(&self, bytes: u64, packets: u64) -> Replay {
         self.run(|model, _, traffic| replay(model, traffic, Message { bytes, packets }))
+    }
+
+    fn estimate(&self, bytes: u64, packets: u64) -> f64 {
+        let message = Message { bytes, packets };
+        self.run(|model, _, traffic| estimate(model, traffic, message).completion_ns)
     }
 }
 
@@ -112,6 +117,50 @@ fn packets_over_a_line_are_pipelined() {
         case.replay(100_000, 100).completion_ns,
         5.0 * 8_000.0 + 100.0 * 16_000.0,
     );
+}
+
+#[test]
+fn a_rested_link_passes_its_burst_in_no_time() {
+    let mut costs = gigabit();
+    costs.link_burst_bytes = 10_000;
+    let mut case = Case {
+        topology: from_spec("line:3").unwrap(),
+        costs,
+        request: request(Scheme::Repeat, 0, [0, 2]),
+    };
+    close(case.replay(5_000, 5).completion_ns, 0.0);
+    // What is beyond it crosses the first of four channels at its rate, and the others one behind the other.
+    close(case.replay(50_000, 50).completion_ns, 43_000.0 * 8.0);
+    close(case.estimate(50_000, 50), 43_000.0 * 8.0);
+    close(case.estimate(5_000, 5), 0.0);
+    // Of the copies of one packet, those that find it used up.
+    case.topology = from_spec("star:4").unwrap();
+    case.costs.link_burst_bytes = 2_000;
+    case.request = request(Scheme::Repeat, 0, 0..4);
+    close(case.replay(1_000, 1).completion_ns, 8_000.0);
+    close(case.estimate(1_000, 1), 8_000.0);
+}
+
+#[test]
+fn confirmations_and_shared_processors_add_to_what_a_message_takes() {
+    let mut costs = gigabit();
+    costs.message_confirm_ns = 500.0;
+    let mut case = Case {
+        topology: from_spec("star:4").unwrap(),
+        costs,
+        request: request(Scheme::Switch(SwitchParameters::default()), 0, 0..4),
+    };
+    case.costs.tree_bytes_per_branch = 0;
+    // Ten packets out of the host and the last one on the links to its three neighbours, with a marker of one byte
+    // each, and then in at all three.
+    let confirmed = 10.0 * 8_008.0 + 8_008.0 + 8_000.0 + 3.0 * 500.0;
+    close(case.replay(10_000, 10).completion_ns, confirmed);
+    close(case.estimate(10_000, 10), confirmed);
+    // Ten packets on seven channels.
+    case.costs.shared_crossing_ns = 3_000.0;
+    let both = confirmed.hypot(70.0 * 3_000.0);
+    close(case.replay(10_000, 10).completion_ns, both);
+    close(case.estimate(10_000, 10), both);
 }
 
 #[test]

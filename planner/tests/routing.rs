@@ -33,6 +33,7 @@ fn groups(topology: &Topology) -> Vec<Arc<Group>> {
         packets: 0,
         ordered: false,
         class_d: None,
+        sink: false,
     })]
 }
 

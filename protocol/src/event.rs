@@ -15,7 +15,7 @@ pub struct Transmit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Member: bytes or the end of a message can be read. Sent once until a read
-    /// has found nothing more.
+    /// has found nothing more, and again whenever the end of a message has come.
     Readable {
         /// The group.
         group: GroupId,

@@ -53,6 +53,10 @@ def test_other_groups_have_none_and_it_is_true_or_false() -> None:
         answer = await client.post("groups", json=wrong)
         assert answer.status_code == 422
         assert "ordered" in answer.text
+        sink = {"scheme": "auto", "members": [0, 1], "sink": True, "parameters": {"ordered": True}}
+        answer = await client.post("groups", json=sink)
+        assert answer.status_code == 422
+        assert "sink" in answer.text
 
     with_rest(test)
 

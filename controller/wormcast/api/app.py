@@ -249,7 +249,9 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
 
 def _group_request(body: GroupBody) -> GroupRequest:
     parameters = body.parameters.model_dump(exclude_none=True, by_alias=True) if body.parameters else None
-    return GroupRequest(body.scheme, tuple(body.members), body.id, body.name, parameters, body.class_d)
+    return GroupRequest(
+        body.scheme, tuple(body.members), body.id, body.name, parameters, body.class_d, body.sink
+    )
 
 
 async def _list_groups(controller: Controller, groups: Sequence[Group] | None = None) -> AsyncIterator[str]:

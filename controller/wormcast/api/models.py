@@ -188,6 +188,13 @@ class GroupBody(Body):
             "(narrow mode: the same low 8 bits) the switches deliver to the union of their groups' members"
         ),
     ] = None
+    sink: Annotated[
+        StrictBool,
+        Field(
+            description="to measure: where no receiver is open, agents take the messages of the group and drop them; "
+            "the group is not kept across restarts of the controller"
+        ),
+    ] = False
 
 
 class GroupsBody(Body):

@@ -137,6 +137,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "trees": trees_in_force(controller, group),
         "class_d": None if group.class_d is None else str(group.class_d),
         **_show_class_d(controller, group),
+        "sink": group.sink,
         "epoch": reconciler.epoch,
         "root": tree_root(controller, group),
         "number": table_number(controller, group),

@@ -62,10 +62,26 @@ def _groups(groups: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield from _wrap(f"group {label}: {group['scheme']}, members {members}", "")
         if group.get("mtu_bytes") is not None:
             yield f"  frames of {group['mtu_bytes']} bytes at most: a link on its ways carries no longer ones"
+        yield from _structures(group["structures"], group["streams"])
         yield f"  {group['senders']} senders and {group['receivers']} receivers open on this host"
         streams = [[str(stream.get(field, "")) for field in _STREAM.values()] for stream in group["streams"]]
         if streams:
             yield from (f"  {line}" for line in _table(list(_STREAM), streams, 0))
+
+
+def _structures(structures: Sequence[dict[str, Any]], streams: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Scheme auto: what messages take by their length, how many did, and what each is expected to take."""
+    rows = []
+    for number, one in enumerate(structures):
+        most = "any" if one["bytes_most"] is None else str(one["bytes_most"])
+        messages = sum(stream.get(f"messages_by_structure.{number}", 0) for stream in streams)
+        first = [one["scheme"], most, str(messages)]
+        for expected in one.get("expected", []):
+            rows.append([*first, str(expected["bytes"]), f"{expected['microseconds'] / 1000:.2f}"])
+            first = [""] * len(first)
+    if rows:
+        titles = ["messages take", "up to bytes", "so far", "those of bytes", "in about ms"]
+        yield from (f"  {line}" for line in _table(titles, rows, 1))
 
 
 def _routes(routes: Sequence[dict[str, Any]], left_out: int) -> Iterator[str]:

@@ -10,11 +10,16 @@ import click
 from click.shell_completion import CompletionItem
 
 from wormcast import routing
+from wormcast.cli.completion import complete_hosts
 from wormcast.cli.files import planned, read_json, write_text
-from wormcast.cli.refusal import Commands
+from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table
+from wormcast.client import SOCKET_DEFAULT, SOCKET_VARIABLE, AgentError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+MOST_LEAST, MOST_DEFAULT, MOST_MOST = 64 << 10, 4 << 20, 64 << 20
+"""Bytes of the longest messages of `wormcast costs measure`."""
 
 
 def read_costs(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:  # noqa: ARG001
@@ -96,6 +101,83 @@ def set_costs(costs: Any, api: str, as_json: bool) -> None:
     """Choose by other costs from now on: a costs FILE or the name of a SET. They are kept across restarts."""
     body = {"set": costs} if isinstance(costs, str) else costs
     _show(Client(api).send("PUT", "/costs", body), as_json)
+
+
+@costs.command()
+@click.argument("members", nargs=-1, metavar="[HOST]...", shell_complete=complete_hosts)
+@click.option(
+    "--most",
+    type=click.IntRange(MOST_LEAST, MOST_MOST),
+    default=MOST_DEFAULT,
+    show_default=True,
+    help="Bytes of the longest messages.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the costs, and leave those in force as they are.")
+@click.option(
+    "--socket",
+    type=click.Path(path_type=Path),
+    help=f"Socket of the agent. [default: ${SOCKET_VARIABLE}, or {SOCKET_DEFAULT}]",
+)
+@api_options
+def measure(
+    members: tuple[str, ...], most: int, dry_run: bool, socket: Path | None, api: str, as_json: bool
+) -> None:
+    """Measure the costs of the running fabric from this host, and choose by them from now on.
+
+    Messages are sent from this host to up to 15 others (HOSTs, or the next ones by number), and timed. For that there are
+    groups named costs-measure-… for as long as it takes, some 30 s on links of 100 Mb/s. No receivers are needed. Other
+    traffic meanwhile makes the costs higher than they are.
+    """
+    from wormcast.cli import measuring
+
+    try:
+        answer = measuring.measure(api, socket, most, members, dry_run=dry_run, quiet=False)
+    except AgentError as error:
+        raise Refusal(str(error), code="agent", exit_code=1) from error
+    if as_json:
+        print_json(answer)
+        return
+    _show_measured(answer)
+
+
+def _show_measured(answer: dict[str, Any]) -> None:
+    print_table(
+        "messages",
+        ["bytes", "scheme", "members", "messages", "took ms", "±", "expected before", "and now"],
+        [
+            [
+                f"{one['bytes']:,}",
+                one["scheme"],
+                len(one["members"]),
+                one["messages"],
+                f"{one['microseconds'] / 1000:.2f}",
+                f"{one['error']:.0%}",
+                f"{one['before_microseconds'] / 1000:.2f}",
+                f"{one['after_microseconds'] / 1000:.2f}",
+            ]
+            for one in answer["measured"]
+        ],
+    )
+    print_table(
+        "costs",
+        ["cost", "before", "now", "±", ""],
+        [
+            [
+                " + ".join(one["names"])
+                if len(one["names"]) == 2 and "_ns" in one["names"][0]
+                else ", ".join(one["names"]),
+                f"{one['before']:,.0f}",
+                f"{one['after']:,.0f}",
+                f"{one['error']:,.0f}" if one["told"] else "",
+                "" if one["told"] else "as before: these times do not tell",
+            ]
+            for one in answer["found"]
+        ],
+    )
+    click.echo(
+        "All other costs are as before. "
+        + ("They are in force." if answer["in_force"] else "None of this is in force (--dry-run).")
+    )
 
 
 def _show(value: dict[str, Any], as_json: bool) -> None:

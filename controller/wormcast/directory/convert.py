@@ -72,6 +72,7 @@ def _group_message(group: AgentGroup) -> Any:
         ),
         leaves=[agent_pb2.Leaf(host=host, switch=switch, port=port) for host, switch, port in group.leaves],
         mtu=group.mtu,
+        sink=group.sink,
     )
 
 
@@ -85,5 +86,6 @@ def _structure_message(structure: AgentStructure) -> Any:
         r=structure.r,
         rings=structure.rings,
         tree_edges=edges,
+        expected=[agent_pb2.Expected(bytes=size, microseconds=us) for size, us in structure.expected],
         **{"lambda": structure.lambda_},
     )

@@ -133,9 +133,16 @@ class Group:
     parameters: Parameters = field(default_factory=Parameters)
     class_d: ipaddress.IPv4Address | None = None
     """IP multicast address whose packets this group carries (WORM §8.1)."""
+    sink: bool = False
+    """To measure: agents take its messages where no receiver is open, and drop them. It is not kept in the state
+    file."""
 
     def __post_init__(self) -> None:
         check_group_id(self.id)
+        if self.sink and self.parameters.ordered:
+            raise GroupError(
+                "a group that is a sink is not ordered: nobody reads it", value=True, bound="false"
+            )
         if not self.members:
             raise GroupError("a group without members", value=[], bound="1 member or more")
         if list(self.members) != sorted(set(self.members)):

@@ -43,6 +43,7 @@ class GroupRequest:
     name: str | None = None
     parameters: dict[str, int] | None = None
     class_d: str | None = None
+    sink: bool = False
 
 
 class GroupBook:
@@ -225,6 +226,7 @@ class GroupBook:
                 self.resolve(request.members),
                 Parameters.from_json(request.parameters or {}),
                 class_d,
+                request.sink,
             )
         except GroupError as error:
             raise _refusal(error) from error
@@ -305,7 +307,7 @@ class GroupBook:
         try:
             yield
             changed = None if self.class_d == class_d else self.class_d
-            self._database.change_groups(put, removed, changed)
+            self._database.change_groups([group for group in put if not group.sink], removed, changed)
         except BaseException:
             if self._index.in_order() is not groups:
                 self._index = GroupIndex(groups, class_d)

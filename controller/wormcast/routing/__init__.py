@@ -13,7 +13,7 @@ from wormcast_planner import ALGORITHM_DEFAULT, RoutingError, algorithms, kinds,
 from wormcast.routing.balance import balance_report, balanced_routes
 from wormcast.routing.certificate import check as check_certificate
 from wormcast.routing.changes import add_links, change
-from wormcast.routing.costs import cost_sets, costs, replay
+from wormcast.routing.costs import cost_sets, costs, fit_costs, replay
 from wormcast.routing.files import to_text
 from wormcast.routing.foreign import verify_paths, verify_tables
 from wormcast.routing.foreign_certificate import check_paths, check_tables
@@ -47,6 +47,7 @@ __all__ = [
     "costs",
     "damage",
     "explain",
+    "fit_costs",
     "forwarding",
     "group",
     "kinds",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import wormcast_planner as native
@@ -20,6 +20,22 @@ def costs(of: str | Mapping[str, Any] = "agents") -> dict[str, Any]:
     Times are in nanoseconds, rates in bits a second. Raises `RoutingError`."""
     complete: dict[str, Any] = json.loads(native.complete_costs(json.dumps(of)))
     return complete
+
+
+def fit_costs(
+    topology: Mapping[str, Any],
+    timed: Sequence[Mapping[str, Any]],
+    before: str | Mapping[str, Any] = "agents",
+    root: int | None = None,
+) -> dict[str, Any]:
+    """The `costs` by which the estimates of `auto` come closest to messages that were timed: a list of `request`
+    (any scheme but `auto`), `bytes`, `ns` until every member had confirmed, and its `error` (standard error, as a
+    share). Costs that the times leave open stay as `before`. Also `found`: for each of what was looked for `names`,
+    `before`, `after`, `error` (standard error), `told` (False: left open); and `estimates`: for each time
+    `before_ns`, `after_ns`. Raises `RoutingError`."""
+    answer = native.fit_costs(json.dumps(topology), json.dumps(before), json.dumps(timed), root)
+    fitted: dict[str, Any] = json.loads(answer)
+    return fitted
 
 
 def replay(

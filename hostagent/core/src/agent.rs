@@ -9,7 +9,7 @@ use crate::api::{ApiError, NumberedRequest};
 use crate::applications::Applications;
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::{FailedMember, Figures};
-use crate::plan::{AgentPlan, GROUPS_MAX, PlannedGroup, RefusedGroup};
+use crate::plan::{AUTO, AgentPlan, GROUPS_MAX, PlannedGroup, RefusedGroup};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -519,13 +519,14 @@ impl Agent {
                     figures.push_stream(name, group.0, origin.0, value);
                 }
                 let own = engine.progress(group).filter(|_| Some(origin) == self.host);
-                let choices = self.plan.as_ref().and_then(|plan| plan.groups.get(&group));
-                let choices = choices.map_or(0, |group| group.structures.len());
+                let planned = self.plan.as_ref().and_then(|plan| plan.groups.get(&group));
+                let chosen = planned.filter(|group| group.scheme_name() == AUTO);
+                let choices = chosen.map_or(0, |group| group.structures.len());
                 for (number, taken) in own
                     .iter()
                     .flat_map(|own| own.messages_by_choice.iter().enumerate())
                 {
-                    if number < choices && choices > 1 {
+                    if number < choices {
                         let name = format!("messages_by_structure.{number}");
                         figures.push_stream(&name, group.0, origin.0, *taken);
                     }

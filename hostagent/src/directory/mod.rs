@@ -403,6 +403,11 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
             .into_iter()
             .map(|edge| (edge.parent, edge.child))
             .collect(),
+        expected: structure
+            .expected
+            .into_iter()
+            .map(|one| (one.bytes, one.microseconds))
+            .collect(),
     };
     let tree = |tree: rpc::SharedTree| {
         let link = |link: rpc::TreeLink| (link.a, link.a_port, link.b, link.b_port);
@@ -422,6 +427,7 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
             .collect(),
         sequencer: group.sequencer.map(|of| (of.host, of.reign)),
         mtu: group.mtu,
+        sink: group.sink,
     };
     PlanMessage {
         epoch: plan.epoch,

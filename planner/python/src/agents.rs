@@ -73,6 +73,12 @@ impl AgentGroup {
             .collect()
     }
 
+    /// Whether agents take its messages where no receiver is open, and drop them.
+    #[getter]
+    fn sink(&self) -> bool {
+        self.0.sink
+    }
+
     /// How its messages reach them.
     #[getter]
     fn structures(&self) -> Vec<AgentStructure> {

@@ -1,8 +1,9 @@
 //! Costs of a group's messages.
 
-use ::wormcast_planner::cost::{CostError, CostModel, Costs, Message, Traffic};
+use ::wormcast_planner::cost::{CostError, CostModel, Costs, Message, Timed, Traffic, fit};
 use ::wormcast_planner::replay::replay;
 use ::wormcast_routing::group::{self, GroupRequest};
+use ::wormcast_routing::routes::{Algorithm, Routes};
 use pyo3::prelude::*;
 
 use crate::{read_topology, run, switch_id, text};
@@ -12,6 +13,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cost_sets, module)?)?;
     module.add_function(wrap_pyfunction!(complete_costs, module)?)?;
     module.add_function(wrap_pyfunction!(replay_group, module)?)?;
+    module.add_function(wrap_pyfunction!(fit_costs, module)?)?;
     Ok(())
 }
 
@@ -63,5 +65,25 @@ fn replay_group(
             },
         )
         .map_err(text)
+    })
+}
+
+/// Costs by which messages take the times that were measured, as a file.
+#[pyfunction]
+#[pyo3(signature = (topology, costs, timed, root = None))]
+fn fit_costs(
+    py: Python<'_>,
+    topology: &str,
+    costs: &str,
+    timed: &str,
+    root: Option<i64>,
+) -> PyResult<String> {
+    run(py, || {
+        let topology = read_topology(topology)?;
+        let before = Costs::from_json(costs).map_err(text)?;
+        let timed = Timed::list_from_json(timed).map_err(text)?;
+        let root = root.map(switch_id).transpose()?;
+        let routes = Routes::plan(&topology, Algorithm::Osud, root).map_err(text)?;
+        Ok(fit(&routes, &before, &timed).map_err(text)?.to_json())
     })
 }

@@ -21,6 +21,7 @@ struct GivenGroup {
     members: Vec<u16>,
     parameters: GivenParameters,
     class_d: Option<IpAddr>,
+    sink: bool,
 }
 
 #[derive(FromPyObject)]
@@ -75,5 +76,6 @@ pub(crate) fn read_group(group: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
         packets: given.parameters.packets.try_into().unwrap_or(u32::MAX),
         members: given.members.into_iter().map(HostId).collect(),
         class_d: given.class_d.map(ipv4).transpose()?,
+        sink: given.sink,
     }))
 }

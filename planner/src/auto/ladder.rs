@@ -7,9 +7,15 @@ use wormcast_routing::group::{GroupRequest, Scheme, Unicast, plan_group, plan_re
 use wormcast_routing::structure::Recipe;
 use wormcast_wire::HostId;
 
-/// Packets of the messages that are compared. Each stands for messages up to twice as long, the last one
-/// for all that are longer.
-const LADDER: [u64; 7] = [1, 4, 16, 64, 256, 1024, 4096];
+/// Bytes of the shortest messages that are compared, where a packet holds more.
+const SHORTEST: u64 = 64;
+/// Packets of the others. Each length stands for messages up to the geometric mean with the next one, the
+/// last one for all that are longer: with 1,444 bytes a packet it is 95 MB.
+const LADDER: [u64; 9] = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536];
+/// The model tells no times apart that differ by less. Of candidates so close to the best the one is taken
+/// that loads links and hosts least: what else they do has room then, and what the model does not know of
+/// weighs less.
+const ALIKE: f64 = 1.03;
 
 /// A structure, and the messages for which it takes the least time.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,15 +44,11 @@ pub fn plan_ladder<'r, 't: 'r>(
 ) -> Result<Vec<Rung>, CostError> {
     let paths = paths.into();
     let model = CostModel::new(paths, costs.clone())?;
-    let payload = u64::from(costs.packet_payload_bytes);
-    let message = |packets: u64| Message {
-        bytes: packets * payload,
-        packets,
-    };
+    let lengths = lengths(costs);
     let mut all = Vec::new();
-    for packets in [LADDER[0], LADDER[LADDER.len() - 1]] {
+    for message in [lengths[0], lengths[lengths.len() - 1]] {
         let (count, needs) = (members.len(), Needs::default());
-        let found = candidates(paths, costs, count, message(packets), needs, Breadth::Auto);
+        let found = candidates(paths, costs, count, message, needs, Breadth::Auto);
         all.extend(
             found
                 .into_iter()
@@ -54,39 +56,42 @@ pub fn plan_ladder<'r, 't: 'r>(
                 .collect::<Vec<_>>(),
         );
     }
-    let mut best: Vec<Option<(f64, usize)>> = vec![None; LADDER.len()];
-    let mut requests = Vec::new();
+    let mut estimated = Vec::with_capacity(all.len());
     for (scheme, order) in all {
         let request = GroupRequest {
             order,
             ..GroupRequest::new(scheme, members[0], members.to_vec())
         };
         let traffic = Traffic::new(&model, &plan_group(paths, &request)?)?;
-        for (best, packets) in best.iter_mut().zip(LADDER) {
-            let ns = estimate(&model, &traffic, message(packets)).completion_ns;
-            // Of equals the one that comes first, where simpler schemes come first.
-            if best.is_none_or(|(least, _)| ns < least) {
-                *best = Some((ns, requests.len()));
-            }
-        }
-        requests.push(request);
+        let time = |&message: &Message| estimate(&model, &traffic, message).completion_ns;
+        let times: Vec<f64> = lengths.iter().map(time).collect();
+        estimated.push((request, traffic.crossings.len(), times));
     }
     let mut rungs: Vec<(usize, Rung)> = Vec::new();
-    for (best, packets) in best.into_iter().zip(LADDER) {
-        let (ns, number) = best.expect("repeat is always a candidate");
-        let bytes = packets * payload;
-        let expected = (bytes, ns);
+    for (place, message) in lengths.iter().enumerate() {
+        let times = estimated.iter().map(|(.., times)| times[place]);
+        let least = times.fold(f64::INFINITY, f64::min);
+        let alike = (0..estimated.len()).filter(|&one| estimated[one].2[place] <= ALIKE * least);
+        // Of equals the one that comes first, where simpler schemes come first.
+        let number = alike
+            .min_by_key(|&one| estimated[one].1)
+            .expect("repeat is always a candidate");
+        let (request, _, times) = &estimated[number];
+        let bytes_most = match lengths.get(place + 1) {
+            Some(next) => message.bytes.saturating_mul(next.bytes).isqrt(),
+            None => u64::MAX,
+        };
+        let expected = (message.bytes, times[place]);
         if let Some((last, rung)) = rungs.last_mut()
             && *last == number
         {
-            rung.bytes_most = 2 * bytes;
+            rung.bytes_most = bytes_most;
             rung.expected.push(expected);
             continue;
         }
-        let request = &requests[number];
         let (recipe, order) = plan_recipe(paths, request)?;
         let rung = Rung {
-            bytes_most: 2 * bytes,
+            bytes_most,
             scheme: request.scheme,
             order,
             // Where switches copy, ACKs go up a tree that agents lay out.
@@ -95,8 +100,19 @@ pub fn plan_ladder<'r, 't: 'r>(
         };
         rungs.push((number, rung));
     }
-    if let Some((_, last)) = rungs.last_mut() {
-        last.bytes_most = u64::MAX;
-    }
     Ok(rungs.into_iter().map(|(_, rung)| rung).collect())
+}
+
+/// Messages that are compared, by ascending length.
+fn lengths(costs: &Costs) -> Vec<Message> {
+    let payload = u64::from(costs.packet_payload_bytes);
+    let short = (payload > 2 * SHORTEST).then_some(Message {
+        bytes: SHORTEST,
+        packets: 1,
+    });
+    let full = LADDER.map(|packets| Message {
+        bytes: packets * payload,
+        packets,
+    });
+    short.into_iter().chain(full).collect()
 }

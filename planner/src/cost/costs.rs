@@ -22,6 +22,9 @@ pub struct Costs {
     pub message_forward_ns: f64,
     /// Instead of [`Costs::message_forward_ns`], by name of scheme.
     pub scheme_message_forward_ns: BTreeMap<String, f64>,
+    /// Once a message for each member but the source: until its confirmation has come, and what else a
+    /// member more takes. It adds to the time of every scheme alike.
+    pub message_confirm_ns: f64,
     /// Processor time of a sender for each packet and receiver: o_s.
     pub packet_send_ns: f64,
     /// Processor time of a receiver for each packet: o_r.
@@ -51,6 +54,13 @@ pub struct Costs {
     pub link_bits_per_s: u64,
     /// Links between host and switch.
     pub host_link_bits_per_s: u64,
+    /// Bytes that a link passes in no time when it has rested, as one with a token bucket does.
+    pub link_burst_bytes: u32,
+    /// Where hosts and switches share the processors of one machine: what a packet on a link takes of all
+    /// of them together. This work and the message get in each other's way: the time of both is the root
+    /// of the sum of the squares of their times (**choice**: a maximum knows nothing of two loads that are
+    /// about the same, and a sum too much).
+    pub shared_crossing_ns: f64,
     /// Most bytes of a message in one packet.
     pub packet_payload_bytes: u32,
     /// Bytes that every packet takes on a link besides its payload and its route.
@@ -130,6 +140,7 @@ impl Costs {
             message_copy_ns: 0.0,
             message_forward_ns: 0.0,
             scheme_message_forward_ns: BTreeMap::new(),
+            message_confirm_ns: 0.0,
             packet_send_ns: 0.0,
             packet_receive_ns: 0.0,
             send_ns_per_byte: 0.0,
@@ -144,6 +155,8 @@ impl Costs {
             wire_ns: 0.0,
             link_bits_per_s: bits_per_s,
             host_link_bits_per_s: bits_per_s,
+            link_burst_bytes: 0,
+            shared_crossing_ns: 0.0,
             packet_payload_bytes: 1444,
             packet_header_bytes: 0,
             route_bytes_per_hop: 0,

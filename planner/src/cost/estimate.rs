@@ -42,13 +42,14 @@ pub fn estimate(model: &CostModel<'_, '_>, traffic: &Traffic, message: Message) 
     };
     let first_packet = counted(&first.received);
     let pace = Pace::new(traffic, &timing);
-    let completion = match more {
+    let received = match more {
         0 => first_packet,
         _ => {
             let room = u64::from(model.costs().host_buffer_packets.max(1));
             counted(&last_packet(traffic, &timing, &first, &pace, more, room))
         }
     };
+    let completion = timing.complete(received, more + 1);
     let ns = |ps: u64| ps as f64 / 1e3;
     Estimate {
         completion_ns: ns(completion),
@@ -65,6 +66,8 @@ struct FirstPacket {
     begun: Vec<u64>,
     /// By crossing: when it has left the channel.
     crossed: Vec<u64>,
+    /// By channel: what is left of its burst.
+    burst: Vec<u64>,
 }
 
 impl FirstPacket {
@@ -73,6 +76,7 @@ impl FirstPacket {
             received: vec![0; traffic.stations.len()],
             begun: vec![0; traffic.sends.len()],
             crossed: vec![0; traffic.crossings.len()],
+            burst: timing.burst.clone(),
         };
         let mut free = vec![0u64; traffic.channels.len()];
         let mut processor = vec![0u64; traffic.hosts.len()];
@@ -100,10 +104,13 @@ impl FirstPacket {
             for place in range {
                 let crossing = &traffic.crossings[place];
                 let (head, tail) = enters[place];
-                let time = timing.crossing(place, last);
-                let begin = head.max(free[crossing.channel as usize]);
+                let channel = crossing.channel as usize;
+                let full = timing.crossing(place, last);
+                let time = full.saturating_sub(first.burst[channel]);
+                first.burst[channel] -= full - time;
+                let begin = head.max(free[channel]);
                 let end = (begin + time).max(tail);
-                free[crossing.channel as usize] = end;
+                free[channel] = end;
                 first.crossed[place] = end;
                 if place == from {
                     on_link = begin;
@@ -130,6 +137,11 @@ impl FirstPacket {
             queue.push(Reverse((next, station, nth + 1)));
         }
         first
+    }
+
+    /// When a channel has passed so many packets more than the first, all their copies together.
+    fn passed(&self, place: usize, channel: usize, pace: &Pace, more: u64) -> u64 {
+        self.crossed[place] + (more * pace.channel[channel]).saturating_sub(self.burst[channel])
     }
 }
 
@@ -196,8 +208,12 @@ fn last_packet(
             for place in range {
                 let crossing = &traffic.crossings[place];
                 let (head, tail) = enters[place];
-                let time = timing.crossing(place, true);
-                let behind = first.crossed[place] + more * pace.channel[crossing.channel as usize];
+                let channel = crossing.channel as usize;
+                let behind = first.passed(place, channel, pace, more);
+                let time = match more * pace.channel[channel] < first.burst[channel] {
+                    true => 0,
+                    false => timing.crossing(place, true),
+                };
                 let end = (head + time).max(tail).max(behind);
                 let leaves = match timing.cut_through {
                     true => end - time + timing.head(place).min(time),
@@ -242,9 +258,9 @@ fn held_back(
         for send in traffic.stations[at].sends.clone() {
             for place in traffic.crossings_of(send as usize) {
                 let crossing = &traffic.crossings[place];
-                let behind = pace.channel[crossing.channel as usize];
                 if waiting > 0 {
-                    latest = latest.max(first.crossed[place] + waiting * behind);
+                    let channel = crossing.channel as usize;
+                    latest = latest.max(first.passed(place, channel, pace, waiting));
                 }
                 if crossing.station == NONE {
                     continue;

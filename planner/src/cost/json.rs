@@ -113,6 +113,10 @@ impl Costs {
                 Slot::Time(&mut self.message_forward_ns, NS_MAX),
             ),
             (
+                "message_confirm_ns",
+                Slot::Time(&mut self.message_confirm_ns, NS_MAX),
+            ),
+            (
                 "packet_send_ns",
                 Slot::Time(&mut self.packet_send_ns, NS_MAX),
             ),
@@ -152,6 +156,14 @@ impl Costs {
             (
                 "host_link_bits_per_s",
                 Slot::Rate(&mut self.host_link_bits_per_s),
+            ),
+            (
+                "link_burst_bytes",
+                Slot::Count(&mut self.link_burst_bytes, 0, 1 << 30),
+            ),
+            (
+                "shared_crossing_ns",
+                Slot::Time(&mut self.shared_crossing_ns, NS_MAX),
             ),
             (
                 "packet_payload_bytes",

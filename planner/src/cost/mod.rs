@@ -4,6 +4,7 @@
 //! - [`Traffic`]: a plan laid out on the channels of the topology
 //! - [`crate::replay`]: every packet over every channel, event by event
 //! - [`estimate`]: the same in closed form, from one packet and the loads of the channels
+//! - [`fit`](fit()): the other way round, costs from messages that were timed
 //!
 //! Replay and estimate share one model of a network: a host is one processor that
 //! receives and sends packets in turn (LogP with o and g; TORUS §5, PACKET §3), a channel
@@ -14,6 +15,8 @@
 mod costs;
 mod error;
 mod estimate;
+mod fit;
+mod fit_json;
 mod json;
 mod model;
 pub(crate) mod timing;
@@ -22,5 +25,6 @@ pub(crate) mod traffic;
 pub use costs::{Channel, ChannelLoad, Costs};
 pub use error::CostError;
 pub use estimate::{Estimate, estimate};
+pub use fit::{Fit, Found, Timed, fit};
 pub use model::CostModel;
 pub use traffic::{Message, Traffic};

@@ -32,6 +32,12 @@ pub(crate) struct Timing {
     pub gap: u64,
     pub wire: u64,
     pub cut_through: bool,
+    /// By channel in use: what its burst takes off the times of packets.
+    pub burst: Vec<u64>,
+    /// Once a message: until all members have confirmed it.
+    confirm: u64,
+    /// A packet on all links: of processors that all share.
+    shared: u64,
 }
 
 impl Timing {
@@ -66,7 +72,15 @@ impl Timing {
             gap: ps(costs.send_gap_ns),
             wire: ps(costs.wire_ns),
             cut_through: costs.cut_through,
+            burst: Vec::with_capacity(traffic.channels.len()),
+            confirm: ps(costs.message_confirm_ns) * traffic.receivers() as u64,
+            shared: ps(costs.shared_crossing_ns) * traffic.crossings.len() as u64,
         };
+        for &channel in &traffic.channels {
+            let bytes = f64::from(costs.link_burst_bytes);
+            let burst = (model.ps_per_byte(channel) * bytes).round() as u64;
+            timing.burst.push(burst);
+        }
         for (place, crossing) in traffic.crossings.iter().enumerate() {
             let ns_per_byte = model.ps_per_byte(traffic.channels[crossing.channel as usize]) / 1e3;
             timing.crossing.push(by_byte(place, 0.0, ns_per_byte));
@@ -91,6 +105,15 @@ impl Timing {
                 .push(by_byte(send.first as usize, fixed, costs.send_ns_per_byte));
         }
         timing
+    }
+
+    /// When all is done, if the last member has all of so many packets at `received`.
+    pub(crate) fn complete(&self, received: u64, packets: u64) -> u64 {
+        let alone = received + self.confirm;
+        match self.shared {
+            0 => alone,
+            shared => (shared as f64 * packets as f64).hypot(alone as f64) as u64,
+        }
     }
 
     /// A packet on a channel.

@@ -57,7 +57,8 @@ pub(super) struct EventLoop<'a> {
     room: u32,
     heap: BinaryHeap<Reverse<Event>>,
     pub stations: Vec<Progress>,
-    /// By channel: until when it is taken, how long it was, longest wait.
+    /// By channel: what is left of its burst, until when it is taken, how long it was, longest wait.
+    pub burst: Vec<u64>,
     pub free: Vec<u64>,
     pub busy: Vec<u64>,
     wait: Vec<u64>,
@@ -66,6 +67,7 @@ pub(super) struct EventLoop<'a> {
     pub gap_over: Vec<u64>,
     source_done: u64,
     recurrence: Recurrence,
+    message_packets: u64,
     events: u64,
     now: u64,
 }
@@ -80,6 +82,7 @@ impl<'a> EventLoop<'a> {
         let packets = u32::try_from(message.packets.max(1)).unwrap_or(u32::MAX);
         let mut replay = EventLoop {
             traffic,
+            burst: timing.burst.clone(),
             timing,
             packets,
             room: model.costs().host_buffer_packets.max(1),
@@ -92,6 +95,7 @@ impl<'a> EventLoop<'a> {
             gap_over: vec![0; traffic.hosts.len()],
             source_done: 0,
             recurrence: Recurrence::default(),
+            message_packets: packets.into(),
             events: 0,
             now: 0,
         };
@@ -163,7 +167,9 @@ impl<'a> EventLoop<'a> {
         let place = event.place as usize;
         let (crossing, packet) = (&traffic.crossings[place], event.packet);
         let channel = crossing.channel as usize;
-        let time = self.timing.crossing(place, self.is_last(packet));
+        let full = self.timing.crossing(place, self.is_last(packet));
+        let time = full.saturating_sub(self.burst[channel]);
+        self.burst[channel] -= full - time;
         let begin = event.at.max(self.free[channel]);
         let end = (begin + time).max(event.tail);
         let waiting = self.free[channel].saturating_sub(event.at) + time;
@@ -286,7 +292,12 @@ impl<'a> EventLoop<'a> {
             .filter(|(station, _)| station.counts)
             .map(|(_, progress)| progress.complete)
             .max();
-        last.map_or(0, |last| last + self.recurrence.skipped_ps)
+        last.map_or(0, |last| self.complete(last + self.recurrence.skipped_ps))
+    }
+
+    /// When all is done, if the last member has the message at that time.
+    pub(super) fn complete(&self, received: u64) -> u64 {
+        self.timing.complete(received, self.message_packets)
     }
 
     pub(super) fn finish(&self, model: &CostModel<'_, '_>) -> Replay {

@@ -88,8 +88,6 @@ pub fn replay_briefly(
     }
     let pace = (now - then) as f64 / f64::from(after - before);
     let left = message.packets.saturating_sub(after.into()) as f64;
-    Some((
-        (now as f64 + left * pace) / 1e3 + model.costs().message_receive_ns,
-        false,
-    ))
+    let received = now as f64 + left * pace + 1e3 * model.costs().message_receive_ns;
+    Some((replay.complete(received as u64) as f64 / 1e3, false))
 }

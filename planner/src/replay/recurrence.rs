@@ -101,6 +101,7 @@ fn state(replay: &EventLoop<'_>, packet: u32, now: u64) -> Vec<u64> {
         .chain(&replay.processor)
         .chain(&replay.gap_over);
     state.extend(free.map(|until| until.saturating_sub(now)));
+    state.extend(&replay.burst);
     for (place, station) in replay.stations.iter().enumerate() {
         // The source holds all there are; who passes nothing on never begins a packet.
         let held = if place == 0 { packet } else { station.held };

@@ -172,6 +172,7 @@ pub fn group(number: u16, scheme: impl Into<GroupScheme>, members: &[HostId]) ->
         packets: 0,
         ordered: false,
         class_d: None,
+        sink: false,
     }
 }
 

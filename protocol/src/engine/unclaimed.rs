@@ -38,6 +38,12 @@ impl Engine {
             .is_some_and(|session| session.unread().is_some())
     }
 
+    /// Member: whether the end of the message that is being read, or is next, has come.
+    pub fn has_end(&self, group: GroupId, origin: HostId) -> bool {
+        let session = self.sessions.get(&(group, origin));
+        session.is_some_and(super::Session::has_end)
+    }
+
     /// Member: tells the origin that a message has begun to come that no application
     /// takes. Nothing happens if none has.
     pub fn report_unclaimed(&mut self, group: GroupId, origin: HostId) {

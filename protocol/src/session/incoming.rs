@@ -248,13 +248,13 @@ impl Session {
         let Some(reception) = &mut self.reception else {
             return;
         };
-        let before = self.cumulative;
-        let mut begun = false;
+        let (before, mut begun, mut ended) = (self.cumulative, false, false);
         while let Some(packet) = self.store.get(self.cumulative) {
             self.cumulative += 1;
             begun |= packet.first;
             if packet.last {
                 reception.note_message_end(self.cumulative);
+                ended = true;
             }
         }
         if self.cumulative == before {
@@ -266,7 +266,8 @@ impl Session {
             shared.emit(Event::Begun { group, origin });
         }
         let readable = reception.discard(&self.store, self.cumulative);
-        if readable && !reception.readable_told {
+        // Whoever lets more come before it reads is told of an end.
+        if readable && (ended || !reception.readable_told) {
             reception.readable_told = true;
             shared.emit(Event::Readable {
                 group: self.group,

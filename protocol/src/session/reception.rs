@@ -294,6 +294,11 @@ impl Reception {
         self.message_end = end;
     }
 
+    /// Up to where whole messages have come.
+    pub fn message_end(&self) -> u64 {
+        self.message_end
+    }
+
     /// A packet came from the parent, so long after it was sent.
     pub fn note_parent_arrival(&mut self, tx_time: u32, now: Instant) {
         self.last_arrival = Some((tx_time, now));

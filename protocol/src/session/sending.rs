@@ -474,6 +474,12 @@ impl Session {
         (reception.consumed() < self.cumulative).then(|| reception.consumed())
     }
 
+    /// Whether the end of the message that is next to be read has come.
+    pub fn has_end(&self) -> bool {
+        let reception = self.reception.as_ref();
+        reception.is_some_and(|reception| reception.message_end() > reception.consumed())
+    }
+
     /// The message of this origin that the packet belongs to, if it is not stable.
     pub fn message_at(&self, at: Seq) -> Option<u64> {
         let position = at.expand(self.cumulative);

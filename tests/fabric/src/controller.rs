@@ -5,6 +5,7 @@ use std::sync::Arc;
 use wormcast_agent_core::plan::{
     GroupMessage, LeafMessage, LinkMessage, PlanMessage, RouteMessage, StructureMessage,
 };
+use wormcast_planner::cost::Costs;
 use wormcast_planner::{
     AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Group,
     GroupScheme, Hosts, Leaf, PlannedRoute, Planner, RouteTable,
@@ -89,7 +90,19 @@ pub fn group(
         ordered: false,
         members: members.into_iter().map(HostId).collect(),
         class_d: None,
+        sink: false,
     }
+}
+
+/// A planner with costs by which groups of scheme auto have several structures: long TREE routes are too dear for
+/// long messages.
+fn several_structures(setting: Setting) -> Planner {
+    let mut planner = Planner::new(setting);
+    planner.set_costs(Costs {
+        tree_bytes_per_branch: 40,
+        ..Costs::default()
+    });
+    planner
 }
 
 impl Controller {
@@ -102,7 +115,7 @@ impl Controller {
             no_transit: BTreeSet::new(),
             ack_fan_in: 0,
             epoch: 0,
-            planner: Planner::new(Setting::plain(unicast)),
+            planner: several_structures(Setting::plain(unicast)),
         }
     }
 
@@ -181,6 +194,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         leaves: trees(group).map(leaves).unwrap_or_default(),
         sequencer: group.sequencer.map(|one| (one.host.0.into(), one.reign)),
         mtu: group.mtu.map(u32::from),
+        sink: group.sink,
     });
     PlanMessage {
         epoch,

@@ -100,9 +100,9 @@ impl Scenario {
         self.controller.groups[0].members = members.iter().copied().map(HostId).collect();
     }
 
-    /// Hosts that are members of a group by the users' wish read it.
+    /// Hosts that are members of a group by the users' wish read it, unless it is a sink.
     fn plan(&mut self) -> FabricState {
-        for group in &self.controller.groups {
+        for group in self.controller.groups.iter().filter(|group| !group.sink) {
             for member in &group.members {
                 let program = &mut self.fabric.host(member.0).program;
                 program.groups.insert(group.id.0);

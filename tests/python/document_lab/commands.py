@@ -18,7 +18,7 @@ _PROGRAM = re.compile(
     r"|(?:\.\./)*(?:\.venv/bin/\w+|bench/\S*run|setup/\S+|switch/fuzz/run|target/release/\S+))(?= |$)"
 )
 OFFLINE = re.compile(
-    r"wormcast (topo (make|draw|convert|fabric|lab)|costs|schema|completions|--help"
+    r"wormcast (topo (make|draw|convert|fabric|lab)|costs(?! (measure|show|set))|schema|completions|--help"
     r"|(route|verify|group plan|balance|change) .*--topology) ?"
 )
 """What needs neither a controller nor an agent."""

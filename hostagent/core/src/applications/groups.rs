@@ -97,7 +97,11 @@ fn label(group: &PlannedGroup) -> String {
 pub(super) fn group_bytes(group: &PlannedGroup) -> usize {
     const WITHOUT_LISTS: usize = 140;
     const MEMBER: usize = 6;
-    WITHOUT_LISTS + group.name.len() + MEMBER * group.members.len()
+    const STRUCTURE: usize = 50;
+    const EXPECTED: usize = 60;
+    let structures = group.structures.iter();
+    let structures = structures.map(|one| STRUCTURE + EXPECTED * one.expected.len());
+    WITHOUT_LISTS + group.name.len() + MEMBER * group.members.len() + structures.sum::<usize>()
 }
 
 pub(super) fn describe_group(group: &PlannedGroup) -> Value {
@@ -111,6 +115,9 @@ pub(super) fn describe_group(group: &PlannedGroup) -> Value {
         "structures": group.structures.iter().map(|one| json!({
             "scheme": one.scheme.name(),
             "bytes_most": (one.bytes_most < u64::MAX).then_some(one.bytes_most),
+            "expected": one.expected.iter().map(|&(bytes, microseconds)| json!({
+                "bytes": bytes, "microseconds": microseconds,
+            })).collect::<Vec<Value>>(),
         })).collect::<Vec<Value>>(),
         "mtu_bytes": group.mtu,
     })

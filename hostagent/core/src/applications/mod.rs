@@ -333,11 +333,13 @@ impl Applications {
 
     /// Moves bytes both ways and keeps time. Returns when to call again at the latest.
     pub fn pump(&mut self, serving: &mut Serving<'_>) -> Option<Instant> {
-        let now = serving.now;
+        let (now, groups) = (serving.now, serving.groups);
         let engine = serving.engine.as_deref_mut()?;
         let sequencing = self.sequence(engine, now);
         self.sending.pump(engine, &mut self.connections, now);
-        let reading = self.receiving.pump(engine, &mut self.connections, now);
+        let reading = self
+            .receiving
+            .pump(engine, &mut self.connections, groups, now);
         let reading = [reading, sequencing].into_iter().flatten().min();
         let host = serving.host;
         let engine = &*engine;
@@ -381,7 +383,7 @@ impl Applications {
     }
 
     /// Figures of the applications, as (name, value).
-    pub fn counters(&self) -> [(&'static str, u64); 4] {
+    pub fn counters(&self) -> [(&'static str, u64); 5] {
         [
             (
                 "applications.connections",
@@ -399,6 +401,7 @@ impl Applications {
                 "applications.orders_refused",
                 self.receiving.orders_refused(),
             ),
+            ("applications.sunk_messages", self.receiving.sunk_messages),
         ]
     }
 

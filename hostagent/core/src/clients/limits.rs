@@ -22,7 +22,7 @@ pub const PROGRESS_MS: std::ops::RangeInclusive<u32> = 50..=60_000;
 /// Longest time a message being written may rest while another sender of the group waits, µs.
 pub const SENDER_STALL_US: u64 = 60_000_000;
 /// Time between two reads of a busy stream, µs: applications get runs of packets, not
-/// single ones.
+/// single ones. The end of a message is read at once.
 pub const READ_INTERVAL_US: u64 = 4_000;
 /// Bytes of one data frame to an application at most.
 pub const READ_BYTES_MAX: usize = 128 << 10;

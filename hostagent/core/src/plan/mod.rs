@@ -27,6 +27,9 @@ pub const MEMBERS_MAX: usize = 1024;
 /// Bytes of a group's name at most.
 pub const GROUP_NAME_BYTES_MAX: usize = 255;
 
+/// What a group's scheme is called in which each message takes the structure for its length.
+pub const AUTO: &str = "auto";
+
 /// Characters of the reason for which a group is refused at most; the rest is cut off.
 const REASON_CHARS_MAX: usize = 500;
 
@@ -83,6 +86,8 @@ pub struct GroupMessage {
     pub sequencer: Option<(u32, u64)>,
     /// Bytes of its frames after the Ethernet header at most; none or 0: as the interface has it.
     pub mtu: Option<u32>,
+    /// Whether agents take its messages where no receiver is open, and drop them.
+    pub sink: bool,
 }
 
 /// A plan that can be applied.
@@ -140,6 +145,8 @@ pub struct PlannedGroup {
     pub sequencer: Option<Sequencer>,
     /// Bytes of its frames after the Ethernet header at most; none: as the interface has it.
     pub mtu: Option<u16>,
+    /// Whether this agent takes its messages where no receiver is open, and drops them.
+    pub sink: bool,
     /// Equal at two hosts exactly if they have the same plan of the group (up to a
     /// collision in 32 bits); the epoch that the engine wants.
     pub fingerprint: u32,
@@ -224,6 +231,7 @@ impl PlannedGroup {
             trees: Vec::new(),
             sequencer: None,
             mtu: parse_mtu(id, message.mtu)?,
+            sink: message.sink,
             fingerprint: 0,
         };
         group.sequencer = parse_sequencer(id, &group.members, message.sequencer)?;
@@ -268,8 +276,9 @@ impl PlannedGroup {
     /// The name of its scheme; `auto` where each message takes one of several.
     pub fn scheme_name(&self) -> &'static str {
         match &self.structures[..] {
-            [only] => only.scheme.name(),
-            _ => "auto",
+            // One that was chosen says what for.
+            [only] if only.expected.is_empty() => only.scheme.name(),
+            _ => AUTO,
         }
     }
 

@@ -8,6 +8,9 @@ use wormcast_routing::structure::{
 };
 use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, SchemeName};
 
+/// Expected times of one structure at most.
+const EXPECTED_MAX: usize = 64;
+
 /// A structure as it comes, not checked yet: the fields of `Structure` in agent.proto.
 #[derive(Clone, Debug, Default)]
 pub struct StructureMessage {
@@ -27,6 +30,8 @@ pub struct StructureMessage {
     pub rings: Vec<u32>,
     /// tree: parent and child.
     pub tree_edges: Vec<(u32, u32)>,
+    /// auto: bytes of messages, and the µs that each is expected to take.
+    pub expected: Vec<(u64, f64)>,
 }
 
 /// A structure of a planned group.
@@ -40,6 +45,8 @@ pub struct PlannedStructure {
     pub order: Arc<[HostId]>,
     /// The shape.
     pub recipe: Recipe,
+    /// What it was chosen for: bytes of messages, and the µs that each is expected to take.
+    pub expected: Vec<(u64, f64)>,
 }
 
 impl PlannedStructure {
@@ -111,6 +118,7 @@ impl PlannedStructure {
             scheme,
             order,
             recipe,
+            expected: parse_expected(id, &message.expected)?,
         })
     }
 
@@ -143,6 +151,21 @@ impl PlannedStructure {
             | Recipe::Copied { fan_in: only } => mix(*only),
             Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| mix(ring as u32)),
         }
+    }
+}
+
+fn parse_expected(id: GroupId, given: &[(u64, f64)]) -> Result<Vec<(u64, f64)>, PlanRejected> {
+    if given.len() > EXPECTED_MAX {
+        let count = given.len();
+        return rejected(format!(
+            "a structure of group {id} has {count} expected times; at most {EXPECTED_MAX}"
+        ));
+    }
+    match given.iter().find(|(_, us)| !(us.is_finite() && *us >= 0.0)) {
+        Some((bytes, us)) => rejected(format!(
+            "group {id} is expected to take {us} µs for {bytes} bytes; it must be 0 or more"
+        )),
+        None => Ok(given.to_vec()),
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn structure_message(scheme: &str, members: &[u32]) -> StructureMessa
         r: 3,
         rings: members.chunks(2).map(|ring| ring.len() as u32).collect(),
         tree_edges: edges.collect(),
+        expected: vec![(64, 500.0)],
     }
 }
 
@@ -392,7 +393,8 @@ prop_compose! {
         let names = wormcast_wire::SchemeName::ALL.map(wormcast_wire::SchemeName::name);
         let scheme = names.get(scheme).unwrap_or(&"?").to_string();
         let (k, lambda, r) = numbers;
-        StructureMessage { bytes_most, scheme, order, k, lambda, r, rings, tree_edges }
+        let expected = vec![(bytes_most, f64::from(k) - 1.0)];
+        StructureMessage { bytes_most, scheme, order, k, lambda, r, rings, tree_edges, expected }
     }
 }
 
@@ -407,7 +409,7 @@ prop_compose! {
         mtu in proptest::option::of(any::<u32>()),
     ) -> GroupMessage {
         GroupMessage {
-            id, name: String::new(), members, structures, number, trees, leaves, sequencer, mtu,
+            id, name: String::new(), members, structures, number, trees, leaves, sequencer, mtu, sink: id % 2 == 1,
         }
     }
 }

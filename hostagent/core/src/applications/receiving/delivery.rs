@@ -3,29 +3,30 @@
 use super::ordered::TURN_LOOK_US;
 use super::{Arriving, Receiving, Stream, StreamKey};
 use crate::api::Notice;
-use crate::clients::Connections;
 use crate::clients::limits::{
     MESSAGE_WINDOW_BYTES, READ_BYTES_MAX, READ_INTERVAL_US, UNCLAIMED_FIRST_US,
     UNCLAIMED_INTERVAL_US,
 };
+use crate::clients::{Connections, GroupTable};
 use crate::clients::{Key, Outbound};
 use bytes::Bytes;
 use wormcast_protocol::{Engine, Instant, Read};
 use wormcast_wire::FailReason;
 
 impl Receiving {
-    /// Reads what is due from the engine and hands it on; gives up what nobody takes.
-    /// Returns when to call again.
+    /// Reads what is due from the engine and hands it on; where nobody receives, takes what comes in a
+    /// group that is a sink, and gives up what comes in others. Returns when to call again.
     pub(crate) fn pump(
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
+        groups: Option<&GroupTable>,
         now: Instant,
     ) -> Option<Instant> {
-        let mut next = self.pump_once(engine, connections, now);
+        let mut next = self.pump_once(engine, connections, groups, now);
         // Each message that is read may have been what others wait for.
         while std::mem::take(&mut self.turn_moved) {
-            next = self.pump_once(engine, connections, now);
+            next = self.pump_once(engine, connections, groups, now);
         }
         next
     }
@@ -34,6 +35,7 @@ impl Receiving {
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
+        groups: Option<&GroupTable>,
         now: Instant,
     ) -> Option<Instant> {
         let mut next: Option<Instant> = None;
@@ -44,7 +46,7 @@ impl Receiving {
             .map(|(&key, _)| key)
             .collect();
         for key in due {
-            if let Some(at) = self.pump_stream(engine, connections, key, now) {
+            if let Some(at) = self.pump_stream(engine, connections, groups, key, now) {
                 next = Some(next.map_or(at, |other| other.min(at)));
             }
         }
@@ -55,6 +57,7 @@ impl Receiving {
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
+        groups: Option<&GroupTable>,
         key: StreamKey,
         now: Instant,
     ) -> Option<Instant> {
@@ -83,7 +86,8 @@ impl Receiving {
         if !stream.readable {
             return None;
         }
-        if stream.read_at > now {
+        // Whoever waits for the end of a message gets it at once.
+        if stream.read_at > now && !engine.has_end(group, origin) {
             return Some(stream.read_at);
         }
         if self.orders.contains_key(&group) && !self.may_read(engine, key, now) {
@@ -95,6 +99,10 @@ impl Receiving {
             receiver.group == group && receiver.origin.is_none_or(|wanted| wanted == origin)
         });
         let Some((&receiver, _)) = receiver else {
+            let planned = groups.and_then(|groups| groups.get(&group));
+            if planned.is_some_and(|planned| planned.sink) {
+                return self.sink_stream(engine, key, now);
+            }
             if !engine.has_message(group, origin) {
                 // Nobody waits for what is not there, or not any more.
                 let wait_us = self.patience.receiver_wait_us;
@@ -122,6 +130,33 @@ impl Receiving {
             return None;
         };
         self.read_stream(engine, connections, key, receiver, now)
+    }
+
+    /// Takes what is there and drops it; confirms each message at its end. At the pace at which a receiver
+    /// would get it, since this is how a fabric is measured.
+    fn sink_stream(
+        &mut self,
+        engine: &mut Engine,
+        key: StreamKey,
+        now: Instant,
+    ) -> Option<Instant> {
+        let (group, origin) = key;
+        let stream = self.streams.get_mut(&key)?;
+        loop {
+            let read = engine.read(group, origin, &mut self.scratch, now);
+            let read = read.unwrap_or_default();
+            if read.length == 0 && !read.end_of_message {
+                stream.readable = false;
+                return None;
+            }
+            stream.read_at = now.plus_us(READ_INTERVAL_US);
+            if read.end_of_message {
+                stream.read_at = now;
+                self.sunk_messages += 1;
+                // Refused only if the stream is gone.
+                let _ = engine.confirm(group, origin, now);
+            }
+        }
     }
 
     /// Gives up every message that waits on a stream nobody reads.

@@ -39,6 +39,8 @@ pub(crate) struct Receiving {
     pub(crate) unclaimed_messages: u64,
     /// Messages given up because their receiver stalled.
     pub(crate) stalled_messages: u64,
+    /// Messages that were taken and dropped, in groups that are sinks.
+    pub(crate) sunk_messages: u64,
 }
 
 struct Receiver {
@@ -83,6 +85,7 @@ impl Receiving {
             turn_moved: false,
             unclaimed_messages: 0,
             stalled_messages: 0,
+            sunk_messages: 0,
         }
     }
 
