@@ -384,6 +384,10 @@ class AgentGroup:
         """Scheme switch: links of each of its own trees."""
 
     @property
+    def roots(self) -> list[SwitchId]:
+        """Guard B: worms go up to one of these switches first, the root of their part."""
+
+    @property
     def sequencer(self) -> tuple[HostId, int] | None:
         """Ordered group: who says in which order messages are read, and its reign."""
 

@@ -207,6 +207,8 @@ pub struct Sequencer {
 pub struct AgentTrees {
     /// Links of each tree.
     pub trees: Vec<Vec<Link>>,
+    /// Guard B: worms go up to one of these first, the root of their part; else none.
+    pub roots: Vec<SwitchId>,
     /// Where the members are, in ascending order.
     pub leaves: Vec<Leaf>,
 }
@@ -376,7 +378,15 @@ impl AgentGroup {
             if let Some(mtu) = self.mtu {
                 number(1 << 17 | usize::from(mtu));
             }
-            if let Some(AgentTrees { trees, leaves }) = self.trees.as_deref() {
+            if let Some(AgentTrees {
+                trees,
+                roots,
+                leaves,
+            }) = self.trees.as_deref()
+            {
+                roots
+                    .iter()
+                    .for_each(|root| number(3 << 16 | usize::from(root.0)));
                 for tree in trees {
                     number(tree.len());
                     for link in tree {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wormcast_routing::group::{Least, Scheme, SharedTree, SwitchMode, shared_trees};
+use wormcast_routing::group::{
+    Guard, Least, Scheme, SharedTree, SwitchMode, rooted_tree, shared_trees,
+};
 use wormcast_routing::topology::{Attachment, Link, Topology};
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
@@ -34,6 +36,16 @@ fn own_trees(
     shared_trees(&part.topology, &part.order, &here, least, turn, count).unwrap_or_default()
 }
 
+/// The spanning tree up to the root in one part; none of fewer than two members.
+fn through_the_root(part: &Part, members: &[HostId]) -> Vec<SharedTree> {
+    let here = members_in(&part.topology, members);
+    if here.len() < 2 {
+        return Vec::new();
+    }
+    let tree = rooted_tree(&part.topology, &part.order, &here);
+    tree.into_iter().collect()
+}
+
 /// Ports of the switches of a part for a number of scheme `table` with a tree of its own. Numbers
 /// that come one after another take different trees.
 pub(crate) fn own_ports(
@@ -49,7 +61,8 @@ pub(crate) fn own_ports(
         .collect()
 }
 
-/// The trees that agents make TREE routes of: those of scheme `switch` with trees of its own.
+/// The trees that agents make TREE routes of: those of scheme `switch` with trees of its own, or whose
+/// worms all go through the root.
 pub(crate) fn for_agents(
     parts: &[Part],
     group: &Group,
@@ -58,21 +71,28 @@ pub(crate) fn for_agents(
     let GroupScheme::One(Scheme::Switch(parameters)) = group.scheme else {
         return None;
     };
-    let Along::Own(least) = Along::of(parameters) else {
-        return None;
-    };
-    if parameters.mode != SwitchMode::Tree {
+    let through_root = parameters.guard == Guard::B;
+    let along = Along::of(parameters);
+    if parameters.mode != SwitchMode::Tree || (along == Along::Spanning && !through_root) {
         return None;
     }
     let mut trees: Vec<Vec<Link>> = Vec::new();
-    let mut leaves = Vec::new();
+    let (mut roots, mut leaves) = (Vec::new(), Vec::new());
     for part in parts {
         let topology = &part.topology;
-        let turn = (least, group.id.0.into());
-        let own = own_trees(part, members, turn, parameters.trees);
+        let own = match along {
+            Along::Own(least) => {
+                let turn = (least, group.id.0.into());
+                own_trees(part, members, turn, parameters.trees)
+            }
+            Along::Spanning => through_the_root(part, members),
+        };
         let count = own.len().max(trees.len());
         if own.is_empty() {
             continue;
+        }
+        if through_root {
+            roots.push(part.order.root(topology));
         }
         // Parts have different numbers of good trees: those of the one with fewer come again.
         let before = trees.clone();
@@ -98,7 +118,13 @@ pub(crate) fn for_agents(
         );
     }
     leaves.sort_unstable();
-    (!trees.is_empty()).then(|| Arc::new(AgentTrees { trees, leaves }))
+    (!trees.is_empty()).then(|| {
+        Arc::new(AgentTrees {
+            trees,
+            roots,
+            leaves,
+        })
+    })
 }
 
 /// Links between the switches of a tree, each once.

@@ -123,7 +123,11 @@ pub fn dependencies<'t>(
 /// The ways of a host's messages along the trees of its groups.
 fn along_own_trees(from: HostId, plan: &AgentPlan) -> Vec<PlannedRoute> {
     let mut routes = Vec::new();
-    for AgentTrees { trees, leaves } in plan
+    for AgentTrees {
+        trees,
+        roots,
+        leaves,
+    } in plan
         .groups
         .iter()
         .flat_map(|group| &group.trees)
@@ -134,7 +138,7 @@ fn along_own_trees(from: HostId, plan: &AgentPlan) -> Vec<PlannedRoute> {
             .map(|leaf| (leaf.host, (leaf.switch, leaf.port)))
             .collect();
         for links in trees {
-            let paths = paths_along(links, &leaves, from).expect("links of a tree");
+            let paths = paths_along(links, roots, &leaves, from).expect("links of a tree");
             routes.extend(paths.into_iter().map(|(to, path)| PlannedRoute {
                 to,
                 share: SHARES_WHOLE,

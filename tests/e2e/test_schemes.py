@@ -106,11 +106,22 @@ def test_groups_with_trees_of_their_own_live_through_a_cut(
         assert not result.failed, scheme
 
 
-@pytest.mark.parametrize("scheme", ["circuit", "tree", "switch", "auto"])
-def test_ordered_groups_read_all_messages_in_one_order(fabric: Fabric, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "parameters"),
+    [
+        ("circuit", {"ordered": True}),
+        ("tree", {"ordered": True}),
+        ("switch", {"guard": "B"}),
+        ("auto", {"ordered": True}),
+    ],
+    ids=["circuit", "tree", "guard-b", "auto"],
+)
+def test_ordered_groups_read_all_messages_in_one_order(
+    fabric: Fabric, scheme: str, parameters: dict[str, Any]
+) -> None:
     """Three origins write at once; five others read, and the sequencer (host 0) is one of them."""
     origins, readers, count = [1, 3, 5], [0, 2, 4, 6, 7], 20
-    body = {"scheme": scheme, "members": list(range(8)), "parameters": {"ordered": True}}
+    body = {"scheme": scheme, "members": list(range(8)), "parameters": parameters}
     group = fabric.post("groups", body)["id"]
     fabric.wait_group(group)
     assert fabric.get(f"groups/{group}")["sequencer"] == 0

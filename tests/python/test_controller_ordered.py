@@ -42,6 +42,25 @@ def test_an_ordered_group_has_a_sequencer_that_stays() -> None:
     with_rest(test)
 
 
+def test_guard_b_leads_through_the_root_and_orders() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        for n in range(3):
+            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        body = {"scheme": "switch", "members": [0, 1, 2], "parameters": {"guard": "B"}}
+        made = (await client.post("groups", json=body)).json()
+        await all_take_part(client, made["id"])
+        shown = (await client.get(f"groups/{made['id']}")).json()
+        planned = controller.reconciler.planned(made["members"][0], made["id"])
+        assert planned is not None
+        assert planned.roots == [shown["root"]]
+        assert shown["sequencer"] == 0
+        answer = await client.post("groups", json={**body, "scheme": "table"})
+        assert answer.status_code == 422
+        assert answer.json()["error"]["choices"] == ["A", "C"]
+
+    with_rest(test)
+
+
 def test_other_groups_have_none_and_it_is_true_or_false() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(2):

@@ -138,8 +138,8 @@ class ParametersBody(Body):
     guard: Annotated[
         StrictStr | None,
         Field(
-            description="switch, table, broadcast: A copies along the spanning tree, C along trees of the group's "
-            "own; A if absent"
+            description="switch, table, broadcast: A copies along the spanning tree, B the same through its root, "
+            "and the group is ordered (not table), C along trees of the group's own; A if absent"
         ),
     ] = None
     least: Annotated[

@@ -57,7 +57,8 @@ def _host(value: str) -> int | str:
 @click.option(
     "--guard",
     type=click.Choice(GUARDS),
-    help="switch, table: copies go along the spanning tree (A) or trees of the group's own (C). [default: A]",
+    help="switch, table: copies go along the spanning tree (A) or trees of the group's own (C). switch, broadcast: "
+    "through the root, and the group is ordered (B). [default: A]",
 )
 @click.option(
     "--least", type=click.Choice(LEASTS), help="guard C: what these trees have little of. [default: links]"

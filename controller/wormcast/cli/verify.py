@@ -193,7 +193,8 @@ def _verify_ours(
 def _groups_in_force(source: Source, topology: Json, root: int | None, *, forwarded: bool) -> list[Json]:
     """What every sender of a group may send. Groups that hosts forward send unicast worms, which the routes
     hold already; their buffers count only where these are finite: `forwarded`. Trees of a group's own are the
-    controller's to choose, so groups that have such (guard C) are left out."""
+    controller's to choose, so groups that have such (guard C) are left out, and those through the root (guard B),
+    whose worms are not interrupted in packet mode."""
     return [
         planned(
             functools.partial(
@@ -202,7 +203,7 @@ def _groups_in_force(source: Source, topology: Json, root: int | None, *, forwar
         )
         for group in source.groups()
         if len(group.members) > 1 and (forwarded or is_copied_by_switches(group.scheme))
-        if group.parameters.get("guard") != "C"
+        if group.parameters.get("guard") not in ("B", "C")
         for sender in group.members
     ]
 

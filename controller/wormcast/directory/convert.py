@@ -65,6 +65,7 @@ def _group_message(group: AgentGroup) -> Any:
             )
             for tree in group.trees
         ],
+        roots=group.roots,
         sequencer=(
             None
             if group.sequencer is None

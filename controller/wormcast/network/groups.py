@@ -46,7 +46,7 @@ class GroupError(ValueError):
         self.choices = None if choices is None else list(choices)
 
 
-GUARDS: Final = ("A", "C")
+GUARDS: Final = ("A", "B", "C")
 """What keeps worms that switches copy from deadlock (WORM §3)."""
 LEASTS: Final = ("links", "depth")
 FAN_OUT_MAX = 16
@@ -70,7 +70,8 @@ class Parameters:
     r: int = 0
     """mu-torus: members of a chain (TORUS §3)."""
     guard: str = GUARDS[0]
-    """Where switches copy, what they copy along: A the spanning tree, C trees of the group's own (WORM §3)."""
+    """Where switches copy, what they copy along: A the spanning tree, B the same through its root, C trees of the
+    group's own (WORM §3)."""
     least: str = LEASTS[0]
     """Guard C: what these trees have little of."""
     trees: int = 1
@@ -139,7 +140,13 @@ class Group:
 
     def __post_init__(self) -> None:
         check_group_id(self.id)
-        if self.sink and self.parameters.ordered:
+        if self.scheme == "table" and self.parameters.guard == "B":
+            raise GroupError(
+                "scheme table has no guard B: switches copy its worms wherever they enter, not at the root",
+                value="B",
+                choices=["A", "C"],
+            )
+        if self.sink and self.is_ordered:
             raise GroupError(
                 "a group that is a sink is not ordered: nobody reads it", value=True, bound="false"
             )
@@ -149,6 +156,11 @@ class Group:
             raise GroupError(
                 f"members {list(self.members)} are not ascending and distinct", value=list(self.members)
             )
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether all members read the messages of all origins in one order: asked for, or by guard B."""
+        return self.parameters.ordered or self.parameters.guard == "B"
 
 
 def check_group_id(value: int) -> GroupId:

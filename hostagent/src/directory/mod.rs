@@ -425,6 +425,7 @@ fn plan_message(plan: rpc::Plan) -> PlanMessage {
             .into_iter()
             .map(|leaf| (leaf.host, leaf.switch, leaf.port))
             .collect(),
+        roots: group.roots,
         sequencer: group.sequencer.map(|of| (of.host, of.reign)),
         mtu: group.mtu,
         sink: group.sink,

@@ -57,6 +57,13 @@ impl AgentGroup {
             .collect()
     }
 
+    /// Guard B: worms go up to one of these switches first.
+    #[getter]
+    fn roots(&self) -> Vec<u16> {
+        let roots = self.0.trees.iter().flat_map(|trees| &trees.roots);
+        roots.map(|root| root.0).collect()
+    }
+
     /// Ordered group: who says in which order messages are read, and its reign.
     #[getter]
     fn sequencer(&self) -> Option<(u16, u64)> {

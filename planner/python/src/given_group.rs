@@ -72,7 +72,8 @@ pub(crate) fn read_group(group: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
         name: given.name,
         scheme: read_scheme(&given.scheme, &given.parameters)
             .map_err(|error| RoutingError::new_err(text(error)))?,
-        ordered: given.parameters.ordered,
+        // Guard B is for one order (WORM §3, scheme B).
+        ordered: given.parameters.ordered || given.parameters.guard == Guard::B.name(),
         packets: given.parameters.packets.try_into().unwrap_or(u32::MAX),
         members: given.members.into_iter().map(HostId).collect(),
         class_d: given.class_d.map(ipv4).transpose()?,

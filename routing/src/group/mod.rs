@@ -22,7 +22,9 @@ pub use error::GroupError;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};
 pub use order::Order;
 pub use scheme::{CHAIN_LENGTH_DEFAULT, Scheme};
-pub use shared_tree::{Least, SHARED_TREES_MAX, SharedTree, paths_along, shared_trees};
+pub use shared_tree::{
+    Least, SHARED_TREES_MAX, SharedTree, paths_along, rooted_tree, shared_trees,
+};
 pub use switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
 pub use switch_parameters::{Guard, SwitchMode, SwitchParameters};
 pub use switch_tree::{SwitchTree, TreeEnd};

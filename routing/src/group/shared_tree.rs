@@ -282,13 +282,36 @@ impl SharedTree {
     }
 }
 
+/// Along the spanning tree, up to its root too though nothing hangs there: for worms that all go
+/// through the root (guard B).
+///
+/// # Errors
+/// If a member is not in the topology, or not all are joined.
+pub fn rooted_tree(
+    topology: &Topology,
+    updown: &UpDown,
+    members: &[HostId],
+) -> Result<SharedTree, GroupError> {
+    let first = *members.first().ok_or(StructureError::NoMembers)?;
+    check_one_tree(topology, updown, first, members)?;
+    let root = topology.switch_index(updown.root(topology))?;
+    let mut tree = SharedTree::at(root);
+    for switch in switches_of(topology, members)? {
+        tree.climb(topology, updown, switch);
+    }
+    tree.hang(topology, members)?;
+    Ok(tree)
+}
+
 /// Port path from one of the leaves to each other along a tree of these links; to a leaf that they do
-/// not lead to, or that is farther than a worm goes, there is none.
+/// not lead to, or that is farther than a worm goes, there is none. With roots the path goes up to that
+/// of them to which the links lead, and down from there.
 ///
 /// # Errors
 /// A switch through which links close a loop.
 pub fn paths_along(
     links: &[Link],
+    roots: &[SwitchId],
     leaves: &BTreeMap<HostId, (SwitchId, PortId)>,
     from: HostId,
 ) -> Result<BTreeMap<HostId, Vec<u8>>, SwitchId> {
@@ -296,28 +319,37 @@ pub fn paths_along(
     let Some(&(start, _)) = leaves.get(&from) else {
         return Ok(paths);
     };
+    let mut reached = walk(links, start)?;
+    if !roots.is_empty() {
+        let Some((root, up)) = reached.into_iter().find(|(at, _)| roots.contains(at)) else {
+            return Ok(paths);
+        };
+        reached = walk(links, root)?;
+        for (_, down) in &mut reached {
+            down.splice(0..0, up.iter().copied());
+        }
+    }
+    let mut ways: BTreeMap<SwitchId, Vec<u8>> = reached.into_iter().collect();
+    ways.retain(|_, way| way.len() < SWITCHES_CROSSED_MAX);
+    for (&host, (switch, port)) in leaves.iter().filter(|(host, _)| **host != from) {
+        if let Some(way) = ways.get(switch) {
+            paths.insert(host, way.iter().copied().chain([port.get()]).collect());
+        }
+    }
+    Ok(paths)
+}
+
+/// The switches that a tree of links leads to, each with the ports on the way.
+fn walk(links: &[Link], start: SwitchId) -> Result<Vec<(SwitchId, Vec<u8>)>, SwitchId> {
     let mut ends: BTreeMap<SwitchId, Vec<(PortId, SwitchId)>> = BTreeMap::new();
     for link in links {
         ends.entry(link.a).or_default().push((link.a_port, link.b));
         ends.entry(link.b).or_default().push((link.b_port, link.a));
     }
-    let mut hosts: BTreeMap<SwitchId, Vec<(HostId, PortId)>> = BTreeMap::new();
-    for (&host, &(switch, port)) in leaves.iter().filter(|(host, _)| **host != from) {
-        hosts.entry(switch).or_default().push((host, port));
-    }
     let mut seen = BTreeSet::from([start]);
+    let mut reached = Vec::new();
     let mut open: Vec<(SwitchId, Option<SwitchId>, Vec<u8>)> = vec![(start, None, Vec::new())];
     while let Some((switch, mut came, path)) = open.pop() {
-        let beyond = |port: PortId| {
-            path.iter()
-                .copied()
-                .chain([port.get()])
-                .collect::<Vec<u8>>()
-        };
-        if path.len() < SWITCHES_CROSSED_MAX {
-            let here = hosts.get(&switch).into_iter().flatten();
-            paths.extend(here.map(|&(host, port)| (host, beyond(port))));
-        }
         for &(port, next) in ends.get(&switch).into_iter().flatten() {
             // Back by the one link that led here; a second one would be a loop.
             if came == Some(next) {
@@ -327,10 +359,12 @@ pub fn paths_along(
             if !seen.insert(next) {
                 return Err(next);
             }
-            open.push((next, Some(switch), beyond(port)));
+            let beyond = path.iter().copied().chain([port.get()]).collect();
+            open.push((next, Some(switch), beyond));
         }
+        reached.push((switch, path));
     }
-    Ok(paths)
+    Ok(reached)
 }
 
 fn switches_of(topology: &Topology, members: &[HostId]) -> Result<Vec<u32>, GroupError> {

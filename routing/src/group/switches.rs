@@ -158,7 +158,7 @@ impl<'t> Job<'_, 't> {
                     )));
                 }
             }
-            let found = paths_along(links, &leaves, source).map_err(|switch| {
+            let found = paths_along(links, &[], &leaves, source).map_err(|switch| {
                 shared_error(format!("its links close a loop through switch {switch}"))
             })?;
             let path = |(host, other): &(HostId, Vec<u8>)| {

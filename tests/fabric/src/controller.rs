@@ -50,6 +50,8 @@ pub const OWN_TREES: Scheme = Scheme::Switch(SwitchParameters {
     trees: 2,
     ..SwitchParameters::new(SwitchMode::Tree, Guard::C)
 });
+/// TREE routes that all go through the root.
+pub const THROUGH_ROOT: Scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, Guard::B));
 /// GROUP worms along a tree of the group's own.
 pub const OWN_TABLE: Scheme = Scheme::Switch(SwitchParameters {
     least: Least::Depth,
@@ -63,7 +65,7 @@ pub fn schemes() -> Vec<Scheme> {
         Scheme::Postal { .. } => Scheme::Postal { lambda: Some(2) },
         scheme => scheme,
     });
-    let all = all.chain([OWN_TREES, OWN_TABLE]);
+    let all = all.chain([OWN_TREES, OWN_TABLE, THROUGH_ROOT]);
     all.filter(|scheme| !scheme.goes_by_coordinates()).collect()
 }
 
@@ -71,7 +73,7 @@ pub fn schemes() -> Vec<Scheme> {
 pub fn schemes_of(topology: &Topology) -> Vec<GroupScheme> {
     let mut all = Scheme::all();
     all.retain(|scheme| topology.grid().is_some() || !scheme.goes_by_coordinates());
-    all.extend([OWN_TREES, OWN_TABLE]);
+    all.extend([OWN_TREES, OWN_TABLE, THROUGH_ROOT]);
     let all = all.into_iter().map(GroupScheme::One);
     all.chain([GroupScheme::Auto]).collect()
 }
@@ -192,6 +194,9 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
             .map(|trees| trees.trees.iter().map(|tree| links(tree)).collect())
             .unwrap_or_default(),
         leaves: trees(group).map(leaves).unwrap_or_default(),
+        roots: trees(group)
+            .map(|trees| trees.roots.iter().map(|root| root.0.into()).collect())
+            .unwrap_or_default(),
         sequencer: group.sequencer.map(|one| (one.host.0.into(), one.reign)),
         mtu: group.mtu.map(u32::from),
         sink: group.sink,

@@ -82,6 +82,8 @@ pub struct GroupMessage {
     pub trees: Vec<Vec<LinkMessage>>,
     /// Where members are on each of them.
     pub leaves: Vec<LeafMessage>,
+    /// Switches to one of which worms go up first.
+    pub roots: Vec<u32>,
     /// Who orders the messages of all origins, and its reign.
     pub sequencer: Option<(u32, u64)>,
     /// Bytes of its frames after the Ethernet header at most; none or 0: as the interface has it.
@@ -235,7 +237,7 @@ impl PlannedGroup {
             fingerprint: 0,
         };
         group.sequencer = parse_sequencer(id, &group.members, message.sequencer)?;
-        group.trees = parse_trees(id, own, &group.members, &message.trees, &message.leaves)?;
+        group.trees = parse_trees(id, own, &group.members, message)?;
         group.fingerprint = group.compute_fingerprint(message);
         Ok(group)
     }
@@ -267,6 +269,7 @@ impl PlannedGroup {
                 [a, a_port, b, b_port].into_iter().for_each(&mut mix);
             }
         }
+        message.roots.iter().for_each(|root| mix(*root));
         for &(host, switch, port) in &message.leaves {
             [host, switch, port].into_iter().for_each(&mut mix);
         }

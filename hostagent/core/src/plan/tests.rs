@@ -359,6 +359,23 @@ fn trees_give_the_ways_from_this_host() {
     );
     assert_eq!(paths(4), [tree(&[(1, &[2, 0]), (2, &[4, 0])]), tree(&[])]);
     assert_eq!(paths(7), [tree(&[]), tree(&[])]);
+    let through = |root: u32| {
+        let mut message = plan_message(1);
+        let mut group = group_message(3, "switch", &[1, 2, 4]);
+        group.trees = vec![vec![(10, 1, 11, 2), (12, 3, 11, 4)]];
+        group.leaves = vec![(1, 10, 0), (2, 12, 0), (4, 10, 9)];
+        group.roots = vec![root];
+        message.groups = vec![group];
+        let plan = AgentPlan::parse(&message).unwrap();
+        plan.groups[&GroupId(3)].trees.clone()
+    };
+    // Up to the root, and back where a member is on this side of it.
+    assert_eq!(through(11), [tree(&[(2, &[1, 4, 0]), (4, &[1, 2, 9])])]);
+    assert_eq!(
+        through(12),
+        [tree(&[(2, &[1, 4, 0]), (4, &[1, 4, 3, 2, 9])])]
+    );
+    assert_eq!(through(13), [tree(&[])], "no link leads there");
 }
 
 #[test]
@@ -407,9 +424,10 @@ prop_compose! {
         leaves in proptest::collection::vec((small(), 0_u32..4, small()), 0..4),
         sequencer in proptest::option::of((small(), any::<u64>())),
         mtu in proptest::option::of(any::<u32>()),
+        roots in proptest::collection::vec(0_u32..6, 0..3),
     ) -> GroupMessage {
         GroupMessage {
-            id, name: String::new(), members, structures, number, trees, leaves, sequencer, mtu, sink: id % 2 == 1,
+            id, name: String::new(), members, structures, number, trees, leaves, roots, sequencer, mtu, sink: id % 2 == 1,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What switches copy a group's worms along, where it is not the spanning tree.
 
-use super::PlanRejected;
 use super::fields::{parse_host, rejected};
+use super::{GroupMessage, PlanRejected};
 use std::collections::BTreeMap;
 use wormcast_routing::group::{SHARED_TREES_MAX, paths_along};
 use wormcast_routing::topology::Link;
@@ -34,9 +34,25 @@ pub(super) fn parse_trees(
     id: GroupId,
     own: HostId,
     members: &[HostId],
-    trees: &[Vec<LinkMessage>],
-    leaves: &[LeafMessage],
+    message: &GroupMessage,
 ) -> Result<Vec<TreePaths>, PlanRejected> {
+    let GroupMessage {
+        trees,
+        leaves,
+        roots,
+        ..
+    } = message;
+    let mut tops = Vec::with_capacity(roots.len());
+    for &root in roots {
+        match u16::try_from(root) {
+            Ok(root) => tops.push(SwitchId(root)),
+            Err(_) => {
+                return rejected(format!(
+                    "a root of group {id} is {root}; switches are 0 to 65535"
+                ));
+            }
+        }
+    }
     if trees.len() > SHARED_TREES_MAX as usize {
         return rejected(format!(
             "group {id} has {} trees; at most {SHARED_TREES_MAX}",
@@ -72,7 +88,7 @@ pub(super) fn parse_trees(
             .iter()
             .map(link)
             .collect::<Result<_, PlanRejected>>()?;
-        match paths_along(&links, &at, own) {
+        match paths_along(&links, &tops, &at, own) {
             Ok(paths) => parsed.push(paths),
             Err(switch) => {
                 return rejected(format!(
