@@ -40,6 +40,14 @@ def status(members: int, groups: int) -> dict[str, Any]:
                 "name": "n" * 60,
                 "scheme": "k-binomial",
                 "members": list(range(60_000, 60_000 + members)),
+                "structures": [
+                    {
+                        "scheme": scheme,
+                        "bytes_most": most,
+                        "expected": [{"bytes": 95_000_000, "microseconds": 12_345_678.9}],
+                    }
+                    for scheme, most in [("k-binomial", 95_000_000), ("mu-torus", None)]
+                ],
                 "senders": 1,
                 "receivers": 2,
                 "streams": streams,

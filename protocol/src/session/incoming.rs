@@ -176,7 +176,14 @@ impl Session {
             reception.note_arrival(data.ack_now, every, delay_us, now);
             return Ok(());
         }
-        self.admit(data, position, shared, now)?;
+        if let Err(reject) = self.admit(data, position, shared, now) {
+            // Who asks learns what is here, or it would send again what has no room, and not what
+            // comes first.
+            if let Some(reception) = self.reception.as_mut().filter(|_| data.ack_now) {
+                reception.request_ack();
+            }
+            return Err(reject);
+        }
         let payload = shared.pools.take(data.payload, Some(data.class));
         self.statistics.data_received_bytes += payload.len() as u64;
         let end_before = self.store.end();

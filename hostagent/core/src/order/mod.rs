@@ -98,6 +98,8 @@ pub struct Order {
     own: HostId,
     members: BTreeSet<HostId>,
     sequencer: Sequencer,
+    /// In which life of its stream it has said something, in this reign.
+    heard: Option<u32>,
     /// In their order: those that not all members have begun to read.
     live: VecDeque<Run>,
     /// Of them, those that are done here.
@@ -116,6 +118,7 @@ impl Order {
             own,
             members: members.iter().copied().collect(),
             sequencer,
+            heard: None,
             live: VecDeque::new(),
             done: 0,
             read: BTreeMap::new(),
@@ -138,6 +141,7 @@ impl Order {
         // One that was in a later order message than the plan stays.
         if self.sequencer.reign < sequencer.reign {
             self.sequencer = sequencer;
+            self.heard = None;
         }
         self.lead();
     }
@@ -174,8 +178,15 @@ impl Order {
         self.read.insert(message.origin, (message.stream, after));
     }
 
-    /// Takes what the sequencer says; `from` is whose stream it was in.
-    pub fn take(&mut self, from: HostId, bytes: &[u8], streams: &impl Streams) {
+    /// Takes what the sequencer says; `from` is whose stream it was in, `reading` are the messages that
+    /// are being read here.
+    pub fn take(
+        &mut self,
+        from: HostId,
+        bytes: &[u8],
+        reading: &[MessageId],
+        streams: &impl Streams,
+    ) {
         let Some(message) = OrderMessage::decode(bytes) else {
             self.refused += 1;
             return;
@@ -194,9 +205,28 @@ impl Order {
             reign: message.reign,
         };
         self.lead();
+        let heard = streams.state(from).map(|state| state.stream);
+        let goes_on = message.reign == known.reign && heard.is_some() && heard == self.heard;
+        self.heard = heard;
         if message.snapshot {
             self.live.clear();
             self.done = 0;
+            // The sequencer forgets what all have begun to read; here it still comes first. Where another
+            // has spoken before, what is being read goes on beside what comes now.
+            let begun = reading.iter().filter(|_| goes_on).map(|message| Run {
+                origin: message.origin,
+                stream: message.stream,
+                from: message.start,
+                to: Seq(message.start.0.wrapping_add(1)),
+            });
+            let is_told = |run: &Run| {
+                let covers = |told: &Run| {
+                    let of_stream = (told.origin, told.stream) == (run.origin, run.stream);
+                    of_stream && !told.from.is_after(run.from) && told.to.is_after(run.from)
+                };
+                message.runs.iter().any(covers)
+            };
+            self.live.extend(begun.filter(|run| !is_told(run)));
         }
         self.trim(streams);
         if self.live.len() + message.runs.len() > 2 * RUNS_MAX {
@@ -334,8 +364,9 @@ impl Order {
             return Turn::Now;
         }
         if origin == self.sequencer.host {
-            // Its own come between what it says, in the order of its stream.
-            return match self.done == self.live.len() {
+            // Its own come between what it says, in the order of its stream. One that it began before
+            // its reign waits for nothing: what it says comes behind it.
+            return match self.done == self.live.len() || self.heard.is_none() {
                 true => Turn::Now,
                 false => Turn::Later,
             };

@@ -108,9 +108,9 @@ fn members_read_as_the_sequencer_says() {
     let mut member = order(4);
     let mut held = Held::of(&[(2, 2), (3, 2)]);
     assert_eq!(read_all(&mut member, &mut held), [], "nothing is said yet");
-    member.take(SEQUENCER, &one.encode(), &held);
+    member.take(SEQUENCER, &one.encode(), &[], &held);
     assert_eq!(read_all(&mut member, &mut held), [(3, 0)]);
-    member.take(SEQUENCER, &two.encode(), &held);
+    member.take(SEQUENCER, &two.encode(), &[], &held);
     let rest = [(2, 0), (2, 1), (3, 1)];
     assert_eq!(read_all(&mut member, &mut held), rest);
     let mut all = vec![(3, 0)];
@@ -128,7 +128,7 @@ fn one_that_has_not_come_holds_up_the_others() {
     let said = said(&mut first, &mut Held::of(&[(2, 1), (3, 1)]));
     let mut member = order(4);
     let mut held = Held::of(&[(3, 1)]);
-    member.take(SEQUENCER, &said.encode(), &held);
+    member.take(SEQUENCER, &said.encode(), &[], &held);
     assert_eq!(read_all(&mut member, &mut held), []);
     held.0.extend(Held::of(&[(2, 1)]).0);
     assert_eq!(read_all(&mut member, &mut held), [(2, 0), (3, 0)]);
@@ -143,9 +143,57 @@ fn the_messages_of_the_sequencer_come_between_what_it_says() {
         "nothing was said before it"
     );
     let said = said(&mut order(1), &mut Held::of(&[(2, 1)]));
-    member.take(SEQUENCER, &said.encode(), &held);
+    member.take(SEQUENCER, &said.encode(), &[], &held);
     assert!(member.turn(message(1, 0), &held) != Turn::Now);
     assert_eq!(read_all(&mut member, &mut held), [(2, 0), (1, 0)]);
+}
+
+/// The sequencer does not say again what all have begun to read. Who is still reading it reads it to its
+/// end before the next.
+#[test]
+fn what_is_being_read_comes_before_what_a_snapshot_says() {
+    let mut member = order(4);
+    let mut held = Held::of(&[(1, 0), (2, 1), (3, 1)]);
+    let one = said(&mut order(1), &mut Held::of(&[(2, 1), (3, 1)]));
+    member.take(SEQUENCER, &one.encode(), &[], &held);
+    assert_eq!(member.turn(message(2, 0), &held), Turn::Now);
+    let rest = OrderMessage {
+        runs: one.runs[1..].to_vec(),
+        ..one.clone()
+    };
+    member.take(SEQUENCER, &rest.encode(), &[message(2, 0)], &held);
+    assert_eq!(member.turn(message(3, 0), &held), Turn::Later);
+    // Not where the sequencer has started anew, and others may read in another order.
+    held.set(1, |state| state.stream = 6);
+    member.take(SEQUENCER, &rest.encode(), &[message(2, 0)], &held);
+    assert_eq!(member.turn(message(3, 0), &held), Turn::Now);
+}
+
+/// Else it would hold up for ever what its origin says behind it, where others that came first wait for
+/// members that wait for it.
+#[test]
+fn a_message_from_before_the_reign_of_its_origin_waits_for_nothing() {
+    let said = said(&mut order(1), &mut Held::of(&[(3, 1)]));
+    let mut member = order(4);
+    let held = Held::of(&[(1, 0), (2, 1), (3, 1)]);
+    member.take(SEQUENCER, &said.encode(), &[], &held);
+    assert_ne!(member.turn(message(2, 0), &held), Turn::Now);
+    let sequencer = Sequencer {
+        host: HostId(2),
+        reign: 4,
+    };
+    member.plan(&[2, 3, 4].map(HostId), sequencer);
+    assert_eq!(member.turn(message(2, 0), &held), Turn::Now);
+    let snapshot = OrderMessage {
+        reign: 4,
+        ..said.clone()
+    };
+    member.take(HostId(2), &snapshot.encode(), &[], &held);
+    assert_eq!(
+        member.turn(message(2, 1), &held),
+        Turn::Later,
+        "behind what it said"
+    );
 }
 
 #[test]
@@ -154,7 +202,7 @@ fn what_breaks_off_or_whose_origin_left_holds_up_nothing() {
     let said = said(&mut first, &mut Held::of(&[(2, 1), (3, 1), (4, 1)]));
     let mut member = order(4);
     let mut held = Held::of(&[(2, 1), (3, 1)]);
-    member.take(SEQUENCER, &said.encode(), &held);
+    member.take(SEQUENCER, &said.encode(), &[], &held);
     assert!(member.turn(message(3, 0), &held) != Turn::Now);
     let mut anew = held.clone();
     anew.set(2, |state| (state.stream, state.next) = (6, Seq(90)));
@@ -164,7 +212,7 @@ fn what_breaks_off_or_whose_origin_left_holds_up_nothing() {
     );
 
     let mut member = order(4);
-    member.take(SEQUENCER, &said.encode(), &held);
+    member.take(SEQUENCER, &said.encode(), &[], &held);
     held.0.remove(&HostId(2));
     assert!(
         member.turn(message(3, 0), &held) != Turn::Now,
@@ -220,7 +268,7 @@ fn a_snapshot_says_all_that_counts() {
     let mut member = order(4);
     let mut held = Held::of(&[(2, 2), (3, 3)]);
     assert_eq!(member.turn(message(3, 0), &held), Turn::Unknown);
-    member.take(SEQUENCER, &snapshot.encode(), &held);
+    member.take(SEQUENCER, &snapshot.encode(), &[], &held);
     assert_eq!(member.turn(message(3, 0), &held), Turn::Later);
     let all = [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)];
     assert_eq!(read_all(&mut member, &mut held), all);
@@ -253,7 +301,7 @@ fn a_message_that_is_asked_for_gets_a_place() {
         let snapshot = first.poll(again).expect("it is due");
         let mut member = order(4);
         let held = Held::of(&[(2, 1)]);
-        member.take(SEQUENCER, &snapshot, &held);
+        member.take(SEQUENCER, &snapshot, &[], &held);
         assert_eq!(member.turn(message(2, 0), &held), Turn::Now);
     }
 }
@@ -282,16 +330,16 @@ fn an_older_reign_and_a_stranger_are_not_believed() {
         }],
     };
     let mut member = order(4);
-    member.take(HostId(3), &say(3, 3).encode(), &held);
-    member.take(SEQUENCER, &say(2, 3).encode(), &held);
+    member.take(HostId(3), &say(3, 3).encode(), &[], &held);
+    member.take(SEQUENCER, &say(2, 3).encode(), &[], &held);
     assert_eq!(member.refused, 1, "host 3 does not reign");
     assert!(member.turn(message(3, 0), &held) != Turn::Now);
-    member.take(HostId(3), &say(4, 2).encode(), &held);
+    member.take(HostId(3), &say(4, 2).encode(), &[], &held);
     assert!(
         member.turn(message(2, 0), &held) == Turn::Now,
         "a plan that is still on its way"
     );
-    member.take(SEQUENCER, &say(3, 3).encode(), &held);
+    member.take(SEQUENCER, &say(3, 3).encode(), &[], &held);
     assert!(
         member.turn(message(2, 0), &held) == Turn::Now,
         "the one before has gone"
@@ -312,7 +360,7 @@ fn the_next_sequencer_goes_on_with_what_was_said() {
     let said = said(&mut order(1), &mut Held::of(&[(3, 1), (4, 1)]));
     let mut next = order(2);
     let mut holds = Held::of(&[(3, 2), (4, 2)]);
-    next.take(SEQUENCER, &said.encode(), &holds);
+    next.take(SEQUENCER, &said.encode(), &[], &holds);
     assert!(!next.leads());
     next.plan(
         &[2, 3, 4].map(HostId),

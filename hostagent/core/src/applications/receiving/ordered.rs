@@ -167,9 +167,10 @@ impl Receiving {
                 .streams
                 .range((group, HostId(0))..=(group, HostId(u16::MAX)));
             let others_read = others_read.filter(|(other, _)| **other != key);
-            let is_reading = others_read
-                .into_iter()
-                .any(|(_, stream)| stream.message.is_some());
+            let reading: Vec<MessageId> = others_read
+                .filter(|(_, stream)| stream.message.is_some())
+                .filter_map(|(_, stream)| stream.opened.as_ref().map(|opened| opened.id))
+                .collect();
             let (Some(order), Some(stream)) =
                 (self.orders.get_mut(&group), self.streams.get_mut(&key))
             else {
@@ -186,14 +187,15 @@ impl Receiving {
                 let turn = order.turn(opened.id, &streams);
                 // Others may wait before it that nobody will send any more, for all but this host have
                 // them. What is read here takes as long as it takes.
-                if turn == Turn::Now || is_reading {
+                if turn == Turn::Now || !reading.is_empty() {
                     stream.ask_at = None;
                 } else if *stream.ask_at.get_or_insert(now.plus_us(ASK_FIRST_US)) <= now {
                     stream.ask_at = Some(now.plus_us(ASK_INTERVAL_US));
                     let MessageId { stream, start, .. } = opened.id;
                     engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
                 }
-                return !is_reading && turn == Turn::Now;
+                // What is being read by an order that counts no more goes on beside.
+                return turn == Turn::Now;
             }
             while !opened.ended {
                 let read = engine.read(group, origin, &mut self.scratch, now);
@@ -212,7 +214,7 @@ impl Receiving {
                     engine: &mut *engine,
                     group,
                 };
-                order.take(origin, &opened.bytes, &streams);
+                order.take(origin, &opened.bytes, &reading, &streams);
                 self.turn_moved = true;
             }
             // Refused only if the stream is gone.
