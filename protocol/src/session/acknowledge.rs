@@ -66,7 +66,10 @@ impl Session {
             marked = core::mem::take(&mut child.marked).max(marked);
         }
         let reception = self.reception.as_mut()?;
-        let parent = self.parent;
+        let to = match reception.is_for_origin() {
+            true => Some(self.origin),
+            false => self.parent,
+        };
         let ack = Ack {
             epoch: self.epoch,
             receiver: reception.identity,
@@ -83,7 +86,7 @@ impl Session {
             failed_more: failed.more,
         };
         self.statistics.acks_sent += 1;
-        shared.encode_to(buf, parent?, BufferClass::One, &common, &Body::Ack(ack))
+        shared.encode_to(buf, to?, BufferClass::One, &common, &Body::Ack(ack))
     }
 
     /// The run that grew last, then the lowest ones: those a sender acts on first.
@@ -188,6 +191,17 @@ impl Session {
         Ok((cumulative, stable))
     }
 
+    /// At the origin: a member that is no child of this host has not heard that all it has is stable.
+    fn answer_member(&mut self, ack: &Ack<'_>, sender: HostId) -> Option<()> {
+        let all_stable = ack.cumulative.expand(self.cumulative) <= self.stable;
+        let sending = self.sending.as_mut().filter(|_| all_stable)?;
+        if !sending.members.contains(&sender) {
+            return None;
+        }
+        sending.answers.insert(sender);
+        Some(())
+    }
+
     /// An ACK from a child: checked as a whole, then applied.
     pub fn handle_ack(
         &mut self,
@@ -196,7 +210,10 @@ impl Session {
         shared: &mut Shared,
         now: Instant,
     ) -> Result<(), Reject> {
-        let index = self.child_index(sender)?;
+        let index = match self.child_index(sender) {
+            Ok(index) => index,
+            Err(reject) => return self.answer_member(ack, sender).ok_or(reject),
+        };
         let (cumulative, stable) = self.check_ack(ack)?;
         let memory =
             self.children[index].judge_receiver(ack.receiver, &shared.config.timing, now)?;

@@ -224,8 +224,9 @@ impl Session {
             }
         } else if let Some(reception) = &mut self.reception {
             reception.note_stable(stable, shared.config.timing.ack_delay_us, now);
-            let all_here = stable == self.cumulative && self.store.end() <= self.cumulative;
-            let unsettled = all_here && self.stable < stable && !self.detached;
+            let all_here = self.store.end() <= self.cumulative;
+            let all_read = all_here && reception.consumed() == self.cumulative;
+            let unsettled = all_read && self.stable < self.cumulative && !self.detached;
             reception.note_unsettled(unsettled, now);
         }
     }

@@ -41,6 +41,22 @@ impl Session {
         if let Some(sent) = self.poll_ack(shared, now, buf) {
             return Some(sent);
         }
+        while let Some(host) = self
+            .sending
+            .as_mut()
+            .and_then(|own| own.answers.pop_first())
+        {
+            let body = Body::Status(Status {
+                stable: Seq::of(self.stable),
+                ack_now: false,
+                choice: self.choice,
+                unclaimed: false,
+                order_wanted: false,
+            });
+            if let Some(sent) = shared.encode_to(buf, host, BufferClass::One, &common, &body) {
+                return Some(sent);
+            }
+        }
         for index in 0..self.children.len() {
             if let Some(sent) = self.poll_child_control(index, shared, now, buf) {
                 return Some(sent);
@@ -425,10 +441,9 @@ impl Session {
             add(reception.ack_deadline());
             add(reception.is_ack_due().then_some(now));
         }
-        if let Some(sending) = &self.sending
-            && !sending.repairs.is_empty()
-        {
-            add(Some(sending.repair_next));
+        if let Some(sending) = &self.sending {
+            add((!sending.repairs.is_empty()).then_some(sending.repair_next));
+            add((!sending.answers.is_empty()).then_some(now));
         }
         let drained = shared.drain_until;
         if let Some(broadcast) = &self.broadcast {

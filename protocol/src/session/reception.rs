@@ -55,6 +55,8 @@ pub(crate) struct Reception {
     /// All that is here is confirmed, and is not known to be stable: when to say so again.
     unsettled_at: Option<Instant>,
     unsettled_us: u64,
+    /// The next ACK goes to the origin: the parent may know nothing of the stream.
+    asks_origin: bool,
     ack_deadline: Option<Instant>,
     last_arrival: Option<(u32, Instant)>,
     forward_least_us: Option<u32>,
@@ -92,6 +94,7 @@ impl Reception {
             ack_due: false,
             unsettled_at: None,
             unsettled_us: UNSETTLED_US,
+            asks_origin: false,
             ack_deadline: None,
             last_arrival: None,
             forward_least_us: None,
@@ -336,7 +339,12 @@ impl Reception {
         }
     }
 
-    /// Whether all that is here, and below, is confirmed and not known to be stable.
+    /// Whether the ACK that leaves is for the origin and not for the parent.
+    pub fn is_for_origin(&self) -> bool {
+        self.asks_origin && self.unsettled_at.is_some()
+    }
+
+    /// Whether all that is here is confirmed and not known to be stable.
     pub fn note_unsettled(&mut self, unsettled: bool, now: Instant) {
         if !unsettled {
             self.unsettled_at = None;
@@ -355,6 +363,8 @@ impl Reception {
 
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.unsettled_at.is_some_and(|at| at <= now) {
+            // The parent first; then every other time the origin.
+            self.asks_origin = !self.asks_origin && self.unsettled_us > UNSETTLED_US;
             self.unsettled_us = (2 * self.unsettled_us).min(UNSETTLED_US_MAX);
             self.unsettled_at = Some(now.plus_us(self.unsettled_us));
             self.ack_due = true;

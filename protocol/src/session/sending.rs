@@ -92,6 +92,8 @@ pub(crate) struct Sending {
     pub stable_bytes: u64,
     pub repairs: Repairs,
     pub repair_next: Instant,
+    /// Members that are to be told what is stable.
+    pub answers: BTreeSet<HostId>,
     /// Bytes of the message in the draft, or that is begun next, as far as the application has said.
     pub announced: Option<u64>,
     /// Of the one after, where the draft is the end of a message.
@@ -119,6 +121,7 @@ impl Sending {
             stable_bytes: 0,
             repairs: Repairs::default(),
             repair_next: Instant::ZERO,
+            answers: BTreeSet::new(),
             announced: None,
             announced_after: None,
             tree_route_length: None,
