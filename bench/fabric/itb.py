@@ -2,16 +2,26 @@
 
 The paper's claim for 16 switches: rmit and rrmit saturate at 1.9 times the traffic of osud (up*/down*), rrmit-min at
 1.47 times. Links are slow, so that they and not the processors are the limit: `late` says whether that held.
+
+Here a full link holds up the messages that cross it, and no others: links queue, they do not block, and streams wait
+for nobody. So beyond saturation other messages still get through, and accepted traffic goes on to rise. What a network
+carries is the highest load of which nearly all arrives (`carried_mbps`); beside it stands how the fullest channel's load
+by osud compares (`channels`), which is what the paper's ratio follows from.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 import traffic
 from matplotlib.figure import Figure
 from rig import Row, fabric_of, lines, say
+from wormcast import routing
+
+CARRIED = 0.95
+"""The part of what is offered that arrives, so that the load counts as carried."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +50,8 @@ def measure(chosen: argparse.Namespace) -> list[Row]:
             f"irregular:{switches}:{chosen.topology_seed}:4:4", rate_mbps=chosen.rate, share_processes=True
         ) as fabric:
             streams = traffic.streams(fabric, chosen.peers, chosen.seed)
-            saturated: dict[str, float] = {}
+            carried: dict[str, float] = {}
+            fullest = {name: fullest_channel(fabric.options.topology, name) for name in chosen.algorithms}
             for algorithm in chosen.algorithms:
                 fabric.put("routing", {"algorithm": algorithm, "root": None})
                 time.sleep(2.0)  # what is under way on the routes before
@@ -49,8 +60,8 @@ def measure(chosen: argparse.Namespace) -> list[Row]:
                         share * chosen.rate, chosen.size, chosen.warm, chosen.seconds, chosen.seed
                     )
                     found = traffic.run(fabric, streams, load)
-                    saturated[algorithm] = max(saturated.get(algorithm, 0.0), found["accepted_mbps"])
-                    of_osud = round(saturated[algorithm] / saturated.get("osud", saturated[algorithm]), 2)
+                    if found["accepted_mbps"] >= CARRIED * load.mbps:
+                        carried[algorithm] = max(carried.get(algorithm, 0.0), load.mbps)
                     late = fabric.get("status")["late"]
                     rows.append(
                         say(
@@ -58,11 +69,30 @@ def measure(chosen: argparse.Namespace) -> list[Row]:
                             algorithm=algorithm,
                             offered_mbps=round(load.mbps, 3),
                             **found,
-                            of_osud=of_osud,
+                            carried_mbps=round(carried.get(algorithm, 0.0), 3),
+                            channels=round(
+                                fullest.get("osud", fullest[algorithm]) / fullest[algorithm],
+                                2,
+                            ),
                             late_ms=max(late["controller_ms"], late["agents_ms"]),
                         )
                     )
     return rows
+
+
+def fullest_channel(topology: dict[str, Any], algorithm: str) -> float:
+    """Pairs of hosts whose worms cross the fullest channel between switches, if all pairs send alike."""
+    ends = [
+        end
+        for link in topology["links"]
+        for end in ((link["a"], link["a_port"]), (link["b"], link["b_port"]))
+    ]
+    crossed = dict.fromkeys(ends, 0.0)
+    for route in routing.routes(topology, algorithm=algorithm, seed=1)["routes"]:
+        for end in zip(route["switches"], route["ports"], strict=False):
+            if end in crossed:
+                crossed[end] += route.get("share", 1.0)
+    return max(crossed.values())
 
 
 def draw(rows: list[Row], figure: Figure) -> None:

@@ -10,6 +10,7 @@ import argparse
 import os
 from pathlib import Path
 
+import failure
 import itb
 import nic
 import packet
@@ -19,7 +20,7 @@ import torus
 import worm
 from rig import save
 
-PARTS = {part.__name__: part for part in (itb, worm, torus, nic, packet, reconvergence, scale)}
+PARTS = {part.__name__: part for part in (itb, worm, torus, nic, packet, reconvergence, failure, scale)}
 
 
 def main() -> None:
