@@ -61,51 +61,6 @@ def test_a_source_in_the_middle_of_the_order(fabric: Fabric, random_file: Callab
         assert result.intact, scheme
 
 
-def test_torus_schemes_go_by_the_coordinates(
-    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
-) -> None:
-    """On a torus that is found link by link; its coordinates come with the switches."""
-    torus = make_fabric("torus:3", switch=switch, rate_mbps=20.0 if switch == "wormcast" else 5.0)
-    assert torus.get("topology")["grid"] == {"radix": [3, 3], "wraps": True}
-    for scheme in (name for name in SCHEMES if name not in SCHEMES_ANYWHERE):
-        result = transfer(torus, scheme, random_file(MIB), 4, [0, 1, 2, 3, 5, 6, 7, 8], seconds_max=240)
-        assert result.intact, scheme
-        assert not result.failed, scheme
-
-
-def test_groups_with_trees_of_their_own_live_through_a_cut(
-    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
-) -> None:
-    """A link of a tree that the group may use is cut in the middle; new trees lead around it."""
-    torus = make_fabric("torus:3", switch=switch, rate_mbps=20.0 if switch == "wormcast" else 5.0)
-    size = 3 * MIB if switch == "wormcast" else MIB
-    shapes: list[tuple[str, dict[str, Any]]] = [
-        ("switch", {"guard": "C", "trees": 3}),
-        ("table", {"guard": "C", "least": "depth"}),
-    ]
-    near = [
-        link for link in torus.links if link.far_switch is not None and 4 in (link.switch, link.far_switch)
-    ]
-    for link, (scheme, parameters) in zip(near, shapes, strict=False):
-        cut = functools.partial(torus.set_link, link, False)
-        try:
-            result = transfer(
-                torus,
-                scheme,
-                random_file(size),
-                4,
-                [0, 1, 3, 5, 8],
-                seconds_max=240,
-                parameters=parameters,
-                midway=cut,
-            )
-        finally:
-            torus.set_link(link, True)
-            torus.wait_ready()
-        assert result.intact, scheme
-        assert not result.failed, scheme
-
-
 @pytest.mark.parametrize(
     ("scheme", "parameters"),
     [
@@ -170,3 +125,48 @@ def test_ordered_groups_read_all_messages_in_one_order(
     for host in origins:
         others = [data for data in read[0] if not data.startswith(f"{host} ".encode())]
         assert read[host] == others, f"hosts 0 and {host}"
+
+
+def test_torus_schemes_go_by_the_coordinates(
+    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
+) -> None:
+    """On a torus that is found link by link; its coordinates come with the switches."""
+    torus = make_fabric("torus:3", switch=switch, rate_mbps=20.0 if switch == "wormcast" else 5.0)
+    assert torus.get("topology")["grid"] == {"radix": [3, 3], "wraps": True}
+    for scheme in (name for name in SCHEMES if name not in SCHEMES_ANYWHERE):
+        result = transfer(torus, scheme, random_file(MIB), 4, [0, 1, 2, 3, 5, 6, 7, 8], seconds_max=240)
+        assert result.intact, scheme
+        assert not result.failed, scheme
+
+
+def test_groups_with_trees_of_their_own_live_through_a_cut(
+    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
+) -> None:
+    """A link of a tree that the group may use is cut in the middle; new trees lead around it."""
+    torus = make_fabric("torus:3", switch=switch, rate_mbps=20.0 if switch == "wormcast" else 5.0)
+    size = 3 * MIB if switch == "wormcast" else MIB
+    shapes: list[tuple[str, dict[str, Any]]] = [
+        ("switch", {"guard": "C", "trees": 3}),
+        ("table", {"guard": "C", "least": "depth"}),
+    ]
+    near = [
+        link for link in torus.links if link.far_switch is not None and 4 in (link.switch, link.far_switch)
+    ]
+    for link, (scheme, parameters) in zip(near, shapes, strict=False):
+        cut = functools.partial(torus.set_link, link, False)
+        try:
+            result = transfer(
+                torus,
+                scheme,
+                random_file(size),
+                4,
+                [0, 1, 3, 5, 8],
+                seconds_max=240,
+                parameters=parameters,
+                midway=cut,
+            )
+        finally:
+            torus.set_link(link, True)
+            torus.wait_ready()
+        assert result.intact, scheme
+        assert not result.failed, scheme
