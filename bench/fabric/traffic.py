@@ -70,7 +70,7 @@ def streams(fabric: Fabric, peers: int, seed: int) -> list[Stream]:
 
 
 def run(fabric: Fabric, all_streams: Sequence[Stream], load: Load) -> dict[str, float]:
-    """Accepted traffic a host in Mb/s, and latency in ms."""
+    """Traffic a host in Mb/s, as the seed has drawn it and as it arrived, and latency in ms."""
     context = multiprocessing.get_context("fork")
     results: Any = context.Queue()
     begin, drained = context.Barrier(PROCESSES + 1), context.Barrier(PROCESSES)
@@ -89,12 +89,13 @@ def run(fabric: Fabric, all_streams: Sequence[Stream], load: Load) -> dict[str, 
     found = [results.get(timeout=load.warm_s + load.seconds + DRAIN_SECONDS_MAX) for _ in workers]
     for worker in workers:
         worker.join(10.0)
-    latencies = sorted(ms for each in found for ms in each)
+    latencies = sorted(ms for each, _ in found for ms in each)
     if not latencies:
         raise RuntimeError("nothing arrived")
-    bits = len(latencies) * load.size * 8
+    mbps_of_one = load.size * 8 / load.seconds / len(fabric.hosts) / 1e6
     return {
-        "accepted_mbps": round(bits / load.seconds / len(fabric.hosts) / 1e6, 3),
+        "drawn_mbps": round(sum(count for _, count in found) * mbps_of_one, 3),
+        "accepted_mbps": round(len(latencies) * mbps_of_one, 3),
         "latency_ms": round(statistics.median(latencies), 2),
         "p95_ms": round(latencies[int(0.95 * (len(latencies) - 1))], 2),
         "messages": len(latencies),
@@ -113,6 +114,7 @@ def _work(
     """One process: both ends of its streams."""
     begin, drained = barriers
     latencies: list[float] = []
+    offered: list[float] = []
     window: list[float] = []
     ready = threading.Barrier(2 * len(part) + 1)
     go = threading.Event()
@@ -138,11 +140,15 @@ def _work(
         due = time.monotonic() + drawn.expovariate(per_s)
         end = window[1]
         while due < end and time.monotonic() < end:
+            offered.append(due)
             time.sleep(max(0.0, due - time.monotonic()))
             if len(under_way) == UNDER_WAY_MAX:
                 sender.wait_stable(under_way.popleft(), DRAIN_SECONDS_MAX)
             sender.write(HEAD.pack(due) + rest)
             under_way.append(sender.end())
+            due += drawn.expovariate(per_s)
+        while due < end:  # what its stream had no room for
+            offered.append(due)
             due += drawn.expovariate(per_s)
         while under_way:
             sender.wait_stable(under_way.popleft(), DRAIN_SECONDS_MAX)
@@ -161,5 +167,5 @@ def _work(
     for thread in sending:
         thread.join()
     drained.wait(DRAIN_SECONDS_MAX)
-    results.put(latencies)
+    results.put((latencies, sum(due >= window[0] for due in offered)))
     # The threads end with the process, and what they have open with them.

@@ -1,5 +1,5 @@
 //! What is on a link, as SPEC.md has it: identifiers and their bounds, worms, TREE routes and
-//! host PDUs as bytes, and the schemes that plans name.
+//! host PDUs as bytes, what the sequencer of an ordered group says, and the schemes that plans name.
 //!
 //! Pure: bytes in, values out, and back.
 
@@ -8,6 +8,7 @@ mod error;
 mod fail_reason;
 pub mod forward;
 mod ids;
+pub mod order;
 pub mod pdu;
 mod scheme;
 mod tree_decode;

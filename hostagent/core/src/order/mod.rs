@@ -8,12 +8,9 @@
 //!
 //! Pure: who has what of which stream is asked of a [`Streams`].
 
-mod message;
-
-pub use message::{FOR_APPLICATIONS, ORDER, OrderMessage, Run};
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_protocol::Instant;
+use wormcast_wire::order::{OrderMessage, Run};
 use wormcast_wire::{HostId, Seq};
 
 /// Runs that wait until all members have begun to read their messages, at most. More: the

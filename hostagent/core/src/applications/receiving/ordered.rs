@@ -2,11 +2,10 @@
 //! until it is their turn.
 
 use super::{Receiving, Stream, StreamKey};
-use crate::order::{
-    FOR_APPLICATIONS, MessageId, ORDER, ORDER_BYTES_MAX, Order, StreamState, Streams, Turn,
-};
+use crate::order::{MessageId, ORDER_BYTES_MAX, Order, StreamState, Streams, Turn};
 use crate::plan::PlannedGroup;
 use wormcast_protocol::{Arrived, Engine, Instant};
+use wormcast_wire::order::{FOR_APPLICATIONS, ORDER};
 use wormcast_wire::{FailReason, GroupId, HostId, Seq};
 
 /// Time after which the turn is looked at anew where nothing has told that it came, µs.

@@ -4,12 +4,12 @@ use super::{Item, Sending};
 use crate::clients::Connections;
 use crate::clients::limits::{GRANT_BYTES_MIN, SENDER_STALL_US};
 use crate::clients::{Key, grant, refusal, reply};
-use crate::order::FOR_APPLICATIONS;
 use bytes::{Buf, Bytes};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use wormcast_protocol::{Engine, Instant, UseError};
 use wormcast_wire::GroupId;
+use wormcast_wire::order::FOR_APPLICATIONS;
 
 /// Whose turn it is on a group's stream.
 #[derive(Default)]

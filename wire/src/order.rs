@@ -1,7 +1,7 @@
 //! What the sequencer of an ordered group says, as bytes of a message in its stream
-//! (`wire/SPEC.md` §5.7).
+//! (SPEC.md §5.7).
 
-use wormcast_wire::{HostId, Seq};
+use crate::{HostId, Seq};
 
 /// First byte of a message of an application in an ordered group.
 pub const FOR_APPLICATIONS: u8 = 0;
