@@ -11,8 +11,8 @@ import time
 from dataclasses import replace
 
 from wormcast import routing
-from wormcast.directory.convert import PlanEncoder
-from wormcast.network.ids import Epoch
+from wormcast.directory.convert import PlanEncoder, Told
+from wormcast.network.ids import Epoch, HostId
 from wormcast.network.topology import Topology
 from wormcast.offload.switch_plan import read_network
 from wormcast_planner import ClassDNumbers, FabricState, Planner
@@ -61,34 +61,43 @@ class Fabric:
         self._planner, self._encoder = Planner(algorithm), PlanEncoder()
         self._known = network
         self._hosts = frozenset(host.id for host in network.hosts)
-        self._told: dict[int, object] = {}
+        self._told: dict[HostId, Told] = {}
+        self._epoch = 0
         for name, value in self.change(network).items():
             print(f"first plan: {name} {value:.1f}")
 
     def change(self, network: Topology) -> dict[str, float]:
         """Plans for what is up now, and encodes what agents must be told."""
         began = time.process_time()
+        away = [link for link in self._known.links if link not in network.links]
+        self._planner.set_down({end for link in away for end in link.ends()})
         state = self._planner.plan(network, self._known, (), self._hosts, self._hosts, {}, ClassDNumbers())
         planned = time.process_time()
         plans = state.agents if state.bridge is None else state.bridge
-        new = [plan for host, plan in plans.items() if self._told.get(host) is not plan]
-        messages = [self._encoder.encode(plan, Epoch(1)) for plan in new]
+        self._epoch += 1
+        before, lengths = dict(self._told), []
+        for host, plan in plans.items():
+            if (old := before.get(host)) is None or old.plan is not plan:
+                told = self._told[host] = Told(plan, Epoch(self._epoch))
+                change = None if old is None else self._encoder.encode_change(old, told)
+                lengths.append(len(self._encoder.encode(told) if change is None else change))
         encoded = time.process_time()
-        self._told = dict(plans)
         self._settle(state)
         return {
             "plan": (planned - began) * 1000,
             "encode": (encoded - planned) * 1000,
-            "agents told": len(new),
+            "agents told": len(lengths),
             "pairs": state.routes_changed,
-            "kilobytes": sum(message.ByteSize() for message in messages) / 1000,
+            "kilobytes": sum(lengths) / 1000,
             "bridge": float(state.bridge is not None),
         }
 
     def _settle(self, state: FabricState) -> None:
         if state.bridge is not None:
             self._planner.settle()
-            self._told = dict(state.agents)
+            self._told = {host: Told(plan, Epoch(self._epoch)) for host, plan in state.agents.items()}
+        if state.drains:
+            self._planner.drained()
 
 
 if __name__ == "__main__":

@@ -72,10 +72,12 @@ def wait_done(fabric: fabrics.Fabric, last: int, cut: float) -> Row:
         events = kept(fabric, last)
         at = {event["kind"]: event["time_s"] for event in reversed(events)}
         if "link_down" in at and "change_done" in at:
+            planned = next(event for event in events if event["kind"] == "change_planned")
             return {
                 "event_ms": round(1000 * (at["link_down"] - cut)),
                 "planned_ms": round(1000 * (at["change_planned"] - at["link_down"])),
                 "done_ms": round(1000 * (at["change_done"] - at["link_down"])),
+                **{name: planned[name] for name in ("method", "steps", "routes")},
             }
         time.sleep(0.2)
     raise TimeoutError(f"the routes have not changed {DONE_SECONDS_MAX:.0f} s after a cut")

@@ -125,9 +125,7 @@ def plan_balanced_routes(topology: str, algorithm: str = ..., root: int | None =
 def spanning_tree(topology: str, root: int | None = None) -> str:
     """The up*/down* spanning tree: root, roots, links (parent's side first), levels."""
 
-def plan_group(
-    topology: str, request: str, root: int | None = None, metrics: bool = False
-) -> str:
+def plan_group(topology: str, request: str, root: int | None = None, metrics: bool = False) -> str:
     """A group file from scheme, source, members and parameters; with metrics, what its
     sends cost the network."""
 
@@ -450,8 +448,12 @@ class AgentPlan:
     def encode_routes(self) -> bytes:
         """All of them as fields of `Plan` in agent.proto, encoded."""
 
-    def has_routes_of(self, other: AgentPlan) -> bool:
-        """Whether another plan has the same routes."""
+    def encode_route_change(self, before: AgentPlan) -> bytes | None:
+        """What of the routes is other than in a plan before, as fields of `PlanChange` in agent.proto, encoded; None
+        where that message cannot say it."""
+
+    def groups_changed(self, before: AgentPlan) -> tuple[list[AgentGroup], list[GroupId]]:
+        """Groups that are new or other than in a plan before, and the numbers of those that are gone."""
 
 @final
 class FabricState:
@@ -522,7 +524,11 @@ class FabricState:
 
     @property
     def crossed_max(self) -> int:
-        """Switches that a worm crosses at most."""
+        """Switches that a worm crosses at most, by routes of this plan and the one before."""
+
+    @property
+    def drains(self) -> bool:
+        """Whether links are held back until older worms have left: `Planner.drained` is to be told."""
 
     @property
     def order(self) -> str:
@@ -578,11 +584,19 @@ class Planner:
         switch or port that cannot be.
         """
 
+    def set_down(self, ends: Collection[tuple[SwitchId, PortId]]) -> None:
+        """The known links at these ports carry nothing, because a port of theirs is down. Both ends of a link are
+        named. Raises `RoutingError` for a switch or port that cannot be."""
+
     def set_routing(self, algorithm: str, root: int | None, balanced: bool) -> None:
         """Plans with these unicast routes from now on."""
 
     def restore_order(self, order: str) -> None:
         """Goes on from an order that was in force in an earlier life. Raises `RoutingError`."""
+
+    def drained(self) -> bool:
+        """All agents follow the last plan and older worms have left: links that were held back for their sake may be
+        used. Whether there are such links, so that a new plan has to be made."""
 
     def settle(self) -> None:
         """All agents follow the bridge and older worms have left: the next order is in force."""

@@ -104,6 +104,30 @@ pub fn difference(
     found.updates
 }
 
+/// Where two states differ, the defaults of tables included, and entries that lead to a replication
+/// group that differs: they go where it has to lose all of its ports.
+pub(crate) fn differing(desired: &SwitchState, actual: &SwitchState) -> Vec<Place> {
+    if desired == actual {
+        return Vec::new();
+    }
+    let (mut groups, entries) = places(desired, actual, None);
+    groups.retain(|mgid| desired.multicast.get(mgid) != actual.multicast.get(mgid));
+    let leads_there = |action: Option<&Arc<Action>>| {
+        action.is_some_and(|action| mgid_of(action).is_some_and(|mgid| groups.contains(&mgid)))
+    };
+    let differs = |key: &&EntryKey| {
+        let (wanted, there) = (desired.entries.get(*key), actual.entries.get(*key));
+        wanted != there || leads_there(there)
+    };
+    let entries = entries.into_iter().filter(differs);
+    let entries: Vec<Place> = entries.map(|key| Place::Entry(key.clone())).collect();
+    let defaults = (desired.defaults.iter())
+        .filter(|(table, action)| actual.defaults.get(*table) != Some(action))
+        .map(|(table, _)| Place::Default(table.clone()));
+    let groups = groups.into_iter().map(Place::Group);
+    groups.chain(entries).chain(defaults).collect()
+}
+
 type Places<'s> = (BTreeSet<Mgid>, BTreeSet<&'s EntryKey>);
 
 /// Where to look.

@@ -17,6 +17,7 @@ mod difference;
 mod entries;
 mod groups;
 mod ids;
+mod messages;
 mod narrow;
 mod order;
 mod parts;
@@ -29,6 +30,7 @@ mod state;
 mod switches;
 mod table_numbers;
 mod trees;
+mod turning;
 mod wiring;
 mod written;
 

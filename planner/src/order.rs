@@ -112,19 +112,7 @@ impl Order {
     /// the most switches below it, the second the next, …
     pub(crate) fn repaired(&self, topology: &Topology) -> Vec<Order> {
         let updown = self.direct(topology);
-        let mut tops: Vec<Vec<Top>> = vec![Vec::new(); topology.components()];
-        for at in 0..topology.switch_count() as u32 {
-            let mut arcs =
-                topology.arc_first(at)..topology.arc_first(at) + topology.arcs_of(at).len() as u32;
-            if !arcs.any(|arc| updown.is_up(arc)) {
-                let below = below(topology, &updown, at);
-                let count = below.iter().filter(|is| **is).count();
-                tops[topology.component_of(at) as usize].push((Reverse(count), at, below));
-            }
-        }
-        for tops in &mut tops {
-            tops.sort_by_key(|(count, at, _)| (*count, *at));
-        }
+        let tops = tops(topology, &updown);
         let variants = tops.iter().map(Vec::len).max().unwrap_or(0);
         (0..if variants > 1 { variants } else { 0 })
             .map(|variant| {
@@ -153,7 +141,25 @@ impl Order {
 }
 
 /// A switch without a way up: how many are below it, which it is, which these are.
-type Top = (Reverse<usize>, u32, Vec<bool>);
+pub(crate) type Top = (Reverse<usize>, u32, Vec<bool>);
+
+/// Switches without a way up, part by part; the one with the most switches below it first.
+pub(crate) fn tops(topology: &Topology, updown: &UpDown) -> Vec<Vec<Top>> {
+    let mut tops: Vec<Vec<Top>> = vec![Vec::new(); topology.components()];
+    for at in 0..topology.switch_count() as u32 {
+        let mut arcs =
+            topology.arc_first(at)..topology.arc_first(at) + topology.arcs_of(at).len() as u32;
+        if !arcs.any(|arc| updown.is_up(arc)) {
+            let below = below(topology, updown, at);
+            let count = below.iter().filter(|is| **is).count();
+            tops[topology.component_of(at) as usize].push((Reverse(count), at, below));
+        }
+    }
+    for tops in &mut tops {
+        tops.sort_by_key(|(count, at, _)| (*count, *at));
+    }
+    tops
+}
 
 /// Switches so that every link leads up to an earlier one; where that leaves a choice, by
 /// level, then id.

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use wormcast_routing::routes::Setting;
 use wormcast_routing::topology::{Host, Switch, Topology};
-use wormcast_wire::{GroupId, HostId, SwitchId};
+use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 use crate::agents::{AgentPlanner, Hosts, PlanFailure, Shortfall, Subject};
 use crate::bridge::{self, Bridge};
 use crate::class_d::ClassDNumbers;
 use crate::cost::Costs;
+use crate::difference::differing;
 use crate::groups::Group;
 use crate::ids::MGID_GROUPS_MAX;
 use crate::narrow::NarrowLinks;
 use crate::parts::Part;
-use crate::route_order::RouteOrder;
+use crate::route_order::{LinkEnds, RouteOrder, without};
 use crate::shapes::{HostRoutes, Lasting};
 use crate::state::{AgentPlan, Place, RouteTable, SwitchState};
 use crate::switches::SwitchPlanner;
@@ -31,7 +32,7 @@ pub enum Method {
     /// Along the order of switches in force: safe at once.
     #[default]
     KeptOrder,
-    /// Along that order, with switches that lost every way up moved behind.
+    /// Along that order, repaired where switches lost every way up.
     RepairedOrder,
     /// Along an order from scratch.
     NewOrder,
@@ -51,7 +52,9 @@ impl Method {
 /// How to get from the routes before to those of a plan.
 ///
 /// At every moment all worms in flight keep to one order of switches. Under the order in force new
-/// routes may be used at once, in one step. To another order it takes two: first all hosts use the
+/// routes may be used at once, in one step. So they may under another order that allows all turns that
+/// worms of the order in force can still take; links that carry nothing then stay out of use, should
+/// they come back, until older worms have left ([`Planner::drained`]). To any other order it takes two: first all hosts use the
 /// *bridge*, routes that keep to both orders, and switches copy along what both trees have (their
 /// stage SHRINK). When all hosts have confirmed that and older worms have left, the new order is
 /// in force ([`Planner::settle`]), and what keeps to it alone may be used.
@@ -72,8 +75,10 @@ pub struct RouteChange {
     pub changed: u64,
     /// Pairs of hosts whose routes are other on the bridge than in the state before.
     pub bridged: u64,
-    /// Switches that a worm crosses at most, by any route.
+    /// Switches that a worm crosses at most, by any route of this plan or the one before.
     pub crossed_max: u32,
+    /// Whether to say when older worms have left ([`Planner::drained`]).
+    pub drains: bool,
 }
 
 /// What every switch and every agent must have.
@@ -94,7 +99,8 @@ pub struct FabricState {
     pub lengthened: u64,
     /// What could not be planned and is left out or as it was.
     pub failures: Vec<PlanFailure>,
-    /// Where switches differ from the state that the same planner gave before; `None`: anywhere.
+    /// Where switches differ from what they were to have by the states that the same planner gave
+    /// before; `None`: anywhere.
     pub touched: Option<BTreeMap<SwitchId, Vec<Place>>>,
     /// The way from the routes before.
     pub routes: RouteChange,
@@ -124,6 +130,16 @@ pub struct Planner {
     bridge: Option<(Topology, Bridge)>,
     bridge_plans: BTreeMap<HostId, Arc<AgentPlan>>,
     crossed_max: u32,
+    /// Those of this plan alone.
+    crossed_now: u32,
+    /// Ends of links that carry nothing.
+    down: BTreeSet<(SwitchId, PortId)>,
+    /// Links over which worms of an order before may have come, turned since: not used for now.
+    held: BTreeSet<LinkEnds>,
+    /// Whether such a link was left out of the plan before.
+    left_out: bool,
+    /// What switches were to have by the plans before, those that are away now included.
+    said: BTreeMap<SwitchId, Arc<SwitchState>>,
     /// Links carry other frames than in the plan before.
     narrow_changed: bool,
 }
@@ -155,6 +171,11 @@ impl Planner {
             bridge: None,
             bridge_plans: BTreeMap::new(),
             crossed_max: 0,
+            crossed_now: 0,
+            down: BTreeSet::new(),
+            held: BTreeSet::new(),
+            left_out: false,
+            said: BTreeMap::new(),
             narrow_changed: false,
         }
     }
@@ -164,6 +185,14 @@ impl Planner {
         self.in_force = Some(in_force);
         self.next = None;
         self.network = None;
+        self.held.clear();
+    }
+
+    /// All hosts follow the last plan, and older worms have left. Whether a link was left out for
+    /// their sake, so that a new plan has to be made.
+    pub fn drained(&mut self) -> bool {
+        self.held.clear();
+        std::mem::take(&mut self.left_out)
     }
 
     /// All hosts use the bridge, and older worms have left: the next order is in force.
@@ -206,6 +235,12 @@ impl Planner {
         }
     }
 
+    /// The links with these ends carry nothing, from now on, because a port of theirs is down. Both ends
+    /// of a link are named. Links that are known, not up, and not named here may carry worms.
+    pub fn set_down(&mut self, ends: BTreeSet<(SwitchId, PortId)>) {
+        self.down = ends;
+    }
+
     /// What every switch and every agent must have.
     ///
     /// `up` is what is up, `known` that and what is suspected to be away for a moment (else the
@@ -238,8 +273,12 @@ impl Planner {
             .iter()
             .map(|group| (group.id, group.clone()))
             .collect();
-        let given = up;
-        let (up, known) = [up, known].map(|topology| self.relevant(topology)).into();
+        let up = without(up, |link| self.held.contains(&link));
+        self.left_out = matches!(up, Cow::Owned(_));
+        let given = &*up;
+        let (up, known) = [given, known]
+            .map(|topology| self.relevant(topology))
+            .into();
         if self.next.is_none() {
             self.method = Method::KeptOrder;
         }
@@ -286,6 +325,13 @@ impl Planner {
                 bridged = count_changed(&before, routes);
             }
         }
+        let touched = match reuse {
+            Reuse::Nothing => self.touched_since(),
+            _ => Some(touched),
+        };
+        let switches = self.switches.switches.iter();
+        self.said
+            .extend(switches.map(|(&switch, state)| (switch, state.clone())));
         let kept = before.filter(|_| reuse == Reuse::All);
         self.network = Some(kept.unwrap_or_else(|| (up.into_owned(), known.into_owned())));
         self.groups = wanted;
@@ -297,7 +343,7 @@ impl Planner {
             roots: self.roots.clone(),
             lengthened: self.lengthened,
             failures: self.failures(),
-            touched: (reuse != Reuse::Nothing).then_some(touched),
+            touched,
             routes: RouteChange {
                 method: self.method,
                 in_force: self.in_force.clone().unwrap_or_default(),
@@ -307,8 +353,20 @@ impl Planner {
                 changed,
                 bridged,
                 crossed_max: self.crossed_max,
+                drains: !self.held.is_empty(),
             },
         }
+    }
+
+    /// Where switches differ from what they were to have before; `None` if that is nothing.
+    fn touched_since(&self) -> Option<BTreeMap<SwitchId, Vec<Place>>> {
+        let nothing = SwitchState::default();
+        let differs = |(&switch, state): (&SwitchId, &Arc<SwitchState>)| {
+            let before = self.said.get(&switch).map_or(&nothing, |state| &**state);
+            (switch, differing(state, before))
+        };
+        let switches = self.switches.switches.iter();
+        (!self.said.is_empty()).then(|| switches.map(differs).collect())
     }
 
     fn failures(&self) -> Vec<PlanFailure> {
@@ -385,7 +443,20 @@ impl Planner {
             same_order,
         });
         self.agents = AgentPlanner::new(known, parts, &self.setting, kept.as_ref(), before);
-        self.crossed_max = crossed_max(self.agents.routes().map(|(_, routes)| routes));
+        let crossed = crossed_max(self.agents.routes().map(|(_, routes)| routes));
+        self.crossed_max = crossed.max(std::mem::replace(&mut self.crossed_now, crossed));
+    }
+
+    /// What is known without links that carry nothing.
+    fn carrying<'t>(&self, known: &'t Topology) -> Cow<'t, Topology> {
+        without(known, |(a, a_port, b, b_port)| {
+            let is_down = |(switch, port)| {
+                self.down
+                    .iter()
+                    .any(|end| (end.0.0, end.1.get()) == (switch, port))
+            };
+            is_down((a, a_port)) || is_down((b, b_port))
+        })
     }
 
     /// Keeps the order in force if it serves, else chooses the next; whether that is what it was.
@@ -404,15 +475,35 @@ impl Planner {
         if wanted.order.directs_as(&all, known) {
             self.method = Method::KeptOrder;
             self.in_force = Some(wanted.with_order(all));
+            return same;
+        }
+        let all = in_force.clone().with_order(all);
+        let carrying = self.carrying(known);
+        if joins_hosts(up, known) && wanted.follows_at_once(&all, &carrying) {
+            self.method = Method::RepairedOrder;
+            self.held.extend(wanted.links_away(&carrying));
+            self.in_force = Some(wanted);
         } else {
             self.method = match wanted.repairs(in_force) {
                 true => Method::RepairedOrder,
                 false => Method::NewOrder,
             };
-            self.in_force = Some(in_force.clone().with_order(all));
+            self.in_force = Some(all);
             self.next = Some(wanted);
         }
         same
+    }
+}
+
+/// Whether what is up joins all hosts that are known. If not, some routes lead over links that are
+/// away.
+fn joins_hosts(up: &Topology, known: &Topology) -> bool {
+    let part = |host: &Host| up.switch_index(host.switch).map(|at| up.component_of(at));
+    let mut parts = known.hosts().iter().map(part);
+    match parts.next() {
+        Some(Ok(first)) => parts.all(|part| part == Ok(first)),
+        Some(Err(_)) => false,
+        None => true,
     }
 }
 

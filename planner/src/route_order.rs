@@ -1,18 +1,19 @@
 //! The order of switches that a fabric's worms keep to, and when it changes.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use wormcast_routing::routes::Setting;
-use wormcast_routing::topology::{Link, Topology};
+use wormcast_routing::topology::{Damage, Link, Topology};
 use wormcast_routing::updown::UpDown;
 use wormcast_wire::{PortId, SwitchId};
 
 use crate::order::Order;
 
 /// One end of a link, the other end: switch and port.
-type LinkEnds = (u16, u8, u16, u8);
+pub(crate) type LinkEnds = (u16, u8, u16, u8);
 
 /// An order of switches, and the spanning tree that switches copy worms along.
 ///
@@ -88,6 +89,7 @@ impl RouteOrder {
     ///
     /// It does if nothing else is asked for, no link is new to it, and in each part of what is up
     /// one switch alone has no way up: the root, if that is given and up. Where several have none,
+    /// a way down from each to the root's part is turned, if worms of this order may go on then; else
     /// as few switches move behind as will do.
     pub(crate) fn for_now(&self, up: &Topology, known: &Topology, setting: &Setting) -> RouteOrder {
         let same_wish = (self.root, self.balanced) == (setting.root, setting.balanced);
@@ -115,10 +117,11 @@ impl RouteOrder {
         }
         let joins = |order: &Order| joins_all(order, up) && joins_all(order, known);
         if !joins(&kept.order) {
-            let repaired = kept.order.repaired(up).into_iter();
-            let repaired = repaired.map(|order| order.with_all(known));
-            match repaired
-                .into_iter()
+            let turned = kept.order.turned(up, known);
+            let moved = kept.order.repaired(up).into_iter();
+            let moved = moved.map(|order| order.with_all(known));
+            match (turned.into_iter())
+                .chain(moved)
                 .find(|order| joins(order) && rooted(order))
             {
                 Some(order) => kept.order = order,
@@ -138,6 +141,18 @@ impl RouteOrder {
     /// Whether it is that order with some switches moved, nothing else asked for.
     pub(crate) fn repairs(&self, before: &RouteOrder) -> bool {
         (self.root, self.balanced, &self.links) == (before.root, before.balanced, &before.links)
+    }
+
+    /// Whether worms of both may be in the network at once, since this order allows all turns that the
+    /// other allows over links that carry worms. It asks for the same, and no link is new to it.
+    pub(crate) fn follows_at_once(&self, before: &RouteOrder, carrying: &Topology) -> bool {
+        self.repairs(before) && self.order.allows_turns_of(&before.order, carrying)
+    }
+
+    /// Links that it knows and that carry nothing.
+    pub(crate) fn links_away(&self, carrying: &Topology) -> BTreeSet<LinkEnds> {
+        let there: BTreeSet<LinkEnds> = links(carrying).collect();
+        self.links.difference(&there).copied().collect()
     }
 
     /// Directions of one connected part; those of a plan from scratch if this order does not join
@@ -197,6 +212,24 @@ impl RouteOrder {
             balanced: serde_json::from_value(field("balanced")).map_err(unread)?,
             links: serde_json::from_value(field("links")).map_err(unread)?,
         })
+    }
+}
+
+/// A topology without these links of it.
+pub(crate) fn without(
+    topology: &Topology,
+    is_left_out: impl Fn(LinkEnds) -> bool,
+) -> Cow<'_, Topology> {
+    let found = links(topology).filter(|&link| is_left_out(link));
+    let ends =
+        found.filter_map(|(switch, port, _, _)| Some((SwitchId(switch), PortId::new(port)?)));
+    let lost = Damage {
+        links: ends.collect(),
+        ..Damage::default()
+    };
+    match lost.links.is_empty() {
+        true => Cow::Borrowed(topology),
+        false => Cow::Owned(topology.without(&lost).expect("these links are there")),
     }
 }
 

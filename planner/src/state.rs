@@ -105,48 +105,6 @@ pub struct PlannedRoute {
     pub ports: Arc<[u8]>,
 }
 
-impl PlannedRoute {
-    /// As this field of a message (`Route` of agent.proto); fields that are zero are left out.
-    fn encode(&self, field: u64, bytes: &mut Vec<u8>) {
-        let number = |tag: u64, value: u32| (value != 0).then_some((tag << 3, value));
-        let numbers = [number(1, self.to.0.into()), number(3, self.share)];
-        let length: usize = (numbers.iter().flatten())
-            .map(|&(_, value)| 1 + varint_length(value.into()))
-            .sum();
-        let ports = self.ports.len();
-        put_varint(field << 3 | 2, bytes);
-        put_varint(
-            (length + 1 + varint_length(ports as u64) + ports) as u64,
-            bytes,
-        );
-        let [to, share] = numbers;
-        put_number(to, bytes);
-        put_varint(2 << 3 | 2, bytes);
-        put_varint(ports as u64, bytes);
-        bytes.extend_from_slice(&self.ports);
-        put_number(share, bytes);
-    }
-}
-
-fn put_number(number: Option<(u64, u32)>, bytes: &mut Vec<u8>) {
-    if let Some((tag, value)) = number {
-        put_varint(tag, bytes);
-        put_varint(value.into(), bytes);
-    }
-}
-
-fn put_varint(mut value: u64, bytes: &mut Vec<u8>) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-fn varint_length(value: u64) -> usize {
-    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
-}
-
 /// Source routes from one host, by destination; those to one host in the order of their turns,
 /// their shares add up to the whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -284,27 +242,6 @@ impl AgentPlan {
     pub fn group(&self, id: GroupId) -> Option<&Arc<AgentGroup>> {
         let found = self.groups.binary_search_by_key(&id, |group| group.id);
         found.ok().map(|at| &self.groups[at])
-    }
-
-    /// The routes as fields of `Plan` in agent.proto, encoded: a large fabric has a million of them.
-    pub fn encode_routes(&self) -> Vec<u8> {
-        let count = self.routes.0.len() + self.tree_routes.0.len();
-        let mut bytes = Vec::with_capacity(24 * count);
-        for (field, RouteTable(routes)) in [(3, &*self.routes), (4, &*self.tree_routes)] {
-            routes
-                .iter()
-                .for_each(|route| route.encode(field, &mut bytes));
-        }
-        if self.at_random {
-            put_varint(6 << 3, &mut bytes);
-            bytes.push(1);
-        }
-        if let Some(route) = &self.root_route {
-            put_varint(7 << 3 | 2, &mut bytes);
-            put_varint(route.len() as u64, &mut bytes);
-            bytes.extend_from_slice(route);
-        }
-        bytes
     }
 
     fn digest(&self) -> &[u8; 32] {

@@ -14,8 +14,8 @@ use lab::{
 use proptest::prelude::*;
 use wormcast_planner::class_d::OWN_MAX;
 use wormcast_planner::{
-    Capacity, ClassDMode, ClassDNumbers, FabricState, Method, Planner, Stage, Subject, Update,
-    difference,
+    Capacity, ClassDMode, ClassDNumbers, FabricState, Method, Planner, Stage, Subject, SwitchState,
+    Update, difference,
 };
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::Scheme;
@@ -48,7 +48,8 @@ proptest! {
         let mut class_d = ClassDNumbers::default();
         let everyone = all_live(&known);
         let mut hosts = everyone.clone();
-        let mut last: Option<FabricState> = None;
+        let mut said: BTreeMap<SwitchId, Arc<SwitchState>> = BTreeMap::new();
+        let nothing = SwitchState::default();
         let mut is_repaired = false;
         for _ in 0..8 {
             groups = change_groups(&mut random, &known, &groups);
@@ -90,16 +91,17 @@ proptest! {
             }
             prop_assert_eq!(&found.shortfalls, &anew.shortfalls);
             prop_assert_eq!(&found.parts, &anew.parts);
-            if let (Some(last), Some(touched)) = (&last, &found.touched) {
+            prop_assert!(found.touched.is_some() || said.is_empty());
+            if let Some(touched) = &found.touched {
                 for (switch, state) in &found.switches {
                     let named = touched.get(switch).map_or(&[][..], |places| places);
-                    let before = &last.switches[switch];
+                    let before = said.get(switch).map_or(&nothing, |state| &**state);
                     let whole = sorted(difference(state, before, None));
                     let named = sorted(difference(state, before, Some(named)));
                     prop_assert_eq!(named, whole, "a change was not named");
                 }
             }
-            last = Some(found);
+            said.extend(found.switches);
         }
     }
 

@@ -349,3 +349,53 @@ def test_connections_that_never_speak_are_closed_and_keep_no_agent_out(tmp_path:
                 assert not agent.ended.is_set()
 
     asyncio.run(main())
+
+
+def test_later_plans_are_told_by_what_is_other_than_before(tmp_path: Path) -> None:
+    async def test(controller: Controller, agents: list[TestAgent], address: str) -> None:
+        first = agents[0].plans[-1]
+        assert not agents[0].changes or agents[0].received[1].WhichOneof("body") == "plan"
+        count = len(agents[0].changes)
+        group = controller.groups.create(GroupRequest("circuit", (0, 1, 2)))
+        await controller.tell_group("group_created", group)
+        await until(lambda: all(groups_of(a) == {group.id: [0, 1, 2]} for a in agents))
+        change = agents[0].changes[-1]
+        assert (change.base, change.epoch) == (first.epoch, first.epoch + 1)
+        assert not change.routes
+        assert not change.tree_routes
+        assert [g.id for g in change.groups] == [group.id]
+        controller.declare_host("plain", 1, 5, 50)
+        await until(lambda: agents[0].plans[-1].epoch == first.epoch + 2)
+        change = agents[0].changes[-1]
+        assert [route.host for route in change.routes] == [50], "other routes are as they were"
+        assert not change.groups
+        assert not change.no_groups
+        await controller.tell_group("group_deleted", controller.groups.delete(group.id))
+        await until(lambda: groups_of(agents[0]) == {})
+        assert list(agents[0].changes[-1].no_groups) == [group.id]
+        assert len(agents[0].changes) == count + 3
+        assert controller.directory.changes_sent >= 3
+        async with attached(address, "a0") as again:
+            await until(lambda: again.plans)
+            assert not again.changes, "a stream begins with the whole plan"
+            assert again.plans[-1] == agents[0].plans[-1], "which is what the changes led to"
+
+    with_agents(tmp_path, 3, test)
+
+
+def test_an_agent_without_the_plan_before_gets_the_whole_one(tmp_path: Path) -> None:
+    async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
+        group = controller.groups.create(GroupRequest("circuit", (0, 1)))
+        await controller.tell_group("group_created", group)
+        await until(lambda: groups_of(agents[0]) == {group.id: [0, 1]})
+        change = agents[0].changes[-1]
+        error = "a change of plan 3; the plan in force is 2"
+        await agents[0].send(plan_applied=agent_pb2.PlanApplied(epoch=change.epoch, error=error))
+        await until(lambda: agents[0].received[-1].WhichOneof("body") == "plan")
+        assert agents[0].plans[-1] == agents[0].plans[-2]
+        status = controller.agents[controller.find_host(0).id]
+        assert status.error == "", "that is between the two of them"
+        await agents[0].send(plan_applied=agent_pb2.PlanApplied(epoch=change.epoch))
+        await until(lambda: status.epoch == change.epoch)
+
+    with_agents(tmp_path, 2, test)

@@ -47,6 +47,10 @@ async def answer(agent: TestAgent, error: str = "", **refused: str) -> None:
     entries = [agent_pb2.RefusedGroup(group=int(name[1:]), reason=why) for name, why in refused.items()]
     applied = agent_pb2.PlanApplied(epoch=agent.plans[-1].epoch, error=error, refused=entries)
     await agent.send(plan_applied=applied)
+    if error and not entries and agent.received[-1].WhichOneof("body") == "plan_change":
+        # The controller cannot know whether the plan is wrong or the one before is not there: it sends it whole.
+        await until(lambda: agent.received[-1].WhichOneof("body") == "plan")
+        await answer(agent, error)
 
 
 def groups_of(agent: TestAgent) -> list[int]:

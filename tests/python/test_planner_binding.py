@@ -93,7 +93,7 @@ def test_what_a_change_does_not_concern_stays_the_same_object() -> None:
     after = plan(planner, [*GROUPS, new])
     assert {h for h in EVERYONE if after.agents[h] is not before.agents[h]} == {2, 4}
     assert after.agents[HostId(17)].groups[0] is before.agents[HostId(0)].groups[0]
-    assert after.agents[HostId(4)].has_routes_of(before.agents[HostId(4)])
+    assert after.agents[HostId(4)].routes == before.agents[HostId(4)].routes
     assert after.digest != before.digest
     assert plan(planner, [*GROUPS, new]).touched == {}
     assert plan(Planner("osud"), [*GROUPS, new]).digest == after.digest, (

@@ -214,6 +214,12 @@ async def _add_agents(page: _Page, controller: Controller) -> None:
         "agent_plans_sent_total", "counter", "plans sent to agents", [({}, controller.directory.plans_sent)]
     )
     page.add(
+        "agent_plan_changes_sent_total",
+        "counter",
+        "of these, told by what is other than before",
+        [({}, controller.directory.changes_sent)],
+    )
+    page.add(
         "agent_plan_epoch", "gauge", "plan an agent follows", (({"host": h}, a.epoch) for h, a in agents)
     )
     page.begin("agent_counter_total", "counter", "counters of the agents")

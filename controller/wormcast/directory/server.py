@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 import grpc
 
-from wormcast.agentrpc import agent_pb2, agent_pb2_grpc
+from wormcast.agentrpc import agent_pb2
+from wormcast.directory.convert import PlanEncoder, Told, controller_message
 from wormcast.directory.messages import (
     COUNTERS_MAX,
     MESSAGE_BYTES_MAX,
@@ -108,13 +109,26 @@ class _Stream:
     def __init__(self, host: HostId, name: str) -> None:
         self.host = host
         self.name = name
-        self.plan: Any = None
+        self.plan: Told | None = None
+        """To be sent."""
+        self.sent: Told | None = None
+        """The last that was sent."""
+        self.changes_from: Epoch | None = None
+        """What was sent is what is other than in this plan; None: it was sent whole."""
         self.ending = ""
         self.wake = asyncio.Event()
 
-    def offer(self, plan: Any) -> None:
+    def offer(self, plan: Told) -> None:
         self.plan = plan
         self.wake.set()
+
+    def lacks_base(self, epoch: Epoch) -> bool:
+        """The agent did not take a plan. If that was told by what is other than before, the whole plan is sent."""
+        if self.sent is None or self.changes_from is None or epoch != self.sent.epoch:
+            return False
+        sent, self.sent = self.sent, None
+        self.offer(self.plan or sent)
+        return True
 
     def end(self, reason: str) -> None:
         self.ending = reason
@@ -122,17 +136,23 @@ class _Stream:
 
 
 class AgentDirectory:
-    """Serves `AgentDirectory` of agent.proto."""
+    """Serves `AgentDirectory` of agent.proto.
+
+    The first plan on a stream is whole, later ones are told by what is other than before.
+    """
 
     def __init__(self, watcher: AgentWatcher) -> None:
         self._watcher = watcher
         self._streams: dict[HostId, _Stream] = {}
-        self._plans: dict[HostId, Any] = {}
+        self._plans: dict[HostId, Told] = {}
+        self.encoder = PlanEncoder()
         self._server: Any = None
         self.refused = 0
         """Registrations refused."""
         self._last_refusal = ""
         self.plans_sent = 0
+        self.changes_sent = 0
+        """Of these, those that were told by what is other than before."""
         self.bad_messages = 0
         """Messages that no agent sends; each ended its stream."""
         self.plans_too_long = 0
@@ -141,12 +161,20 @@ class AgentDirectory:
     async def start(self, addresses: Iterable[str], access: SocketAccess | None = None) -> list[str]:
         """Listens on `unix:/path`, for those with access, and `host:port`; returns them with the ports in use."""
         self._server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=STREAMS_MAX)
-        agent_pb2_grpc.add_AgentDirectoryServicer_to_server(self, self._server)
+        self._server.add_generic_rpc_handlers((self._handler(),))
         bound = []
         for address in addresses:
             bound.append(self._bind(address, access or SocketAccess()))
         await self._server.start()
         return bound
+
+    def _handler(self) -> Any:
+        """Answers are encoded already: plans are put together from encoded parts."""
+        attach = grpc.stream_stream_rpc_method_handler(
+            self.Attach, request_deserializer=agent_pb2.AgentMessage.FromString, response_serializer=bytes
+        )
+        name = agent_pb2.DESCRIPTOR.services_by_name["AgentDirectory"].full_name
+        return grpc.method_handlers_generic_handler(name, {"Attach": attach})
 
     def _bind(self, address: str, access: SocketAccess) -> str:
         try:
@@ -171,30 +199,31 @@ class AgentDirectory:
         if self._server is not None:
             await self._server.stop(STOP_GRACE_S)
 
-    def publish(self, plans: dict[HostId, Any]) -> None:
-        """Makes these `Plan` messages those in force; attached agents are told at once, others when they attach.
+    def publish(self, plans: dict[HostId, Told]) -> None:
+        """Makes these plans those in force; attached agents are told at once, others when they attach.
 
         Other agents keep theirs, and one that has been told the same before is not told again.
         """
-        for host, message in plans.items():
+        for host, told in plans.items():
             before = self._plans.get(host)
-            if before is message or before == message:
+            if before is told or before == told:
                 continue
-            self._plans[host] = message
+            self._plans[host] = told
             stream = self._streams.get(host)
             if stream is not None:
-                stream.offer(message)
+                stream.offer(told)
 
     def withdraw(self, kept: Container[HostId]) -> None:
         """Forgets the plans of all hosts but these; attached agents keep what they have."""
         for host in [host for host in self._plans if host not in kept]:
             del self._plans[host]
+        self.encoder.forget_unused([told.plan for told in self._plans.values()])
 
     def attached(self) -> list[HostId]:
         """Hosts with a stream."""
         return sorted(self._streams)
 
-    async def Attach(self, messages: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+    async def Attach(self, messages: AsyncIterator[Any], context: Any) -> AsyncIterator[bytes]:
         """One agent's stream."""
         try:
             first = await asyncio.wait_for(anext(messages), REGISTER_TIMEOUT_S)
@@ -214,13 +243,12 @@ class AgentDirectory:
             if (refusal := f"{first.register.name[:64]!r}: {error}") != self._last_refusal:
                 self._last_refusal = refusal
                 LOG.warning("agent %s refused; more refusals like this are only counted", refusal)
-            yield agent_pb2.ControllerMessage(
-                refused=agent_pb2.Refused(reason=f"{error}; value {error.value!r}, possible: {error.bound}")
-            )
+            yield _refusal(f"{error}; value {error.value!r}, possible: {error.bound}")
             return
         reader = asyncio.create_task(self._read(stream, messages), name=f"agent-{stream.name}")
         try:
-            yield agent_pb2.ControllerMessage(registered=agent_pb2.Registered(host_id=stream.host))
+            registered = agent_pb2.Registered(host_id=stream.host)
+            yield controller_message("registered", registered.SerializeToString())
             async for message in self._write(stream):
                 yield message
         finally:
@@ -259,22 +287,34 @@ class AgentDirectory:
         LOG.info("agent %r is host %d", register.name, host)
         return stream
 
-    async def _write(self, stream: _Stream) -> AsyncIterator[Any]:
+    async def _write(self, stream: _Stream) -> AsyncIterator[bytes]:
         while True:
             await stream.wake.wait()
             stream.wake.clear()
             if stream.ending:
                 if stream.ending.startswith("replaced"):
-                    yield agent_pb2.ControllerMessage(refused=agent_pb2.Refused(reason=stream.ending))
+                    yield _refusal(stream.ending)
                 return
             if stream.plan is not None:
-                plan, stream.plan = stream.plan, None
-                message = agent_pb2.ControllerMessage(plan=plan)
-                if message.ByteSize() > PLAN_BYTES_MAX:
-                    self._note_too_long(stream, message.ByteSize())
+                told, stream.plan = stream.plan, None
+                message = self._encode(stream, told)
+                if len(message) > PLAN_BYTES_MAX:
+                    self._note_too_long(stream, len(message))
                     continue
+                stream.sent = told
                 self.plans_sent += 1
                 yield message
+
+    def _encode(self, stream: _Stream, told: Told) -> bytes:
+        """A plan, by what is other than in the last that the stream brought, if it brought one."""
+        before = stream.sent
+        change = None if before is None else self.encoder.encode_change(before, told)
+        if before is None or change is None:
+            stream.changes_from = None
+            return controller_message("plan", self.encoder.encode(told))
+        stream.changes_from = before.epoch
+        self.changes_sent += 1
+        return controller_message("plan_change", change)
 
     def _note_too_long(self, stream: _Stream, length: int) -> None:
         self.plans_too_long += 1
@@ -289,7 +329,7 @@ class AgentDirectory:
         try:
             async for message in messages:
                 if self._streams.get(stream.host) is stream:
-                    self._handle_message(stream.host, message)
+                    self._handle_message(stream, message)
             stream.end("it closed")
         except BadMessage as error:
             self._note_bad(f"agent {stream.name!r} (host {stream.host})", str(error))
@@ -307,13 +347,15 @@ class AgentDirectory:
         if self.bad_messages == 1:
             LOG.warning("%s sent a bad message: %s; more of them are only counted", whose, reason)
 
-    def _handle_message(self, host: HostId, message: Any) -> None:
+    def _handle_message(self, stream: _Stream, message: Any) -> None:
+        host = stream.host
         match message.WhichOneof("body"):
             case "plan_applied":
                 applied = message.plan_applied
-                self._watcher.plan_applied(
-                    host, Epoch(applied.epoch), clip(applied.error), read_refused(applied)
-                )
+                epoch = Epoch(applied.epoch)
+                if applied.error and not applied.refused and stream.lacks_base(epoch):
+                    return
+                self._watcher.plan_applied(host, epoch, clip(applied.error), read_refused(applied))
             case "member_report":
                 report = message.member_report
                 check_report(report)
@@ -331,3 +373,7 @@ class AgentDirectory:
                 raise BadMessage("a second Register")
             case _:
                 pass  # an agent of a later version may say things this controller does not know
+
+
+def _refusal(reason: str) -> bytes:
+    return controller_message("refused", agent_pb2.Refused(reason=reason).SerializeToString())

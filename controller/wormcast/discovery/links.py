@@ -317,6 +317,12 @@ class LinkMonitor:
         self.links()
         return frozenset(self._known.values())
 
+    def ends_down(self) -> frozenset[PortRef]:
+        """Both ends of the known links of which a switch says that its port is down: they carry nothing."""
+        away = self.known_links() - self.links()
+        down = (link for link in away if any(self._is_told_down(end) for end in link.ends()))
+        return frozenset(end for link in down for end in link.ends())
+
     def is_connected(self, switch: SwitchId) -> bool:
         """Whether the switch has a session."""
         record = self._switches.get(switch)

@@ -33,6 +33,7 @@ from wormcast.reconcile.discovered import NOTHING as NOTHING_FOUND
 from wormcast.reconcile.discovered import Discovered, changes
 from wormcast.reconcile.errors import RequestError, as_number, unknown
 from wormcast.reconcile.events import EventLog
+from wormcast.reconcile.garbage import collect_at_quiet_times
 from wormcast.reconcile.group_book import GroupBook
 from wormcast.reconcile.lateness import Lateness
 from wormcast.reconcile.mtu_watch import MtuWatch
@@ -141,6 +142,7 @@ class Controller:
         self._background = [
             asyncio.create_task(supervise("tick", self._tick_forever, self._note_task), name="tick"),
             asyncio.create_task(supervise("plan", self.reconciler.run, self._note_task), name="plan"),
+            asyncio.create_task(collect_at_quiet_times(self.reconciler.is_quiet), name="garbage"),
         ]
         return bound
 
@@ -319,6 +321,7 @@ class Controller:
             },
             self.costs,
             self.mtus.narrow,
+            self.monitor.ends_down(),
         )
 
     def followed_epoch(self, host: HostId) -> Epoch | None:

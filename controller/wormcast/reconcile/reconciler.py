@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from wormcast_planner import (
     AgentGroup,
@@ -22,7 +22,7 @@ from wormcast_planner import (
     complete_costs,
 )
 
-from wormcast.directory.convert import PlanEncoder
+from wormcast.directory.convert import Told
 from wormcast.directory.server import AgentDirectory
 from wormcast.network.groups import Group
 from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
@@ -38,7 +38,7 @@ from wormcast.store.database import Database, StoreError
 
 LOG = logging.getLogger("wormcast.reconcile")
 
-DEBOUNCE_S = 0.03
+DEBOUNCE_S = 0.01
 """From the first change of the network until a plan is made, so that changes that come together share one."""
 HELD_UP_S = 0.5
 """A plan that switches hold up for longer gives way to the next one that has to be made."""
@@ -70,6 +70,8 @@ class View:
     """By which groups of scheme auto choose: a costs file."""
     narrow: Mapping[PortRef, int] = field(default_factory=dict)
     """What links carry less than the longest frames that hosts send, by both ends: bytes after the Ethernet header."""
+    ends_down: frozenset[PortRef] = frozenset()
+    """Both ends of known links that carry nothing, because a port is down."""
 
     @cached_property
     def by_id(self) -> dict[GroupId, Group]:
@@ -96,22 +98,6 @@ class PlanFigures:
     last_error: str = ""
 
 
-@dataclass(frozen=True)
-class Told:
-    """What an agent is to follow."""
-
-    plan: AgentPlan
-    epoch: Epoch
-    message: Any
-
-
-def _has_groups_of(plan: AgentPlan, before: Told | None) -> bool:
-    """Whether a plan has the groups of the one before, the same objects."""
-    if before is None or len(plan.groups) != len(before.plan.groups):
-        return False
-    return all(new is old for new, old in zip(plan.groups, before.plan.groups, strict=True))
-
-
 class Reconciler:
     """Makes a plan whenever something changed and brings it to switches and agents."""
 
@@ -129,7 +115,6 @@ class Reconciler:
         self._sessions = sessions
         self._directory = directory
         self._events = events
-        self._encoder = PlanEncoder()
         self._changed = asyncio.Event()
         self._asked = asyncio.Event()
         """A request waits: the debounce is over."""
@@ -143,6 +128,8 @@ class Reconciler:
         """Requests whose plan is not made yet."""
         self._covered: list[asyncio.Future[None]] = []
         """Requests whose plan is made and not out yet."""
+        self._stale = False
+        """Links that were held back may be used: a new plan has to be made of what is known."""
         self._again = False
         """A switch came or has to be tried again: what is planned has to be brought out once more."""
         self._waits = Waits(self._note_slow)
@@ -217,6 +204,10 @@ class Reconciler:
         told = self._told.get(host)
         self.steps.answered(host, epoch, None if told is None else told.epoch)
 
+    def is_quiet(self) -> bool:
+        """Whether no change is to be planned or under way."""
+        return self.steps.change is None and not self._changed.is_set() and not self._planning.locked()
+
     def notice(self) -> None:
         """Something may have changed."""
         self._changed.set()
@@ -262,7 +253,7 @@ class Reconciler:
         view = self._look()
         self._covered += self._waiting
         self._waiting = []
-        if view != self._view and not self._must_wait(view):
+        if (view != self._view or self._stale) and not self._must_wait(view):
             await self._plan(view)
         elif not self._again:
             if self._outgoing is None or self._outgoing.done():
@@ -283,7 +274,7 @@ class Reconciler:
             except Exception as error:
                 self._note_failed(view, error)
                 return
-            self._failed, self._retry_pause_s = None, RETRY_FIRST_S
+            self._failed, self._retry_pause_s, self._stale = None, RETRY_FIRST_S, False
             self.figures.plans += 1
             self.figures.seconds += time.perf_counter() - began
             self._report(state.failures)
@@ -305,7 +296,7 @@ class Reconciler:
             self.epoch, self._digest = self._database.next_epoch(self.epoch), digest
             self._keep_epoch(digest)
             self._tell_plan(state)
-        await self._encode(plans)
+        await self._renew(plans)
         live = frozenset[HostId]() if self._view is None else self._view.live
         self.steps.begin_step({host: told.epoch for host, told in self._told.items()}, live)
 
@@ -325,6 +316,7 @@ class Reconciler:
             self._planner.set_routing(**view.routing.to_json())
             self._planner.set_costs(view.costs)
             self._planner.set_narrow(view.narrow)
+            self._planner.set_down(view.ends_down)
             return self._planner.plan(
                 view.topology,
                 view.known,
@@ -370,23 +362,25 @@ class Reconciler:
             shortfalls_total=state.shortfall_count,
         )
 
-    async def _encode(self, plans: dict[HostId, AgentPlan]) -> None:
-        """Makes the messages of the agents whose plan is another than before."""
-        new = [
-            plan
-            for host, plan in plans.items()
-            if (told := self._told.get(host)) is None or told.plan is not plan
-        ]
-        epoch = self.epoch
-        messages = await asyncio.to_thread(lambda: [self._encoder.encode(plan, epoch) for plan in new])
-        before = self._told
+    async def _renew(self, plans: dict[HostId, AgentPlan]) -> None:
+        """Makes these what agents are to follow; those whose routes alone are other are told at once."""
+        before, encoder = self._told, self._directory.encoder
+        new = [p for h, p in plans.items() if (told := before.get(h)) is None or told.plan is not p]
+        changed: list[AgentGroup] = []
+        for_routes: list[HostId] = []
+        for plan in new:
+            told = before.get(plan.host)
+            groups, gone = (plan.groups, []) if told is None else plan.groups_changed(told.plan)
+            changed.extend(groups)
+            if told is not None and not groups and not gone:
+                for_routes.append(plan.host)
+        if changed:
+            await asyncio.to_thread(encoder.prepare, changed)
         self._told = {host: told for host, told in before.items() if host in plans}
-        for plan, message in zip(new, messages, strict=True):
-            self._told[plan.host] = Told(plan, epoch, message)
-        self._encoder.forget_unused(plans)
+        self._told |= {plan.host: Told(plan, self.epoch) for plan in new}
         self._directory.withdraw(self._told)
         # Routes need nothing of switches: they are out at once, unless groups have changed with them.
-        self._publish(p.host for p in new if _has_groups_of(p, before.get(p.host)))
+        self._publish(for_routes)
 
     async def _bring_out(self) -> None:
         if self._outgoing is not None and not self._outgoing.done():
@@ -420,10 +414,21 @@ class Reconciler:
         self._release()
 
     def _watch(self) -> None:
-        """Sees to it that agents that are slow to confirm are named."""
+        """Goes on until all agents follow the plan."""
         if self._watching is not None:
             self._watching.cancel()
-        self._watching = asyncio.create_task(self.steps.confirmed(), name="confirmed")
+        self._watching = asyncio.create_task(self._follow(self.state), name="confirmed")
+
+    async def _follow(self, state: FabricState) -> None:
+        """Names agents that are slow to confirm, and says when older worms have left."""
+        await self.steps.confirmed()
+        if not state.drains:
+            return
+        await self.steps.left(state.crossed_max)
+        async with self._planning:
+            if self.state is state and self._planner.drained():
+                self._stale = True
+                self.notice()
 
     def _release(self) -> None:
         """Lets go of requests whose plan is out; one that came meanwhile waits for the next."""
@@ -433,7 +438,7 @@ class Reconciler:
                 done.set_result(None)
 
     def _publish(self, hosts: Iterable[HostId]) -> None:
-        self._directory.publish({host: self._told[host].message for host in hosts if host in self._told})
+        self._directory.publish({host: self._told[host] for host in hosts if host in self._told})
 
     def _note_slow(self, switch: SwitchId, stage: Stage) -> None:
         LOG.warning("switch %d holds up the plan: it has not finished stage %s", switch, stage.name)

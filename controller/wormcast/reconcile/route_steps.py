@@ -1,6 +1,7 @@
 """Changes of routes, step by step: who follows which, and when older worms have left.
 
-Routes along the order of switches in force are one step, and safe at once. To another order it takes two: all
+Routes along the order of switches in force are one step, and safe at once; so are those along an order that allows
+all turns that worms can still take. To any other order it takes two: all
 agents follow routes that keep to both orders (the bridge), older worms leave, and only then the new order is in force.
 """
 
@@ -65,8 +66,6 @@ class Change:
     """Agents that have not confirmed the step."""
     confirmed: set[HostId] = field(default_factory=set)
     """Agents that send no older worms any more."""
-    last_old_at: float = 0.0
-    """When the last older worm may have been sent, by those who have confirmed."""
 
 
 class RouteSteps:
@@ -79,6 +78,8 @@ class RouteSteps:
         self._news = asyncio.Event()
         self._follows: dict[HostId, Epoch] = {}
         self._named: set[HostId] = set()
+        self._last_old_at = now()
+        """When the last older worm may have been sent, by those who have confirmed."""
         self.change: Change | None = None
         self.behind: dict[HostId, float] = {}
         """Agents that a step went on without, and since when: they may still send by older routes."""
@@ -125,7 +126,7 @@ class RouteSteps:
             change.step, change.step_began = step, now
             change.what = (BRIDGE if bridging else NEW_ORDER) if change.steps == 2 else KEPT_ORDER
             change.confirmed.clear()
-            change.last_old_at = now
+            self._last_old_at = now
             self._named.clear()
             self._add("change_step", change, step=step, steps=change.steps, what=change.what)
         live = frozenset(live)
@@ -134,7 +135,7 @@ class RouteSteps:
         change.waiting = {host for host in wanted if not self._is_followed(host, told)}
         if ready := wanted - change.waiting:
             change.confirmed |= ready
-            change.last_old_at = now
+            self._last_old_at = now
         self._check_done()
 
     def _is_followed(self, host: HostId, told: Mapping[HostId, Epoch]) -> bool:
@@ -150,7 +151,7 @@ class RouteSteps:
         if (change := self.change) is not None and host in change.waiting:
             change.waiting.discard(host)
             change.confirmed.add(host)
-            change.last_old_at = self._now()
+            self._last_old_at = self._now()
             self._news.set()
             self._check_done()
 
@@ -182,10 +183,14 @@ class RouteSteps:
         change = self.change
         if change is None or not self._follows:
             return  # nobody has sent anything
-        bound_s = (crossed_max + 1) * DRAIN_PER_SWITCH_S
-        if (left_s := change.last_old_at + bound_s - self._now()) > 0:
-            await asyncio.sleep(left_s)
+        await self.left(crossed_max)
         self._add("change_drained", change, step=change.step, after_ms=self._ms(change.step_began))
+
+    async def left(self, crossed_max: int) -> None:
+        """Waits as long as worms may be under way that agents sent before they confirmed."""
+        bound_s = (crossed_max + 1) * DRAIN_PER_SWITCH_S
+        if (left_s := self._last_old_at + bound_s - self._now()) > 0:
+            await asyncio.sleep(left_s)
 
     def crossed(self) -> None:
         """The new order is in force."""

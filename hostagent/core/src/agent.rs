@@ -9,7 +9,7 @@ use crate::api::{ApiError, NumberedRequest};
 use crate::applications::Applications;
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::{FailedMember, Figures};
-use crate::plan::{AUTO, AgentPlan, GROUPS_MAX, PlannedGroup, RefusedGroup};
+use crate::plan::{AUTO, AgentPlan, GROUPS_MAX, PlanChangeMessage, PlannedGroup, RefusedGroup};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -244,10 +244,28 @@ impl Agent {
                 "plan {epoch} as host {host}: {routes} routes, {count} groups"
             ));
         }
+        plan.refused.clone_from(&refused);
         self.plan = Some(plan);
         self.take_events(now);
         self.applications_due = Some(now);
         Ok(refused)
+    }
+
+    /// Puts the plan in force that a change leads to.
+    ///
+    /// # Errors
+    /// If it does not change the plan in force, or is wrong in itself; else as [`Agent::apply_plan`].
+    pub fn change_plan(
+        &mut self,
+        change: PlanChangeMessage,
+        now: Instant,
+    ) -> Result<Vec<RefusedGroup>, String> {
+        let base = change.base;
+        let Some(plan) = &self.plan else {
+            return Err(format!("a change of plan {base}; no plan is in force"));
+        };
+        let plan = plan.changed(change).map_err(|error| error.to_string())?;
+        self.apply_plan(plan, now)
     }
 
     /// A local client has connected; `process` names it in error texts.

@@ -7,11 +7,20 @@ use tokio::sync::{mpsc, oneshot};
 use wormcast_agent_core::api::NumberedRequest;
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::figures::Figures;
-use wormcast_agent_core::plan::{AgentPlan, RefusedGroup};
+use wormcast_agent_core::plan::{AgentPlan, PlanChangeMessage, RefusedGroup};
 use wormcast_wire::HostId;
 
 /// Commands that wait at most; senders of more wait themselves.
 pub const COMMANDS_MAX: usize = 512;
+
+/// What a host is to follow.
+#[derive(Debug)]
+pub enum NewPlan {
+    /// Checked.
+    Whole(Box<AgentPlan>),
+    /// What is other than in the plan in force.
+    Change(Box<PlanChangeMessage>),
+}
 
 /// A command.
 #[derive(Debug)]
@@ -20,8 +29,8 @@ pub enum Command {
     SetHost(HostId),
     /// A plan; the answer is what to tell the controller.
     ApplyPlan {
-        /// Checked.
-        plan: Box<AgentPlan>,
+        /// It, or the way to it.
+        plan: NewPlan,
         /// Told when it is in force, with the groups that were left out.
         done: oneshot::Sender<Result<Vec<RefusedGroup>, String>>,
     },

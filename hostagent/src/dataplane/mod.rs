@@ -14,7 +14,7 @@ mod outbound;
 mod serve;
 mod transmit;
 
-pub use command::{Command, DataPlaneGone, DataPlaneHandle};
+pub use command::{Command, DataPlaneGone, DataPlaneHandle, NewPlan};
 pub use crew::Crew;
 pub use outbound::{OutboundReceiver, OutboundSender, outbound_queue};
 

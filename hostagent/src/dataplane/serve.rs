@@ -1,10 +1,10 @@
 //! The data plane's slow half: commands in, and what the agent has to say out.
 
-use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane};
+use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, NewPlan};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wormcast_agent_core::agent::Remark;
 use wormcast_agent_core::figures::Figures;
-use wormcast_agent_core::plan::{AgentPlan, RefusedGroup};
+use wormcast_agent_core::plan::RefusedGroup;
 use wormcast_protocol::Instant;
 use wormcast_wire::HostId;
 
@@ -31,7 +31,7 @@ impl DataPlane {
             }
             Command::ApplyPlan { plan, done } => {
                 // The controller may be gone by now; the plan holds all the same.
-                let _ = done.send(self.apply_plan(*plan, now));
+                let _ = done.send(self.apply_plan(plan, now));
             }
             Command::Connect {
                 id,
@@ -83,9 +83,14 @@ impl DataPlane {
         self.agent.start(config).map_err(|error| error.to_string())
     }
 
-    fn apply_plan(&mut self, plan: AgentPlan, now: Instant) -> Result<Vec<RefusedGroup>, String> {
-        self.set_host(plan.host)?;
-        let refused = self.agent.apply_plan(plan, now)?;
+    fn apply_plan(&mut self, plan: NewPlan, now: Instant) -> Result<Vec<RefusedGroup>, String> {
+        let refused = match plan {
+            NewPlan::Whole(plan) => {
+                self.set_host(plan.host)?;
+                self.agent.apply_plan(*plan, now)?
+            }
+            NewPlan::Change(change) => self.agent.change_plan(*change, now)?,
+        };
         self.discovery.on_located();
         Ok(refused)
     }

@@ -3,13 +3,15 @@
 
 mod address;
 mod connection;
+mod messages;
 pub mod rpc;
 
 pub use address::ControllerAddress;
 
-use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
+use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, NewPlan};
 use connection::Connection;
 use hyper_util::rt::TokioIo;
+use messages::{change_message, plan_message};
 use rpc::agent_directory_client::AgentDirectoryClient;
 use rpc::agent_message::Body as AgentBody;
 use rpc::controller_message::Body as ControllerBody;
@@ -24,10 +26,7 @@ use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint, Uri};
 use wormcast_agent_core::agent::MemberReport;
 use wormcast_agent_core::figures::{Figure, RouteUse};
-use wormcast_agent_core::plan::{
-    AgentPlan, GROUPS_MAX, GroupMessage, MEMBERS_MAX, PlanMessage, RefusedGroup, RouteMessage,
-    StructureMessage,
-};
+use wormcast_agent_core::plan::{AgentPlan, GROUPS_MAX, MEMBERS_MAX, PlanRejected, RefusedGroup};
 use wormcast_wire::{HOST_ID_MAX, HostId};
 
 /// First pause before dialling again; doubles up to [`BACKOFF_MAX`].
@@ -293,7 +292,16 @@ impl DirectoryClient {
                     };
                     match body {
                         Some(ControllerBody::Plan(plan)) => {
-                            let applied = self.apply(plan).await?;
+                            let epoch = plan.epoch;
+                            let plan = AgentPlan::parse(&plan_message(plan));
+                            let plan = plan.map(|plan| NewPlan::Whole(Box::new(plan)));
+                            let applied = self.apply(epoch, plan).await?;
+                            send(&outgoing, AgentBody::PlanApplied(applied)).await?;
+                        }
+                        Some(ControllerBody::PlanChange(change)) => {
+                            let epoch = change.epoch;
+                            let change = NewPlan::Change(Box::new(change_message(change)));
+                            let applied = self.apply(epoch, Ok(change)).await?;
                             send(&outgoing, AgentBody::PlanApplied(applied)).await?;
                         }
                         Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
@@ -317,16 +325,16 @@ impl DirectoryClient {
         }
     }
 
-    async fn apply(&self, message: rpc::Plan) -> Result<PlanApplied, Break> {
-        let epoch = message.epoch;
-        let result = match AgentPlan::parse(&plan_message(message)) {
+    async fn apply(
+        &self,
+        epoch: u64,
+        plan: Result<NewPlan, PlanRejected>,
+    ) -> Result<PlanApplied, Break> {
+        let result = match plan {
             Ok(plan) => {
                 let (done, applied) = oneshot::channel();
                 self.dataplane
-                    .send(Command::ApplyPlan {
-                        plan: Box::new(plan),
-                        done,
-                    })
+                    .send(Command::ApplyPlan { plan, done })
                     .await?;
                 match applied.await {
                     Ok(result) => result,
@@ -377,67 +385,6 @@ impl DirectoryClient {
             .connect_with_connector(connector)
             .await
             .map_err(|error| Break::Lost(innermost(&error)))
-    }
-}
-
-/// The plan as the agent takes it.
-fn plan_message(plan: rpc::Plan) -> PlanMessage {
-    let routes = |routes: Vec<rpc::Route>| {
-        let route = |route: rpc::Route| RouteMessage {
-            host: route.host,
-            ports: route.ports,
-            share: route.share,
-        };
-        routes.into_iter().map(route).collect()
-    };
-    let structure = |structure: rpc::Structure| StructureMessage {
-        bytes_most: structure.bytes_most,
-        scheme: structure.scheme,
-        order: structure.order,
-        k: structure.k,
-        lambda: structure.lambda,
-        r: structure.r,
-        rings: structure.rings,
-        tree_edges: structure
-            .tree_edges
-            .into_iter()
-            .map(|edge| (edge.parent, edge.child))
-            .collect(),
-        expected: structure
-            .expected
-            .into_iter()
-            .map(|one| (one.bytes, one.microseconds))
-            .collect(),
-    };
-    let tree = |tree: rpc::SharedTree| {
-        let link = |link: rpc::TreeLink| (link.a, link.a_port, link.b, link.b_port);
-        tree.links.into_iter().map(link).collect()
-    };
-    let group = |group: rpc::Group| GroupMessage {
-        id: group.id,
-        name: group.name,
-        members: group.members,
-        structures: group.structures.into_iter().map(structure).collect(),
-        number: group.number,
-        trees: group.trees.into_iter().map(tree).collect(),
-        leaves: group
-            .leaves
-            .into_iter()
-            .map(|leaf| (leaf.host, leaf.switch, leaf.port))
-            .collect(),
-        roots: group.roots,
-        sequencer: group.sequencer.map(|of| (of.host, of.reign)),
-        mtu: group.mtu,
-        sink: group.sink,
-    };
-    PlanMessage {
-        epoch: plan.epoch,
-        host_id: plan.host_id,
-        routes: routes(plan.routes),
-        routes_at_random: plan.routes_at_random,
-        tree_routes: routes(plan.tree_routes),
-        root_route: plan.root_route,
-        groups: plan.groups.into_iter().map(group).collect(),
     }
 }
 

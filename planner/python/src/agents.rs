@@ -205,6 +205,43 @@ impl AgentPlan {
         PyBytes::new(py, &self.plan.encode_routes())
     }
 
+    /// What of the routes is other than in a plan before, as fields of `PlanChange` in agent.proto, encoded; None
+    /// where that message cannot say it.
+    fn encode_route_change<'py>(
+        &self,
+        py: Python<'py>,
+        before: &AgentPlan,
+    ) -> Option<Bound<'py, PyBytes>> {
+        let bytes = self.plan.encode_route_change(&before.plan)?;
+        Some(PyBytes::new(py, &bytes))
+    }
+
+    /// Groups that are new or other than in a plan before, and the numbers of those that are gone.
+    fn groups_changed<'py>(
+        &self,
+        py: Python<'py>,
+        before: &AgentPlan,
+    ) -> PyResult<(Vec<Bound<'py, PyAny>>, Vec<u16>)> {
+        let (new, old) = (&self.plan.groups, &before.plan.groups);
+        let find = |groups: &[Arc<planner::AgentGroup>], id| {
+            let at = groups.binary_search_by_key(&id, |group| group.id);
+            at.ok().map(|at| groups[at].clone())
+        };
+        let is_other = |at: &usize| {
+            let before = find(old, new[*at].id);
+            before.is_none_or(|before| !Arc::ptr_eq(&before, &new[*at]) && before != new[*at])
+        };
+        let groups = self.groups.bind(py);
+        let changed = (0..new.len()).filter(is_other);
+        let gone = old.iter().filter(|group| find(new, group.id).is_none());
+        Ok((
+            changed
+                .map(|at| groups.get_item(at))
+                .collect::<PyResult<_>>()?,
+            gone.map(|group| group.id.0).collect(),
+        ))
+    }
+
     /// Destination, share and ports of each.
     #[getter]
     fn routes<'py>(&self, py: Python<'py>) -> Vec<(u16, u32, Bound<'py, PyBytes>)> {
@@ -226,14 +263,6 @@ impl AgentPlan {
             .ok()
             .map(|at| self.groups.bind(py).get_item(at))
             .transpose()
-    }
-
-    /// Whether another plan has the same routes.
-    fn has_routes_of(&self, other: &AgentPlan) -> bool {
-        self.plan.routes == other.plan.routes
-            && self.plan.at_random == other.plan.at_random
-            && self.plan.tree_routes == other.plan.tree_routes
-            && self.plan.root_route == other.plan.root_route
     }
 
     fn __eq__(&self, other: &AgentPlan) -> bool {

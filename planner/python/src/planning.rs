@@ -184,6 +184,9 @@ pub(crate) struct FabricState {
     /// Switches that a worm crosses at most.
     #[pyo3(get)]
     crossed_max: u32,
+    /// Whether to say when older worms have left.
+    #[pyo3(get)]
+    drains: bool,
     /// The order of switches in force, to be stored.
     #[pyo3(get)]
     order: String,
@@ -214,6 +217,7 @@ impl FabricState {
             routes_changed: 0,
             routes_bridged: 0,
             crossed_max: 0,
+            drains: false,
             order: String::new(),
             next_order: None,
         }
@@ -360,6 +364,11 @@ impl Planner {
         Ok(())
     }
 
+    /// All agents follow the last plan and older worms have left; whether a new plan has to be made.
+    fn drained(&mut self) -> bool {
+        self.planner.drained()
+    }
+
     /// All agents follow the bridge and older worms have left: the next order is in force.
     fn settle(&mut self) {
         self.planner.settle();
@@ -386,6 +395,15 @@ impl Planner {
         let links: Result<_, String> = links.into_iter().map(read).collect();
         self.planner
             .set_narrow(links.map_err(RoutingError::new_err)?);
+        Ok(())
+    }
+
+    /// The known links at these ports, by switch and port, carry nothing, because a port of theirs is down. Both
+    /// ends of a link are named.
+    fn set_down(&mut self, ends: BTreeSet<(i64, i64)>) -> PyResult<()> {
+        let read = |(switch, port): (i64, i64)| Ok((switch_id(switch)?, port_id(port)?));
+        let ends: Result<_, String> = ends.into_iter().map(read).collect();
+        self.planner.set_down(ends.map_err(RoutingError::new_err)?);
         Ok(())
     }
 
@@ -510,6 +528,7 @@ impl Planner {
             routes_changed: state.routes.changed,
             routes_bridged: state.routes.bridged,
             crossed_max: state.routes.crossed_max,
+            drains: state.routes.drains,
             order: state.routes.in_force.to_json(),
             next_order: state.routes.next.map(|next| next.to_json()),
         })

@@ -132,6 +132,8 @@ impl Controller {
         let gone = |host: &HostId| self.damage.hosts.contains(host);
         let up = up.with_transit(|host| !self.no_transit.contains(&host.0) && !gone(&host));
         self.planner.set_routing(self.setting);
+        // One plan comes after another: worms of the one before have left.
+        self.planner.drained();
         let agents: BTreeSet<HostId> = topology.hosts().iter().map(|host| host.id).collect();
         let hosts = Hosts {
             live: agents.difference(&self.damage.hosts).copied().collect(),

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use wormcast_agent_core::agent::{Agent, MemberReport};
 use wormcast_agent_core::clients::Patience;
 use wormcast_agent_core::clock::LivedClock;
-use wormcast_agent_core::plan::{AgentPlan, PlanMessage};
+use wormcast_agent_core::plan::{
+    AgentPlan, GroupMessage, PlanChangeMessage, PlanMessage, RouteMessage,
+};
 use wormcast_agent_core::transit::{NextFrame, TransitLimits};
 use wormcast_protocol::{EngineConfig, Instant};
 use wormcast_wire::HostId;
@@ -40,6 +42,8 @@ pub struct Host {
     /// What has come while it was frozen.
     frozen: Option<VecDeque<Vec<u8>>>,
     plan: Option<PlanMessage>,
+    /// The plan that the agent follows.
+    followed: Option<PlanMessage>,
     buf: Vec<u8>,
 }
 
@@ -59,6 +63,7 @@ impl Host {
             sleep_until_us: 0,
             frozen: None,
             plan: None,
+            followed: None,
             buf: vec![0; mtu + 64],
         }
     }
@@ -71,6 +76,7 @@ impl Host {
         let mut agent = Agent::new(PATIENCE, self.transit);
         agent.start(config).expect("a valid configuration");
         self.agent = Some(agent);
+        self.followed = None;
         self.clock = LivedClock::default();
         self.read_us = now_us;
         self.sleep_until_us = now_us;
@@ -87,8 +93,21 @@ impl Host {
             && let Some(now) = self.read_clock(now_us)
             && let Some(agent) = &mut self.agent
         {
-            let plan = AgentPlan::parse(&message).expect("what the planner plans can be applied");
-            let refused = agent.apply_plan(plan, now).expect("its own plan");
+            let refused = match &self.followed {
+                // Every other plan is told by what is other than before.
+                Some(before)
+                    if message.epoch % 2 == 1
+                        && before.routes_at_random == message.routes_at_random =>
+                {
+                    agent.change_plan(change(before, &message), now)
+                }
+                _ => {
+                    let plan = AgentPlan::parse(&message);
+                    agent.apply_plan(plan.expect("what the planner plans can be applied"), now)
+                }
+            };
+            let refused = refused.expect("its own plan");
+            self.followed = Some(message.clone());
             assert!(refused.is_empty(), "host {} refuses {refused:?}", self.id);
             self.program.on_plan();
         }
@@ -198,4 +217,42 @@ impl Host {
         self.wake_us = wake.map(|at| at.max(now_us + 1));
         self.sleep_until_us = self.wake_us.unwrap_or(u64::MAX);
     }
+}
+
+/// What is other in a plan than in the one before.
+fn change(before: &PlanMessage, after: &PlanMessage) -> PlanChangeMessage {
+    let (routes, no_routes) = changed_routes(&before.routes, &after.routes);
+    let (tree_routes, no_tree_routes) = changed_routes(&before.tree_routes, &after.tree_routes);
+    let new = after.groups.iter();
+    let is_there = |group: &&GroupMessage| after.groups.iter().any(|new| new.id == group.id);
+    PlanChangeMessage {
+        base: before.epoch,
+        epoch: after.epoch,
+        routes,
+        no_routes,
+        tree_routes,
+        no_tree_routes,
+        root_route: after.root_route.clone(),
+        routes_at_random: after.routes_at_random,
+        groups: (new.filter(|group| !before.groups.contains(group)).cloned()).collect(),
+        no_groups: (before.groups.iter().filter(|group| !is_there(group)))
+            .map(|group| group.id)
+            .collect(),
+    }
+}
+
+/// Routes to hosts to which they are other than before, and hosts to which there are none any more.
+fn changed_routes(
+    before: &[RouteMessage],
+    after: &[RouteMessage],
+) -> (Vec<RouteMessage>, Vec<u32>) {
+    let to = |routes: &[RouteMessage], host| -> Vec<RouteMessage> {
+        let there = routes.iter().filter(|route| route.host == host);
+        there.cloned().collect()
+    };
+    let is_other = |route: &&RouteMessage| to(before, route.host) != to(after, route.host);
+    let mut gone: Vec<u32> = before.iter().map(|route| route.host).collect();
+    gone.dedup();
+    gone.retain(|&host| to(after, host).is_empty());
+    (after.iter().filter(is_other).cloned().collect(), gone)
 }

@@ -49,8 +49,37 @@ class TestAgent:
 
     @property
     def plans(self) -> list[Any]:
-        """Plans in the order they came."""
-        return [m.plan for m in self.received if m.WhichOneof("body") == "plan"]
+        """Plans in the order they came; those that were told by what is other than before, whole."""
+        plans: list[Any] = []
+        for message in self.received:
+            match message.WhichOneof("body"):
+                case "plan":
+                    plans.append(message.plan)
+                case "plan_change":
+                    plans.append(changed(plans[-1], message.plan_change))
+        return plans
+
+    @property
+    def changes(self) -> list[Any]:
+        """Plans that were told by what is other than before, as they came."""
+        return [m.plan_change for m in self.received if m.WhichOneof("body") == "plan_change"]
+
+
+def changed(plan: Any, change: Any) -> Any:
+    """The plan that a change leads to."""
+    assert change.base == plan.epoch
+    after = agent_pb2.Plan(epoch=change.epoch, host_id=plan.host_id, routes_at_random=change.routes_at_random)
+    if change.HasField("root_route"):
+        after.root_route = change.root_route
+    for name in ("routes", "tree_routes"):
+        gone = {*getattr(change, f"no_{name}"), *(route.host for route in getattr(change, name))}
+        kept = [route for route in getattr(plan, name) if route.host not in gone]
+        routes = sorted([*kept, *getattr(change, name)], key=lambda route: route.host)
+        getattr(after, name).extend(routes)
+    gone = {*change.no_groups, *(group.id for group in change.groups)}
+    groups = [*(group for group in plan.groups if group.id not in gone), *change.groups]
+    after.groups.extend(sorted(groups, key=lambda group: group.id))
+    return after
 
 
 @contextlib.asynccontextmanager

@@ -1,10 +1,12 @@
 //! The controller's plan: checked once on arrival, then trusted.
 
+mod change;
 mod fields;
 mod structure;
 mod structures;
 mod trees;
 
+pub use change::PlanChangeMessage;
 pub use structure::{PlannedStructure, StructureMessage};
 pub use trees::{LeafMessage, LinkMessage, TreePaths};
 
@@ -55,7 +57,7 @@ pub struct PlanMessage {
 }
 
 /// A route of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RouteMessage {
     /// Where it leads.
     pub host: u32,
@@ -66,7 +68,7 @@ pub struct RouteMessage {
 }
 
 /// A group of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct GroupMessage {
     /// Its number.
     pub id: u32,

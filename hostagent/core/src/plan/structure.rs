@@ -12,7 +12,7 @@ use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, SchemeName};
 const EXPECTED_MAX: usize = 64;
 
 /// A structure as it comes, not checked yet: the fields of `Structure` in agent.proto.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct StructureMessage {
     /// The longest message that takes it; 0: any.
     pub bytes_most: u64,
