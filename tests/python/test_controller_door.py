@@ -251,6 +251,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
                 set_routing=real.set_routing,
                 set_costs=real.set_costs,
                 set_narrow=real.set_narrow,
+                set_down=real.set_down,
             ),
         )
         group = controller.groups.create(GroupRequest("circuit", ("good",), id=7))
