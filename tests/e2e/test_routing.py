@@ -22,13 +22,16 @@ IN_TRANSIT = [name for name in routing.algorithms() if name not in ("osud", "tre
 
 
 @pytest.fixture(scope="module")
-def fabric(make_fabric: Callable[..., Fabric], tmp_path_factory: pytest.TempPathFactory) -> Fabric:
+def fabric(
+    make_fabric: Callable[..., Fabric], tmp_path_factory: pytest.TempPathFactory, switch: str
+) -> Fabric:
     """The network, in which one host re-injects nothing."""
     network = routing.make(TOPOLOGY)
     next(host for host in network["hosts"] if host["id"] == OPTED_OUT)["transit"] = False
     path = tmp_path_factory.mktemp("network") / "net.json"
     path.write_text(json.dumps(network))
-    return make_fabric(str(path), rate_mbps=40.0, controller_arguments=("--gone-after", "6"))
+    arguments = ("--gone-after", "6")
+    return make_fabric(str(path), switch=switch, rate_mbps=40.0, controller_arguments=arguments)
 
 
 def set_routing(fabric: Fabric, algorithm: str, root: int | None = None, **more: Any) -> dict[str, Any]:
@@ -61,6 +64,7 @@ def test_a_file_arrives_by_every_algorithm(
 ) -> None:
     said = set_routing(fabric, algorithm, root=3)
     assert said["roots"] == [3]
+    settled(fabric)
     assert fabric.get("verify")["deadlock_free"]
     rows = fabric.get("routes")["routes"]
     through = {host for row in rows for host in row["in_transit"]}
@@ -69,8 +73,13 @@ def test_a_file_arrives_by_every_algorithm(
     result = transfer(fabric, "repeat", random_file(2 * MIB), 0, list(range(1, 16)), seconds_max=120)
     assert result.intact
     assert not result.failed
-    needed = any(row["in_transit"] for row in rows if row["src"] == 0)
-    assert (re_injected(fabric) > before) == needed or algorithm in ("rmit", "pit")
+    # A message takes one of the routes of a pair; ACKs come the other way.
+    certain = any(
+        all(row["in_transit"] for row in rows if (row["src"], row["dst"]) == (0, to)) for to in range(1, 16)
+    )
+    possible = any(row["in_transit"] for row in rows if 0 in (row["src"], row["dst"]))
+    more = re_injected(fabric) - before
+    assert more > 0 if certain else possible or more == 0, (more, certain, possible)
 
 
 def test_routes_change_in_the_middle_of_a_transfer(
