@@ -449,13 +449,9 @@ impl Planner {
 
     /// What is known without links that carry nothing.
     fn carrying<'t>(&self, known: &'t Topology) -> Cow<'t, Topology> {
-        without(known, |(a, a_port, b, b_port)| {
-            let is_down = |(switch, port)| {
-                self.down
-                    .iter()
-                    .any(|end| (end.0.0, end.1.get()) == (switch, port))
-            };
-            is_down((a, a_port)) || is_down((b, b_port))
+        without(known, |(switch, port, _, _)| {
+            let port = PortId::new(port);
+            port.is_some_and(|port| self.down.contains(&(SwitchId(switch), port)))
         })
     }
 

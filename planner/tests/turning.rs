@@ -141,8 +141,13 @@ fn worms_of_both_orders_are_safe_together_until_the_older_have_left() {
         let mut in_flight = InFlight::new();
         add(&mut in_flight, &in_force);
         let (mut lost, mut silent) = (BTreeSet::new(), BTreeSet::new());
-        for _ in 0..12 {
+        // What was down when an order was repaired, until older worms have left.
+        let mut held: BTreeSet<Link> = BTreeSet::new();
+        // Links in use when older worms had left, where the planner left some out.
+        let mut before: Option<BTreeSet<(SwitchId, u8)>> = None;
+        for _ in 0..16 {
             match random.chance(30) && !lost.is_empty() {
+                _ if before.is_some() => {}
                 true => {
                     let back = *random.choose(&lost.iter().copied().collect::<Vec<_>>());
                     lost.remove(&back);
@@ -170,39 +175,56 @@ fn worms_of_both_orders_are_safe_together_until_the_older_have_left() {
             };
             if let Some(bridge) = &state.routes.bridge {
                 bridged += 1;
+                held.clear();
                 in_force.clone_from(bridge);
                 _ = is_over(&mut planner, &mut in_flight, &in_force);
                 planner.settle();
                 // What it left out it plans now.
-                in_force = plan(&mut planner, &up).agents;
+                let state = plan(&mut planner, &up);
+                assert!(state.routes.bridge.is_none());
+                in_force = state.agents;
                 _ = is_over(&mut planner, &mut in_flight, &in_force);
+                before = None;
                 continue;
             }
-            at_once += usize::from(state.routes.method == Method::RepairedOrder);
+            let joined = |held: &BTreeSet<Link>| {
+                let held = held.difference(&lost).copied().collect();
+                without(&up, &held).components() == 1
+            };
+            if state.routes.method == Method::RepairedOrder {
+                at_once += 1;
+                assert!(joined(&held), "seed {seed}: routes lead over links away");
+                held.extend(&down);
+            }
             in_force.clone_from(&state.agents);
             add(&mut in_flight, &in_force);
-            // Links that the plan could use; others are held back, and carry nothing new.
             let taken = links_of(&network, &in_force);
-            let is_free = |link: &&Link| {
-                !taken.contains(&(link.a, link.a_port.get()))
-                    && !taken.contains(&(link.b, link.b_port.get()))
-            };
-            let carrying = without(&network, &down);
-            let held: BTreeSet<Link> = (up.links().iter().filter(is_free)).copied().collect();
-            let used = without(&carrying, &held);
+            let unused: BTreeSet<Link> = down.union(&held).copied().collect();
+            // Where hosts are cut off without such a link their routes lead over it all the same
+            // (LIMITATIONS, "one step to a repaired order").
+            let used = without(&network, &unused);
+            if joined(&held) {
+                let ends = unused
+                    .iter()
+                    .flat_map(|link| [(link.a, link.a_port), (link.b, link.b_port)]);
+                let is_taken = |(at, port): (SwitchId, PortId)| taken.contains(&(at, port.get()));
+                assert!(
+                    !ends.into_iter().any(is_taken),
+                    "seed {seed}: it is held back"
+                );
+            }
             check(
                 &network,
                 &used,
                 &in_flight,
                 &format!("seed {seed}, {algorithm:?}"),
             );
-            if random.chance(40) && is_over(&mut planner, &mut in_flight, &in_force) {
-                let again = plan(&mut planner, &up);
-                assert!(again.routes.bridge.is_none(), "seed {seed}");
-                let more = links_of(&network, &again.agents);
-                held_back += usize::from(!more.is_subset(&taken));
-                in_force = again.agents;
-                add(&mut in_flight, &in_force);
+            held_back += usize::from(before.is_some_and(|before| !taken.is_subset(&before)));
+            before = None;
+            if random.chance(40) {
+                held.clear();
+                let left_out = is_over(&mut planner, &mut in_flight, &in_force);
+                before = left_out.then_some(taken);
             }
         }
     }

@@ -40,13 +40,17 @@ def set_routing(fabric: Fabric, algorithm: str, root: int | None = None, **more:
     return said
 
 
+def by_pair(rows: list[dict[str, Any]]) -> dict[tuple[int, int], list[dict[str, Any]]]:
+    """All routes of each pair of hosts."""
+    pairs: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in rows:
+        pairs.setdefault((row["src"], row["dst"]), []).append(row)
+    return pairs
+
+
 def far_apart(fabric: Fabric, algorithm: str) -> tuple[int, int, int]:
     """Two hosts and the one that re-injects all their worms on all their routes."""
-    rows = fabric.get("routes")["routes"]
-    by_pair: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for row in rows:
-        by_pair.setdefault((row["src"], row["dst"]), []).append(row)
-    for (src, dst), routes in by_pair.items():
+    for (src, dst), routes in by_pair(fabric.get("routes")["routes"]).items():
         common = set.intersection(*(set(row["in_transit"]) for row in routes))
         if common:
             return src, dst, min(common)
@@ -74,9 +78,8 @@ def test_a_file_arrives_by_every_algorithm(
     assert result.intact
     assert not result.failed
     # A message takes one of the routes of a pair; ACKs come the other way.
-    certain = any(
-        all(row["in_transit"] for row in rows if (row["src"], row["dst"]) == (0, to)) for to in range(1, 16)
-    )
+    pairs = by_pair(rows)
+    certain = any(all(row["in_transit"] for row in pairs[0, to]) for to in range(1, 16))
     possible = any(row["in_transit"] for row in rows if 0 in (row["src"], row["dst"]))
     more = re_injected(fabric) - before
     assert more > 0 if certain else possible or more == 0, (more, certain, possible)

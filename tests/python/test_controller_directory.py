@@ -395,7 +395,14 @@ def test_an_agent_without_the_plan_before_gets_the_whole_one(tmp_path: Path) -> 
         assert agents[0].plans[-1] == agents[0].plans[-2]
         status = controller.agents[controller.find_host(0).id]
         assert status.error == "", "that is between the two of them"
-        await agents[0].send(plan_applied=agent_pb2.PlanApplied(epoch=change.epoch))
+        refused = [agent_pb2.RefusedGroup(group=group.id, reason="too many children")]
+        answer = agent_pb2.PlanApplied(epoch=change.epoch, error="too many children", refused=refused)
+        await agents[0].send(plan_applied=answer)
         await until(lambda: status.epoch == change.epoch)
+        controller.declare_host("plain", 1, 5, 50)
+        await until(lambda: len(agents[0].plans[-1].routes) == 2)
+        assert agents[0].received[-1].WhichOneof("body") == "plan", (
+            "it has not taken the one before as it was told"
+        )
 
     with_agents(tmp_path, 2, test)

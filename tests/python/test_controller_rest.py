@@ -497,6 +497,7 @@ def test_metrics_are_what_prometheus_reads() -> None:
         assert 'wormcast_lldp_rejected_total{reason="a \\"quoted\\" reason"} 2' in lines
         assert 'wormcast_hosts{state="plain"} 3' in lines
         assert "wormcast_links_up 1" in lines
+        assert "wormcast_agent_plan_changes_sent_total 0" in lines
         assert all(line.rpartition(" ")[0] and float(line.rpartition(" ")[2]) >= 0 for line in lines)
 
     with_rest(test)

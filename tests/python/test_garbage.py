@@ -23,8 +23,10 @@ def test_cycles_go_when_it_is_quiet_and_not_before() -> None:
         task = asyncio.create_task(collect_at_quiet_times(lambda: quiet, interval_s=0.01))
         await asyncio.sleep(0.0)
         assert gc.get_threshold()[2] > 100
-        gc.collect()
-        gone = weakref.ref(Cycle())
+        cycle = Cycle()
+        gc.collect()  # it is old now: collections of young objects leave it alone
+        gone = weakref.ref(cycle)
+        del cycle
         await asyncio.sleep(0.3)
         assert gone() is not None
         quiet = True

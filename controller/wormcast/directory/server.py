@@ -114,7 +114,9 @@ class _Stream:
         self.sent: Told | None = None
         """The last that was sent."""
         self.changes_from: Epoch | None = None
-        """What was sent is what is other than in this plan; None: it was sent whole."""
+        """The first of those that were told by what is other than before, since the last that was sent whole."""
+        self.whole_next = True
+        """The agent may lack what was sent: the next plan is sent whole."""
         self.ending = ""
         self.wake = asyncio.Event()
 
@@ -122,13 +124,16 @@ class _Stream:
         self.plan = plan
         self.wake.set()
 
-    def lacks_base(self, epoch: Epoch) -> bool:
-        """The agent did not take a plan. If that was told by what is other than before, the whole plan is sent."""
-        if self.sent is None or self.changes_from is None or epoch != self.sent.epoch:
+    def lacks_base(self, epoch: Epoch, refused: Mapping[int, str]) -> bool:
+        """The agent did not take a plan, or not all groups of it. Whether it may lack the one before, because the plan
+        was told by what is other; then it gets the whole one.
+        """
+        self.whole_next = True
+        if refused or self.sent is None or self.changes_from is None:
             return False
-        sent, self.sent = self.sent, None
-        self.offer(self.plan or sent)
-        return True
+        if epoch == self.sent.epoch:
+            self.offer(self.plan or self.sent)
+        return self.changes_from <= epoch <= self.sent.epoch
 
     def end(self, reason: str) -> None:
         self.ending = reason
@@ -307,12 +312,14 @@ class AgentDirectory:
 
     def _encode(self, stream: _Stream, told: Told) -> bytes:
         """A plan, by what is other than in the last that the stream brought, if it brought one."""
-        before = stream.sent
-        change = None if before is None else self.encoder.encode_change(before, told)
-        if before is None or change is None:
+        change = None
+        if stream.sent is not None and not stream.whole_next:
+            change = self.encoder.encode_change(stream.sent, told)
+        stream.whole_next = False
+        if change is None:
             stream.changes_from = None
             return controller_message("plan", self.encoder.encode(told))
-        stream.changes_from = before.epoch
+        stream.changes_from = stream.changes_from or told.epoch
         self.changes_sent += 1
         return controller_message("plan_change", change)
 
@@ -352,10 +359,10 @@ class AgentDirectory:
         match message.WhichOneof("body"):
             case "plan_applied":
                 applied = message.plan_applied
-                epoch = Epoch(applied.epoch)
-                if applied.error and not applied.refused and stream.lacks_base(epoch):
+                epoch, refused = Epoch(applied.epoch), read_refused(applied)
+                if applied.error and stream.lacks_base(epoch, refused):
                     return
-                self._watcher.plan_applied(host, epoch, clip(applied.error), read_refused(applied))
+                self._watcher.plan_applied(host, epoch, clip(applied.error), refused)
             case "member_report":
                 report = message.member_report
                 check_report(report)
