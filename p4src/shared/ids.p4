@@ -47,8 +47,15 @@ const bit<8> ROLE_HOST = 2;
 const bit<16> MGID_BROADCAST = 1;
 const bit<16> MGID_TREE_ALL = 2;
 const bit<16> MGID_TREE_SET = 0x0100;
+const bit<16> MGID_PORT = 0x0200;
 const bit<16> MGID_GROUP_FIRST = 0x4000;
 const bit<16> MGID_GROUP_LAST = 0x7fff;
+
+// Instances of replicas (CONTRACT.md)
+const bit<16> INSTANCE_PLAIN = 1;
+const bit<16> INSTANCE_BRANCH = 0x0100;
+const bit<16> INSTANCE_NEIGHBOUR = 2;
+const bit<16> NEIGHBOUR_NONE = 0;
 
 // Why a frame, or a branch of one, went no further: index of the counter `drops`.
 // Only one is counted: TRUNCATED where it holds, else the first in this order.

@@ -7,6 +7,7 @@ typedef bit<9> port_t;          // a port of the switch
 typedef bit<8> port_byte_t;     // a port as a route spells it
 typedef bit<16> group_t;        // SPEC.md §3, GROUP
 typedef bit<16> mgid_t;         // multicast group of the replication engine
+typedef bit<16> instance_t;     // tells the replicas of a multicast group apart
 typedef bit<48> mac_t;
 typedef bit<32> ipv4_address_t;
 typedef bit<16> ethertype_t;

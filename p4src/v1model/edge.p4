@@ -1,32 +1,17 @@
 // Purpose: where plain IP multicast meets the fabric (SPEC.md §4). EdgeIngress makes a
 //          class D packet of a host a GROUP worm, EdgeEgress makes a GROUP worm that
 //          carries IP the plain frame again where it leaves to a host.
-// TNA:     ingress two stages (role, class D in TCAM), egress one.
+// TNA:     ingress one stage (class D in TCAM), egress one.
 
 #ifndef WORMCAST_EDGE_P4
 #define WORMCAST_EDGE_P4
 
-// Reads:   hdr.ethernet, hdr.ipv4, standard_metadata.ingress_port.
+// Reads:   hdr.ethernet, hdr.ipv4, meta.port_role.
 // Writes:  hdr.worm, hdr.group, hdr.ethernet; meta.drop_reason; egress_spec for IGMP.
-// Tables:  port_roles, class_d. Counter `kinds` does not count here: the worm is new.
+// Tables:  class_d. Counter `kinds` does not count here: the worm is new.
 control EdgeIngress(inout headers_t hdr,
                     inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
-    bit<8> port_role = ROLE_NONE;
-
-    @name(".ingress.role") @id(0x01000002)
-    action role(@name("role") bit<8> leads_to) {
-        port_role = leads_to;
-    }
-
-    @name(".ingress.port_roles") @id(0x02000002)
-    table port_roles {
-        key = { standard_metadata.ingress_port: exact; }
-        actions = { role; }
-        const default_action = role(ROLE_NONE);
-        size = (int)PORT_ROLES_SIZE;
-    }
-
     @name(".ingress.enter_group") @id(0x01000005)
     action enter_group(group_t group) {
         hdr.worm.setValid();
@@ -58,8 +43,7 @@ control EdgeIngress(inout headers_t hdr,
     }
 
     apply {
-        port_roles.apply();
-        if (port_role != ROLE_HOST || hdr.ipv4.version != 4) {
+        if (meta.port_role != ROLE_HOST || hdr.ipv4.version != 4) {
             meta.drop_reason = drop_reason_t.NOT_A_WORM;
         } else if (hdr.ipv4.protocol == IP_PROTOCOL_IGMP) {
             // The controller learns from it which plain hosts are members.

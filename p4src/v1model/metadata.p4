@@ -37,6 +37,11 @@ struct metadata_t {
     @field_list(RECIRCULATED_FIELDS)
     port_t entry_port;
 
+    // What the entry port leads to: a role, and the number of the neighbour switch. Several ports
+    // may lead to one neighbour.
+    bit<8> port_role;
+    instance_t neighbour;
+
     // TREE: ports named by the route, bit p for port p and bit p - 128 for p >= 128.
     bit<128> tree_ports_low;
     bit<128> tree_ports_high;

@@ -81,24 +81,34 @@ control ReplicationIngress(inout headers_t hdr,
 }
 
 #define KEEP_BRANCH(i) \
-    if (hdr.branches[i].isValid() && (port_t)hdr.branches[i].port == copy_port) { \
+    if (hdr.branches[i].isValid() && hdr.branches[i].port == branch) { \
         hdr.route = hdr.sub_routes[i]; \
         hdr.worm.route_len = hdr.branches[i].length; \
         wanted = true; \
     }
 
-// Reads:   hdr.worm, hdr.branches, hdr.sub_routes, meta.entry_port, egress_port.
+// A replica with backups may leave by another port than its own, so its instance says whose it is:
+// the branch of a TREE, the neighbour that a GROUP worm goes to. It must not go back there, by
+// whichever of several links it came. The port is compared too: a port that leads to a neighbour again
+// may be in a group before it has its role.
+//
+// Reads:   hdr.worm, hdr.branches, hdr.sub_routes, meta.entry_port, meta.neighbour, egress_port,
+//          egress_rid.
 // Writes:  hdr.route, hdr.end, hdr.worm.route_len; `wanted`: whether this copy leaves.
 // Tables:  none.
 control ReplicationEgress(inout headers_t hdr,
                           in metadata_t meta,
                           in standard_metadata_t standard_metadata,
                           out bool wanted) {
-    port_t copy_port = standard_metadata.egress_port;
+    instance_t instance = standard_metadata.egress_rid;
+    port_byte_t branch = (port_byte_t)standard_metadata.egress_port;
 
     apply {
         if (hdr.worm.kind == KIND_TREE) {
             wanted = false;
+            if (instance[15:8] == INSTANCE_BRANCH[15:8]) {
+                branch = instance[7:0];
+            }
             KEEP_BRANCH(0) else KEEP_BRANCH(1) else KEEP_BRANCH(2) else KEEP_BRANCH(3)
             else KEEP_BRANCH(4) else KEEP_BRANCH(5) else KEEP_BRANCH(6) else KEEP_BRANCH(7)
             else KEEP_BRANCH(8) else KEEP_BRANCH(9) else KEEP_BRANCH(10) else KEEP_BRANCH(11)
@@ -109,7 +119,9 @@ control ReplicationEgress(inout headers_t hdr,
                 hdr.worm.route_len = hdr.worm.route_len + 1; // the marker parsed here serves
             }
         } else {
-            wanted = hdr.worm.kind != KIND_GROUP || copy_port != meta.entry_port;
+            wanted = hdr.worm.kind != KIND_GROUP
+                || (standard_metadata.egress_port != meta.entry_port
+                    && (meta.neighbour == NEIGHBOUR_NONE || instance != meta.neighbour));
         }
     }
 }

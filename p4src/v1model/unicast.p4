@@ -2,7 +2,7 @@
 //          BROADCAST to the root (SPEC.md §3). An ejection to an in-transit host is no
 //          different here from any other port.
 // Reads:   hdr.hop, hdr.worm.
-// Writes:  hdr.worm.route_len, hdr.hop; egress_spec; meta.drop_reason.
+// Writes:  hdr.worm.route_len, hdr.hop; egress_spec or mcast_grp; meta.drop_reason.
 // Tables:  ports.
 // TNA:     one stage; byte 254 goes to the recirculation port of the pipe.
 
@@ -19,6 +19,13 @@ control Unicast(inout headers_t hdr,
         standard_metadata.egress_spec = port;
     }
 
+    // Where parallel links lead to one neighbour: a multicast group with one replica, whose backups
+    // are the ports of the other links.
+    @name(".ingress.port_backed") @id(0x0100000a)
+    action port_backed(mgid_t mgid) {
+        standard_metadata.mcast_grp = mgid;
+    }
+
     @name(".ingress.port_unknown") @id(0x01000008)
     action port_unknown() {
         meta.drop_reason = drop_reason_t.PORT_UNKNOWN;
@@ -27,7 +34,7 @@ control Unicast(inout headers_t hdr,
     @name(".ingress.ports") @id(0x02000001)
     table ports {
         key = { port: exact @name("port"); }
-        actions = { port_known; @defaultonly port_unknown; }
+        actions = { port_known; port_backed; @defaultonly port_unknown; }
         const default_action = port_unknown();
         size = (int)PORTS_SIZE;
     }

@@ -12,6 +12,7 @@
 #include "parser.p4"
 #include "checksum.p4"
 #include "admission.p4"
+#include "roles.p4"
 #include "unicast.p4"
 #include "replication.p4"
 #include "edge.p4"
@@ -21,7 +22,7 @@
 #include "deparser.p4"
 
 // Purpose: decide where a frame goes. Reads and writes what its parts do.
-// Tables:  those of Unicast, ReplicationIngress and EdgeIngress; counter `ingress_ports`.
+// Tables:  those of Roles, Unicast, ReplicationIngress and EdgeIngress; counter `ingress_ports`.
 // TNA:     four stages: admission and role, class D, route or group, drops.
 control WormIngress(inout headers_t hdr,
                     inout metadata_t meta,
@@ -30,6 +31,7 @@ control WormIngress(inout headers_t hdr,
     counter(PORT_CELLS, CounterType.packets_and_bytes) ingress_ports;
 
     Admission() admission;
+    Roles() roles;
     Unicast() unicast;
     ReplicationIngress() replication;
     EdgeIngress() edge;
@@ -42,6 +44,7 @@ control WormIngress(inout headers_t hdr,
             ingress_ports.count((bit<32>)meta.entry_port);
         }
         bool copied = false;
+        roles.apply(meta);
         admission.apply(hdr, meta, standard_metadata);
         if (meta.drop_reason == drop_reason_t.NONE) {
             if (hdr.packet_out.isValid()) {

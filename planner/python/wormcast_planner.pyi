@@ -291,13 +291,17 @@ class TableDefault:
 
 @final
 class MulticastGroup:
-    """A replication group and the ports it copies to."""
+    """A replication group and the copies it makes: of each its port, its instance, and the ports that stand in
+    for its port, each a backup replica of the same instance."""
 
-    def __init__(self, mgid: int, ports: Sequence[int]) -> None: ...
+    def __init__(self, mgid: int, replicas: Sequence[tuple[int, int, Sequence[int]]]) -> None: ...
     @property
     def mgid(self) -> Mgid: ...
     @property
-    def ports(self) -> frozenset[PortId]: ...
+    def ports(self) -> frozenset[PortId]:
+        """Without those that stand in for others."""
+    @property
+    def replicas(self) -> tuple[tuple[PortId, int, tuple[PortId, ...]], ...]: ...
 
 @final
 class Update:
@@ -328,14 +332,14 @@ class SwitchState:
     def put_default(self, default: TableDefault) -> None:
         """Puts a default action in the place of its table."""
 
-    def put_group(self, mgid: int, ports: Sequence[int]) -> None:
+    def put_group(self, group: MulticastGroup) -> None:
         """Puts a replication group in the place of its number."""
 
     def execute(self, update: Update) -> None:
         """What a switch does with an update it accepted."""
 
     def entries(self) -> list[TableEntry]: ...
-    def multicast(self) -> list[tuple[Mgid, frozenset[PortId]]]: ...
+    def multicast(self) -> list[MulticastGroup]: ...
     def has_group(self, mgid: int) -> bool:
         """Whether there is such a replication group."""
 

@@ -1,19 +1,26 @@
 //! From the state a switch has to the state it must have, one safe step after another.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::ids::{MGID_BROADCAST, Mgid, PortSet};
+use crate::copies::Copies;
+use crate::entries::TABLE_PORT_ROLES;
+use crate::ids::{MGID_BROADCAST, MGID_GROUP_FIRST, Mgid};
 use crate::state::{Action, EntryKey, Place, SwitchState, TableDefault, TableEntry};
 
 /// When an update is due. A switch that may copy worms to another finishes a stage together with
 /// it.
 ///
-/// SHRINK only takes ports away, until every replication group holds nothing but ports of its new
+/// SHRINK takes ports away, until every replication group holds nothing but ports of its new
 /// tree; GROW adds the rest of the new tree. So until all have finished SHRINK worms follow parts
 /// of the old tree, and from then on parts of the new one: a worm caught in the change may be
 /// lost, but neither loops nor arrives twice. RETIRE takes away what nothing uses any more, once
 /// the agents have their new plan.
+///
+/// A port that leads where another of the group led before counts as that port: a group that takes
+/// the next of parallel links goes on. Backups of links that have failed go in RETIRE, since agents
+/// use them until they have their new plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// Ports go.
@@ -40,13 +47,13 @@ pub enum Operation {
     Delete,
 }
 
-/// A replication group and the ports it copies to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A replication group and the copies it makes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MulticastGroup {
     /// Its number.
     pub mgid: Mgid,
     /// Where copies go.
-    pub ports: PortSet,
+    pub copies: Copies,
 }
 
 /// What an update writes.
@@ -170,13 +177,14 @@ struct Difference<'s> {
 
 /// What is at each place after stage SHRINK.
 struct Left<'s> {
-    groups: BTreeMap<Mgid, Option<PortSet>>,
+    groups: BTreeMap<Mgid, Option<Cow<'s, Copies>>>,
     entries: BTreeMap<&'s EntryKey, Option<&'s Arc<Action>>>,
 }
 
 impl<'s> Difference<'s> {
     /// Takes away the ports a group must not keep; where none stay, what leads to it: a group
-    /// without ports is not universally accepted.
+    /// without ports is not universally accepted. Says which neighbour each port leads to: worms
+    /// that come from it do not go back there, so its neighbour may begin to send by another link.
     fn shrink(&mut self, groups: &BTreeSet<Mgid>, entries: &BTreeSet<&'s EntryKey>) -> Left<'s> {
         let mut emptied = BTreeSet::new();
         let mut left = Left {
@@ -184,25 +192,22 @@ impl<'s> Difference<'s> {
             entries: BTreeMap::new(),
         };
         for &mgid in groups {
-            let ports = self.actual.multicast.get(&mgid).copied();
-            left.groups.insert(mgid, ports);
-            let Some(ports) = ports else { continue };
-            let kept = self
-                .desired
-                .multicast
-                .get(&mgid)
-                .copied()
-                .unwrap_or_default();
-            let kept = kept.common(&ports);
-            if kept == ports {
+            let there = self.actual.multicast.get(&mgid);
+            left.groups.insert(mgid, there.map(Cow::Borrowed));
+            let Some(there) = there.filter(|_| is_tree(mgid)) else {
+                continue;
+            };
+            let wanted = self.desired.multicast.get(&mgid);
+            let kept = wanted.map_or_else(Copies::default, |wanted| there.kept(wanted));
+            if kept == *there {
                 continue;
             }
             if !kept.is_empty() {
-                self.group(Stage::Shrink, Operation::Modify, mgid, kept);
-                left.groups.insert(mgid, Some(kept));
+                self.group(Stage::Shrink, Operation::Modify, mgid, &kept);
+                left.groups.insert(mgid, Some(Cow::Owned(kept)));
             } else if mgid == MGID_BROADCAST {
                 // No entry leads to it.
-                self.group(Stage::Shrink, Operation::Delete, mgid, ports);
+                self.group(Stage::Shrink, Operation::Delete, mgid, there);
                 left.groups.insert(mgid, None);
             } else {
                 emptied.insert(mgid);
@@ -215,6 +220,14 @@ impl<'s> Difference<'s> {
             {
                 self.entry(Stage::Shrink, Operation::Delete, key, there);
                 action = None;
+            }
+            let wanted = self.desired.entries.get(key);
+            if let Some(wanted) = wanted.filter(|_| key.table == TABLE_PORT_ROLES)
+                && action != Some(wanted)
+            {
+                let operation = insert_or_modify(action.is_none());
+                self.entry(Stage::Shrink, operation, key, wanted);
+                action = Some(wanted);
             }
             left.entries.insert(key, action);
         }
@@ -229,20 +242,18 @@ impl<'s> Difference<'s> {
             .get(key)
             .and_then(|after| mgid_of(after));
         moved.filter(|&moved| moved != mgid).is_some_and(|moved| {
-            let after = self
-                .desired
-                .multicast
-                .get(&moved)
-                .copied()
-                .unwrap_or_default();
-            self.actual.multicast[&mgid].is_subset(&after)
+            let after = self.desired.multicast.get(&moved);
+            after.is_some_and(|after| self.actual.multicast[&mgid].lead_within(after))
         })
     }
 
     fn grow(&mut self, left: &Left<'s>) {
         for (&mgid, there) in &left.groups {
-            if let Some(&wanted) = self.desired.multicast.get(&mgid)
-                && *there != Some(wanted)
+            if let Some(wanted) = self.desired.multicast.get(&mgid)
+                && there.as_deref() != Some(wanted)
+                && !there
+                    .as_deref()
+                    .is_some_and(|there| wanted.lack_backups_of(there))
             {
                 self.group(Stage::Grow, insert_or_modify(there.is_none()), mgid, wanted);
             }
@@ -250,6 +261,7 @@ impl<'s> Difference<'s> {
         for (key, there) in &left.entries {
             if let Some(wanted) = self.desired.entries.get(*key)
                 && *there != Some(wanted)
+                && !self.takes_backups_away(*there, wanted)
             {
                 self.entry(Stage::Grow, insert_or_modify(there.is_none()), key, wanted);
             }
@@ -267,26 +279,41 @@ impl<'s> Difference<'s> {
 
     fn retire(&mut self, left: &Left<'s>) {
         for (key, there) in &left.entries {
-            if let Some(there) = there
-                && !self.desired.entries.contains_key(*key)
-            {
-                self.entry(Stage::Retire, Operation::Delete, key, there);
+            let Some(there) = *there else { continue };
+            match self.desired.entries.get(*key) {
+                None => self.entry(Stage::Retire, Operation::Delete, key, there),
+                Some(wanted) if self.takes_backups_away(Some(there), wanted) => {
+                    self.entry(Stage::Retire, Operation::Modify, key, wanted);
+                }
+                Some(_) => {}
             }
         }
-        for (&mgid, &there) in &left.groups {
-            if let Some(ports) = there
-                && !self.desired.multicast.contains_key(&mgid)
-            {
-                self.group(Stage::Retire, Operation::Delete, mgid, ports);
+        for (&mgid, there) in &left.groups {
+            let Some(there) = there.as_deref() else {
+                continue;
+            };
+            match self.desired.multicast.get(&mgid) {
+                None => self.group(Stage::Retire, Operation::Delete, mgid, there),
+                Some(wanted) if wanted.lack_backups_of(there) => {
+                    self.group(Stage::Retire, Operation::Modify, mgid, wanted);
+                }
+                Some(_) => {}
             }
         }
     }
 
-    fn group(&mut self, stage: Stage, operation: Operation, mgid: Mgid, ports: PortSet) {
+    /// Whether an entry leads to a replication group for the sake of its backups, and will no more.
+    fn takes_backups_away(&self, there: Option<&Arc<Action>>, wanted: &Arc<Action>) -> bool {
+        let leads = there.and_then(|there| mgid_of(there));
+        leads.is_some_and(|mgid| !is_tree(mgid)) && mgid_of(wanted).is_none()
+    }
+
+    fn group(&mut self, stage: Stage, operation: Operation, mgid: Mgid, copies: &Copies) {
+        let copies = copies.clone();
         self.write(
             stage,
             operation,
-            Entity::Group(MulticastGroup { mgid, ports }),
+            Entity::Group(MulticastGroup { mgid, copies }),
         );
     }
 
@@ -315,6 +342,11 @@ fn insert_or_modify(is_new: bool) -> Operation {
     }
 }
 
+/// Whether worms are copied along a tree of switches by this group. Others copy where a route says.
+fn is_tree(mgid: Mgid) -> bool {
+    mgid == MGID_BROADCAST || mgid.0 >= MGID_GROUP_FIRST
+}
+
 /// The replication group an action leads to.
 pub fn mgid_of(action: &Action) -> Option<Mgid> {
     let found = action.parameters.iter().find(|(name, _)| name == "mgid");
@@ -327,7 +359,7 @@ pub fn execute(update: &Update, state: &mut SwitchState) {
     let deletes = update.operation == Operation::Delete;
     match &update.entity {
         Entity::Group(group) if deletes => _ = state.multicast.remove(&group.mgid),
-        Entity::Group(group) => _ = state.multicast.insert(group.mgid, group.ports),
+        Entity::Group(group) => _ = state.multicast.insert(group.mgid, group.copies.clone()),
         Entity::Entry(entry) if deletes => _ = state.entries.remove(&entry.key),
         Entity::Entry(entry) => {
             state

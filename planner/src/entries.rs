@@ -4,12 +4,15 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use crate::class_d::ClassDNumbers;
-use crate::ids::{MGID_TREE_SET, Mgid, PortSet, ROLE_HOST, ROLE_SWITCH, TREE_SET_PORTS};
+use crate::copies::Neighbours;
+use crate::ids::{
+    MGID_PORT, MGID_TREE_SET, Mgid, NEIGHBOUR_NONE, PortSet, ROLE_HOST, ROLE_SWITCH, TREE_SET_PORTS,
+};
 use crate::state::{Action, KeyFields, MatchValue, Name, TableDefault, TableEntry};
-use wormcast_wire::GroupId;
+use wormcast_wire::{GroupId, PortId};
 
 const TABLE_PORTS: &str = "ingress.ports";
-const TABLE_PORT_ROLES: &str = "ingress.port_roles";
+pub(crate) const TABLE_PORT_ROLES: &str = "ingress.port_roles";
 const TABLE_TREE_SETS: &str = "ingress.tree_sets";
 /// Group numbers to replication groups.
 pub const TABLE_GROUPS: &str = "ingress.groups";
@@ -19,24 +22,34 @@ const TABLE_EDGE_PORTS: &str = "egress.edge_ports";
 /// Tables whose default action the controller sets.
 pub const TABLES_WITH_DEFAULT: [&str; 1] = [TABLE_TREE_SETS];
 
-/// What a switch knows of its ports: which exist, which lead to a switch, which to a host.
-pub(crate) fn port_entries(ports: u16, links: PortSet, hosts: PortSet) -> Vec<TableEntry> {
-    let ingress = "standard_metadata.ingress_port";
-    let mut entries: Vec<TableEntry> = (0..ports)
-        .map(|port| exact(TABLE_PORTS, "port", port, "ingress.port_known", &[]))
-        .collect();
-    for (role, members) in [(ROLE_SWITCH, links), (ROLE_HOST, hosts)] {
-        entries.extend(members.iter().map(|port| {
-            let port = port.get().into();
-            exact(
-                TABLE_PORT_ROLES,
-                ingress,
-                port,
-                "ingress.role",
-                &[("role", role)],
-            )
-        }));
-    }
+/// What a switch knows of its ports: which exist, which neighbour or host they lead to, or led to when
+/// last heard of.
+pub(crate) fn port_entries(
+    ports: u16,
+    (links, led): (&Neighbours, &Neighbours),
+    hosts: PortSet,
+) -> Vec<TableEntry> {
+    let backed = links.backed();
+    let entry = |port: u16| {
+        let is_backed = |port: &u8| PortId::new(*port).is_some_and(|port| backed.contains(port));
+        let mgid = [("mgid", u128::from(MGID_PORT + port))];
+        match u8::try_from(port).ok().filter(is_backed) {
+            Some(_) => exact(TABLE_PORTS, "port", port, "ingress.port_backed", &mgid),
+            None => exact(TABLE_PORTS, "port", port, "ingress.port_known", &[]),
+        }
+    };
+    let mut entries: Vec<TableEntry> = (0..ports).map(entry).collect();
+    let to_switches = led
+        .numbers()
+        .filter(|(port, _)| !hosts.contains(*port))
+        .map(|(port, number)| (port, ROLE_SWITCH, number));
+    let to_hosts = hosts.iter().map(|port| (port, ROLE_HOST, NEIGHBOUR_NONE));
+    entries.extend(to_switches.chain(to_hosts).map(|(port, role, number)| {
+        let ingress = "standard_metadata.ingress_port";
+        let parameters = [("neighbour", number.into()), ("role", role)];
+        let port = port.get().into();
+        exact(TABLE_PORT_ROLES, ingress, port, "ingress.role", &parameters)
+    }));
     entries.extend(hosts.iter().map(|port| {
         let egress = "standard_metadata.egress_port";
         exact(

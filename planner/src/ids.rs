@@ -12,12 +12,22 @@ pub const MGID_BROADCAST: Mgid = Mgid(1);
 pub const MGID_TREE_ALL: Mgid = Mgid(2);
 /// With a set of ports added: TREE worms at a switch with few ports.
 pub const MGID_TREE_SET: u16 = 0x0100;
+/// With a port added: UNICAST worms over one of parallel links.
+pub const MGID_PORT: u16 = 0x0200;
 /// First of the replication groups of group numbers.
 pub const MGID_GROUP_FIRST: u16 = 0x4000;
 /// Last of them.
 pub const MGID_GROUP_LAST: u16 = 0x7fff;
 /// Group numbers that a switch has room for.
 pub const MGID_GROUPS_MAX: u16 = MGID_GROUP_LAST - MGID_GROUP_FIRST + 1;
+/// Of replicas that the program knows by the port they leave by.
+pub const INSTANCE_PLAIN: u16 = 1;
+/// With a port added: of replicas that take the branch of that port, though they may leave by another.
+pub const INSTANCE_BRANCH: u16 = 0x0100;
+/// With the id of a switch added: of replicas that go to that neighbour.
+pub const INSTANCE_NEIGHBOUR: u16 = 2;
+/// A port that leads to no switch, or to one that has no number.
+pub(crate) const NEIGHBOUR_NONE: u16 = 0;
 /// Switches with at most this many ports get one replication group for each set of ports.
 pub const TREE_SET_PORTS: u16 = 8;
 /// What a port leads to: a switch.
@@ -94,6 +104,11 @@ mod tests {
             ("MGID_TREE_SET", u32::from(MGID_TREE_SET)),
             ("MGID_GROUP_FIRST", u32::from(MGID_GROUP_FIRST)),
             ("MGID_GROUP_LAST", u32::from(MGID_GROUP_LAST)),
+            ("MGID_PORT", u32::from(MGID_PORT)),
+            ("INSTANCE_PLAIN", u32::from(INSTANCE_PLAIN)),
+            ("INSTANCE_BRANCH", u32::from(INSTANCE_BRANCH)),
+            ("INSTANCE_NEIGHBOUR", u32::from(INSTANCE_NEIGHBOUR)),
+            ("NEIGHBOUR_NONE", u32::from(NEIGHBOUR_NONE)),
             ("CLASS_D_SIZE", CLASS_D_SIZE as u32),
         ] {
             let mut lines = sources.iter().flat_map(|text| text.lines());

@@ -12,6 +12,7 @@ pub mod auto;
 mod bridge;
 pub mod change;
 pub mod class_d;
+mod copies;
 pub mod cost;
 mod difference;
 mod entries;
@@ -38,14 +39,16 @@ pub use agents::{
     CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, PlanFailure, Shortfall, Subject,
 };
 pub use class_d::{ClassDMode, ClassDNumbers};
+pub use copies::{Copies, Replica};
 pub use difference::{
     Entity, MulticastGroup, Operation, Stage, Update, difference, execute, mgid_of,
 };
 pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
 pub use groups::{Group, GroupScheme};
 pub use ids::{
-    MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_TREE_ALL,
-    MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
+    INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST, MGID_GROUP_FIRST,
+    MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_PORT, MGID_TREE_ALL, MGID_TREE_SET, Mgid, PortSet,
+    TREE_SET_PORTS,
 };
 pub use narrow::NarrowLinks;
 pub use planner::{FabricState, Method, NOT_PLANNED, Planner, RouteChange};

@@ -430,7 +430,7 @@ impl Planner {
             let root = |part: &Part| part.order.root(&part.topology);
             self.roots = parts.iter().map(root).collect();
             self.groups.clear();
-            self.switches = SwitchPlanner::new(parts.clone());
+            self.switches = SwitchPlanner::new(parts.clone(), known);
         }
         // A part without routes has none that are longer, and is named among the failures.
         let lengthened = |part: &Part| part.lengthened(&self.setting).unwrap_or(0);

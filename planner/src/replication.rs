@@ -6,9 +6,11 @@ use wormcast_routing::topology::{Link, Topology};
 use wormcast_routing::updown::UpDown;
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
+use crate::copies::{Copies, Neighbours};
 use crate::entries::tree_sets;
 use crate::ids::{
-    MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUPS_MAX, MGID_TREE_ALL, MGID_TREE_SET, Mgid, PortSet,
+    MGID_BROADCAST, MGID_GROUP_FIRST, MGID_GROUPS_MAX, MGID_PORT, MGID_TREE_ALL, MGID_TREE_SET,
+    Mgid, PortSet,
 };
 
 /// More groups than a switch has replication groups for.
@@ -49,12 +51,24 @@ pub fn allocate_mgids(
 }
 
 /// One replication group for each non-empty set of ports, where the switch has few enough.
-pub(crate) fn tree_set_groups(ports: u16) -> impl Iterator<Item = (Mgid, PortSet)> {
+pub(crate) fn tree_set_groups(
+    ports: u16,
+    links: &Neighbours,
+) -> impl Iterator<Item = (Mgid, Copies)> {
     tree_sets(ports).map(|set| {
         let ports = (0..8)
             .filter(|port| set >> port & 1 == 1)
             .filter_map(PortId::new);
-        (Mgid(MGID_TREE_SET + set), ports.collect())
+        (Mgid(MGID_TREE_SET + set), links.branches(&ports.collect()))
+    })
+}
+
+/// One replication group for each port with parallel links beside its own.
+pub(crate) fn port_groups(links: &Neighbours) -> impl Iterator<Item = (Mgid, Copies)> {
+    let ports: Vec<PortId> = links.backed().iter().collect();
+    ports.into_iter().map(|port| {
+        let mgid = Mgid(MGID_PORT + u16::from(port.get()));
+        (mgid, links.branches(&PortSet::from_iter([port])))
     })
 }
 
@@ -70,9 +84,10 @@ pub(crate) struct GroupTree {
 }
 
 /// What the ports of a switch lead to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PartPorts {
-    pub(crate) to_switches: PortSet,
+    pub(crate) links: Neighbours,
+    to_switches: PortSet,
     pub(crate) to_hosts: PortSet,
     /// Tree links that lead away from the root.
     down: PortSet,
@@ -80,15 +95,16 @@ pub(crate) struct PartPorts {
 
 impl PartPorts {
     /// BROADCAST (down tree links and hosts) and TREE_ALL (every port in use).
-    pub(crate) fn fixed_groups(&self) -> impl Iterator<Item = (Mgid, PortSet)> + use<> {
+    pub(crate) fn fixed_groups(&self) -> impl Iterator<Item = (Mgid, Copies)> + use<> {
         let and_hosts = |ports: PortSet| ports.iter().chain(self.to_hosts.iter()).collect();
         let groups = [
-            (MGID_BROADCAST, and_hosts(self.down)),
-            (MGID_TREE_ALL, and_hosts(self.to_switches)),
+            (MGID_BROADCAST, self.links.copies(&and_hosts(self.down))),
+            (
+                MGID_TREE_ALL,
+                self.links.branches(&and_hosts(self.to_switches)),
+            ),
         ];
-        groups
-            .into_iter()
-            .filter(|(_, ports): &(Mgid, PortSet)| !ports.is_empty())
+        groups.into_iter().filter(|(_, copies)| !copies.is_empty())
     }
 }
 
@@ -99,7 +115,12 @@ impl GroupTree {
         let index = |switch: SwitchId| switches.binary_search(&switch).expect("of the topology");
         let mut leaves_first = updown.tree_links(part);
         leaves_first.reverse();
-        let mut ports = vec![PartPorts::default(); switches.len()];
+        let neighbours = Neighbours::of_all(part).into_iter();
+        let ports = neighbours.map(|links| PartPorts {
+            links,
+            ..PartPorts::default()
+        });
+        let mut ports: Vec<PartPorts> = ports.collect();
         for link in part.links() {
             ports[index(link.a)].to_switches.insert(link.a_port);
             ports[index(link.b)].to_switches.insert(link.b_port);
@@ -126,21 +147,27 @@ impl GroupTree {
         &self.part
     }
 
+    /// Copies of a switch of the part to some of its ports.
+    pub(crate) fn copies_at(&self, switch: SwitchId, ports: &PortSet) -> Copies {
+        let at = self.switches.binary_search(&switch).expect("of the part");
+        self.part[at].links.copies(ports)
+    }
+
     /// All hosts of the part.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = HostId> + '_ {
         self.hosts.keys().copied()
     }
 
-    /// Ports a group's worms leave each switch by, wherever they entered.
+    /// Copies that each switch makes of a group's worms, wherever they entered.
     ///
     /// A port belongs to the set if a member hangs on it, or if it is a tree link beyond which
     /// there is a member. As a switch never sends a copy back to the port it came from, a worm
     /// that enters anywhere reaches every member once. Members that are not in this part are left
     /// out.
-    pub(crate) fn ports<'m>(
+    pub(crate) fn copies<'m>(
         &self,
         members: impl IntoIterator<Item = &'m HostId>,
-    ) -> impl Iterator<Item = (SwitchId, PortSet)> + '_ {
+    ) -> impl Iterator<Item = (SwitchId, Copies)> + '_ {
         let mut wanted = vec![PortSet::default(); self.switches.len()];
         let mut below = vec![0u32; self.switches.len()];
         let mut all = 0;
@@ -167,7 +194,12 @@ impl GroupTree {
                 wanted[child].insert(link.b_port);
             }
         }
-        let named = self.switches.iter().copied().zip(wanted);
-        named.filter(|(_, ports)| !ports.is_empty())
+        let named = self
+            .switches
+            .iter()
+            .copied()
+            .zip(self.part.iter().zip(wanted));
+        let named = named.filter(|(_, (_, ports))| !ports.is_empty());
+        named.map(|(switch, (part, ports))| (switch, part.links.copies(&ports)))
     }
 }

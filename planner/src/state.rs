@@ -9,7 +9,8 @@ use wormcast_routing::structure::Recipe;
 use wormcast_routing::topology::Link;
 use wormcast_wire::{GroupId, HostId, PortId, SchemeName, SwitchId};
 
-use crate::ids::{Mgid, PortSet};
+use crate::copies::Copies;
+use crate::ids::Mgid;
 
 /// A name of the P4Info.
 pub type Name = Cow<'static, str>;
@@ -80,8 +81,8 @@ pub enum Place {
 pub struct SwitchState {
     /// Entries of all tables.
     pub entries: BTreeMap<EntryKey, Arc<Action>>,
-    /// Replication groups and the ports they copy to.
-    pub multicast: BTreeMap<Mgid, PortSet>,
+    /// Replication groups and the copies they make.
+    pub multicast: BTreeMap<Mgid, Copies>,
     /// Tables whose default action the controller sets.
     pub defaults: BTreeMap<Name, Arc<Action>>,
 }

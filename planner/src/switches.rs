@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use wormcast_routing::topology::Topology;
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::class_d::ClassDNumbers;
+use crate::copies::{Copies, Neighbours};
 use crate::entries::{
     class_d_entries, group_entry, port_entries, tree_set_default, tree_set_entries,
 };
 use crate::groups::Group;
-use crate::ids::{MGID_GROUPS_MAX, Mgid, PortSet};
+use crate::ids::{MGID_GROUPS_MAX, Mgid};
 use crate::parts::Part;
-use crate::replication::{GroupTree, allocate_mgids, tree_set_groups};
+use crate::replication::{GroupTree, allocate_mgids, port_groups, tree_set_groups};
 use crate::state::{Action, EntryKey, Place, SwitchState, TableEntry};
 use crate::table_numbers::{Along, TableNumbers};
 use crate::trees::own_ports;
@@ -21,12 +23,12 @@ use crate::trees::own_ports;
 #[derive(Clone, Debug, PartialEq)]
 struct Number {
     mgid: Mgid,
-    ports: BTreeMap<SwitchId, PortSet>,
+    copies: BTreeMap<SwitchId, Copies>,
 }
 
 impl Number {
-    fn at(&self, switch: SwitchId) -> Option<(Mgid, PortSet)> {
-        self.ports.get(&switch).map(|&ports| (self.mgid, ports))
+    fn at(&self, switch: SwitchId) -> Option<(Mgid, &Copies)> {
+        self.copies.get(&switch).map(|copies| (self.mgid, copies))
     }
 }
 
@@ -35,7 +37,7 @@ impl Number {
 struct Edit {
     gone: BTreeSet<Place>,
     entries: BTreeMap<EntryKey, Arc<Action>>,
-    multicast: BTreeMap<Mgid, PortSet>,
+    multicast: BTreeMap<Mgid, Copies>,
 }
 
 /// Keeps the last plan of the switches of one network, and changes it.
@@ -57,9 +59,13 @@ pub(crate) struct SwitchPlanner {
 }
 
 impl SwitchPlanner {
-    /// Plans connected parts without groups.
-    pub(crate) fn new(parts: Arc<Vec<Part>>) -> SwitchPlanner {
+    /// Plans connected parts without groups. Where a port led is told to its switch for as long as it is
+    /// known, so that a neighbour may use a link that is not planned for, or not any more.
+    pub(crate) fn new(parts: Arc<Vec<Part>>, known: &Topology) -> SwitchPlanner {
         let mut planner = SwitchPlanner::default();
+        let known_ids = known.switches().iter().map(|switch| switch.id);
+        let known: BTreeMap<SwitchId, Neighbours> =
+            known_ids.zip(Neighbours::of_all(known)).collect();
         let mut tree_sets: BTreeMap<u16, Vec<TableEntry>> = BTreeMap::new();
         for Part {
             topology, order, ..
@@ -68,8 +74,8 @@ impl SwitchPlanner {
             let tree = GroupTree::new(topology, order);
             for (switch, uses) in topology.switches().iter().zip(tree.part_ports()) {
                 let mut state = SwitchState::default();
-                let (links, hosts) = (uses.to_switches, uses.to_hosts);
-                port_entries(switch.ports, links, hosts)
+                let led = known.get(&switch.id).unwrap_or(&uses.links);
+                port_entries(switch.ports, (&uses.links, led), uses.to_hosts)
                     .into_iter()
                     .for_each(|e| state.add(e));
                 // Switches of one size share them: they are most of what a switch holds.
@@ -79,7 +85,10 @@ impl SwitchPlanner {
                 let default = tree_set_default(switch.ports);
                 state.defaults.insert(default.table, default.action);
                 state.multicast.extend(uses.fixed_groups());
-                state.multicast.extend(tree_set_groups(switch.ports));
+                state
+                    .multicast
+                    .extend(tree_set_groups(switch.ports, &uses.links));
+                state.multicast.extend(port_groups(&uses.links));
                 planner.switches.insert(switch.id, Arc::new(state));
             }
             planner.everyone.extend(tree.hosts());
@@ -256,20 +265,23 @@ impl SwitchPlanner {
                 .collect();
             &union
         };
-        let ports = match self.along(number) {
+        let copies = match self.along(number) {
             Along::Spanning => {
                 let trees = self.trees.iter();
-                trees.flat_map(|tree| tree.ports(members)).collect()
+                trees.flat_map(|tree| tree.copies(members)).collect()
             }
             Along::Own(least) => {
                 let members: Vec<HostId> = members.iter().copied().collect();
-                let parts = self.parts.iter();
-                parts
-                    .flat_map(|part| own_ports(part, &members, least, number))
-                    .collect()
+                let parts = self.parts.iter().zip(&self.trees);
+                let own = |(part, tree): (&Part, &GroupTree)| {
+                    let ports = own_ports(part, &members, least, number).into_iter();
+                    let copies = ports.map(|(at, ports)| (at, tree.copies_at(at, &ports)));
+                    copies.collect::<Vec<_>>()
+                };
+                parts.flat_map(own).collect()
             }
         };
-        Some(Number { mgid, ports })
+        Some(Number { mgid, copies })
     }
 
     fn edit_number(
@@ -291,9 +303,9 @@ impl SwitchPlanner {
                     .insert(Place::Entry(group_entry(number, mgid).key));
                 edit.gone.insert(Place::Group(mgid));
             }
-            if let Some((mgid, ports)) = has {
+            if let Some((mgid, copies)) = has {
                 let TableEntry { key, action } = group_entry(number, mgid);
-                edit.multicast.insert(mgid, ports);
+                edit.multicast.insert(mgid, copies.clone());
                 edit.entries.insert(key, action);
             }
         }

@@ -10,6 +10,7 @@ use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SHARES_WHOLE, SchemeName, SwitchId};
 
+use crate::copies::Copies;
 use crate::difference::mgid_of;
 use crate::entries::group_entry;
 use crate::ids::{MGID_BROADCAST, Mgid, PortSet};
@@ -198,7 +199,7 @@ fn entries_of(topology: &Topology, switches: &Switches, number: GroupId) -> Vec<
     let key = group_entry(number, Mgid(0)).key;
     let entry = |(&switch, state): (&SwitchId, &Arc<SwitchState>)| {
         let mgid = state.entries.get(&key).and_then(|action| mgid_of(action))?;
-        entry_of(topology, switch, state.multicast.get(&mgid)?)
+        entry_of(topology, switch, &state.multicast.get(&mgid)?.ports())
     };
     switches.iter().filter_map(entry).collect()
 }
@@ -206,8 +207,9 @@ fn entries_of(topology: &Topology, switches: &Switches, number: GroupId) -> Vec<
 /// Ports to which switches copy BROADCAST worms on their way down.
 fn broadcast_entries(topology: &Topology, switches: &Switches) -> Vec<TableEntry> {
     let entry = |(&switch, state): (&SwitchId, &Arc<SwitchState>)| {
-        let ports = state.multicast.get(&MGID_BROADCAST);
-        entry_of(topology, switch, ports.unwrap_or(&PortSet::default()))
+        let copies = state.multicast.get(&MGID_BROADCAST);
+        let ports = copies.map_or_else(PortSet::default, Copies::ports);
+        entry_of(topology, switch, &ports)
     };
     switches.iter().filter_map(entry).collect()
 }

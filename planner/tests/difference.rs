@@ -11,8 +11,8 @@ use lab::{
 };
 use proptest::prelude::*;
 use wormcast_planner::{
-    Action, ClassDNumbers, Entity, FabricState, Group, KeyFields, MatchValue, Mgid, MulticastGroup,
-    Operation, PortSet, Stage, SwitchState, Update, difference,
+    Action, ClassDNumbers, Copies, Entity, FabricState, Group, KeyFields, MatchValue, Mgid,
+    MulticastGroup, Operation, PortSet, Stage, SwitchState, Update, difference,
 };
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{GroupId, SwitchId};
@@ -137,7 +137,7 @@ fn ports<const N: usize>(ports: [usize; N]) -> PortSet {
 
 fn state_with(mgid: u16, ports: PortSet) -> SwitchState {
     let mut state = SwitchState::default();
-    state.multicast.insert(Mgid(mgid), ports);
+    state.multicast.insert(Mgid(mgid), Copies::plain(&ports));
     let matches = vec![("group".into(), MatchValue::Exact(1))];
     let key = KeyFields {
         table: "ingress.groups".into(),
@@ -169,7 +169,7 @@ fn a_group_keeps_common_ports_while_it_changes() {
     let group = |ports| {
         Entity::Group(MulticastGroup {
             mgid: Mgid(0x4001),
-            ports,
+            copies: Copies::plain(&ports),
         })
     };
     let operation = Operation::Modify;
@@ -209,7 +209,7 @@ fn a_group_without_common_ports_is_out_of_use_while_it_changes() {
 #[test]
 fn a_broadcast_tree_that_turns_round_is_taken_away_before_the_new_one_grows() {
     let state = |ports| SwitchState {
-        multicast: BTreeMap::from([(Mgid(1), ports)]),
+        multicast: BTreeMap::from([(Mgid(1), Copies::plain(&ports))]),
         ..SwitchState::default()
     };
     assert_eq!(

@@ -228,8 +228,8 @@ fn a_tree_that_only_switches_know_counts_too() {
         let state = plan(&mut planner(&NarrowLinks::new()), &topology, &groups);
         let is_copied_by = |link: &Link| {
             let mgid = Mgid(MGID_GROUP_FIRST + number);
-            let ports = state.switches[&link.a].multicast.get(&mgid);
-            ports.is_some_and(|ports| ports.contains(link.a_port))
+            let copies = state.switches[&link.a].multicast.get(&mgid);
+            copies.is_some_and(|copies| copies.ports().contains(link.a_port))
         };
         let copied: Vec<&Link> = topology
             .links()

@@ -23,7 +23,7 @@ use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::structure::ordering;
 use wormcast_routing::topology::{Grid, Host, Link, Parts, Switch, Topology};
 use wormcast_routing::updown::UpDown;
-use wormcast_wire::{GroupId, HostId, SwitchId};
+use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 fn sorted(mut updates: Vec<Update>) -> Vec<String> {
     updates.sort_by_key(|update| format!("{update:?}"));
@@ -217,6 +217,7 @@ fn check_worms(
     numbers: &BTreeSet<GroupId>,
     stale: &BTreeSet<SwitchId>,
 ) {
+    walker.down = random_down(random, walker.topology);
     for sender in random.sample(walker.topology.hosts(), 3) {
         for &number in numbers {
             let got = walker.send_group(&sender, number);
@@ -229,6 +230,14 @@ fn check_worms(
         let once = stale.contains(&switch) || got.values().all(|&count| count == 1);
         assert!(once, "BROADCAST from {switch}: {got:?}");
     }
+}
+
+/// Ends of links that are down; often one of parallel links, often one end alone.
+fn random_down(random: &mut Random, topology: &Topology) -> BTreeSet<(SwitchId, PortId)> {
+    let ends = |link: &Link| [(link.a, link.a_port), (link.b, link.b_port)];
+    let links = random.sample(topology.links(), 3);
+    let ends = links.iter().flat_map(ends);
+    ends.filter(|_| random.chance(50)).collect()
 }
 
 #[test]

@@ -20,9 +20,13 @@ from wormcast.wire import (
     ETHERTYPE_IPV4,
     ETHERTYPE_LLDP,
     ETHERTYPE_WORM,
+    INSTANCE_BRANCH,
     IP_PROTOCOL_IGMP,
     MAX_HOPS,
     MGID_BROADCAST,
+    MGID_TREE_ALL,
+    MGID_TREE_SET,
+    NEIGHBOUR_NONE,
     RECIRCULATE_PORT,
     WORM_MAC,
     DropReason,
@@ -60,13 +64,19 @@ class ReferenceSwitch:
         for entry in state["tables"]:
             self.tables.setdefault(entry["table"], []).append(entry)
         self.replicas = {
-            group["id"]: [replica["port"] for replica in group["replicas"]]
+            group["id"]: [(replica["port"], replica["instance"]) for replica in group["replicas"]]
             for group in state["multicast_groups"]
         }
-        self.ports = dict.fromkeys(self._keys("ingress.ports", "port"), True)
+        self.ports = {
+            entry["key"]["port"]: self._leaves_by(entry) for entry in self.tables.get("ingress.ports", [])
+        }
         self.hosts = set(self._keys("egress.edge_ports", "standard_metadata.egress_port"))
         self.roles = {
             entry["key"]["standard_metadata.ingress_port"]: entry["parameters"]["role"]
+            for entry in self.tables.get("ingress.port_roles", [])
+        }
+        self.neighbours = {
+            entry["key"]["standard_metadata.ingress_port"]: entry["parameters"]["neighbour"]
             for entry in self.tables.get("ingress.port_roles", [])
         }
         self.groups = {
@@ -74,10 +84,16 @@ class ReferenceSwitch:
             for entry in self.tables.get("ingress.groups", [])
         }
         self.tree_sets = set(self._keys("ingress.tree_sets", "port_set"))
-        self.tree_ports = sorted(self.replicas.get(2, []))
+        self.tree_ports = sorted(port for port, _ in self.replicas.get(MGID_TREE_ALL, []))
         self.class_d = sorted(self.tables.get("ingress.class_d", []), key=lambda entry: -entry["priority"])
         # Without a default entry every port counts as known.
         self.mask_set = bool(state["defaults"])
+
+    def _leaves_by(self, entry: Json) -> int:
+        if entry["action"] == "ingress.port_known":
+            return int(entry["key"]["port"])
+        ((port, _),) = self.replicas[entry["parameters"]["mgid"]]
+        return int(port)
 
     def _keys(self, table: str, name: str) -> Iterable[int]:
         return [entry["key"][name] for entry in self.tables.get(table, [])]
@@ -140,14 +156,14 @@ class ReferenceSwitch:
         if port not in self.ports:
             outcome.drop(DropReason.PORT_UNKNOWN)
             return
-        outcome.out.append((port, _marked(worm, deq_qdepth).to_frame()))
+        outcome.out.append((self.ports[port], _marked(worm, deq_qdepth).to_frame()))
 
     def _replicate(self, outcome: Outcome, ingress_port: int, worm: Worm, deq_qdepth: int) -> None:
         if worm.kind == Kind.TREE:
             self._replicate_tree(outcome, worm, deq_qdepth)
             return
         if worm.kind == Kind.BROADCAST:
-            ports = self.replicas.get(MGID_BROADCAST, [])
+            replicas = self.replicas.get(MGID_BROADCAST, [])
         else:
             if len(worm.route) != 2:
                 outcome.drop(DropReason.GROUP_MALFORMED)
@@ -156,9 +172,11 @@ class ReferenceSwitch:
             if group not in self.groups:
                 outcome.drop(DropReason.GROUP_UNKNOWN)
                 return
-            ports = self.replicas[self.groups[group]]
-        for port in ports:
-            if worm.kind == Kind.GROUP and port == ingress_port:
+            replicas = self.replicas[self.groups[group]]
+        neighbour = self.neighbours.get(ingress_port, NEIGHBOUR_NONE)
+        for port, instance in replicas:
+            back = port == ingress_port or (neighbour != NEIGHBOUR_NONE and instance == neighbour)
+            if worm.kind == Kind.GROUP and back:
                 outcome.filtered[Kind.GROUP.name] += 1
                 continue
             frame = _marked(worm, deq_qdepth).to_frame()
@@ -175,14 +193,17 @@ class ReferenceSwitch:
         except RouteError:
             outcome.drop(DropReason.TREE_MALFORMED)
             return
-        exact = max(copies) < 8 and sum(1 << port for port in copies) in self.tree_sets
-        if not exact:
-            outcome.filtered[Kind.TREE.name] += sum(port not in copies for port in self.tree_ports)
-            if self.mask_set and set(copies) - set(self.tree_ports):
-                outcome.drop(DropReason.PORT_UNKNOWN)
-        for port in self.tree_ports:
-            if port in copies:
-                outcome.out.append((port, _marked(replace(worm, route=copies[port]), deq_qdepth).to_frame()))
+        bitmap = sum(1 << port for port in copies)
+        exact = max(copies) < 8 and bitmap in self.tree_sets
+        if not exact and self.mask_set and set(copies) - set(self.tree_ports):
+            outcome.drop(DropReason.PORT_UNKNOWN)
+        for port, instance in self.replicas.get(MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL, []):
+            branch = instance - INSTANCE_BRANCH if instance >> 8 == INSTANCE_BRANCH >> 8 else port
+            if branch in copies:
+                route = copies[branch]
+                outcome.out.append((port, _marked(replace(worm, route=route), deq_qdepth).to_frame()))
+            else:
+                outcome.filtered[Kind.TREE.name] += 1
 
     def _handle_ipv4(self, outcome: Outcome, ingress_port: int, frame: bytes, deq_qdepth: int) -> None:
         packet = frame[ETHERNET_LEN:]

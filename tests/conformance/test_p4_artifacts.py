@@ -172,6 +172,7 @@ def _preambles() -> dict[str, int]:
         ("ingress.replicate_filtered", 0x01000004),
         ("ingress.enter_group", 0x01000005),
         ("egress.to_host", 0x01000007),
+        ("ingress.port_backed", 0x0100000A),
         ("drops", 0x12000001),
         ("ingress_ports", 0x12000002),
         ("egress_ports", 0x12000003),

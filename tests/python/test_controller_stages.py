@@ -63,13 +63,14 @@ class Session:
 def tree(port: int) -> SwitchState:
     """Group 1 leaves by two ports, one of which is the tree's."""
     state = SwitchState()
-    state.put_group(0x4001, [0, port])
+    state.put_group(MulticastGroup(0x4001, [(0, 1, []), (port, 1, [])]))
     state.put_entry(TableEntry("ingress.groups", [("group", 1)], "ingress.replicate", [("mgid", 0x4001)]))
     return state
 
 
 def ports(session: Session) -> set[int]:
-    return set(dict(session.fake.state.multicast())[Mgid(0x4001)])
+    (group,) = (group for group in session.fake.state.multicast() if group.mgid == Mgid(0x4001))
+    return set(group.ports)
 
 
 def with_parts(
@@ -213,13 +214,14 @@ def test_what_a_switch_refuses_is_told_once_and_tried_again_with_growing_pauses(
         session._switch, session.connected = switch, True
         session._refused_pause_s = 0.02
         wanted = tree(1)
-        wanted.put_group(0x4002, [0])
+        wanted.put_group(MulticastGroup(0x4002, [(0, 1, [])]))
         session.desire(wanted)
         for _ in range(4):
             watcher.again.clear()
             for stage in Stage:
                 await session.advance(stage)
-            assert dict(session.tables.actual.multicast()).keys() == {0x4002}, "the others are written"
+            held = [group.mgid for group in session.tables.actual.multicast()]
+            assert held == [0x4002], "the others are written"
             await asyncio.wait_for(watcher.again.wait(), 5.0)
             assert not session.in_step, "it is time to write again"
         assert watcher.refused == [

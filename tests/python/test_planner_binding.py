@@ -191,9 +191,11 @@ def test_entries_read_from_a_switch_equal_those_that_were_planned() -> None:
         assert copy == entry
         assert hash(copy) == hash(entry)
         read.put_entry(copy)
-    for mgid, ports in planned.multicast():
-        read.put_group(mgid, sorted(ports))
-        assert MulticastGroup(mgid, sorted(ports)).ports == ports
+    for group in planned.multicast():
+        copy = MulticastGroup(group.mgid, group.replicas)
+        assert copy == group
+        assert copy.ports == {port for port, _, _ in group.replicas}
+        read.put_group(copy)
     assert [update.is_default for update in difference(planned, read)] == [True]
     assert read.copy() == read != planned
     assert read.counts() == planned.counts()

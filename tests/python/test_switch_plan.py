@@ -12,6 +12,7 @@ from wormcast.network.ids import PortId, SwitchId
 from wormcast.offload.switch_plan import switch_plan
 from wormcast.reconcile.group_book import GroupRequest
 from wormcast.store.database import SwitchSpec
+from wormcast_planner import MulticastGroup
 
 TORUS = routing.make("torus:3")
 GROUPS: list[Any] = [
@@ -97,9 +98,11 @@ def test_the_plan_is_that_of_the_controller_itself() -> None:
                 answer = (await client.post("plan", json={"groups": [group]})).json()
             (switch,) = answer["switches"]
             assert len(switch["entries"]) == len(held.entries()) > 5
-            assert {(g["mgid"], tuple(g["ports"])) for g in switch["multicast"]} == {
-                (mgid, tuple(sorted(ports))) for mgid, ports in held.multicast()
-            }
+            assert [
+                MulticastGroup(g["mgid"], [(r["port"], r["instance"], r["backups"]) for r in g["replicas"]])
+                for g in sorted(switch["multicast"], key=lambda g: g["mgid"])
+            ] == held.multicast()
+            assert all(g["ports"] == [r["port"] for r in g["replicas"]] for g in switch["multicast"])
             assert switch["defaults"][0]["parameters"] == {"low": 15, "high": 0}
 
     asyncio.run(main())

@@ -120,7 +120,9 @@ def _show(state: SwitchState) -> Json:
     for update in difference(state, SwitchState()):
         entity = update.entity
         if isinstance(entity, MulticastGroup):
-            shown["multicast"].append({"mgid": entity.mgid, "ports": sorted(entity.ports)})
+            shown["multicast"].append(
+                {"mgid": entity.mgid, "ports": sorted(entity.ports), "replicas": _replicas(entity)}
+            )
         elif isinstance(entity, TableDefault):
             parameters = dict(entity.parameters)
             shown["defaults"].append(
@@ -129,6 +131,11 @@ def _show(state: SwitchState) -> Json:
         else:
             shown["entries"].append(_entry(entity))
     return shown
+
+
+def _replicas(group: MulticastGroup) -> list[Json]:
+    fields = ("port", "instance", "backups")
+    return [dict(zip(fields, replica, strict=True)) for replica in group.replicas]
 
 
 def _entry(entry: TableEntry) -> Json:

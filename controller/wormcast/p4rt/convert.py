@@ -6,11 +6,10 @@ from functools import lru_cache
 from typing import Any
 
 import finsy
+from finsy.p4entity import encode_port
 from finsy.proto import p4r
 from wormcast_planner import MulticastGroup, SwitchState, TableDefault, TableEntry, Update
 
-REPLICA_INSTANCE = 1
-"""Of every replica: the program tells copies apart by egress port (p4src/CONTRACT.md)."""
 GROUPS_KEPT = 4096
 """Messages about replication groups that are kept."""
 
@@ -23,7 +22,7 @@ def encode_update(update: Update) -> Any:
     """The P4Runtime update."""
     entity = update.entity
     if isinstance(entity, MulticastGroup):
-        return _encode_group(update.operation, entity.mgid, tuple(sorted(entity.ports)))
+        return _encode_group(update.operation, entity.mgid, entity.replicas)
     made = encode_entity(entity)
     if update.operation == "insert":
         return +made
@@ -31,9 +30,17 @@ def encode_update(update: Update) -> Any:
 
 
 @lru_cache(GROUPS_KEPT)
-def _encode_group(operation: str, mgid: int, ports: tuple[int, ...]) -> Any:
-    """The message; switches of one size have hundreds of groups in common."""
-    replicas = [p4r.Replica(egress_port=port, instance=REPLICA_INSTANCE) for port in ports]
+def _encode_group(operation: str, mgid: int, copies: tuple[tuple[int, int, tuple[int, ...]], ...]) -> Any:
+    """The message; switches of one size have hundreds of groups in common. Targets that know no backup
+    replicas overlook them."""
+    replicas = [
+        p4r.Replica(
+            egress_port=port,
+            instance=instance,
+            backup_replicas=[p4r.BackupReplica(port=encode_port(p), instance=instance) for p in backups],
+        )
+        for port, instance, backups in copies
+    ]
     group = p4r.MulticastGroupEntry(multicast_group_id=mgid, replicas=replicas)
     engine = p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
     entity = p4r.Entity(packet_replication_engine_entry=engine)
@@ -56,8 +63,9 @@ def encode_entity(entity: TableEntry | TableDefault) -> Any:
 def decode_into(state: SwitchState, entity: Any, schema: Any) -> None:
     """Adds an entity that was read, under the names of the P4Info; raises `ForeignEntry`."""
     if isinstance(entity, finsy.P4MulticastGroupEntry):
-        ports = [replica if isinstance(replica, int) else replica.port for replica in entity.replicas]
-        state.put_group(entity.multicast_group_id, ports)
+        state.put_group(
+            MulticastGroup(entity.multicast_group_id, [_decode_replica(r) for r in entity.replicas])
+        )
         return
     if not isinstance(entity, finsy.P4TableEntry) or not isinstance(entity.action, finsy.P4TableAction):
         raise ForeignEntry(f"{type(entity).__name__} is not ours")
@@ -77,6 +85,12 @@ def decode_default_into(state: SwitchState, entity: Any, schema: Any) -> None:
         table = schema.tables[entity.table_id].name
         action = schema.actions[entity.action.name].name
         state.put_default(TableDefault(table, action, sorted(entity.action.args.items())))
+
+
+def _decode_replica(replica: int | finsy.P4Replica) -> tuple[int, int, list[int]]:
+    if isinstance(replica, int):  # finsy's short form of one with instance 0
+        return replica, 0, []
+    return replica.port, replica.instance, [backup.port for backup in replica.backup_replicas or ()]
 
 
 def _decode_value(value: Any) -> int | tuple[int, int]:

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use ::wormcast_planner as planner;
-use planner::{Action, Entity, KeyFields, MatchValue, Mgid, Name, Operation, PortSet, Stage};
+use planner::{
+    Action, Copies, Entity, KeyFields, MatchValue, Mgid, Name, Operation, Replica, Stage,
+};
 use pyo3::prelude::*;
-use pyo3::types::PyFrozenSet;
+use pyo3::types::{PyFrozenSet, PyTuple};
 use wormcast_wire::PortId;
 
 /// Adds these classes and functions to the module.
@@ -197,7 +199,7 @@ impl TableDefault {
     }
 }
 
-/// A replication group and the ports it copies to.
+/// A replication group and the copies it makes.
 #[pyclass(frozen, eq, hash, from_py_object)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MulticastGroup(planner::MulticastGroup);
@@ -205,11 +207,11 @@ pub(crate) struct MulticastGroup(planner::MulticastGroup);
 #[pymethods]
 impl MulticastGroup {
     #[new]
-    fn new(mgid: u16, ports: Vec<u16>) -> PyResult<MulticastGroup> {
+    fn new(mgid: u16, replicas: Replicas) -> PyResult<MulticastGroup> {
         let mgid = Mgid(mgid);
         Ok(MulticastGroup(planner::MulticastGroup {
             mgid,
-            ports: port_set(ports)?,
+            copies: copies(replicas)?,
         }))
     }
 
@@ -220,7 +222,19 @@ impl MulticastGroup {
 
     #[getter]
     fn ports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
-        PyFrozenSet::new(py, self.0.ports.iter().map(PortId::get))
+        PyFrozenSet::new(py, self.0.copies.ports().iter().map(PortId::get))
+    }
+
+    /// Each copy: its port, its instance, and the ports that stand in for its port.
+    #[getter]
+    fn replicas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let replica = |replica: &Replica| {
+            let backups: Vec<u8> = replica.backups.iter().map(PortId::get).collect();
+            let backups = PyTuple::new(py, backups)?;
+            (replica.port.get(), replica.instance, backups).into_pyobject(py)
+        };
+        let all: PyResult<Vec<_>> = self.0.copies.iter().map(replica).collect();
+        PyTuple::new(py, all?)
     }
 
     fn __repr__(&self) -> String {
@@ -228,13 +242,24 @@ impl MulticastGroup {
     }
 }
 
-fn port_set(ports: Vec<u16>) -> PyResult<PortSet> {
+/// Port, instance and backups of each copy.
+type Replicas = Vec<(u16, u16, Vec<u16>)>;
+
+fn copies(replicas: Replicas) -> PyResult<Copies> {
     let port = |port: u16| {
         let known = u8::try_from(port).ok().and_then(PortId::new);
         known
             .ok_or_else(|| crate::RoutingError::new_err(format!("port {port} is outside 0 to 253")))
     };
-    ports.into_iter().map(port).collect()
+    let replica = |(at, instance, backups): (u16, u16, Vec<u16>)| {
+        Ok(Replica {
+            port: port(at)?,
+            instance,
+            backups: backups.into_iter().map(port).collect::<PyResult<_>>()?,
+        })
+    };
+    let all: PyResult<Vec<Replica>> = replicas.into_iter().map(replica).collect();
+    all.map(Copies::new)
 }
 
 /// One write to one switch.
@@ -265,7 +290,7 @@ impl Update {
     #[getter]
     fn entity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match &self.0.entity {
-            Entity::Group(group) => Bound::new(py, MulticastGroup(*group))?.into_any(),
+            Entity::Group(group) => Bound::new(py, MulticastGroup(group.clone()))?.into_any(),
             Entity::Entry(entry) => Bound::new(py, TableEntry(entry.clone()))?.into_any(),
             Entity::Default(default) => Bound::new(py, TableDefault(default.clone()))?.into_any(),
         })
@@ -317,12 +342,9 @@ impl SwitchState {
     }
 
     /// Puts a replication group in the place of its number.
-    fn put_group(&mut self, mgid: u16, ports: Vec<u16>) -> PyResult<()> {
-        let ports = port_set(ports)?;
-        Arc::make_mut(&mut self.0)
-            .multicast
-            .insert(Mgid(mgid), ports);
-        Ok(())
+    fn put_group(&mut self, group: MulticastGroup) {
+        let planner::MulticastGroup { mgid, copies } = group.0;
+        Arc::make_mut(&mut self.0).multicast.insert(mgid, copies);
     }
 
     /// What a switch does with an update it accepted.
@@ -343,14 +365,13 @@ impl SwitchState {
             .collect()
     }
 
-    /// The ports of all replication groups.
-    fn multicast<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u16, Bound<'py, PyFrozenSet>)>> {
-        let ports = |set: &PortSet| PyFrozenSet::new(py, set.iter().map(PortId::get));
-        self.0
-            .multicast
-            .iter()
-            .map(|(mgid, set)| Ok((mgid.0, ports(set)?)))
-            .collect()
+    /// All replication groups.
+    fn multicast(&self) -> Vec<MulticastGroup> {
+        let group = |(&mgid, copies): (&Mgid, &Copies)| {
+            let copies = copies.clone();
+            MulticastGroup(planner::MulticastGroup { mgid, copies })
+        };
+        self.0.multicast.iter().map(group).collect()
     }
 
     /// Whether there is such a replication group.

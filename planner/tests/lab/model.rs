@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use wormcast_planner::{
-    Action, Entity, KeyFields, MatchValue, Mgid, Operation, PortSet, SwitchState, Update, execute,
+    Action, Entity, KeyFields, MatchValue, Mgid, Operation, Replica, SwitchState, Update, execute,
     mgid_of,
 };
 use wormcast_routing::topology::{Attachment, Host, Topology};
@@ -21,6 +21,8 @@ pub struct Walker<'t> {
     pub states: BTreeMap<SwitchId, Arc<SwitchState>>,
     /// Switch ports that worms left by towards another switch; the caller clears it.
     pub crossed: BTreeSet<(SwitchId, PortId)>,
+    /// Ports that their switch knows to be down. Nothing leaves by them.
+    pub down: BTreeSet<(SwitchId, PortId)>,
 }
 
 impl<'t> Walker<'t> {
@@ -32,6 +34,7 @@ impl<'t> Walker<'t> {
             topology,
             states: states.into_iter().collect(),
             crossed: BTreeSet::new(),
+            down: BTreeSet::new(),
         }
     }
 
@@ -45,7 +48,7 @@ impl<'t> Walker<'t> {
             let Some(mgid) = action.and_then(|action| mgid_of(&action)) else {
                 continue;
             };
-            self.copy((switch, from), mgid, hops, &mut got, &mut waiting);
+            self.copy((switch, from), mgid, hops, true, &mut got, &mut waiting);
         }
         got
     }
@@ -81,7 +84,7 @@ impl<'t> Walker<'t> {
         let mut got = Got::new();
         let mut waiting = VecDeque::from([(root, None, 0)]);
         while let Some((switch, _, hops)) = waiting.pop_front() {
-            self.copy((switch, None), Mgid(1), hops, &mut got, &mut waiting);
+            self.copy((switch, None), Mgid(1), hops, false, &mut got, &mut waiting);
         }
         got
     }
@@ -90,8 +93,19 @@ impl<'t> Walker<'t> {
     pub fn send_unicast(&mut self, sender: &Host, route: &[u8]) -> Option<HostId> {
         let mut at = sender.switch;
         for (n, &byte) in route.iter().enumerate() {
-            self.lookup(at, "ingress.ports", "port", byte.into())?;
-            let port = PortId::new(byte).expect("a port");
+            let action = self.lookup(at, "ingress.ports", "port", byte.into())?;
+            let port = match mgid_of(&action) {
+                None => PortId::new(byte).expect("a port"),
+                Some(mgid) => {
+                    let copies = &self.states[&at].multicast[&mgid];
+                    let only: Vec<&Replica> = copies.iter().collect();
+                    assert_eq!((only.len(), only[0].port.get()), (1, byte));
+                    self.leaves_by(at, only[0])
+                }
+            };
+            if self.down.contains(&(at, port)) {
+                return None;
+            }
             match self.topology.attachment(at, port)? {
                 Attachment::Host(host) => {
                     assert_eq!(n + 1, route.len(), "the route goes on after a host");
@@ -111,15 +125,26 @@ impl<'t> Walker<'t> {
         (switch, from): (SwitchId, Option<PortId>),
         mgid: Mgid,
         hops: usize,
+        not_back: bool,
         got: &mut Got,
         waiting: &mut VecDeque<(SwitchId, Option<PortId>, usize)>,
     ) {
-        let ports = self
+        let copies = self
             .states
             .get(&switch)
             .and_then(|state| state.multicast.get(&mgid));
-        let ports: PortSet = ports.copied().unwrap_or_default();
-        for out in ports.iter().filter(|&out| Some(out) != from) {
+        let copies = copies.cloned().unwrap_or_default();
+        let ingress = "standard_metadata.ingress_port";
+        let role = from
+            .and_then(|port| self.lookup(switch, "ingress.port_roles", ingress, port.get().into()));
+        let neighbour = role.map_or(0, |role| parameter(&role, "neighbour"));
+        for replica in copies.iter() {
+            let out = self.leaves_by(switch, replica);
+            let is_back =
+                Some(out) == from || neighbour != 0 && neighbour == u128::from(replica.instance);
+            if not_back && is_back || self.down.contains(&(switch, out)) {
+                continue;
+            }
             match self.topology.attachment(switch, out) {
                 None => {}
                 Some(Attachment::Host(host)) => *got.entry(host).or_default() += 1,
@@ -135,6 +160,13 @@ impl<'t> Walker<'t> {
                 }
             }
         }
+    }
+
+    /// The first of its own port and its backups' that is up.
+    fn leaves_by(&self, switch: SwitchId, replica: &Replica) -> PortId {
+        let is_up = |port: &PortId| !self.down.contains(&(switch, *port));
+        let mut ports = std::iter::once(replica.port).chain(replica.backups.iter());
+        ports.find(is_up).unwrap_or(replica.port)
     }
 
     fn lookup(
@@ -187,7 +219,7 @@ pub fn write(state: &mut SwitchState, update: &Update) {
                 let is_used = actions.any(|action| mgid_of(action) == Some(group.mgid));
                 assert!(!is_used, "{update:?} pulls the group from under an entry");
             } else {
-                assert!(!group.ports.is_empty(), "a group without ports");
+                assert!(!group.copies.is_empty(), "a group without ports");
             }
         }
         Entity::Entry(entry) => {

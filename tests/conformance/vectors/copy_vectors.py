@@ -7,6 +7,49 @@ from vectors.cases import Json, copied, dropped, make_tree_worm, make_worm, one_
 from vectors.codec_vectors import BAD_TREES, HEAD_TAIL
 
 
+def paired_vectors() -> list[Json]:
+    """Ports 4 and 6 lead to one neighbour, and 4 is down."""
+    two = make_tree_worm(Branch(1), Branch(4, (Branch(2),)))
+    return [
+        one_step(
+            "PAIRED: UNICAST by the other link", make_worm(Kind.UNICAST, "0405"), 6, "05", state="paired"
+        ),
+        one_step(
+            "PAIRED: UNICAST by the link it names", make_worm(Kind.UNICAST, "0605"), 6, "05", state="paired"
+        ),
+        one_step(
+            "PAIRED: CONTROL by the other link", make_worm(Kind.CONTROL, "0405"), 6, "05", state="paired"
+        ),
+        one_step(
+            "PAIRED: BROADCAST towards the root", make_worm(Kind.BROADCAST, "04"), 6, "", state="paired"
+        ),
+        copied("PAIRED: TREE, the branch of the other link", two, 0, {1: "", 6: "0200ff"}, state="paired"),
+        copied(
+            "PAIRED: TREE, back by the link it came in by",
+            make_tree_worm(Branch(0), Branch(4, (Branch(2),))),
+            6,
+            {0: "", 6: "0200ff"},
+            state="paired",
+        ),
+        copied(
+            "PAIRED: GROUP from a host",
+            make_worm(Kind.GROUP, "0007"),
+            0,
+            {1: "0007", 5: "0007", 6: "0007"},
+            state="paired",
+            filtered={"GROUP": 1},
+        ),
+        copied(
+            "PAIRED: GROUP does not go back to its neighbour by the other link",
+            make_worm(Kind.GROUP, "0007"),
+            4,
+            {0: "0007", 1: "0007", 5: "0007"},
+            state="paired",
+            filtered={"GROUP": 1},
+        ),
+    ]
+
+
 def broadcast_vectors() -> list[Json]:
     down = {0: "", 1: "", 2: "", 3: "", 5: "", 6: ""}
     return [

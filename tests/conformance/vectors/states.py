@@ -5,10 +5,22 @@ names of the P4Info, ready for P4Runtime.
 """
 
 from collections.abc import Iterable
+from copy import deepcopy
 from itertools import combinations
 from typing import Any
 
-from wormcast.wire import MGID_BROADCAST, MGID_GROUP_FIRST, MGID_TREE_ALL, MGID_TREE_SET, Role
+from wormcast.wire import (
+    INSTANCE_BRANCH,
+    INSTANCE_NEIGHBOUR,
+    INSTANCE_PLAIN,
+    MGID_BROADCAST,
+    MGID_GROUP_FIRST,
+    MGID_PORT,
+    MGID_TREE_ALL,
+    MGID_TREE_SET,
+    NEIGHBOUR_NONE,
+    Role,
+)
 
 Json = dict[str, Any]
 
@@ -18,7 +30,7 @@ def _entry(table: str, key: Json, action: str, **parameters: int) -> Json:
 
 
 def _multicast_group(mgid: int, ports: Iterable[int]) -> Json:
-    return {"id": mgid, "replicas": [{"port": port, "instance": 1} for port in ports]}
+    return {"id": mgid, "replicas": [{"port": port, "instance": INSTANCE_PLAIN} for port in ports]}
 
 
 def _state(
@@ -37,6 +49,7 @@ def _state(
             {"standard_metadata.ingress_port": port},
             "ingress.role",
             role=int(Role.HOST if port in hosts else Role.SWITCH),
+            neighbour=NEIGHBOUR_NONE,
         )
         for port in ports
     ]
@@ -110,7 +123,37 @@ WIDE = _state(
     exact_trees=False,
 )
 
+
+def _paired() -> Json:
+    """Ports 4 and 6 lead to one neighbour. Port 4 is down: what should leave by it leaves by port 6, as
+    where a target has taken a backup replica."""
+    state = deepcopy(SMALL)
+    neighbour = INSTANCE_NEIGHBOUR + 11
+    for entry in state["tables"]:
+        port = entry["key"].get("standard_metadata.ingress_port")
+        if entry["table"] == "ingress.port_roles" and port in (4, 6):
+            entry["parameters"]["neighbour"] = neighbour
+        port = entry["key"].get("port")
+        if entry["table"] == "ingress.ports" and port in (4, 6):
+            entry |= {"action": "ingress.port_backed", "parameters": {"mgid": MGID_PORT + port}}
+            branch = {"port": 6, "instance": INSTANCE_BRANCH + port}
+            state["multicast_groups"].append({"id": MGID_PORT + port, "replicas": [branch]})
+    for group in state["multicast_groups"]:
+        tree = group["id"] == MGID_TREE_ALL or group["id"] & 0xFF00 == MGID_TREE_SET
+        for replica in group["replicas"]:
+            if replica["port"] in (4, 6):
+                replica["instance"] = INSTANCE_BRANCH + replica["port"] if tree else neighbour
+                replica["port"] = 6
+    for group in state["multicast_groups"]:
+        # Both ports of one neighbour are never in one group of a tree of switches.
+        if group["id"] >= MGID_GROUP_FIRST:
+            group["replicas"] = [dict(r) for r in dict.fromkeys(tuple(r.items()) for r in group["replicas"])]
+    return state
+
+
+PAIRED = _paired()
+
 # A switch nobody has configured yet.
 EMPTY: Json = {"ports": [0, 1, 4], "defaults": [], "multicast_groups": [], "tables": []}
 
-STATES: dict[str, Json] = {"small": SMALL, "wide": WIDE, "empty": EMPTY}
+STATES: dict[str, Json] = {"small": SMALL, "wide": WIDE, "paired": PAIRED, "empty": EMPTY}

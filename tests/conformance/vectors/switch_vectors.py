@@ -12,6 +12,7 @@ PARTS = [
     path_vectors.recirculation_vectors,
     path_vectors.refused_vectors,
     copy_vectors.broadcast_vectors,
+    copy_vectors.paired_vectors,
     copy_vectors.tree_vectors,
     copy_vectors.group_vectors,
     edge_vectors.class_d_vectors,

@@ -8,7 +8,7 @@ use crate::controller::{self, Controller};
 use crate::link::{Damage, LinkConfig};
 use crate::program::ReaderPolicy;
 use crate::random::Random;
-use crate::scenario::{Scenario, engine_config};
+use crate::scenario::{Scenario, engine_config, with_parallel_links};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use wormcast_agent_core::transit::TransitLimits;
@@ -92,8 +92,10 @@ fn topology(random: &mut Random, trace: &Trace) -> Topology {
             format!("irregular:{switches}:{seed}:{}:4", 1 + random.below(3))
         }
     };
-    trace.note(format!("topology {spec}"));
-    generate::from_spec(&spec).expect("a known shape")
+    let topology = generate::from_spec(&spec).expect("a known shape");
+    let times = 1 + random.below(8).saturating_sub(5) as usize;
+    trace.note(format!("topology {spec}, links {times} times"));
+    with_parallel_links(&topology, times)
 }
 
 /// Any algorithm, mostly with alternatives or in-transit hosts; any root, also one that is not there.

@@ -219,12 +219,16 @@ impl Fabric {
         self.schedule(self.now_ns + us * 1_000, Happening::Thaws(id));
     }
 
-    /// Cuts or mends a link, both directions.
+    /// Cuts or mends a link, both directions. Switches know at once that their port is down or up.
     pub fn set_link_down(&mut self, switch: u16, port: u8, down: bool) {
         let near = Place::Switch(switch, port);
         let far = self.far_end(near).expect("a link");
         for end in [near, far] {
             self.links.get_mut(&end).expect("a link").down = down;
+            if let Place::Switch(switch, port) = end {
+                let switch = self.switches.get_mut(&switch).expect("of the topology");
+                switch.set_port_up(port, !down);
+            }
         }
     }
 

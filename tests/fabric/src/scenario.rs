@@ -11,8 +11,8 @@ use wormcast_planner::{AgentPlan, FabricState, Group, GroupScheme, Stage};
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::generate;
 use wormcast_routing::routes::Algorithm;
-use wormcast_routing::topology::Topology;
-use wormcast_wire::{BufferClass, HostId};
+use wormcast_routing::topology::{Link, Parts, Topology};
+use wormcast_wire::{BufferClass, HostId, PortId, SwitchId};
 
 /// Rate of every link unless said otherwise.
 pub const RATE_BPS: u64 = 100_000_000;
@@ -27,6 +27,40 @@ pub fn link(damage: Damage) -> LinkConfig {
         queue_bytes: RATE_BPS / 8 / 20,
         damage,
     }
+}
+
+/// A topology with so many links in the place of each, at switches that have as many more ports.
+pub fn with_parallel_links(topology: &Topology, times: usize) -> Topology {
+    let mut parts = Parts {
+        switches: topology.switches().to_vec(),
+        hosts: topology.hosts().to_vec(),
+        grid: topology.grid().cloned(),
+        ..Parts::default()
+    };
+    let mut port_of_next = |switch: SwitchId| {
+        let at = parts
+            .switches
+            .iter_mut()
+            .find(|own| own.id == switch)
+            .expect("of the topology");
+        at.ports += 1;
+        u8::try_from(at.ports - 1)
+            .ok()
+            .and_then(PortId::new)
+            .expect("a port")
+    };
+    for link in topology.links() {
+        parts.links.push(*link);
+        for _ in 1..times {
+            let (a_port, b_port) = (port_of_next(link.a), port_of_next(link.b));
+            parts.links.push(Link {
+                a_port,
+                b_port,
+                ..*link
+            });
+        }
+    }
+    Topology::new(parts).expect("more links leave it whole")
 }
 
 /// The configuration of all engines.

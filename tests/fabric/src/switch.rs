@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use wormcast_planner::{
-    Action, Entity, KeyFields, MatchValue, Operation, PortSet, SwitchState, Update, difference,
+    Action, Copies, Entity, KeyFields, MatchValue, Operation, SwitchState, Update, difference,
     execute,
 };
 use wormcast_switch_pipeline::{
-    DequeueInfo, EmitSink, EntryAction, LoadedProgram, Pipeline, PipelineConfig, PortId, Queued,
-    Replica, TableEntry, TrafficSink,
+    Backups, DequeueInfo, EmitSink, EntryAction, LoadedProgram, Pipeline, PipelineConfig, PortId,
+    Queued, Replica, TableEntry, TrafficSink,
 };
 use wormcast_switch_program::{ActionCall, Bits, DigestId, FieldMatch, TableId};
 
@@ -87,10 +87,14 @@ impl Switch {
         let (pipeline, operation) = (&mut self.pipeline, update.operation);
         match &update.entity {
             Entity::Group(group) => {
-                let (id, ports) = (group.mgid.0.into(), replicas(&group.ports));
+                let (id, (copies, backups)) = (group.mgid.0.into(), replicas(&group.copies));
                 match operation {
-                    Operation::Insert => pipeline.insert_multicast_group(id, &ports),
-                    Operation::Modify => pipeline.modify_multicast_group(id, &ports),
+                    Operation::Insert => {
+                        pipeline.insert_multicast_group_with(id, &copies, &backups)
+                    }
+                    Operation::Modify => {
+                        pipeline.modify_multicast_group_with(id, &copies, &backups)
+                    }
                     Operation::Delete => pipeline.delete_multicast_group(id),
                 }
             }
@@ -110,6 +114,11 @@ impl Switch {
         }
         .unwrap_or_else(|error| panic!("{update:?}: {error}"));
         execute(update, &mut self.state);
+    }
+
+    /// A port goes up or down.
+    pub fn set_port_up(&mut self, port: u8, up: bool) {
+        self.pipeline.set_port_up(PortId(port.into()), up);
     }
 
     /// What leaves for a frame that came in by a port; `depth_of` gives the frames that
@@ -139,12 +148,19 @@ impl Switch {
     }
 }
 
-fn replicas(ports: &PortSet) -> Vec<Replica> {
-    let replica = |port: wormcast_wire::PortId| Replica {
-        port: PortId(port.get().into()),
-        instance: 1,
-    };
-    ports.iter().map(replica).collect()
+fn replicas(copies: &Copies) -> (Vec<Replica>, Backups) {
+    let (mut replicas, mut backups) = (Vec::new(), Backups::new());
+    for copy in copies.iter() {
+        let by = |port: wormcast_wire::PortId| Replica {
+            port: PortId(port.get().into()),
+            instance: copy.instance,
+        };
+        replicas.push(by(copy.port));
+        if !copy.backups.is_empty() {
+            backups.insert(by(copy.port), copy.backups.iter().map(by).collect());
+        }
+    }
+    (replicas, backups)
 }
 
 fn table_of(name: &str) -> TableId {

@@ -14,7 +14,7 @@ class FakeSwitch:
     def write(self, update: Update) -> None:
         """Executes one update."""
         entity, operation = update.entity, update.operation
-        groups = dict(self.state.multicast())
+        groups = {group.mgid for group in self.state.multicast()}
         if isinstance(entity, TableDefault):
             assert operation == "modify"
         elif isinstance(entity, MulticastGroup):
