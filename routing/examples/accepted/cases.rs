@@ -77,7 +77,7 @@ const FRAMES: Case = Case {
     ..PEERS
 };
 
-pub const CASES: [Case; 11] = [
+pub const CASES: [Case; 12] = [
     WORM,
     Case {
         name: "short",
@@ -106,6 +106,12 @@ pub const CASES: [Case; 11] = [
     },
     STREAM,
     PEERS,
+    Case {
+        name: "peers-open",
+        meaning: "peers, but all that is due is under way",
+        window: Window::Open,
+        ..PEERS
+    },
     Case {
         name: "peers-worm",
         meaning: "peers, but links block",
