@@ -6,7 +6,7 @@ The paper's claim for 16 switches: rmit and rrmit saturate at 1.9 times the traf
 Here a full link holds up the messages that cross it, and no others: links queue, they do not block, and streams wait
 for nobody. So beyond saturation other messages still get through, and accepted traffic goes on to rise. What a network
 carries is the highest load of which nearly all arrives (`carried_mbps`); beside it stands how the fullest channel's load
-by osud compares (`channels`), which is what the paper's ratio follows from.
+by osud compares (`channels`). The README has a simulation of links that block beside links that queue.
 """
 
 from __future__ import annotations
