@@ -42,6 +42,8 @@ counters! {
         data_received_bytes,
         /// DATA packets received that were here already.
         duplicates_received,
+        /// At the origin of a circuit that returns: packets that came back other than they were sent.
+        differences,
         /// DATA packets received with the CE flag.
         congestion_marks,
         /// Payload bytes handed to the application.

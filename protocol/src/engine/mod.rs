@@ -278,8 +278,8 @@ impl Engine {
                 session.handle_nack(&nack, sender, now)
             }
             Body::Repair(repair) => {
-                let (session, _) = self.known_stream(common)?;
-                session.handle_repair(&repair, sender, now)
+                let (session, shared) = self.known_stream(common)?;
+                session.handle_repair(&repair, sender, shared, now)
             }
             Body::Status(status) if status.order_wanted => {
                 self.shared.emit(Event::OrderWanted {
@@ -294,6 +294,11 @@ impl Engine {
                 if common.origin == self.shared.config.host && status.unclaimed =>
             {
                 self.take_unclaimed(common, status.stable, sender)
+            }
+            Body::Status(status) if common.origin == self.shared.config.host => {
+                let (session, _) = self.returning_stream(common, sender)?;
+                session.handle_returned_status(&status);
+                Ok(())
             }
             Body::Status(status) => {
                 let at = (status.stable, status.choice);
@@ -319,6 +324,19 @@ impl Engine {
         Ok((session, &mut self.shared))
     }
 
+    /// The stream of this host that comes back from the sender.
+    fn returning_stream(
+        &mut self,
+        common: Common,
+        sender: HostId,
+    ) -> Result<(&mut Session, &mut Shared), Reject> {
+        let session = self.sessions.get(&(common.group, common.origin));
+        if !session.is_some_and(|session| session.returns_from(sender)) {
+            return Err(Reject::OwnStream);
+        }
+        self.known_stream(common)
+    }
+
     fn take_data(
         &mut self,
         common: Common,
@@ -328,6 +346,10 @@ impl Engine {
     ) -> Result<(), Reject> {
         if data.payload.len() > self.shared.config.mtu {
             return Err(Reject::TooLong);
+        }
+        if common.origin == self.shared.config.host {
+            let (session, shared) = self.returning_stream(common, sender)?;
+            return session.handle_returned(data, marked, shared, now);
         }
         let stable = Seq(data.seq.0.wrapping_sub(u32::from(data.stable_offset)));
         let at = (data.seq, data.choice);
@@ -367,10 +389,6 @@ impl Engine {
         sender: HostId,
         now: Instant,
     ) -> Result<bool, Reject> {
-        let host = self.shared.config.host;
-        if common.origin == host {
-            return Err(Reject::OwnStream);
-        }
         let key = (common.group, common.origin);
         if let Some(session) = self.sessions.get_mut(&key) {
             if session.stream == common.stream {

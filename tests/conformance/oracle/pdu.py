@@ -63,6 +63,7 @@ FAIL_REASONS = {
     6: "cancelled",
     7: "no-route",
     8: "orphaned",
+    9: "differs",
 }
 
 
