@@ -30,6 +30,7 @@ MGID_BROADCAST: Final = 1
 MGID_TREE_ALL: Final = 2
 MGID_TREE_SET: Final = 0x0100
 MGID_PORT: Final = 0x0200
+MGID_HOLD: Final = 0x0300
 MGID_GROUP_FIRST: Final = 0x4000
 MGID_GROUP_LAST: Final = 0x7FFF
 
@@ -38,9 +39,20 @@ INSTANCE_BRANCH: Final = 0x0100
 INSTANCE_NEIGHBOUR: Final = 2
 NEIGHBOUR_NONE: Final = 0
 
+NEXT_CONTROL: Final = 0x0001
+CONTROL_STOP: Final = 1
+CONTROL_GO: Final = 2
+CONTROL_RESET: Final = 3
+
+WORMHOLE_PLAIN: Final = 1
+WORMHOLE_FLUSH: Final = 2
+
 MAX_HOPS: Final = 64
 MAX_BRANCHES: Final = 16
 MAX_ROUTE: Final = 255
+MAX_BACK: Final = 16
+TURN_LOST_US: Final = 1_000_000
+LINE_LOST_US: Final = 20_000
 CE_QUEUE_DEPTH: Final = 32
 TRACE_STAY_MAX: Final = 0xFFFFFF
 TRACE_QUEUE_MAX: Final = 0xFFFF
@@ -55,6 +67,7 @@ EDGE_PORTS_SIZE: Final = 256
 DROPS_CELLS: Final = 32
 PORT_CELLS: Final = 512
 KIND_CELLS: Final = 16
+TRAIN_CELLS: Final = 16
 
 
 class Kind(IntEnum):
@@ -76,6 +89,8 @@ class Flag(IntFlag):
     RESUMED = 0x08
     CE = 0x10
     TRACE = 0x20
+    TRAIN = 0x40
+    ABORT = 0x80
 
 
 class Role(IntEnum):
@@ -103,3 +118,7 @@ class DropReason(IntEnum):
     GROUP_UNKNOWN = 11
     CLASS_D_LINK_LOCAL = 12
     CLASS_D_UNKNOWN = 13
+    TRAIN_REFUSED = 14
+    TRAIN_BROKEN = 15
+    TRAIN_RESET = 16
+    HELD_FULL = 17

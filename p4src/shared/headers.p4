@@ -35,6 +35,23 @@ header worm_t {
     bit<16> checksum;
 }
 
+// One frame of several that make a worm (FLAG_TRAIN).
+header train_t {
+    bit<16> position;   // 0 for the head
+    bit<8> back_count;  // switches crossed so far, as far as `back` has room
+    bit<8> pad;
+    bit<128> back;      // the ports by which it entered them, the last one in the lowest byte
+}
+
+// What a CONTROL worm says (NEXT_CONTROL).
+header signal_t {
+    bit<8> op;
+    bit<8> pad;
+    bit<16> source;     // RESET: of the worm that is reset
+    bit<16> sequence;
+    bit<32> stop_us;    // STOP: for how long
+}
+
 // First port byte of a UNICAST, CONTROL or BROADCAST route: the one this switch strips.
 header hop_t {
     port_byte_t port;

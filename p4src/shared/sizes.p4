@@ -15,6 +15,14 @@ const bit<19> CE_QUEUE_DEPTH = 32;
 const bit<24> TRACE_STAY_MAX = 0xffffff; // microseconds
 const bit<16> TRACE_QUEUE_MAX = 0xffff;  // frames
 
+// Upstream switches that the head of a train can name.
+const bit<8> MAX_BACK = 16;
+
+// Longest silence, in microseconds, of a frame whose turn it is: it goes round, and was lost.
+const bit<48> TURN_LOST_US = 1000000;
+// The same for the next in line at an output: another one takes its place.
+const bit<48> LINE_LOST_US = 20000;
+
 // Entries of the tables
 const bit<32> PORTS_SIZE = 256;
 const bit<32> PORT_ROLES_SIZE = 256;
@@ -27,5 +35,6 @@ const bit<32> EDGE_PORTS_SIZE = 256;
 const bit<32> DROPS_CELLS = 32;
 const bit<32> PORT_CELLS = 512;
 const bit<32> KIND_CELLS = 16;
+const bit<32> TRAIN_CELLS = 16;
 
 #endif

@@ -13,6 +13,10 @@
 #include "checksum.p4"
 #include "admission.p4"
 #include "roles.p4"
+#include "channels.p4"
+#include "claim.p4"
+#include "signals.p4"
+#include "wormhole.p4"
 #include "unicast.p4"
 #include "replication.p4"
 #include "edge.p4"
@@ -33,6 +37,8 @@ control WormIngress(inout headers_t hdr,
 
     Admission() admission;
     Roles() roles;
+    Wormhole() wormhole;
+    WormholeAfter() wormhole_after;
     Unicast() unicast;
     ReplicationIngress() replication;
     EdgeIngress() edge;
@@ -43,6 +49,7 @@ control WormIngress(inout headers_t hdr,
         if (standard_metadata.instance_type != INSTANCE_RECIRCULATED) {
             meta.entry_port = standard_metadata.ingress_port;
             meta.entered_at = standard_metadata.ingress_global_timestamp;
+            meta.now = standard_metadata.ingress_global_timestamp;
             ingress_ports.count((bit<32>)meta.entry_port);
         }
         bool copied = false;
@@ -52,7 +59,10 @@ control WormIngress(inout headers_t hdr,
             if (hdr.packet_out.isValid()) {
                 punt_out.apply(hdr, standard_metadata);
             } else if (hdr.worm.isValid()) {
-                if (hdr.worm.kind > KIND_CONTROL) {
+                wormhole.apply(hdr, meta, standard_metadata);
+                if (meta.drop_reason != drop_reason_t.NONE || meta.course != course_t.ROUTE) {
+                    // It is decided.
+                } else if (hdr.worm.kind > KIND_CONTROL) {
                     meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
                 } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
                            || hdr.hop.isValid()) {
@@ -71,6 +81,9 @@ control WormIngress(inout headers_t hdr,
         }
         if (copied) {
             replication.apply(hdr, meta, standard_metadata);
+        }
+        if (meta.has_ticket == 1 && meta.course == course_t.ROUTE) {
+            wormhole_after.apply(meta, standard_metadata);
         }
         drops.apply(meta, standard_metadata);
     }
@@ -93,6 +106,8 @@ control WormEgress(inout headers_t hdr,
     EdgeEgress() edge;
     Congestion() congestion;
     Trace() trace;
+    GoRound() go_round;
+    SignalsOut() signals_out;
     PuntIn() punt_in;
 
     apply {
@@ -101,7 +116,9 @@ control WormEgress(inout headers_t hdr,
             punt_in.apply(hdr, meta);
         } else if (hdr.worm.isValid()) {
             if (standard_metadata.egress_port == (port_t)RECIRCULATE_PORT) {
-                recirculate_preserving_field_list(RECIRCULATED_FIELDS);
+                go_round.apply(hdr, meta, standard_metadata);
+            } else if (meta.signal != 0) {
+                signals_out.apply(hdr, meta);
             } else {
                 replication.apply(hdr, meta, standard_metadata, wanted);
                 if (wanted) {
@@ -109,7 +126,7 @@ control WormEgress(inout headers_t hdr,
                     edge.apply(hdr, standard_metadata);
                 }
             }
-            if (wanted) {
+            if (wanted && meta.course != course_t.HOLD) {
                 trace.apply(hdr, meta, standard_metadata);
             }
         }

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from oracle.class_d import class_d_mac, is_link_local
-from oracle.codec import Worm, WormError, decode_worm
+from oracle.codec import TRAIN_LEN, Worm, WormError, decode_worm
 from oracle.trace import Record, add_record
 from oracle.tree import RouteError, split_tree
 from wormcast.wire import (
@@ -139,6 +139,9 @@ class ReferenceSwitch:
                 return
             known = worm.kind in Kind.__members__.values()
             outcome.kinds[Kind(worm.kind).name if known else str(worm.kind)] += 1
+            if worm.train:  # in packet mode
+                outcome.drop(DropReason.TRAIN_REFUSED)
+                return
             if not known:
                 outcome.drop(DropReason.KIND_UNKNOWN)
                 return
@@ -262,4 +265,5 @@ def _inner_ip_truncated(data: bytes) -> bool:
     """Whether a GROUP worm announces an IPv4 packet and ends inside its header."""
     if len(data) < 14 or data[0] != 0x10 | Kind.GROUP or data[2] != 2:
         return False
-    return int.from_bytes(data[8:10], "big") == ETHERTYPE_IPV4 and len(data) - 14 < IPV4_LEN
+    packet_at = 14 + TRAIN_LEN * bool(data[1] & Flag.TRAIN)
+    return int.from_bytes(data[8:10], "big") == ETHERTYPE_IPV4 and len(data) - packet_at < IPV4_LEN

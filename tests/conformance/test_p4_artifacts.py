@@ -89,10 +89,19 @@ def test_constants_of_the_contract_are_those_of_p4() -> None:
 def test_literals_in_p4_that_can_not_be_constants() -> None:
     """Sizes of stacks and varbits are written out in P4; they are MAX_BRANCHES and MAX_ROUTE."""
     metadata = (P4SRC / "v1model" / "metadata.p4").read_text()
-    assert re.findall(r"_t\[(\d+)\]", metadata) == [str(ids.MAX_BRANCHES)] * 2
+    stacks = re.findall(r"_t\[(\d+)\] (\w+);", metadata)
+    assert stacks.count((str(ids.MAX_BACK), "back")) == 1
+    assert [length for length, name in stacks if name != "back"] == [str(ids.MAX_BRANCHES)] * 4
     headers = (P4SRC / "shared" / "headers.p4").read_text()
     assert re.findall(r"varbit<(\d+)>", headers) == [str(8 * ids.MAX_ROUTE)]
-    for name, times in (("checksum.p4", "BRANCH_FIELDS"), ("replication.p4", "KEEP_BRANCH")):
+    every_branch = (
+        ("checksum.p4", "BRANCH_FIELDS"),
+        ("replication.p4", "KEEP_BRANCH"),
+        ("signals.p4", "KEEP_AS_IT_CAME"),
+        ("deparser.p4", "KEPT"),
+        ("wormhole.p4", "GO_BACK"),
+    )
+    for name, times in every_branch:
         text = (P4SRC / "v1model" / name).read_text()
         used = [int(index) for index in re.findall(rf"{times}\((\d+)\)", text)]
         assert used == list(range(ids.MAX_BRANCHES))
@@ -175,6 +184,10 @@ def _preambles() -> dict[str, int]:
         ("egress.to_host", 0x01000007),
         ("egress.trace_as", 0x01000013),
         ("ingress.port_backed", 0x0100000A),
+        ("ingress.packet_mode", 0x01000014),
+        ("ingress.wormhole_mode", 0x01000015),
+        ("ingress.wormhole", 0x0200000C),
+        ("trains", 0x12000006),
         ("drops", 0x12000001),
         ("ingress_ports", 0x12000002),
         ("egress_ports", 0x12000003),

@@ -50,14 +50,20 @@ def test_vectors_reach_everything() -> None:
     """Each drop reason, each kind, each table and each action of a controller is in some vector."""
     vectors = DOCUMENT["vectors"]
     reasons = {reason for vector in vectors for reason in vector["drops"]}
-    assert reasons == {reason.name for reason in DropReason if reason}
+    # TRAIN_RESET takes several frames: tests/fabric/tests/wormhole.rs.
+    assert reasons == {reason.name for reason in DropReason if reason} - {"TRAIN_RESET"}
     assert {kind.name for kind in Kind} <= {kind for vector in vectors for kind in vector["kinds"]}
     entries = [
         entry for state in DOCUMENT["states"].values() for entry in state["tables"] + state["defaults"]
     ]
     p4info = (COMPILED / "wormcast.p4info.txtpb").read_text()
     names = set(re.findall(r'name: "((?:ingress|egress)\.\w+)"', p4info))
-    internal = {"ingress.port_unknown", "ingress.group_unknown", "ingress.class_d_unknown"}
+    internal = {
+        "ingress.packet_mode",
+        "ingress.port_unknown",
+        "ingress.group_unknown",
+        "ingress.class_d_unknown",
+    }
     assert {entry["table"] for entry in entries} | {entry["action"] for entry in entries} == names - internal
 
 
