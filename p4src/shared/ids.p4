@@ -73,7 +73,8 @@ enum bit<8> drop_reason_t {
     GROUP_MALFORMED = 10,    // GROUP route is not two bytes
     GROUP_UNKNOWN = 11,      // no entry for the group
     CLASS_D_LINK_LOCAL = 12, // 224.0.0.0/24 never leaves its link
-    CLASS_D_UNKNOWN = 13     // class D packet of a host to no known group
+    CLASS_D_UNKNOWN = 13,    // class D packet of a host to no known group
+    BEYOND_TARGET = 24       // more route or branches than the program of this target reads
 }
 
 #endif
