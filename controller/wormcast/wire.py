@@ -42,6 +42,8 @@ MAX_HOPS: Final = 64
 MAX_BRANCHES: Final = 16
 MAX_ROUTE: Final = 255
 CE_QUEUE_DEPTH: Final = 32
+TRACE_STAY_MAX: Final = 0xFFFFFF
+TRACE_QUEUE_MAX: Final = 0xFFFF
 
 TOFINO_MAX_PATH: Final = 64
 TOFINO_MAX_ROUTE: Final = 127
@@ -78,6 +80,7 @@ class Flag(IntFlag):
     TAIL = 0x04
     RESUMED = 0x08
     CE = 0x10
+    TRACE = 0x20
 
 
 class Role(IntEnum):

@@ -59,6 +59,24 @@ header group_number_t {
     group_t number;
 }
 
+// How many records of hops follow, and how many have room.
+header trace_t {
+    bit<8> count;
+    bit<8> room;
+}
+
+// What a switch says of a traced worm that leaves it.
+header record_t {
+    bit<16> switch_id;
+    bit<8> hop;
+    port_byte_t ingress_port;
+    port_byte_t egress_port;
+    bit<24> stay;    // microseconds from arrival to the end of the queue
+    bit<16> queue;   // frames left behind in it
+    bit<32> left_at; // microseconds of the clock of the switch
+    bit<16> check;
+}
+
 // The fixed part; options stay in the payload.
 header ipv4_t {
     bit<4> version;

@@ -24,6 +24,7 @@ const bit<8> FLAG_HEAD = 0x02;
 const bit<8> FLAG_TAIL = 0x04;
 const bit<8> FLAG_RESUMED = 0x08;
 const bit<8> FLAG_CE = 0x10;
+const bit<8> FLAG_TRACE = 0x20;
 
 // Routes (SPEC.md §3)
 const bit<8> PORT_MAX = 253;

@@ -11,6 +11,10 @@ const bit<8> MAX_ROUTE = 255;    // bytes of route
 // Half of BMv2's default queue of 64 frames.
 const bit<19> CE_QUEUE_DEPTH = 32;
 
+// Largest numbers of a record of a hop (SPEC.md §2.2); they stand for this much or more.
+const bit<24> TRACE_STAY_MAX = 0xffffff; // microseconds
+const bit<16> TRACE_QUEUE_MAX = 0xffff;  // frames
+
 // Entries of the tables
 const bit<32> PORTS_SIZE = 256;
 const bit<32> PORT_ROLES_SIZE = 256;

@@ -56,6 +56,16 @@ control WormComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
                 hdr.end.marker
             },
             hdr.worm.checksum, HashAlgorithm.csum16);
+        // Records are outside the checksum of the worm, which every switch computes anew: their own
+        // tells the host what a link or a switch on the way has damaged.
+        update_checksum(
+            hdr.record.isValid(),
+            {
+                hdr.record.switch_id, hdr.record.hop,
+                hdr.record.ingress_port, hdr.record.egress_port, hdr.record.stay,
+                hdr.record.queue, hdr.record.left_at
+            },
+            hdr.record.check, HashAlgorithm.csum16);
     }
 }
 

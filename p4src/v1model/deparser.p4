@@ -14,6 +14,8 @@ control WormDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.group);
         packet.emit(hdr.route);
         packet.emit(hdr.end);
+        packet.emit(hdr.trace);
+        packet.emit(hdr.record);
         packet.emit(hdr.ipv4);
     }
 }

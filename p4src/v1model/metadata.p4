@@ -27,6 +27,10 @@ struct headers_t {
     // has chosen it, and before that the bytes behind the point where parsing gave up.
     route_t route;
     end_of_route_t end;
+    // Of a traced worm: the head of its trace, and the record that this switch adds. Older records are
+    // not parsed.
+    trace_t trace;
+    record_t record;
     ipv4_t ipv4;
 }
 
@@ -36,6 +40,10 @@ struct metadata_t {
     // The port by which the frame entered the switch; BMv2 forgets it when it recirculates.
     @field_list(RECIRCULATED_FIELDS)
     port_t entry_port;
+
+    // When it did, in microseconds.
+    @field_list(RECIRCULATED_FIELDS)
+    bit<48> entered_at;
 
     // What the entry port leads to: a role, and the number of the neighbour switch. Several ports
     // may lead to one neighbour.

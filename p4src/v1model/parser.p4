@@ -55,7 +55,7 @@ parser WormParser(packet_in packet,
         transition select(hdr.worm.version, hdr.worm.kind, hdr.worm.route_len) {
             (WORM_VERSION, KIND_GROUP, 2): group;
             (WORM_VERSION, KIND_TREE, _): tree;
-            (WORM_VERSION, _, 0): accept;
+            (WORM_VERSION, _, 0): behind_route;
             (WORM_VERSION, KIND_UNICAST, _): hop;
             (WORM_VERSION, KIND_CONTROL, _): hop;
             (WORM_VERSION, KIND_BROADCAST, _): hop;
@@ -72,6 +72,19 @@ parser WormParser(packet_in packet,
 
     state rest {
         packet.extract(hdr.route, (bit<32>)left << 3);
+        transition behind_route;
+    }
+
+    // Only worms between hosts are traced: IP stands right behind the route.
+    state behind_route {
+        transition select(hdr.worm.flags, hdr.worm.next) {
+            (FLAG_TRACE &&& FLAG_TRACE, ETHERTYPE_HOST): trace;
+            default: accept;
+        }
+    }
+
+    state trace {
+        packet.extract(hdr.trace);
         transition accept;
     }
 
@@ -79,7 +92,7 @@ parser WormParser(packet_in packet,
         packet.extract(hdr.group);
         transition select(hdr.worm.next) {
             ETHERTYPE_IPV4: ipv4;
-            default: accept;
+            default: behind_route;
         }
     }
 
@@ -129,7 +142,7 @@ parser WormParser(packet_in packet,
         left = left - 1;
         transition select(left, branches) {
             (_, 0): malformed;   // empty list
-            (0, _): accept;
+            (0, _): behind_route;
             default: malformed;  // bytes after the marker
         }
     }

@@ -17,6 +17,7 @@
 #include "replication.p4"
 #include "edge.p4"
 #include "congestion.p4"
+#include "trace.p4"
 #include "punt.p4"
 #include "drops.p4"
 #include "deparser.p4"
@@ -41,6 +42,7 @@ control WormIngress(inout headers_t hdr,
     apply {
         if (standard_metadata.instance_type != INSTANCE_RECIRCULATED) {
             meta.entry_port = standard_metadata.ingress_port;
+            meta.entered_at = standard_metadata.ingress_global_timestamp;
             ingress_ports.count((bit<32>)meta.entry_port);
         }
         bool copied = false;
@@ -75,7 +77,7 @@ control WormIngress(inout headers_t hdr,
 }
 
 // Purpose: make a frame, or one copy of it, what leaves by its port.
-// Tables:  those of EdgeEgress; counters `egress_ports`, and `filtered`: copies that were
+// Tables:  those of Trace and EdgeEgress; counters `egress_ports`, and `filtered`: copies that were
 //          made in vain and end here, by kind. They are no loss: a GROUP worm does not go
 //          back where it came from, and MGID_TREE_ALL copies to ports a route leaves out.
 // TNA:     two stages.
@@ -90,6 +92,7 @@ control WormEgress(inout headers_t hdr,
     ReplicationEgress() replication;
     EdgeEgress() edge;
     Congestion() congestion;
+    Trace() trace;
     PuntIn() punt_in;
 
     apply {
@@ -105,6 +108,9 @@ control WormEgress(inout headers_t hdr,
                     congestion.apply(hdr, standard_metadata);
                     edge.apply(hdr, standard_metadata);
                 }
+            }
+            if (wanted) {
+                trace.apply(hdr, meta, standard_metadata);
             }
         }
         if (wanted) {

@@ -10,7 +10,7 @@ from oracle.codec import Worm
 from reference import Outcome, ReferenceSwitch
 from rig.host import SwitchRig
 from rig.vector_files import load_vectors
-from test_switch_vectors import by_number, without_padding
+from test_switch_vectors import by_number, times_zero, without_padding
 from wormcast.wire import CPU_PORT, RECIRCULATE_PORT, DropReason, Kind
 
 Json = dict[str, Any]
@@ -120,7 +120,7 @@ class Frames:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("state", ["small", "wide"])
+@pytest.mark.parametrize("state", ["small", "wide", "traced"])
 def test_switch_does_what_the_reference_says(switch: SwitchRig, state: str) -> None:
     """Frames out and counters, for random frames; WORMCAST_SEED repeats a run."""
     seed = int(os.environ.get("WORMCAST_SEED", "1996"))
@@ -150,7 +150,10 @@ def _compare(switch: SwitchRig, port: int, frame: bytes, expected: Outcome, whic
         expected_drops=drops,
     )
     what = f"{which}: port {port}, {frame.hex()}"
-    out = sorted((item["port"], item["frame"]) for item in map(without_padding, answer["out"]))
+    out = sorted(
+        (item["port"], item["frame"])
+        for item in (times_zero(frame.hex(), without_padding(item)) for item in answer["out"])
+    )
     assert out == sorted((to, data.hex()) for to, data in expected.out), what
     assert answer["grown"]["drops"] == drops, what
     assert answer["grown"]["filtered"] == by_number(+expected.filtered, Kind), what

@@ -2,6 +2,7 @@
 
 mod application;
 mod arrivals;
+mod probes;
 mod roles;
 mod unclaimed;
 
@@ -14,6 +15,9 @@ use crate::session::shared::Shared;
 use crate::session::{Arrival, Judgement, Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
+pub use probes::{
+    Choices, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, WAYS_MAX, Way,
+};
 use roles::{check_tree, check_unicast};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -41,6 +45,7 @@ pub struct Engine {
     /// The stream that may send next.
     turn: SessionKey,
     reports: unclaimed::Reports,
+    probes: probes::Probes,
     now: Instant,
 }
 
@@ -57,6 +62,7 @@ impl Engine {
             sessions: BTreeMap::new(),
             turn: (GroupId(0), HostId(0)),
             reports: unclaimed::Reports::default(),
+            probes: probes::Probes::default(),
             // Zero stands for "never" in send records.
             now: Instant::from_micros(1),
         })
@@ -240,6 +246,10 @@ impl Engine {
         let pdu = pdu::decode(sender, worm.payload)?;
         let marked = worm.header.flags & worm::flags::CE != 0;
         let common = pdu.common;
+        if let Body::Probe(probe) = pdu.body {
+            self.take_probe(&worm, common, probe);
+            return Ok(());
+        }
         let own = sender == self.shared.config.host;
         let is_for_all = matches!(worm.header.kind, Kind::Broadcast | Kind::Group);
         if is_for_all && (own || !self.groups.contains_key(&common.group)) {
@@ -294,6 +304,8 @@ impl Engine {
                 session.handle_status(&status, shared, now);
                 Ok(())
             }
+            // Taken before: it is not a member's alone.
+            Body::Probe(_) => Ok(()),
         }
     }
 
@@ -442,6 +454,9 @@ impl Engine {
         if let Some(sent) = self.send_unclaimed(buf) {
             return Some(sent);
         }
+        if let Some(sent) = self.send_probe(buf) {
+            return Some(sent);
+        }
         for session in self.sessions.values_mut() {
             if let Some(sent) = session.poll_control(&mut self.shared, now, buf) {
                 return Some(sent);
@@ -466,7 +481,7 @@ impl Engine {
     /// The next time at which [`Engine::handle_timeout`] or
     /// [`Engine::poll_transmit`] has something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.reports.is_due() {
+        if self.reports.is_due() || self.probes.is_due() {
             return Some(self.now);
         }
         let now = self.now;

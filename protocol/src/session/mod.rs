@@ -4,6 +4,7 @@
 mod acknowledge;
 mod broadcast;
 mod choice;
+pub(crate) mod copied;
 mod delivery;
 mod incoming;
 mod outgoing;

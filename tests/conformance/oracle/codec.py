@@ -16,6 +16,7 @@ from wormcast.wire import (
 from oracle.checksum import internet_checksum
 
 HEADER_LEN = 12
+TRACE_HEADER_LEN = 2
 _HEADER = struct.Struct(">BBBBHHHH")
 
 
@@ -30,6 +31,8 @@ class WormError(ValueError):
 @dataclass(frozen=True)
 class Worm:
     """Header fields, route and payload of a worm; no checksum, which is never free to choose.
+
+    The payload of a traced worm begins with its records (`oracle.trace`).
 
     kind 0..15 (the codec passes kinds it does not know), flags and hops 0..255, source,
     sequence and next 0..65535, route at most 255 bytes.
@@ -57,6 +60,10 @@ class Worm:
     def to_frame(self, checksum: int | None = None) -> bytes:
         """The Ethernet frame."""
         return self.dst + self.src + ETHERTYPE_WORM.to_bytes(2, "big") + self.to_bytes(checksum)
+
+    def is_traced(self) -> bool:
+        """Whether records of hops stand in front of the payload proper."""
+        return bool(self.flags & Flag.TRACE) and self.next == ETHERTYPE_HOST
 
     def _header(self, checksum: int) -> bytes:
         if len(self.route) > MAX_ROUTE:
@@ -103,6 +110,10 @@ def decode_worm(data: bytes) -> Worm:
         route=data[HEADER_LEN : HEADER_LEN + route_len],
         payload=data[HEADER_LEN + route_len :],
     )
+    if worm.is_traced() and len(worm.payload) < TRACE_HEADER_LEN:
+        raise WormError(
+            DropReason.TRUNCATED, f"the worm is traced, and {len(worm.payload)} bytes follow its route"
+        )
     if worm.checksum() != checksum:
         raise WormError(
             DropReason.CHECKSUM,

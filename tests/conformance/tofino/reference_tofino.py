@@ -1,10 +1,11 @@
 """What a switch with the Tofino program makes of a frame: SPEC.md, but for the differences that
 p4src/CONTRACT.md lists. Each is one rule here."""
 
-from oracle.codec import Worm
-from reference import ETHERNET_LEN, Outcome, ReferenceSwitch
+from oracle.codec import HEADER_LEN, TRACE_HEADER_LEN, Worm
+from reference import ETHERNET_LEN, Json, Outcome, ReferenceSwitch
 from wormcast.wire import (
     END_OF_ROUTE,
+    ETHERTYPE_HOST,
     ETHERTYPE_WORM,
     MAX_HOPS,
     MGID_TREE_ALL,
@@ -15,14 +16,20 @@ from wormcast.wire import (
     TOFINO_TREE_PORTS,
     WORM_VERSION,
     DropReason,
+    Flag,
     Kind,
 )
 
+CUT = bytes(TRACE_HEADER_LEN)
 PATHS = (Kind.UNICAST, Kind.CONTROL, Kind.BROADCAST)
 
 
 class TofinoReference(ReferenceSwitch):
-    """The oracle of the Tofino program."""
+    """The oracle of the Tofino program. It has no telemetry: a trace is payload."""
+
+    def __init__(self, state: Json) -> None:
+        super().__init__(state)
+        self.number = None
 
     def handle(
         self, ingress_port: int, frame: bytes, deq_qdepth: int = 0, egress_port: int | None = None
@@ -43,9 +50,14 @@ class TofinoReference(ReferenceSwitch):
             return Outcome().drop(
                 DropReason.HOPS_EXCEEDED if worm[3] >= MAX_HOPS else DropReason.BEYOND_TARGET
             )
+        if egress_port is None and _trace_is_cut(frame):
+            # Seen by nobody: as if what is missing were there.
+            outcome = super().handle(ingress_port, frame + CUT, deq_qdepth)
+            outcome.out = [(port, data[: -len(CUT)]) for port, data in outcome.out]
+            return outcome
         return super().handle(ingress_port, frame, deq_qdepth, egress_port)
 
-    def _replicate_tree(self, outcome: Outcome, worm: Worm, deq_qdepth: int) -> None:
+    def _replicate_tree(self, outcome: Outcome, ingress_port: int, worm: Worm, deq_qdepth: int) -> None:
         copies, refused = split(worm.route)
         if refused is not None:
             outcome.drop(refused)
@@ -55,7 +67,19 @@ class TofinoReference(ReferenceSwitch):
         if not exact and self.mask_set and set(copies) - set(self.tree_ports):
             outcome.drop(DropReason.PORT_UNKNOWN)
         group = MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL
-        self._send_branches(outcome, worm, copies, group, deq_qdepth)
+        self._send_branches(outcome, ingress_port, worm, copies, group, deq_qdepth)
+
+
+def _trace_is_cut(frame: bytes) -> bool:
+    """Whether a frame is a worm with its whole route that other targets find truncated in its trace."""
+    worm = frame[ETHERNET_LEN:]
+    return (
+        frame[12:14] == ETHERTYPE_WORM.to_bytes(2, "big")
+        and len(worm) >= HEADER_LEN
+        and bool(worm[1] & Flag.TRACE)
+        and worm[8:10] == ETHERTYPE_HOST.to_bytes(2, "big")
+        and HEADER_LEN + worm[2] <= len(worm) < HEADER_LEN + worm[2] + len(CUT)
+    )
 
 
 def split(route: bytes) -> tuple[dict[int, bytes], DropReason | None]:

@@ -153,7 +153,27 @@ def _paired() -> Json:
 
 PAIRED = _paired()
 
+# The number of a switch that writes records of hops.
+TRACED_SWITCH = 0x1234
+
+
+def _traced() -> Json:
+    """SMALL, and the switch knows its number."""
+    entry = {
+        "table": "egress.trace",
+        "action": "egress.trace_as",
+        "parameters": {"switch": f"{TRACED_SWITCH:#x}"},
+    }
+    return {**SMALL, "defaults": [*SMALL["defaults"], entry]}
+
+
 # A switch nobody has configured yet.
 EMPTY: Json = {"ports": [0, 1, 4], "defaults": [], "multicast_groups": [], "tables": []}
 
-STATES: dict[str, Json] = {"small": SMALL, "wide": WIDE, "paired": PAIRED, "empty": EMPTY}
+STATES: dict[str, Json] = {
+    "small": SMALL,
+    "wide": WIDE,
+    "paired": PAIRED,
+    "traced": _traced(),
+    "empty": EMPTY,
+}

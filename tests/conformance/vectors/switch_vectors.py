@@ -3,7 +3,7 @@
 Every expectation is written out by hand, from SPEC.md; no model computes it.
 """
 
-from vectors import copy_vectors, edge_vectors, path_vectors
+from vectors import copy_vectors, edge_vectors, path_vectors, trace_vectors
 from vectors.cases import Json
 from vectors.states import STATES
 
@@ -18,6 +18,7 @@ PARTS = [
     edge_vectors.class_d_vectors,
     edge_vectors.controller_vectors,
     edge_vectors.congestion_vectors,
+    trace_vectors.trace_vectors,
 ]
 
 
