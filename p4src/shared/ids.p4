@@ -87,7 +87,8 @@ enum bit<8> drop_reason_t {
     TRAIN_REFUSED = 14,      // a train, which this switch does not carry in its mode or of this kind
     TRAIN_BROKEN = 15,       // frame of a train whose frames before it are missing
     TRAIN_RESET = 16,        // frame of a worm that was reset
-    HELD_FULL = 17           // as many frames of its channel wait as may
+    HELD_FULL = 17,          // as many frames of its channel wait as may
+    BEYOND_TARGET = 24       // more route or branches than the program of this target reads
 }
 
 // What happened to trains and channels: index of the counter `trains`.

@@ -31,6 +31,12 @@ const bit<32> GROUPS_SIZE = 16384;
 const bit<32> CLASS_D_SIZE = 4096;
 const bit<32> EDGE_PORTS_SIZE = 256;
 
+// Tofino: what its program reads of a route
+const bit<8> TOFINO_MAX_PATH = 64;   // bytes of a UNICAST, CONTROL or BROADCAST route
+const bit<8> TOFINO_MAX_ROUTE = 127; // bytes of any other
+const bit<8> TOFINO_TREE_PORTS = 32; // TREE branches name ports below
+const bit<32> DEVICE_PORTS_SIZE = 512;
+
 // Cells of the counters
 const bit<32> DROPS_CELLS = 32;
 const bit<32> PORT_CELLS = 512;

@@ -217,15 +217,6 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
         default_action = packet_mode();
     }
 
-    // A ticket for a frame that comes, and whether its turn has come. A frame that goes round can be
-    // lost in a queue; the next one then takes its turn.
-    action take_ticket() {
-        meta.has_ticket = 1;
-        meta.ticket = channel.came;
-        channel.came = channel.came + 1;
-        channel_came.write(channel.index, channel.came);
-    }
-
     apply {
         wormhole.apply();
         if (mode.scheme == 0 || hdr.worm.kind == KIND_GROUP || hdr.worm.kind == KIND_BROADCAST
@@ -246,12 +237,16 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
                 if (channel.came - channel.gone >= mode.held_max) {
                     meta.drop_reason = drop_reason_t.HELD_FULL;
                 } else {
-                    take_ticket();
+                    meta.has_ticket = 1;
+                    meta.ticket = channel.came;
+                    channel.came = channel.came + 1;
+                    channel_came.write(channel.index, channel.came);
                 }
             }
             if (meta.drop_reason == drop_reason_t.NONE) {
                 bit<16> before = meta.ticket - channel.gone; // frames that have to leave first
                 if (before != 0 && before < 0x8000) {
+                    // A frame that goes round can be lost in a queue; the next one then takes its turn.
                     time_us_t seen_us;
                     channel_turn_us.read(seen_us, channel.index);
                     if (meta.now > seen_us && meta.now - seen_us > TURN_LOST_US) {

@@ -205,7 +205,19 @@ class ReferenceSwitch:
         exact = max(copies) < 8 and bitmap in self.tree_sets
         if not exact and self.mask_set and set(copies) - set(self.tree_ports):
             outcome.drop(DropReason.PORT_UNKNOWN)
-        for port, instance in self.replicas.get(MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL, []):
+        group = MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL
+        self._send_branches(outcome, ingress_port, worm, copies, group, deq_qdepth)
+
+    def _send_branches(
+        self,
+        outcome: Outcome,
+        ingress_port: int,
+        worm: Worm,
+        copies: dict[int, bytes],
+        group: int,
+        deq_qdepth: int,
+    ) -> None:
+        for port, instance in self.replicas.get(group, []):
             branch = instance - INSTANCE_BRANCH if instance >> 8 == INSTANCE_BRANCH >> 8 else port
             if branch in copies:
                 copy = replace(worm, route=copies[branch])
