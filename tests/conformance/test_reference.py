@@ -90,6 +90,8 @@ class Frames:
         if choose.random() < 0.1:
             route = choose.randbytes(choose.randrange(40))
         flags = choose.randrange(256)
+        if choose.random() < 0.9:  # else half of all worms were trains, which are refused
+            flags &= ~int(Flag.TRAIN)
         return Worm(
             train=choose.randbytes(20) if flags & Flag.TRAIN else b"",
             kind=kind,
