@@ -343,7 +343,7 @@ impl Switch {
             from = position + 1;
             let allowed = self.traffic.allowed(position);
             let port = &mut self.traffic.ports[position];
-            if port.link.is_for_others() && port.has_packet(allowed) {
+            if matches!(port.link, Link::Unattached) && port.has_packet(allowed) {
                 // It waits for something else to happen, going round.
                 turn.wake_at(Some(now_us + ROUND_US));
                 continue;
@@ -360,7 +360,7 @@ impl Switch {
         let mut allowed = self.traffic.allowed(position);
         let port = &self.traffic.ports[position];
         let mut most = DRAIN_PACKETS;
-        if port.link.is_for_others() {
+        if matches!(port.link, Link::Unattached) {
             // What is recirculated there comes back into this queue.
             most = most.min(port.queue.len());
         }

@@ -7,9 +7,10 @@ use wormcast_planner::{
     Action, Copies, Entity, KeyFields, MatchValue, Operation, SwitchState, Update, difference,
     execute,
 };
+use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::{
-    Backups, DequeueInfo, EmitSink, EntryAction, LoadedProgram, Pipeline, PipelineConfig, PortId,
-    Queued, Replica, TableEntry, TrafficSink,
+    Backups, DequeueInfo, EmitSink, EntryAction, Execution, LoadedProgram, Pipeline,
+    PipelineConfig, PortId, Queued, Replica, TableEntry, TrafficSink,
 };
 use wormcast_switch_program::{ActionCall, Bits, DigestId, FieldMatch, TableId};
 
@@ -77,6 +78,7 @@ impl Switch {
     pub fn new(seed: u64) -> Switch {
         let config = PipelineConfig {
             seed,
+            compiler: compiler_of(Execution::Compiled),
             ..PipelineConfig::default()
         };
         Switch {
