@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Compiles v1model/wormcast.p4 into compiled/, the same bytes on every machine.
+"""Compiles v1model/wormcast.p4, and the P4Info of tna/, into compiled/: the same bytes on every machine.
 
 p4c writes where each expression came from (`source_info`) into its JSON. That is left
 out, so that the artifact depends on what the program does and on the compiler alone, not
 on directories, comments or line numbers.
 
     compile.py [--out DIRECTORY]     P4C=/path/to/p4c-bm2-ss to choose the compiler
+
+The program for Tofino goes through p4c's front end alone, with the declarations of front_end/,
+so that the P4Info needs no backend for the chip. compile.py --front-end DIRECTORY leaves what the
+front end made of it, as P4 (the tests run that on a model of the chip).
 
 Programs of one file, those of tests and measurements, lie beside what they compile to:
 
@@ -33,6 +37,8 @@ JSON_NAME = "wormcast.json"
 P4INFO_NAME = "wormcast.p4info.txtpb"
 SOURCES_NAME = "SOURCES.sha256"
 COMPILER_NAME = "COMPILER"
+TOFINO_PROGRAM = "tna/tofino.p4"
+TOFINO_P4INFO_NAME = "tofino.p4info.txtpb"
 
 
 def find_compiler() -> str | None:
@@ -52,7 +58,9 @@ def compiler_version(compiler: str) -> str:
 
 def hash_sources(root: Path = HERE) -> str:
     """Text of SOURCES.sha256, in the format of sha256sum, sorted by path."""
-    paths = sorted(path for folder in ("shared", "v1model") for path in (root / folder).rglob("*.p4"))
+    paths = sorted(
+        path for folder in ("front_end", "shared", "tna", "v1model") for path in (root / folder).rglob("*.p4")
+    )
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(root).as_posix()}\n"
         for path in paths
@@ -82,12 +90,40 @@ def run_compiler(compiler: str, folder: Path, program: str, arguments: list[str]
     return (json.dumps(compiled, indent=1) + "\n").encode(), p4info
 
 
+def run_front_end(compiler: str, folder: Path, arguments: list[str], made: str) -> Path:
+    """Runs p4c on the program for Tofino until the one file like `made` is in the folder; else CalledProcessError.
+
+    It always ends with an error: behind its front end this compiler looks for a program of v1model.
+    """
+    command = [compiler, "--arch", "psa", "--std", "p4-16", "--Wdisable", "-I", "front_end", *arguments]
+    run = subprocess.run([*command, TOFINO_PROGRAM], cwd=HERE, check=False, capture_output=True, text=True)
+    for found in folder.glob(made):
+        return found
+    raise subprocess.CalledProcessError(run.returncode, command, run.stdout, run.stderr)
+
+
+def tofino_p4info(compiler: str) -> bytes:
+    """P4Info of the program for Tofino. Its counters are declared as PSA's are, so p4c's P4Info of PSA
+    has all of it. Raises CalledProcessError."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "program.p4info.txtpb"
+        run_front_end(compiler, path.parent, ["--p4runtime-files", str(path)], path.name)
+        return path.read_bytes().replace(b'arch: "psa"', b'arch: "tna"')
+
+
+def front_end_of_tofino(compiler: str, folder: Path) -> Path:
+    """The program for Tofino behind p4c's front end, in a folder. Raises CalledProcessError."""
+    arguments = ["--top4", "FrontEndLast", "--dump", str(folder)]
+    return run_front_end(compiler, folder, arguments, "*FrontEndLast.p4").replace(folder / "tofino.p4")
+
+
 def compile_program(compiler: str) -> dict[str, bytes]:
     """Compiles and returns the artifacts by file name. Raises CalledProcessError."""
     compiled, p4info = run_compiler(compiler, HERE, PROGRAM, ["--Werror", "--Wdisable=unused"])
     return {
         JSON_NAME: compiled,
         P4INFO_NAME: p4info,
+        TOFINO_P4INFO_NAME: tofino_p4info(compiler),
         SOURCES_NAME: hash_sources().encode(),
         COMPILER_NAME: (compiler_version(compiler) + "\n").encode(),
     }
@@ -131,6 +167,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--out", type=Path, default=HERE / "compiled", help="directory for the artifacts")
+    options.add_argument("--front-end", type=Path, metavar="DIRECTORY", help="leave tofino.p4 there")
     options.add_argument("--beside", type=Path, nargs="+", metavar="FILE.p4", help="programs of one file")
     given = options.parse_args()
     out: Path = given.out
@@ -140,6 +177,10 @@ def main() -> int:
             "p4c-bm2-ss is not on PATH and P4C does not name it; artifacts stay as they are", file=sys.stderr
         )
         return 2
+    if given.front_end:
+        given.front_end.mkdir(parents=True, exist_ok=True)
+        print(front_end_of_tofino(compiler, given.front_end.resolve()))
+        return 0
     if given.beside:
         write_beside(compiler, given.beside)
         return 0

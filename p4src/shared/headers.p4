@@ -35,6 +35,23 @@ header worm_t {
     bit<16> checksum;
 }
 
+// One frame of several that make a worm (FLAG_TRAIN).
+header train_t {
+    bit<16> position;   // 0 for the head
+    bit<8> back_count;  // switches crossed so far, as far as `back` has room
+    bit<8> pad;
+    bit<128> back;      // the ports by which it entered them, the last one in the lowest byte
+}
+
+// What a CONTROL worm says (NEXT_CONTROL).
+header signal_t {
+    bit<8> op;
+    bit<8> pad;
+    bit<16> source;     // RESET: of the worm that is reset
+    bit<16> sequence;
+    bit<32> stop_us;    // STOP: for how long
+}
+
 // First port byte of a UNICAST, CONTROL or BROADCAST route: the one this switch strips.
 header hop_t {
     port_byte_t port;
@@ -57,6 +74,24 @@ header end_of_route_t {
 
 header group_number_t {
     group_t number;
+}
+
+// How many records of hops follow, and how many have room.
+header trace_t {
+    bit<8> count;
+    bit<8> room;
+}
+
+// What a switch says of a traced worm that leaves it.
+header record_t {
+    bit<16> switch_id;
+    bit<8> hop;
+    port_byte_t ingress_port;
+    port_byte_t egress_port;
+    bit<24> stay;    // microseconds from arrival to the end of the queue
+    bit<16> queue;   // frames left behind in it
+    bit<32> left_at; // microseconds of the clock of the switch
+    bit<16> check;
 }
 
 // The fixed part; options stay in the payload.

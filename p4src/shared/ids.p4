@@ -24,6 +24,15 @@ const bit<8> FLAG_HEAD = 0x02;
 const bit<8> FLAG_TAIL = 0x04;
 const bit<8> FLAG_RESUMED = 0x08;
 const bit<8> FLAG_CE = 0x10;
+const bit<8> FLAG_TRACE = 0x20;
+const bit<8> FLAG_TRAIN = 0x40;
+const bit<8> FLAG_ABORT = 0x80;
+
+// Control headers (SPEC.md §3.1)
+const bit<16> NEXT_CONTROL = 0x0001;
+const bit<8> CONTROL_STOP = 1;
+const bit<8> CONTROL_GO = 2;
+const bit<8> CONTROL_RESET = 3;
 
 // Routes (SPEC.md §3)
 const bit<8> PORT_MAX = 253;
@@ -48,6 +57,7 @@ const bit<16> MGID_BROADCAST = 1;
 const bit<16> MGID_TREE_ALL = 2;
 const bit<16> MGID_TREE_SET = 0x0100;
 const bit<16> MGID_PORT = 0x0200;
+const bit<16> MGID_HOLD = 0x0300;
 const bit<16> MGID_GROUP_FIRST = 0x4000;
 const bit<16> MGID_GROUP_LAST = 0x7fff;
 
@@ -73,7 +83,32 @@ enum bit<8> drop_reason_t {
     GROUP_MALFORMED = 10,    // GROUP route is not two bytes
     GROUP_UNKNOWN = 11,      // no entry for the group
     CLASS_D_LINK_LOCAL = 12, // 224.0.0.0/24 never leaves its link
-    CLASS_D_UNKNOWN = 13     // class D packet of a host to no known group
+    CLASS_D_UNKNOWN = 13,    // class D packet of a host to no known group
+    TRAIN_REFUSED = 14,      // a train, which this switch does not carry in its mode or of this kind
+    TRAIN_BROKEN = 15,       // frame of a train whose frames before it are missing
+    TRAIN_RESET = 16,        // frame of a worm that was reset
+    HELD_FULL = 17,          // as many frames of its channel wait as may
+    BEYOND_TARGET = 24       // more route or branches than the program of this target reads
 }
+
+// What happened to trains and channels: index of the counter `trains`.
+enum bit<8> train_event_t {
+    HELD = 0,       // a frame that has to wait went round once
+    STOP_SENT = 1,
+    GO_SENT = 2,
+    STOP_HEARD = 3,
+    GO_HEARD = 4,
+    RESET_SENT = 5,
+    RESET_PASSED = 6,
+    ABORTED = 7,    // a train ended early, because a frame of it is missing
+    TAIL_LOST = 8,  // the next worm of a channel came before the tail of the last
+    EXPIRED = 9,    // a reservation ended, because nothing had come for too long
+    FLUSHED = 10,   // unicast gave way to a multicast that waits (scheme C)
+    TURN_LOST = 11  // a frame that waited is gone
+}
+
+// Deadlock schemes of wormhole mode (WORM §3)
+const bit<8> WORMHOLE_PLAIN = 1;
+const bit<8> WORMHOLE_FLUSH = 2;
 
 #endif

@@ -11,6 +11,18 @@ const bit<8> MAX_ROUTE = 255;    // bytes of route
 // Half of BMv2's default queue of 64 frames.
 const bit<19> CE_QUEUE_DEPTH = 32;
 
+// Largest numbers of a record of a hop (SPEC.md §2.2); they stand for this much or more.
+const bit<24> TRACE_STAY_MAX = 0xffffff; // microseconds
+const bit<16> TRACE_QUEUE_MAX = 0xffff;  // frames
+
+// Upstream switches that the head of a train can name.
+const bit<8> MAX_BACK = 16;
+
+// Longest silence, in microseconds, of a frame whose turn it is: it goes round, and was lost.
+const bit<48> TURN_LOST_US = 1000000;
+// The same for the next in line at an output: another one takes its place.
+const bit<48> LINE_LOST_US = 20000;
+
 // Entries of the tables
 const bit<32> PORTS_SIZE = 256;
 const bit<32> PORT_ROLES_SIZE = 256;
@@ -19,9 +31,16 @@ const bit<32> GROUPS_SIZE = 16384;
 const bit<32> CLASS_D_SIZE = 4096;
 const bit<32> EDGE_PORTS_SIZE = 256;
 
+// Tofino: what its program reads of a route
+const bit<8> TOFINO_MAX_PATH = 64;   // bytes of a UNICAST, CONTROL or BROADCAST route
+const bit<8> TOFINO_MAX_ROUTE = 127; // bytes of any other
+const bit<8> TOFINO_TREE_PORTS = 32; // TREE branches name ports below
+const bit<32> DEVICE_PORTS_SIZE = 512;
+
 // Cells of the counters
 const bit<32> DROPS_CELLS = 32;
 const bit<32> PORT_CELLS = 512;
 const bit<32> KIND_CELLS = 16;
+const bit<32> TRAIN_CELLS = 16;
 
 #endif

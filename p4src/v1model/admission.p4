@@ -26,7 +26,9 @@ control Admission(inout headers_t hdr,
             } else if (hdr.worm.hops >= MAX_HOPS) {
                 meta.drop_reason = drop_reason_t.HOPS_EXCEEDED;
             } else {
-                kinds.count((bit<32>)hdr.worm.kind);
+                if (meta.has_ticket == 0) { // else it has waited, and was counted
+                    kinds.count((bit<32>)hdr.worm.kind);
+                }
                 hdr.worm.hops = hdr.worm.hops + 1;
             }
         }

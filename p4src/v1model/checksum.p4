@@ -13,10 +13,18 @@
 // All of the header but the checksum itself.
 #define HEADER_FIELDS \
     hdr.worm.version, hdr.worm.kind, hdr.worm.flags, hdr.worm.route_len, hdr.worm.hops, \
-    hdr.worm.source, hdr.worm.sequence, hdr.worm.next
+    hdr.worm.source, hdr.worm.sequence, hdr.worm.next, \
+    hdr.train.position, hdr.train.back_count, hdr.train.pad, hdr.train.back, \
+    hdr.signal.op, hdr.signal.pad, hdr.signal.source, hdr.signal.sequence, hdr.signal.stop_us
 
 #define BRANCH_FIELDS(i) \
     hdr.branches[i].port, hdr.branches[i].length, hdr.sub_routes[i].bytes
+
+#define BACK_FIELDS \
+    hdr.back[0].port, hdr.back[1].port, hdr.back[2].port, hdr.back[3].port, \
+    hdr.back[4].port, hdr.back[5].port, hdr.back[6].port, hdr.back[7].port, \
+    hdr.back[8].port, hdr.back[9].port, hdr.back[10].port, hdr.back[11].port, \
+    hdr.back[12].port, hdr.back[13].port, hdr.back[14].port, hdr.back[15].port
 
 control WormVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
@@ -48,14 +56,25 @@ control WormVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
 control WormComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
         update_checksum(
-            hdr.worm.isValid(),
+            hdr.worm.isValid() && (meta.course != course_t.HOLD || hdr.signal.isValid()), // else it is as it came
             {
                 HEADER_FIELDS,
                 hdr.group.number,
+                BACK_FIELDS,
                 hdr.route.bytes,
                 hdr.end.marker
             },
             hdr.worm.checksum, HashAlgorithm.csum16);
+        // Records are outside the checksum of the worm, which every switch computes anew: their own
+        // tells the host what a link or a switch on the way has damaged.
+        update_checksum(
+            hdr.record.isValid(),
+            {
+                hdr.record.switch_id, hdr.record.hop,
+                hdr.record.ingress_port, hdr.record.egress_port, hdr.record.stay,
+                hdr.record.queue, hdr.record.left_at
+            },
+            hdr.record.check, HashAlgorithm.csum16);
     }
 }
 

@@ -16,6 +16,8 @@ control Drops(in metadata_t meta, inout standard_metadata_t standard_metadata) {
         if (meta.drop_reason != drop_reason_t.NONE) {
             drops.count((bit<32>)(bit<8>)meta.drop_reason);
             mark_to_drop(standard_metadata);
+        } else if (meta.course == course_t.ABSORB) {
+            mark_to_drop(standard_metadata);
         } else if (meta.branch_lost == 1) {
             drops.count((bit<32>)(bit<8>)drop_reason_t.PORT_UNKNOWN);
         }

@@ -52,10 +52,23 @@ parser WormParser(packet_in packet,
     state worm {
         packet.extract(hdr.worm);
         left = hdr.worm.route_len;
+        transition select(hdr.worm.version, hdr.worm.flags[6:6]) {
+            (WORM_VERSION, 1): train; // FLAG_TRAIN
+            default: route;
+        }
+    }
+
+    state train {
+        packet.extract(hdr.train);
+        transition route;
+    }
+
+    state route {
         transition select(hdr.worm.version, hdr.worm.kind, hdr.worm.route_len) {
             (WORM_VERSION, KIND_GROUP, 2): group;
+            (WORM_VERSION, KIND_TREE, 0): no_route;
             (WORM_VERSION, KIND_TREE, _): tree;
-            (WORM_VERSION, _, 0): accept;
+            (WORM_VERSION, _, 0): behind_route;
             (WORM_VERSION, KIND_UNICAST, _): hop;
             (WORM_VERSION, KIND_CONTROL, _): hop;
             (WORM_VERSION, KIND_BROADCAST, _): hop;
@@ -72,14 +85,41 @@ parser WormParser(packet_in packet,
 
     state rest {
         packet.extract(hdr.route, (bit<32>)left << 3);
+        transition behind_route;
+    }
+
+    // Only worms between hosts are traced: IP stands right behind the route.
+    state behind_route {
+        transition select(hdr.worm.flags, hdr.worm.kind, hdr.worm.next) {
+            (FLAG_TRACE &&& FLAG_TRACE, _, ETHERTYPE_HOST): trace;
+            (_, KIND_CONTROL, NEXT_CONTROL): signal;
+            default: accept;
+        }
+    }
+
+    state trace {
+        packet.extract(hdr.trace);
         transition accept;
+    }
+
+    state signal {
+        packet.extract(hdr.signal);
+        transition accept;
+    }
+
+    // The body of a train has none; anything else is malformed.
+    state no_route {
+        transition select(hdr.worm.flags[6:6], hdr.worm.flags[1:1]) {
+            (1, 0): behind_route; // FLAG_TRAIN, not FLAG_HEAD
+            default: malformed;
+        }
     }
 
     state group {
         packet.extract(hdr.group);
         transition select(hdr.worm.next) {
             ETHERTYPE_IPV4: ipv4;
-            default: accept;
+            default: behind_route;
         }
     }
 
@@ -129,7 +169,7 @@ parser WormParser(packet_in packet,
         left = left - 1;
         transition select(left, branches) {
             (_, 0): malformed;   // empty list
-            (0, _): accept;
+            (0, _): behind_route;
             default: malformed;  // bytes after the marker
         }
     }

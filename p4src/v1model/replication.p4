@@ -109,7 +109,9 @@ control ReplicationEgress(inout headers_t hdr,
             if (instance[15:8] == INSTANCE_BRANCH[15:8]) {
                 branch = instance[7:0];
             }
-            KEEP_BRANCH(0) else KEEP_BRANCH(1) else KEEP_BRANCH(2) else KEEP_BRANCH(3)
+            if (meta.course == course_t.FOLLOW) {
+                wanted = meta.train_ports & ((port_set_t)1 << branch) != 0;
+            } else KEEP_BRANCH(0) else KEEP_BRANCH(1) else KEEP_BRANCH(2) else KEEP_BRANCH(3)
             else KEEP_BRANCH(4) else KEEP_BRANCH(5) else KEEP_BRANCH(6) else KEEP_BRANCH(7)
             else KEEP_BRANCH(8) else KEEP_BRANCH(9) else KEEP_BRANCH(10) else KEEP_BRANCH(11)
             else KEEP_BRANCH(12) else KEEP_BRANCH(13) else KEEP_BRANCH(14) else KEEP_BRANCH(15)

@@ -13,10 +13,15 @@
 #include "checksum.p4"
 #include "admission.p4"
 #include "roles.p4"
+#include "channels.p4"
+#include "claim.p4"
+#include "signals.p4"
+#include "wormhole.p4"
 #include "unicast.p4"
 #include "replication.p4"
 #include "edge.p4"
 #include "congestion.p4"
+#include "trace.p4"
 #include "punt.p4"
 #include "drops.p4"
 #include "deparser.p4"
@@ -32,6 +37,8 @@ control WormIngress(inout headers_t hdr,
 
     Admission() admission;
     Roles() roles;
+    Wormhole() wormhole;
+    WormholeAfter() wormhole_after;
     Unicast() unicast;
     ReplicationIngress() replication;
     EdgeIngress() edge;
@@ -41,6 +48,8 @@ control WormIngress(inout headers_t hdr,
     apply {
         if (standard_metadata.instance_type != INSTANCE_RECIRCULATED) {
             meta.entry_port = standard_metadata.ingress_port;
+            meta.entered_at = standard_metadata.ingress_global_timestamp;
+            meta.now = standard_metadata.ingress_global_timestamp;
             ingress_ports.count((bit<32>)meta.entry_port);
         }
         bool copied = false;
@@ -50,7 +59,10 @@ control WormIngress(inout headers_t hdr,
             if (hdr.packet_out.isValid()) {
                 punt_out.apply(hdr, standard_metadata);
             } else if (hdr.worm.isValid()) {
-                if (hdr.worm.kind > KIND_CONTROL) {
+                wormhole.apply(hdr, meta, standard_metadata);
+                if (meta.drop_reason != drop_reason_t.NONE || meta.course != course_t.ROUTE) {
+                    // It is decided.
+                } else if (hdr.worm.kind > KIND_CONTROL) {
                     meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
                 } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
                            || hdr.hop.isValid()) {
@@ -70,12 +82,15 @@ control WormIngress(inout headers_t hdr,
         if (copied) {
             replication.apply(hdr, meta, standard_metadata);
         }
+        if (meta.has_ticket == 1 && meta.course == course_t.ROUTE) {
+            wormhole_after.apply(meta, standard_metadata);
+        }
         drops.apply(meta, standard_metadata);
     }
 }
 
 // Purpose: make a frame, or one copy of it, what leaves by its port.
-// Tables:  those of EdgeEgress; counters `egress_ports`, and `filtered`: copies that were
+// Tables:  those of Trace and EdgeEgress; counters `egress_ports`, and `filtered`: copies that were
 //          made in vain and end here, by kind. They are no loss: a GROUP worm does not go
 //          back where it came from, and MGID_TREE_ALL copies to ports a route leaves out.
 // TNA:     two stages.
@@ -90,6 +105,9 @@ control WormEgress(inout headers_t hdr,
     ReplicationEgress() replication;
     EdgeEgress() edge;
     Congestion() congestion;
+    Trace() trace;
+    GoRound() go_round;
+    SignalsOut() signals_out;
     PuntIn() punt_in;
 
     apply {
@@ -98,13 +116,18 @@ control WormEgress(inout headers_t hdr,
             punt_in.apply(hdr, meta);
         } else if (hdr.worm.isValid()) {
             if (standard_metadata.egress_port == (port_t)RECIRCULATE_PORT) {
-                recirculate_preserving_field_list(RECIRCULATED_FIELDS);
+                go_round.apply(hdr, meta, standard_metadata);
+            } else if (meta.signal != 0) {
+                signals_out.apply(hdr, meta);
             } else {
                 replication.apply(hdr, meta, standard_metadata, wanted);
                 if (wanted) {
                     congestion.apply(hdr, standard_metadata);
                     edge.apply(hdr, standard_metadata);
                 }
+            }
+            if (wanted && meta.course != course_t.HOLD) {
+                trace.apply(hdr, meta, standard_metadata);
             }
         }
         if (wanted) {

@@ -9,7 +9,7 @@ use crate::ids::{
     MGID_PORT, MGID_TREE_SET, Mgid, NEIGHBOUR_NONE, PortSet, ROLE_HOST, ROLE_SWITCH, TREE_SET_PORTS,
 };
 use crate::state::{Action, KeyFields, MatchValue, Name, TableDefault, TableEntry};
-use wormcast_wire::{GroupId, PortId};
+use wormcast_wire::{GroupId, PortId, SwitchId};
 
 const TABLE_PORTS: &str = "ingress.ports";
 pub(crate) const TABLE_PORT_ROLES: &str = "ingress.port_roles";
@@ -18,9 +18,10 @@ const TABLE_TREE_SETS: &str = "ingress.tree_sets";
 pub const TABLE_GROUPS: &str = "ingress.groups";
 const TABLE_CLASS_D: &str = "ingress.class_d";
 const TABLE_EDGE_PORTS: &str = "egress.edge_ports";
+const TABLE_TRACE: &str = "egress.trace";
 
 /// Tables whose default action the controller sets.
-pub const TABLES_WITH_DEFAULT: [&str; 1] = [TABLE_TREE_SETS];
+pub const TABLES_WITH_DEFAULT: [&str; 2] = [TABLE_TREE_SETS, TABLE_TRACE];
 
 /// What a switch knows of its ports: which exist, which neighbour or host they lead to, or led to when
 /// last heard of.
@@ -95,6 +96,14 @@ pub(crate) fn tree_set_default(ports: u16) -> TableDefault {
     TableDefault {
         table: TABLE_TREE_SETS.into(),
         action: action("ingress.replicate_filtered", &parameters),
+    }
+}
+
+/// The number by which a switch signs its records of hops.
+pub(crate) fn trace_default(switch: SwitchId) -> TableDefault {
+    TableDefault {
+        table: TABLE_TRACE.into(),
+        action: action("egress.trace_as", &[("switch", switch.0.into())]),
     }
 }
 

@@ -9,7 +9,7 @@ use wormcast_wire::{GroupId, HostId, SwitchId};
 use crate::class_d::ClassDNumbers;
 use crate::copies::{Copies, Neighbours};
 use crate::entries::{
-    class_d_entries, group_entry, port_entries, tree_set_default, tree_set_entries,
+    class_d_entries, group_entry, port_entries, trace_default, tree_set_default, tree_set_entries,
 };
 use crate::groups::Group;
 use crate::ids::{MGID_GROUPS_MAX, Mgid};
@@ -82,8 +82,9 @@ impl SwitchPlanner {
                 let sets = tree_sets.entry(switch.ports);
                 let sets = sets.or_insert_with(|| tree_set_entries(switch.ports).collect());
                 sets.iter().cloned().for_each(|entry| state.add(entry));
-                let default = tree_set_default(switch.ports);
-                state.defaults.insert(default.table, default.action);
+                for default in [tree_set_default(switch.ports), trace_default(switch.id)] {
+                    state.defaults.insert(default.table, default.action);
+                }
                 state.multicast.extend(uses.fixed_groups());
                 state
                     .multicast

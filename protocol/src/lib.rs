@@ -18,7 +18,10 @@ mod time;
 mod window;
 
 pub use config::{ConfigError, EngineConfig, Limits, Timing, WINDOW_PACKETS_MAX};
-pub use engine::{Engine, UNCLAIMED_MAX};
+pub use engine::{
+    Choices, Engine, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, UNCLAIMED_MAX,
+    WAYS_MAX, Way,
+};
 pub use event::{Arrived, Event, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
 pub use plan::{ChildRole, Choice, Copies, Edge, GroupPlan, PlanError, Role, Structures};
 pub use reject::Reject;

@@ -33,7 +33,8 @@ pub struct ChildRole {
 /// A host's place in the structure that carries one origin's stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The host that serves it; none for the origin.
+    /// The host that serves it; none for the origin, unless its messages return to it: then the last host
+    /// of the circuit.
     pub parent: Option<HostId>,
     /// The hosts it serves, in schedule order.
     pub children: Vec<ChildRole>,

@@ -42,6 +42,8 @@ counters! {
         data_received_bytes,
         /// DATA packets received that were here already.
         duplicates_received,
+        /// At the origin of a circuit that returns: packets that came back other than they were sent.
+        differences,
         /// DATA packets received with the CE flag.
         congestion_marks,
         /// Payload bytes handed to the application.
@@ -90,6 +92,8 @@ pub struct Counters {
     pub sessions_reclaimed: u64,
     /// Reports of members without a receiver dropped because [`crate::UNCLAIMED_MAX`] waited.
     pub unclaimed_dropped: u64,
+    /// Probes that came and were dropped because [`crate::SIGHTINGS_MAX`] waited.
+    pub sightings_dropped: u64,
 }
 
 impl Default for Counters {
@@ -105,6 +109,7 @@ impl Default for Counters {
             events_dropped: 0,
             sessions_reclaimed: 0,
             unclaimed_dropped: 0,
+            sightings_dropped: 0,
         }
     }
 }
@@ -131,6 +136,7 @@ impl Counters {
             ("events_dropped", self.events_dropped),
             ("sessions_reclaimed", self.sessions_reclaimed),
             ("unclaimed_dropped", self.unclaimed_dropped),
+            ("sightings_dropped", self.sightings_dropped),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))

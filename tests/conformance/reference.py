@@ -11,7 +11,8 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from oracle.class_d import class_d_mac, is_link_local
-from oracle.codec import Worm, WormError, decode_worm
+from oracle.codec import TRAIN_LEN, Worm, WormError, decode_worm
+from oracle.trace import Record, add_record
 from oracle.tree import RouteError, split_tree
 from wormcast.wire import (
     CE_QUEUE_DEPTH,
@@ -86,8 +87,10 @@ class ReferenceSwitch:
         self.tree_sets = set(self._keys("ingress.tree_sets", "port_set"))
         self.tree_ports = sorted(port for port, _ in self.replicas.get(MGID_TREE_ALL, []))
         self.class_d = sorted(self.tables.get("ingress.class_d", []), key=lambda entry: -entry["priority"])
+        defaults = {entry["table"]: entry["parameters"] for entry in state["defaults"]}
         # Without a default entry every port counts as known.
-        self.mask_set = bool(state["defaults"])
+        self.mask_set = "ingress.tree_sets" in defaults
+        self.number = int(defaults["egress.trace"]["switch"], 16) if "egress.trace" in defaults else None
 
     def _leaves_by(self, entry: Json) -> int:
         if entry["action"] == "ingress.port_known":
@@ -136,6 +139,9 @@ class ReferenceSwitch:
                 return
             known = worm.kind in Kind.__members__.values()
             outcome.kinds[Kind(worm.kind).name if known else str(worm.kind)] += 1
+            if worm.train:  # in packet mode
+                outcome.drop(DropReason.TRAIN_REFUSED)
+                return
             if not known:
                 outcome.drop(DropReason.KIND_UNKNOWN)
                 return
@@ -153,14 +159,16 @@ class ReferenceSwitch:
             if port != RECIRCULATE_PORT:
                 break
             outcome.recirculated += 1
+            worm = self._recorded(worm, ingress_port, port, deq_qdepth)
         if port not in self.ports:
             outcome.drop(DropReason.PORT_UNKNOWN)
             return
-        outcome.out.append((self.ports[port], _marked(worm, deq_qdepth).to_frame()))
+        to = self.ports[port]
+        outcome.out.append((to, self._leaving(worm, ingress_port, to, deq_qdepth)))
 
     def _replicate(self, outcome: Outcome, ingress_port: int, worm: Worm, deq_qdepth: int) -> None:
         if worm.kind == Kind.TREE:
-            self._replicate_tree(outcome, worm, deq_qdepth)
+            self._replicate_tree(outcome, ingress_port, worm, deq_qdepth)
             return
         if worm.kind == Kind.BROADCAST:
             replicas = self.replicas.get(MGID_BROADCAST, [])
@@ -179,7 +187,7 @@ class ReferenceSwitch:
             if worm.kind == Kind.GROUP and back:
                 outcome.filtered[Kind.GROUP.name] += 1
                 continue
-            frame = _marked(worm, deq_qdepth).to_frame()
+            frame = self._leaving(worm, ingress_port, port, deq_qdepth)
             if worm.kind == Kind.GROUP and worm.next == ETHERTYPE_IPV4 and port in self.hosts:
                 address = IPv4Address(worm.payload[16:20])
                 # Any address: the sender of a worm may have put another there.
@@ -187,7 +195,7 @@ class ReferenceSwitch:
                 frame = mac + worm.src + ETHERTYPE_IPV4.to_bytes(2, "big") + worm.payload
             outcome.out.append((port, frame))
 
-    def _replicate_tree(self, outcome: Outcome, worm: Worm, deq_qdepth: int) -> None:
+    def _replicate_tree(self, outcome: Outcome, ingress_port: int, worm: Worm, deq_qdepth: int) -> None:
         try:
             copies = dict(split_tree(worm.route))
         except RouteError:
@@ -197,13 +205,35 @@ class ReferenceSwitch:
         exact = max(copies) < 8 and bitmap in self.tree_sets
         if not exact and self.mask_set and set(copies) - set(self.tree_ports):
             outcome.drop(DropReason.PORT_UNKNOWN)
-        for port, instance in self.replicas.get(MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL, []):
+        group = MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL
+        self._send_branches(outcome, ingress_port, worm, copies, group, deq_qdepth)
+
+    def _send_branches(
+        self,
+        outcome: Outcome,
+        ingress_port: int,
+        worm: Worm,
+        copies: dict[int, bytes],
+        group: int,
+        deq_qdepth: int,
+    ) -> None:
+        for port, instance in self.replicas.get(group, []):
             branch = instance - INSTANCE_BRANCH if instance >> 8 == INSTANCE_BRANCH >> 8 else port
             if branch in copies:
-                route = copies[branch]
-                outcome.out.append((port, _marked(replace(worm, route=route), deq_qdepth).to_frame()))
+                copy = replace(worm, route=copies[branch])
+                outcome.out.append((port, self._leaving(copy, ingress_port, port, deq_qdepth)))
             else:
                 outcome.filtered[Kind.TREE.name] += 1
+
+    def _leaving(self, worm: Worm, ingress_port: int, port: int, deq_qdepth: int) -> bytes:
+        """The frame that leaves by a port."""
+        return self._recorded(_marked(worm, deq_qdepth), ingress_port, port, deq_qdepth).to_frame()
+
+    def _recorded(self, worm: Worm, ingress_port: int, port: int, deq_qdepth: int) -> Worm:
+        """The worm with the record of this switch, times left at 0, if the switch knows its number."""
+        if self.number is None:
+            return worm
+        return add_record(worm, Record(self.number, worm.hops, ingress_port, port, queue=deq_qdepth))
 
     def _handle_ipv4(self, outcome: Outcome, ingress_port: int, frame: bytes, deq_qdepth: int) -> None:
         packet = frame[ETHERNET_LEN:]
@@ -247,4 +277,5 @@ def _inner_ip_truncated(data: bytes) -> bool:
     """Whether a GROUP worm announces an IPv4 packet and ends inside its header."""
     if len(data) < 14 or data[0] != 0x10 | Kind.GROUP or data[2] != 2:
         return False
-    return int.from_bytes(data[8:10], "big") == ETHERTYPE_IPV4 and len(data) - 14 < IPV4_LEN
+    packet_at = 14 + TRAIN_LEN * bool(data[1] & Flag.TRAIN)
+    return int.from_bytes(data[8:10], "big") == ETHERTYPE_IPV4 and len(data) - packet_at < IPV4_LEN

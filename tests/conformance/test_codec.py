@@ -11,6 +11,7 @@ from oracle.checksum import internet_checksum
 from oracle.class_d import class_d_mac, group_of_class_d, is_link_local
 from oracle.codec import Worm, WormError, decode_frame
 from oracle.layers import Worm as WormLayer
+from oracle.trace import Record, believed, decode_record, encode_trace, split_trace, without_times
 from oracle.tree import Branch, RouteError, decode_tree, encode_tree, split_tree
 from rig.vector_files import load_vectors
 from scapy.layers.inet import IP
@@ -94,6 +95,58 @@ def test_codec_refuses(entry: Json) -> None:
     with pytest.raises(WormError) as refused:
         decode_frame(bytes.fromhex(entry["frame"]))
     assert refused.value.reason is DropReason[entry["reason"]]
+
+
+def _records(entry: Json) -> list[Record]:
+    return [
+        Record(
+            *(
+                record[name]
+                for name in ("switch", "hop", "ingress_port", "egress_port", "stay", "queue", "left")
+            )
+        )
+        for record in entry["records"]
+    ]
+
+
+@pytest.mark.parametrize("entry", _named("traces"))
+def test_traces_are_read(entry: Json) -> None:
+    """Room, what is believed of the records, and the payload behind them."""
+    worm = decode_frame(bytes.fromhex(entry["frame"]))
+    room, records, payload = split_trace(worm)
+    assert (room, len(records), payload.hex()) == (entry["room"], entry["count"], entry["payload"])
+    assert believed(records, worm.hops) == _records(entry)
+    if len(records) == len(entry["records"]):
+        assert worm.payload == encode_trace(_records(entry), room) + payload
+
+
+@pytest.mark.parametrize("entry", _named("bad_traces"))
+def test_traces_that_are_cut_off_are_refused(entry: Json) -> None:
+    """By the codec of a host, which reads all of them."""
+    with pytest.raises(WormError) as refused:
+        split_trace(decode_frame(bytes.fromhex(entry["frame"])))
+    assert refused.value.reason is DropReason.TRUNCATED
+
+
+@given(st.integers(0, 127))
+def test_a_flipped_bit_of_a_record_is_noticed(bit: int) -> None:
+    """Each of the 128."""
+    data = bytearray(Record(0x1234, 7, 3, 5, 1000, 12, 99_000_000).to_bytes())
+    assert decode_record(bytes(data)) is not None
+    data[bit // 8] ^= 1 << bit % 8
+    assert decode_record(bytes(data)) is None
+
+
+def test_times_are_taken_out_of_what_a_switch_added_only() -> None:
+    """What masks a switch's clock must not hide a wrong check, or a change of older records."""
+    old, new = Record(1, 1, 2, 3, 50, 0, 77), Record(2, 2, 4, 5, 60, 6, 78)
+    came = Worm(0, b"\x05", encode_trace([old]) + b"x", flags=0x26, hops=1)
+    left = Worm(0, b"", encode_trace([old, new]) + b"x", flags=0x26, hops=2)
+    zero = Worm(0, b"", encode_trace([old, Record(2, 2, 4, 5, 0, 6, 0)]) + b"x", flags=0x26, hops=2)
+    assert without_times(came.to_frame(), left.to_frame()) == zero.to_frame()
+    damaged = bytearray(left.to_frame())
+    damaged[-1 - 16 - 8] ^= 1
+    assert without_times(came.to_frame(), bytes(damaged)) == bytes(damaged)
 
 
 @pytest.mark.parametrize("entry", _named("trees"))

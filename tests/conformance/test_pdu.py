@@ -13,6 +13,7 @@ from oracle.pdu import (
     PduAck,
     PduData,
     PduNack,
+    PduProbe,
     PduRepair,
     PduStatus,
     SeqRange,
@@ -44,6 +45,7 @@ BODIES = [
     pytest.param(PduNack(seq=4), 2, id="NACK"),
     pytest.param(PduRepair(child=1, start=2, end=3), 3, id="REPAIR"),
     pytest.param(PduStatus(stable=4), 4, id="STATUS"),
+    pytest.param(PduProbe(way=2, attempt=1), 5, id="PROBE"),
 ]
 
 
@@ -122,6 +124,8 @@ def _body(entry: Json) -> Packet:
             return PduNack(seq=entry["seq"])
         case "REPAIR":
             return PduRepair(child=entry["child"], start=entry["from"], end=entry["to"])
+        case "PROBE":
+            return PduProbe(way=entry["way"], attempt=entry["attempt"])
     return PduStatus(stable=entry["stable"])
 
 

@@ -10,8 +10,8 @@ from oracle.codec import Worm
 from reference import Outcome, ReferenceSwitch
 from rig.host import SwitchRig
 from rig.vector_files import load_vectors
-from test_switch_vectors import by_number, without_padding
-from wormcast.wire import CPU_PORT, RECIRCULATE_PORT, DropReason, Kind
+from test_switch_vectors import by_number, times_zero, without_padding
+from wormcast.wire import CPU_PORT, RECIRCULATE_PORT, DropReason, Flag, Kind
 
 Json = dict[str, Any]
 DOCUMENT = load_vectors("worm_switch.json")
@@ -22,7 +22,12 @@ VLAN_TYPES = (b"\x81\x00", b"\x88\xa8")
 
 
 @pytest.mark.parametrize(
-    "vector", [pytest.param(vector, id=vector["name"]) for vector in DOCUMENT["vectors"]]
+    "vector",
+    [
+        pytest.param(vector, id=vector["name"])
+        for vector in DOCUMENT["vectors"]
+        if vector["state"] not in ("wormhole", "full")  # the reference is of packet mode
+    ],
 )
 def test_reference_does_what_the_vector_says(vector: Json) -> None:
     """Also those with a queue depth."""
@@ -84,11 +89,15 @@ class Frames:
             route = bytes(self._port() for _ in range(choose.choice((0, 1, 1, 2, 3, 7, 64, 255))))
         if choose.random() < 0.1:
             route = choose.randbytes(choose.randrange(40))
+        flags = choose.randrange(256)
+        if choose.random() < 0.9:  # else half of all worms were trains, which are refused
+            flags &= ~int(Flag.TRAIN)
         return Worm(
+            train=choose.randbytes(20) if flags & Flag.TRAIN else b"",
             kind=kind,
             route=route,
             payload=choose.randbytes(choose.choice((0, 1, 19, 20, 21, 46, 300))),
-            flags=choose.randrange(256),
+            flags=flags,
             hops=choose.choice((0, 0, 0, 1, 62, 63, 64, 255)),
             source=choose.randrange(65536),
             sequence=choose.randrange(65536),
@@ -120,7 +129,7 @@ class Frames:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("state", ["small", "wide"])
+@pytest.mark.parametrize("state", ["small", "wide", "traced"])
 def test_switch_does_what_the_reference_says(switch: SwitchRig, state: str) -> None:
     """Frames out and counters, for random frames; WORMCAST_SEED repeats a run."""
     seed = int(os.environ.get("WORMCAST_SEED", "1996"))
@@ -150,7 +159,10 @@ def _compare(switch: SwitchRig, port: int, frame: bytes, expected: Outcome, whic
         expected_drops=drops,
     )
     what = f"{which}: port {port}, {frame.hex()}"
-    out = sorted((item["port"], item["frame"]) for item in map(without_padding, answer["out"]))
+    out = sorted(
+        (item["port"], item["frame"])
+        for item in (times_zero(frame.hex(), without_padding(item)) for item in answer["out"])
+    )
     assert out == sorted((to, data.hex()) for to, data in expected.out), what
     assert answer["grown"]["drops"] == drops, what
     assert answer["grown"]["filtered"] == by_number(+expected.filtered, Kind), what

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from oracle.trace import without_times
 from rig.host import SwitchRig
 from rig.targets import COMPILED
 from rig.vector_files import load_vectors
@@ -32,6 +33,12 @@ def _sorted(frames: list[Json]) -> list[Json]:
     return sorted(frames, key=lambda item: (item["port"], item["frame"]))
 
 
+def times_zero(came: str, item: Json) -> Json:
+    """A frame as the vectors write it: the times of the records that the switch added at 0."""
+    left = without_times(bytes.fromhex(came), bytes.fromhex(item["frame"]))
+    return {**item, "frame": left.hex()}
+
+
 def without_padding(item: Json) -> Json:
     """A packet-in as the vectors write it: padding left out."""
     if "packet_in" not in item:
@@ -43,14 +50,21 @@ def test_vectors_reach_everything() -> None:
     """Each drop reason, each kind, each table and each action of a controller is in some vector."""
     vectors = DOCUMENT["vectors"]
     reasons = {reason for vector in vectors for reason in vector["drops"]}
-    assert reasons == {reason.name for reason in DropReason if reason}
+    # TRAIN_RESET takes several frames: tests/fabric/tests/wormhole.rs. Targets that take less than others
+    # drop for reasons from 24 up.
+    assert reasons == {reason.name for reason in DropReason if 0 < reason < 24} - {"TRAIN_RESET"}
     assert {kind.name for kind in Kind} <= {kind for vector in vectors for kind in vector["kinds"]}
     entries = [
         entry for state in DOCUMENT["states"].values() for entry in state["tables"] + state["defaults"]
     ]
     p4info = (COMPILED / "wormcast.p4info.txtpb").read_text()
     names = set(re.findall(r'name: "((?:ingress|egress)\.\w+)"', p4info))
-    internal = {"ingress.port_unknown", "ingress.group_unknown", "ingress.class_d_unknown"}
+    internal = {
+        "ingress.packet_mode",
+        "ingress.port_unknown",
+        "ingress.group_unknown",
+        "ingress.class_d_unknown",
+    }
     assert {entry["table"] for entry in entries} | {entry["action"] for entry in entries} == names - internal
 
 
@@ -68,7 +82,8 @@ def test_switch_does_what_the_vector_says(switch: SwitchRig, vector: Json) -> No
         expected=len(vector["out"]),
         expected_drops=drops,
     )
-    assert _sorted([without_padding(item) for item in answer["out"]]) == _sorted(vector["out"])
+    out = [times_zero(vector["frame"], without_padding(item)) for item in answer["out"]]
+    assert _sorted(out) == _sorted(vector["out"])
     assert answer["grown"]["drops"] == drops
     assert answer["grown"]["filtered"] == by_number(vector["filtered"], Kind)
     assert answer["grown"]["kinds"] == by_number(vector["kinds"], Kind)

@@ -28,11 +28,16 @@ def file_size(fabric: Fabric) -> int:
     return 4 * MIB if fabric.options.switch == "wormcast" else MIB // 2
 
 
-@pytest.mark.parametrize("scheme", SCHEMES_ANYWHERE)
+@pytest.mark.parametrize(
+    ("scheme", "parameters"),
+    [*((scheme, {}) for scheme in SCHEMES_ANYWHERE), ("circuit", {"variant": "return"})],
+    ids=[*SCHEMES_ANYWHERE, "circuit-return"],
+)
 def test_every_member_has_the_same_bytes(
-    fabric: Fabric, scheme: str, random_file: Callable[[int], Path]
+    fabric: Fabric, scheme: str, parameters: dict[str, Any], random_file: Callable[[int], Path]
 ) -> None:
-    result = transfer(fabric, scheme, random_file(file_size(fabric)), 0, RECEIVERS, seconds_max=240)
+    file = random_file(file_size(fabric))
+    result = transfer(fabric, scheme, file, 0, RECEIVERS, seconds_max=240, parameters=parameters)
     assert result.intact
     assert not result.failed
     assert result.receivers == 7

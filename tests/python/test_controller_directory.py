@@ -15,11 +15,12 @@ import pytest
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import running, until
 from wormcast.agentrpc import agent_pb2
+from wormcast.api.plan_requests import group_request
 from wormcast.directory import server
 from wormcast.directory.server import AgentDirectory, DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.discovery.lldp import Announcement, encode_announcement
-from wormcast.network.ids import PortId, SwitchId
+from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import Link
 from wormcast.reconcile import controller as controller_module
 from wormcast.reconcile.controller import Controller
@@ -95,6 +96,20 @@ def test_agents_get_ids_and_plans_and_every_change_of_them(tmp_path: Path) -> No
         await controller.tell_group("group_deleted", controller.groups.delete(group.id))
         await until(lambda: all(groups_of(a) == {} for a in agents))
         assert agents[0].plans[-1].epoch == before + 2
+
+    with_agents(tmp_path, 3, test)
+
+
+def test_agents_are_told_which_circuits_return(tmp_path: Path) -> None:
+    async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
+        for parameters, told in (({}, "omit-last"), ({"variant": "return"}, "return")):
+            group = controller.groups.create(GroupRequest("circuit", (0, 1, 2), parameters=parameters))
+            await controller.tell_group("group_created", group)
+            await until(lambda id=group.id: all(id in groups_of(a) for a in agents))
+            groups = {one.id: one for agent in agents for one in agent.plans[-1].groups}
+            assert [one.variant for one in groups[group.id].structures] == [told]
+            planned = group_request(controller, group, HostId(0), group.members)
+            assert planned["parameters"].get("variant", "omit-last") == told
 
     with_agents(tmp_path, 3, test)
 

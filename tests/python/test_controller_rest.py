@@ -153,6 +153,28 @@ WRONG: list[tuple[str, str, object, int, dict[str, Any]]] = [
     (
         "POST",
         "groups",
+        {"scheme": "circuit", "members": [0], "parameters": {"variant": "ordered"}},
+        422,
+        {
+            "message": "parameter variant is 'ordered'; there are omit-last, return",
+            "value": "ordered",
+            "choices": ["omit-last", "return"],
+        },
+    ),
+    (
+        "POST",
+        "groups",
+        {"scheme": "tree", "members": [0], "parameters": {"variant": "return"}},
+        422,
+        {
+            "message": "parameter variant is 'return' with scheme tree; possible: scheme circuit",
+            "value": "return",
+            "bound": "scheme circuit",
+        },
+    ),
+    (
+        "POST",
+        "groups",
         {"scheme": "tree", "members": [0], "class_d": "224.0.0.5"},
         422,
         {

@@ -103,7 +103,8 @@ def test_the_plan_is_that_of_the_controller_itself() -> None:
                 for g in sorted(switch["multicast"], key=lambda g: g["mgid"])
             ] == held.multicast()
             assert all(g["ports"] == [r["port"] for r in g["replicas"]] for g in switch["multicast"])
-            assert switch["defaults"][0]["parameters"] == {"low": 15, "high": 0}
+            defaults = {entry["table"]: entry["parameters"] for entry in switch["defaults"]}
+            assert defaults == {"ingress.tree_sets": {"low": 15, "high": 0}, "egress.trace": {"switch": 0}}
 
     asyncio.run(main())
 

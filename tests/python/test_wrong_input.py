@@ -245,6 +245,14 @@ def test_options_at_random(seed: int, directory: Path) -> None:
         ),
         (["group", "create", "0", "1", "--scheme", "tree", "--k", "2"], ["--k", "tree", "--fan-out"]),
         (["group", "create", "0", "1", "--fan-out", "2"], ["--fan-out", "k-binomial", "tree"]),
+        (
+            ["group", "create", "0", "1", "--scheme", "tree", "--variant", "return"],
+            ["--variant", "circuit", "--fan-out"],
+        ),
+        (
+            ["group", "create", "0", "1", "--scheme", "circuit", "--variant", "ordered"],
+            ["'ordered'", "omit-last", "return"],
+        ),
         (["group", "create", "0", "1", "--k", "2", "--packets", "9"], ["--packets", "--k"]),
         (["group", "plan", "--topology", "torus:3", "0", "1", "--payload", "9"], ["--payload", "--bytes"]),
         (["group", "plan", "--topology", "torus:3", "0", "1", "--seed", "9"], ["--seed", "--order random"]),

@@ -22,11 +22,13 @@ pub enum FailReason {
     NoRoute = 7,
     /// It hangs below a host that failed, and no new plan came.
     Orphaned = 8,
+    /// At the origin of a circuit that returns: what came back is not what it sent.
+    Differs = 9,
 }
 
 impl FailReason {
     /// All reasons.
-    pub const ALL: [FailReason; 8] = [
+    pub const ALL: [FailReason; 9] = [
         FailReason::Silent,
         FailReason::Removed,
         FailReason::Late,
@@ -35,6 +37,7 @@ impl FailReason {
         FailReason::Cancelled,
         FailReason::NoRoute,
         FailReason::Orphaned,
+        FailReason::Differs,
     ];
 
     /// The reason with that code on the wire.
@@ -64,6 +67,7 @@ impl fmt::Display for FailReason {
             FailReason::Cancelled => "application gave up",
             FailReason::NoRoute => "no usable route",
             FailReason::Orphaned => "below a failed host",
+            FailReason::Differs => "returned other than it was sent",
         })
     }
 }

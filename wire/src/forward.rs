@@ -41,7 +41,8 @@ pub fn forward(frame: &[u8]) -> Vec<Copy> {
     }
 }
 
-/// The frame one switch further, with this route. Flags without a meaning stay.
+/// The frame one switch further, with this route. Flags without a meaning stay; a trace stays as it is,
+/// since a switch without an id adds nothing to it.
 fn onward(frame: &[u8], worm: &Worm<'_>, route: &[u8]) -> Vec<u8> {
     let mut out = frame[..ETHERNET_LENGTH + HEADER_LENGTH].to_vec();
     out.extend_from_slice(route);
@@ -50,7 +51,8 @@ fn onward(frame: &[u8], worm: &Worm<'_>, route: &[u8]) -> Vec<u8> {
     header[3] += 1;
     let sum = worm::checksum(header);
     put_u16(header, 10, sum);
-    out.extend_from_slice(worm.payload);
+    let behind = ETHERNET_LENGTH + HEADER_LENGTH + worm.route.len();
+    out.extend_from_slice(&frame[behind..]);
     out
 }
 

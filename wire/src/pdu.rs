@@ -62,6 +62,8 @@ pub enum Type {
     Repair = 3,
     /// A parent tells a child what is stable, and may ask it to answer.
     Status = 4,
+    /// Shows the way of a worm to whoever gets it.
+    Probe = 5,
 }
 
 /// Fields every PDU has.
@@ -139,6 +141,15 @@ pub struct Status {
     pub order_wanted: bool,
 }
 
+/// Body of a PROBE. Its `stream` is the number of the trace that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Which of the ways that the sender traces.
+    pub way: u16,
+    /// How often the sender has sent a probe along it, this one included.
+    pub attempt: u16,
+}
+
 /// A PDU's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
@@ -152,6 +163,8 @@ pub enum Body<'a> {
     Repair(Repair),
     /// What is stable.
     Status(Status),
+    /// Shows the way of a worm.
+    Probe(Probe),
 }
 
 /// A decoded PDU.
@@ -282,6 +295,13 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
                 order_wanted: flags & flags::ORDER_WANTED != 0,
             })
         }
+        code if code == Type::Probe as u8 => {
+            exactly(4)?;
+            Body::Probe(Probe {
+                way: u16_at(body, 0),
+                attempt: u16_at(body, 2),
+            })
+        }
         _ => return Err(DecodeError::PduType),
     };
     Ok(Pdu { common, body })
@@ -300,7 +320,7 @@ pub fn length_of(common: &Common, source: HostId, body: &Body<'_>) -> usize {
     let body = match body {
         Body::Data(data) => DATA_LENGTH + data.payload.len(),
         Body::Ack(ack) => ack.length(),
-        Body::Nack(_) | Body::Status(_) => 4,
+        Body::Nack(_) | Body::Status(_) | Body::Probe(_) => 4,
         Body::Repair(_) => 10,
     };
     (COMMON_LENGTH + origin + choice + body).max(LENGTH_MIN)
@@ -311,7 +331,7 @@ fn choice_of(body: &Body<'_>) -> (u8, u8) {
     match body {
         Body::Data(data) => (flags::DATA_CHOICE, data.choice),
         Body::Status(status) => (flags::STATUS_CHOICE, status.choice),
-        Body::Ack(_) | Body::Nack(_) | Body::Repair(_) => (0, 0),
+        Body::Ack(_) | Body::Nack(_) | Body::Repair(_) | Body::Probe(_) => (0, 0),
     }
 }
 
@@ -374,6 +394,12 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
             put_u32(out, at, status.stable.0);
             at += 4;
             Type::Status
+        }
+        Body::Probe(probe) => {
+            put_u16(out, at, probe.way);
+            put_u16(out, at + 2, probe.attempt);
+            at += 4;
+            Type::Probe
         }
     };
     if at < LENGTH_MIN {

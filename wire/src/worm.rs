@@ -1,7 +1,8 @@
 //! The worm header (SPEC §1–§3): encoding in place, decoding, checksum.
 
+use crate::trace::Trace;
 use crate::{DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC, put_u16, u16_at};
-use crate::{HostId, ROUTE_LENGTH_MAX};
+use crate::{ETHERTYPE_HOST_PDU, HostId, ROUTE_LENGTH_MAX};
 
 /// Bytes of a worm header without route.
 pub const HEADER_LENGTH: usize = 12;
@@ -54,8 +55,10 @@ pub mod flags {
     pub const RESUMED: u8 = 1 << 3;
     /// Congestion experienced.
     pub const CE: u8 = 1 << 4;
+    /// Records of hops stand behind the route ([`crate::trace`]).
+    pub const TRACE: u8 = 1 << 5;
     /// All bits that mean something.
-    pub const ALL: u8 = CLASS2 | HEAD | TAIL | RESUMED | CE;
+    pub const ALL: u8 = CLASS2 | HEAD | TAIL | RESUMED | CE | TRACE;
 }
 
 /// A worm header without its route.
@@ -63,7 +66,7 @@ pub mod flags {
 pub struct Header {
     /// What the route means.
     pub kind: Kind,
-    /// [`flags`]; bits 5–7 are zero when sent, ignored when received.
+    /// [`flags`]; bits 6 and 7 are zero when sent, ignored when received.
     pub flags: u8,
     /// Switches crossed.
     pub hops: u8,
@@ -82,7 +85,9 @@ pub struct Worm<'a> {
     pub header: Header,
     /// What is left of its route.
     pub route: &'a [u8],
-    /// What follows the route, Ethernet padding included if there was any.
+    /// Records of the hops so far, of a worm that is traced.
+    pub trace: Option<Trace<'a>>,
+    /// What follows route and records, Ethernet padding included if there was any.
     pub payload: &'a [u8],
 }
 
@@ -128,22 +133,36 @@ pub fn decode_worm(bytes: &[u8]) -> Result<Worm<'_>, DecodeError> {
     if checksum(&bytes[..end]) != u16_at(bytes, 10) {
         return Err(DecodeError::WormChecksum);
     }
+    let header = Header {
+        kind,
+        flags: bytes[1] & flags::ALL,
+        hops: bytes[3],
+        source: HostId(u16_at(bytes, 4)),
+        sequence: u16_at(bytes, 6),
+        next: u16_at(bytes, 8),
+    };
+    let (trace, payload) = match header.is_traced() {
+        true => Trace::split(&bytes[end..]).map(|(trace, payload)| (Some(trace), payload))?,
+        false => (None, &bytes[end..]),
+    };
     Ok(Worm {
-        header: Header {
-            kind,
-            flags: bytes[1] & flags::ALL,
-            hops: bytes[3],
-            source: HostId(u16_at(bytes, 4)),
-            sequence: u16_at(bytes, 6),
-            next: u16_at(bytes, 8),
-        },
+        header,
         route: &bytes[HEADER_LENGTH..end],
-        payload: &bytes[end..],
+        trace,
+        payload,
     })
 }
 
+impl Header {
+    /// Whether a trace stands behind the route: only worms that carry a host PDU have one, since switches
+    /// look for IP packets right behind the route.
+    pub const fn is_traced(&self) -> bool {
+        self.flags & flags::TRACE != 0 && self.next == ETHERTYPE_HOST_PDU
+    }
+}
+
 /// Writes Ethernet header, worm header and route to the front of `frame`; the
-/// payload starts at the offset returned. `frame` must have room and `route` at
+/// payload, or the trace of a traced worm, starts at the offset returned. `frame` must have room and `route` at
 /// most [`ROUTE_LENGTH_MAX`] bytes.
 pub fn encode(frame: &mut [u8], mac: [u8; 6], header: &Header, route: &[u8]) -> usize {
     assert!(
@@ -180,7 +199,7 @@ mod tests {
     fn any_header() -> impl Strategy<Value = Header> {
         (
             0usize..5,
-            0u8..32,
+            0u8..64,
             any::<u8>(),
             any::<u16>(),
             any::<u16>(),
@@ -203,11 +222,12 @@ mod tests {
             route in proptest::collection::vec(any::<u8>(), 0..=255),
             payload in proptest::collection::vec(any::<u8>(), 0..64),
         ) {
+            let header = Header { flags: header.flags & !flags::TRACE, ..header };
             let mut frame = vec![0; 14 + 12 + route.len() + payload.len()];
             let at = encode(&mut frame, [2, 0, 0, 0, 0, 9], &header, &route);
             frame[at..].copy_from_slice(&payload);
             let worm = decode(&frame).expect("own encoding");
-            prop_assert_eq!(worm, Worm { header, route: &route, payload: &payload });
+            prop_assert_eq!(worm, Worm { header, route: &route, trace: None, payload: &payload });
             prop_assert_eq!(&frame[..6], &WORM_MAC);
         }
 

@@ -8,7 +8,7 @@ mod support;
 use serde_json::{Value, json};
 use support::{read, to_hex, vectors};
 use wormcast_wire::ack::{Ack, Echo, FailedMember, List, SeqRange};
-use wormcast_wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
+use wormcast_wire::pdu::{self, Body, Common, Data, Nack, Probe, Repair, Status};
 use wormcast_wire::{BufferClass, DecodeError, FailReason, GroupId, HostId, Seq};
 
 struct Entry {
@@ -87,6 +87,9 @@ impl Entry {
                     "unclaimed": status.unclaimed,
                     "order_wanted": status.order_wanted,
                 })
+            }
+            Body::Probe(probe) => {
+                json!({"type": "PROBE", "way": probe.way, "attempt": probe.attempt})
             }
         };
         let target = value.as_object_mut().expect("an object");
@@ -360,6 +363,19 @@ fn entries() -> Vec<Entry> {
                 order_wanted: true,
             }),
         ),
+        entry(
+            "PROBE: the first along a way",
+            3,
+            Body::Probe(Probe { way: 2, attempt: 1 }),
+        ),
+        entry(
+            "PROBE: largest numbers",
+            4,
+            Body::Probe(Probe {
+                way: u16::MAX,
+                attempt: u16::MAX,
+            }),
+        ),
     ]
 }
 
@@ -381,6 +397,12 @@ fn invalid() -> Vec<(&'static str, u16, Vec<u8>, DecodeError)> {
     };
     let mut corrupt = good(0);
     corrupt[25] ^= 0x10;
+    let of_type = |name: &str| {
+        entries()
+            .iter()
+            .position(|entry| entry.name.starts_with(name))
+    };
+    let probe = of_type("PROBE").expect("a PROBE");
     let ack_cut = with_crc(good(13)[..good(13).len() - 1].to_vec(), 5);
     vec![
         ("empty", 3, vec![], DecodeError::Truncated),
@@ -403,7 +425,7 @@ fn invalid() -> Vec<(&'static str, u16, Vec<u8>, DecodeError)> {
             DecodeError::PduChecksum,
         ),
         ("version 2", 3, changed(0, 0, 0x20), DecodeError::PduVersion),
-        ("type 5", 3, changed(0, 0, 0x15), DecodeError::PduType),
+        ("type 6", 3, changed(0, 0, 0x16), DecodeError::PduType),
         (
             "CANCEL without LAST",
             3,
@@ -457,6 +479,12 @@ fn invalid() -> Vec<(&'static str, u16, Vec<u8>, DecodeError)> {
             "NACK a byte too long",
             5,
             changed(17, 33, 15),
+            DecodeError::PduMalformed,
+        ),
+        (
+            "PROBE a byte short",
+            3,
+            changed(probe, 33, 17),
             DecodeError::PduMalformed,
         ),
     ]

@@ -8,10 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 use support::{read, to_hex};
+use wormcast_wire::trace::{self, Record};
 use wormcast_wire::worm::{self, Header, Kind};
 use wormcast_wire::{
-    DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, SWITCHES_CROSSED_MAX, forward,
-    tree_route,
+    DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, SWITCHES_CROSSED_MAX, SwitchId,
+    forward, tree_route,
 };
 
 fn from_hex(text: &str) -> Vec<u8> {
@@ -105,6 +106,48 @@ fn invalid_frames_are_refused_for_their_reason() {
     }
 }
 
+#[test]
+fn traces_are_read_as_the_vectors_say() {
+    let vectors = read("worm.json");
+    let traces = vectors["traces"].as_array().expect("a list");
+    assert!(traces.len() > 5);
+    for vector in traces {
+        let name = vector["name"].as_str().expect("a name");
+        let frame = from_hex(vector["frame"].as_str().expect("a frame"));
+        let worm = worm::decode(&frame).unwrap_or_else(|reject| panic!("{name}: {reject}"));
+        let trace = worm.trace.unwrap_or_else(|| panic!("{name}: no trace"));
+        assert_eq!(u64::from(trace.room), vector["room"], "{name}");
+        assert_eq!(trace.count() as u64, vector["count"], "{name}");
+        assert_eq!(to_hex(worm.payload), vector["payload"], "{name}");
+        let number = |record: &Value, member: &str| record[member].as_u64().expect("a number");
+        let records = vector["records"].as_array().expect("a list").iter();
+        let expected: Vec<Record> = records
+            .map(|record| Record {
+                switch: SwitchId(number(record, "switch") as u16),
+                hop: number(record, "hop") as u8,
+                ingress_port: number(record, "ingress_port") as u8,
+                egress_port: number(record, "egress_port") as u8,
+                stay_us: number(record, "stay") as u32,
+                queue: number(record, "queue") as u16,
+                left_us: number(record, "left") as u32,
+            })
+            .collect();
+        assert_eq!(trace.believed(worm.header.hops), expected, "{name}");
+        for record in expected {
+            let bytes = record.to_bytes();
+            assert!(
+                frame.windows(bytes.len()).any(|part| part == bytes),
+                "{name}"
+            );
+        }
+    }
+    for vector in vectors["bad_traces"].as_array().expect("a list") {
+        let frame = from_hex(vector["frame"].as_str().expect("a frame"));
+        let result = worm::decode(&frame);
+        assert_eq!(result, Err(DecodeError::Truncated), "{}", vector["name"]);
+    }
+}
+
 fn paths_of(branches: &Value, before: &[u8], out: &mut Vec<Vec<u8>>) {
     for branch in branches.as_array().expect("a list") {
         let port = branch["port"].as_u64().expect("a port") as u8;
@@ -162,6 +205,16 @@ fn tree_routes_encode_from_their_paths_and_bad_ones_are_refused() {
     }
 }
 
+/// Whether a switch in this state does more than the route says: it writes records, or sends by another
+/// link than the one named.
+fn does_more(state: &Value) -> bool {
+    let any = |list: &str, member: &str, value: &str| {
+        let mut entries = state[list].as_array().expect("a list").iter();
+        entries.any(|entry| entry[member] == value)
+    };
+    any("defaults", "table", "egress.trace") || any("tables", "action", "ingress.port_backed")
+}
+
 #[test]
 fn worms_go_by_their_routes_where_switches_send_them() {
     let document = read("worm_switch.json");
@@ -181,6 +234,7 @@ fn worms_go_by_their_routes_where_switches_send_them() {
             || !is_configured
             || !vector["deq_qdepth"].is_null()
             || vector["ingress_port"] == 510
+            || does_more(state)
         {
             continue;
         }
@@ -247,6 +301,9 @@ fn constants_are_those_of_the_data_plane() {
     assert_eq!(value("FLAG_TAIL"), u64::from(worm::flags::TAIL));
     assert_eq!(value("FLAG_RESUMED"), u64::from(worm::flags::RESUMED));
     assert_eq!(value("FLAG_CE"), u64::from(worm::flags::CE));
+    assert_eq!(value("FLAG_TRACE"), u64::from(worm::flags::TRACE));
+    assert_eq!(value("TRACE_STAY_MAX"), u64::from(trace::STAY_US_MAX));
+    assert_eq!(value("TRACE_QUEUE_MAX"), u64::from(trace::QUEUE_MAX));
     assert_eq!(value("RECIRCULATE_PORT"), u64::from(worm::RECIRCULATE_PORT));
     assert_eq!(value("END_OF_ROUTE"), u64::from(worm::END_OF_ROUTE));
     assert_eq!(value("GROUP_BROADCAST"), u64::from(GroupId::BROADCAST.0));

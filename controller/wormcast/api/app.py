@@ -42,6 +42,7 @@ from wormcast.api.plan_requests import (
     routes_in_force,
     verify_in_force,
 )
+from wormcast.api.traces import serve_traces
 from wormcast.network.groups import Group
 from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
@@ -112,6 +113,7 @@ def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAP
     pool = pool or WorkerPool()
     _serve_plans(app, controller, pool)
     _serve_watching(app, controller, pool)
+    serve_traces(app, controller)
     return app
 
 

@@ -135,6 +135,13 @@ class ParametersBody(Body):
             description=f"mu-torus: members of a chain, 1 to {HOST_ID_MAX}; as many as a ring has if absent"
         ),
     ] = None
+    variant: Annotated[
+        StrictStr | None,
+        Field(
+            description="circuit: omit-last, or return, where messages go on to their origin, which compares what "
+            "comes back with what it sent; omit-last if absent"
+        ),
+    ] = None
     guard: Annotated[
         StrictStr | None,
         Field(

@@ -13,7 +13,7 @@ from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.decimal import read_decimal
-from wormcast.network.groups import AUTO, GROUP_BOUND, GUARDS, LEASTS, SCHEME_DEFAULT, SCHEMES
+from wormcast.network.groups import AUTO, GROUP_BOUND, GUARDS, LEASTS, SCHEME_DEFAULT, SCHEMES, VARIANTS
 
 
 @click.group(cls=Commands)
@@ -55,6 +55,12 @@ def _host(value: str) -> int | str:
     "--r", type=click.IntRange(min=1), help="mu-torus: members of a chain. [default: as many as a ring has]"
 )
 @click.option(
+    "--variant",
+    type=click.Choice(VARIANTS),
+    help="circuit: return: messages go on to their origin, which compares what comes back with what it sent. "
+    "[default: omit-last]",
+)
+@click.option(
     "--guard",
     type=click.Choice(GUARDS),
     help="switch, table: copies go along the spanning tree (A) or trees of the group's own (C). switch, broadcast: "
@@ -81,6 +87,7 @@ def create(
     packets: int | None,
     lambda_: int | None,
     r: int | None,
+    variant: str | None,
     guard: str | None,
     least: str | None,
     trees: int | None,
@@ -96,6 +103,7 @@ def create(
         "packets": packets,
         "lambda": lambda_,
         "r": r,
+        "variant": variant,
         "guard": guard,
         "least": least,
         "trees": trees,

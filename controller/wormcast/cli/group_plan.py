@@ -35,6 +35,7 @@ SHAPES = {
     "fan_out": ("tree",),
     "lambda": ("postal",),
     "r": ("mu-torus",),
+    "variant": ("circuit",),
     "guard": ("switch", "table", "broadcast"),
     "least": ("switch", "table"),
     "trees": ("switch",),

@@ -114,6 +114,7 @@ def _structure_message(structure: AgentStructure) -> Any:
         bytes_most=structure.bytes_most,
         scheme=structure.scheme,
         order=structure.order,
+        variant=structure.variant,
         k=structure.k,
         r=structure.r,
         rings=structure.rings,

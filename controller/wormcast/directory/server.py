@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -61,6 +62,10 @@ _OPTIONS = [
 ]
 
 
+TRACES_WAITING_MAX = 16
+"""Requests for probes that wait for one agent."""
+
+
 class DirectoryError(Exception):
     """The server cannot listen; the text names the address and the reason."""
 
@@ -103,6 +108,16 @@ class AgentWatcher(Protocol):
         """Counters of an agent: name, group, value; and how many messages took its routes, by destination."""
 
 
+class TraceWatcher(Protocol):
+    """Who is told of traces. Both methods raise `BadMessage`."""
+
+    def trace_sent(self, host: HostId, sent: Any) -> None:
+        """A `TraceSent` of an agent."""
+
+    def probe_seen(self, host: HostId, seen: Any) -> None:
+        """A `ProbeSeen` of an agent."""
+
+
 class _Stream:
     """One attached agent. Holds the latest plan only: a slow agent skips the ones between."""
 
@@ -117,6 +132,8 @@ class _Stream:
         """The first of those that were told by what is other than before, since the last that was sent whole."""
         self.whole_next = True
         """The agent may lack what was sent: the next plan is sent whole."""
+        self.traces: deque[bytes] = deque(maxlen=TRACES_WAITING_MAX)
+        """Requests for probes, encoded. The oldest goes if the agent is slow: they are sent again."""
         self.ending = ""
         self.wake = asyncio.Event()
 
@@ -151,6 +168,7 @@ class AgentDirectory:
         self._streams: dict[HostId, _Stream] = {}
         self._plans: dict[HostId, Told] = {}
         self.encoder = PlanEncoder()
+        self.traces: TraceWatcher | None = None
         self._server: Any = None
         self.refused = 0
         """Registrations refused."""
@@ -223,6 +241,15 @@ class AgentDirectory:
         for host in [host for host in self._plans if host not in kept]:
             del self._plans[host]
         self.encoder.forget_unused([told.plan for told in self._plans.values()])
+
+    def trace(self, host: HostId, request: dict[str, Any]) -> bool:
+        """Asks the agent of a host for probes, by the fields of `Trace`; false if it is not attached."""
+        stream = self._streams.get(host)
+        if stream is None:
+            return False
+        stream.traces.append(controller_message("trace", agent_pb2.Trace(**request).SerializeToString()))
+        stream.wake.set()
+        return True
 
     def attached(self) -> list[HostId]:
         """Hosts with a stream."""
@@ -309,6 +336,8 @@ class AgentDirectory:
                 stream.sent = told
                 self.plans_sent += 1
                 yield message
+            while stream.traces:
+                yield stream.traces.popleft()
 
     def _encode(self, stream: _Stream, told: Told) -> bytes:
         """A plan, by what is other than in the last that the stream brought, if it brought one."""
@@ -376,6 +405,10 @@ class AgentDirectory:
                     [(c.name, c.group, c.value) for c in message.statistics.counters[:COUNTERS_MAX]],
                     read_route_uses(message.statistics),
                 )
+            case "trace_sent" if self.traces is not None:
+                self.traces.trace_sent(host, message.trace_sent)
+            case "probe_seen" if self.traces is not None:
+                self.traces.probe_seen(host, message.probe_seen)
             case "register":
                 raise BadMessage("a second Register")
             case _:

@@ -49,6 +49,8 @@ class GroupError(ValueError):
 GUARDS: Final = ("A", "B", "C")
 """What keeps worms that switches copy from deadlock (WORM §3)."""
 LEASTS: Final = ("links", "depth")
+VARIANTS: Final = ("omit-last", "return")
+"""Whether messages go round a circuit to the last host, or on to their origin, which compares (WORM §5)."""
 FAN_OUT_MAX = 16
 K_MAX = 16
 PACKETS_MAX = 1 << 32
@@ -69,6 +71,8 @@ class Parameters:
     """postal: time until a message has been received, in send times (NIC §5.5)."""
     r: int = 0
     """mu-torus: members of a chain (TORUS §3)."""
+    variant: str = ""
+    """circuit: one of VARIANTS; the first one if empty."""
     guard: str = GUARDS[0]
     """Where switches copy, what they copy along: A the spanning tree, B the same through its root, C trees of the
     group's own (WORM §3)."""
@@ -96,9 +100,9 @@ class Parameters:
                     value=value,
                     bound=f"{low} to {high}",
                 )
-        for name, known in (("guard", GUARDS), ("least", LEASTS)):
+        for name, known in (("guard", GUARDS), ("least", LEASTS), ("variant", VARIANTS)):
             value = getattr(self, name)
-            if value not in known:
+            if value not in known and (name, value) != ("variant", ""):
                 raise GroupError(f"parameter {name} is {value!r}", value=value, choices=known)
         if self.guard != "C" and (self.least, self.trees) != (LEASTS[0], 1):
             name, value = ("trees", self.trees) if self.trees != 1 else ("least", self.least)
@@ -145,6 +149,12 @@ class Group:
                 "scheme table has no guard B: switches copy its worms wherever they enter, not at the root",
                 value="B",
                 choices=["A", "C"],
+            )
+        if self.parameters.variant and self.scheme != "circuit":
+            raise GroupError(
+                f"parameter variant is {self.parameters.variant!r} with scheme {self.scheme}",
+                value=self.parameters.variant,
+                bound="scheme circuit",
             )
         if self.sink and self.is_ordered:
             raise GroupError(

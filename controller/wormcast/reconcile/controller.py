@@ -42,6 +42,7 @@ from wormcast.reconcile.port_sources import check_port_sources
 from wormcast.reconcile.reconciler import COSTS_DEFAULT, Reconciler, View
 from wormcast.reconcile.supervise import supervise
 from wormcast.reconcile.switch_check import check_grid, check_new_switch, check_switch
+from wormcast.reconcile.trace_book import TraceBook
 from wormcast.sockets import SocketAccess
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
@@ -110,6 +111,7 @@ class Controller:
         self.task_failures = 0
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
+        self.traces = self.directory.traces = TraceBook(self.directory, lambda: self.topology().to_json())
         self.reconciler = Reconciler(self.look, database, self.sessions, self.directory, self.events)
         self._restore(now)
 
@@ -155,6 +157,7 @@ class Controller:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+        await self.traces.stop()
         await self.directory.stop()
         await asyncio.gather(*(session.stop() for session in self.sessions.values()))
         self._database.close()

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use wormcast_protocol::{ConfigError, Engine, EngineConfig, Event, Instant};
+use wormcast_protocol::{Sighting, TraceRequest, Way};
 use wormcast_wire::{BufferClass, FailReason, GroupId, HostId};
 
 /// Engine events taken in one turn.
@@ -377,6 +378,22 @@ impl Agent {
     /// What the controller is to be told next.
     pub fn poll_report(&mut self) -> Option<MemberReport> {
         self.reports.pop_front()
+    }
+
+    /// Sends probes along the ways of messages, and gives these ways.
+    ///
+    /// # Errors
+    /// A sentence that names the value and the choices.
+    pub fn trace(&mut self, request: &TraceRequest) -> Result<Vec<Way>, String> {
+        let Some(engine) = self.engine.as_mut().filter(|_| self.plan.is_some()) else {
+            return Err("this host has no plan yet".to_owned());
+        };
+        engine.trace(request).map_err(|error| error.to_string())
+    }
+
+    /// The next probe that came, for the controller.
+    pub fn poll_sighting(&mut self) -> Option<Sighting> {
+        self.engine.as_mut()?.poll_sighting()
     }
 
     /// What the operator is to be told next.

@@ -8,6 +8,7 @@ use wormcast_agent_core::api::NumberedRequest;
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::figures::Figures;
 use wormcast_agent_core::plan::{AgentPlan, PlanChangeMessage, RefusedGroup};
+use wormcast_protocol::{TraceRequest, Way};
 use wormcast_wire::HostId;
 
 /// Commands that wait at most; senders of more wait themselves.
@@ -33,6 +34,13 @@ pub enum Command {
         plan: NewPlan,
         /// Told when it is in force, with the groups that were left out.
         done: oneshot::Sender<Result<Vec<RefusedGroup>, String>>,
+    },
+    /// Probes are to be sent; the answer is for the controller.
+    Trace {
+        /// Along which ways.
+        request: TraceRequest,
+        /// Told these ways, or why there are none.
+        done: oneshot::Sender<Result<Vec<Way>, String>>,
     },
     /// A local client has connected.
     Connect {

@@ -31,7 +31,7 @@ use transmit::{Blocked, TransmitBatch};
 use wormcast_agent_core::agent::{Agent, MemberReport, Settings};
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::transit::{TransitLimits, is_in_transit};
-use wormcast_protocol::Instant;
+use wormcast_protocol::{Instant, Sighting};
 use wormcast_wire::HostId;
 
 /// Batches received before sending has its turn.
@@ -43,6 +43,15 @@ const COMMANDS_PER_TURN_MAX: usize = 128;
 const BLOCKED_SLEEP_US: u64 = 1_000;
 /// Reports to the controller that wait at most; more are dropped and counted.
 pub const REPORTS_MAX: usize = 256;
+
+/// What the controller is to be told.
+#[derive(Debug)]
+pub enum Report {
+    /// A member that fails.
+    Member(MemberReport),
+    /// A probe that came.
+    Probe(Sighting),
+}
 
 /// What the data plane is told at its start.
 #[derive(Clone, Debug)]
@@ -79,7 +88,7 @@ pub struct DataPlane {
     clock: Clock,
     waker: Waker,
     commands: mpsc::Receiver<Command>,
-    reports: mpsc::Sender<MemberReport>,
+    reports: mpsc::Sender<Report>,
     link: LinkState,
     discovery: Discovery,
     agent: Agent,
@@ -120,7 +129,7 @@ impl DataPlane {
     /// [`DataPlaneError`].
     pub fn open(
         settings: DataPlaneSettings,
-    ) -> Result<(Self, DataPlaneHandle, mpsc::Receiver<MemberReport>), DataPlaneError> {
+    ) -> Result<(Self, DataPlaneHandle, mpsc::Receiver<Report>), DataPlaneError> {
         let waker = Waker::new().map_err(DataPlaneError::Waker)?;
         let (handle, commands) = DataPlaneHandle::new(waker.handle());
         let (reports, reports_out) = mpsc::channel(REPORTS_MAX);

@@ -1,6 +1,6 @@
 //! The data plane's slow half: commands in, and what the agent has to say out.
 
-use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, NewPlan};
+use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, NewPlan, Report};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wormcast_agent_core::agent::Remark;
 use wormcast_agent_core::figures::Figures;
@@ -32,6 +32,9 @@ impl DataPlane {
             Command::ApplyPlan { plan, done } => {
                 // The controller may be gone by now; the plan holds all the same.
                 let _ = done.send(self.apply_plan(plan, now));
+            }
+            Command::Trace { request, done } => {
+                let _ = done.send(self.agent.trace(&request));
             }
             Command::Connect {
                 id,
@@ -103,15 +106,22 @@ impl DataPlane {
             }
         }
         while let Some(report) = self.agent.poll_report() {
-            if self.reports.try_send(report).is_err() {
-                self.counters.reports_dropped += 1;
-            }
+            self.report(Report::Member(report));
+        }
+        while let Some(sighting) = self.agent.poll_sighting() {
+            self.report(Report::Probe(sighting));
         }
         while let Some(remark) = self.agent.poll_remark() {
             match remark {
                 Remark::Warning(text) => crate::log::warning!("{text}"),
                 Remark::Info(text) => crate::log::info!("{text}"),
             }
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        if self.reports.try_send(report).is_err() {
+            self.counters.reports_dropped += 1;
         }
     }
 

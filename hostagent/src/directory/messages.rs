@@ -73,6 +73,7 @@ fn structure(structure: rpc::Structure) -> StructureMessage {
         bytes_most: structure.bytes_most,
         scheme: structure.scheme,
         order: structure.order,
+        variant: structure.variant,
         k: structure.k,
         lambda: structure.lambda,
         r: structure.r,

@@ -5,10 +5,11 @@ mod address;
 mod connection;
 mod messages;
 pub mod rpc;
+mod traces;
 
 pub use address::ControllerAddress;
 
-use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, NewPlan};
+use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, NewPlan, Report};
 use connection::Connection;
 use hyper_util::rt::TokioIo;
 use messages::{change_message, plan_message};
@@ -24,7 +25,6 @@ use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint, Uri};
-use wormcast_agent_core::agent::MemberReport;
 use wormcast_agent_core::figures::{Figure, RouteUse};
 use wormcast_agent_core::plan::{AgentPlan, GROUPS_MAX, MEMBERS_MAX, PlanRejected, RefusedGroup};
 use wormcast_wire::{HOST_ID_MAX, HostId};
@@ -134,7 +134,7 @@ pub struct DirectoryClient {
     address: ControllerAddress,
     introduction: Introduction,
     dataplane: DataPlaneHandle,
-    reports: mpsc::Receiver<MemberReport>,
+    reports: mpsc::Receiver<Report>,
     state: SharedControllerState,
 }
 
@@ -144,7 +144,7 @@ impl DirectoryClient {
         address: ControllerAddress,
         introduction: Introduction,
         dataplane: DataPlaneHandle,
-        reports: mpsc::Receiver<MemberReport>,
+        reports: mpsc::Receiver<Report>,
         state: SharedControllerState,
     ) -> Self {
         Self {
@@ -304,6 +304,10 @@ impl DirectoryClient {
                             let applied = self.apply(epoch, Ok(change)).await?;
                             send(&outgoing, AgentBody::PlanApplied(applied)).await?;
                         }
+                        Some(ControllerBody::Trace(trace)) => {
+                            let sent = traces::answer(&self.dataplane, &trace).await?;
+                            send(&outgoing, AgentBody::TraceSent(sent)).await?;
+                        }
                         Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
                         Some(ControllerBody::Registered(registered)) => {
                             self.accept_registration(registered.host_id).await?;
@@ -314,7 +318,7 @@ impl DirectoryClient {
                 }
                 report = self.reports.recv() => {
                     let report = report.ok_or(Break::Stopping)?;
-                    send(&outgoing, AgentBody::MemberReport(report_message(report))).await?;
+                    send(&outgoing, traces::report_body(report)).await?;
                 }
                 _ = tick.tick() => {
                     let mut statistics = self.statistics().await?;
@@ -385,16 +389,6 @@ impl DirectoryClient {
             .connect_with_connector(connector)
             .await
             .map_err(|error| Break::Lost(innermost(&error)))
-    }
-}
-
-fn report_message(report: MemberReport) -> rpc::MemberReport {
-    rpc::MemberReport {
-        group: report.group.0.into(),
-        origin: report.origin.0.into(),
-        host: report.host.0.into(),
-        reason: report.reason,
-        host_dead: report.host_dead,
     }
 }
 

@@ -213,6 +213,8 @@ fn note(known: &Mutex<Known>, host: u32, body: AgentBody) {
     match body {
         AgentBody::PlanApplied(applied) => known.applied.push((host, applied)),
         AgentBody::MemberReport(report) => known.reports.push((host, report)),
+        // Nothing is traced here.
+        AgentBody::TraceSent(_) | AgentBody::ProbeSeen(_) => {}
         AgentBody::Statistics(statistics) => drop(known.statistics.insert(host, statistics)),
         AgentBody::Register(_) => panic!("registered twice"),
     }

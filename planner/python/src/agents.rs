@@ -139,6 +139,14 @@ impl AgentStructure {
     }
 
     #[getter]
+    fn variant(&self) -> &'static str {
+        match self.get().recipe {
+            Recipe::Circuit(variant) => variant.name(),
+            _ => "",
+        }
+    }
+
+    #[getter]
     fn k(&self) -> u32 {
         match self.get().recipe {
             Recipe::KBinomial { k } => k,

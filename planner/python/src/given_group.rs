@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::wormcast_planner::auto::AUTO;
 use ::wormcast_planner::{Group, GroupScheme};
 use ::wormcast_routing::group::{Guard, Least, Scheme};
-use ::wormcast_routing::structure::StructureError;
+use ::wormcast_routing::structure::{CircuitVariant, StructureError};
 use pyo3::prelude::*;
 use wormcast_wire::{GroupId, HostId};
 
@@ -31,6 +31,7 @@ struct GivenParameters {
     packets: u64,
     lambda_: u32,
     r: u32,
+    variant: String,
     guard: String,
     least: String,
     trees: u32,
@@ -49,6 +50,9 @@ fn read_scheme(name: &str, given: &GivenParameters) -> Result<GroupScheme, Struc
         Scheme::KBinomial { k } => *k = Some(given.k).filter(|&k| k > 0),
         Scheme::Postal { lambda } => *lambda = Some(given.lambda_).filter(|&lambda| lambda > 0),
         Scheme::MuTorus { r } => *r = Some(given.r).filter(|&r| r > 0),
+        Scheme::Circuit(variant) if !given.variant.is_empty() => {
+            *variant = CircuitVariant::from_name(&given.variant)?;
+        }
         Scheme::Circuit(_) | Scheme::Repeat | Scheme::UTorus | Scheme::STorus | Scheme::MdTorus => {
         }
         Scheme::Switch(parameters) => {

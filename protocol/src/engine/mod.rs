@@ -2,6 +2,7 @@
 
 mod application;
 mod arrivals;
+mod probes;
 mod roles;
 mod unclaimed;
 
@@ -14,6 +15,9 @@ use crate::session::shared::Shared;
 use crate::session::{Arrival, Judgement, Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
+pub use probes::{
+    Choices, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, WAYS_MAX, Way,
+};
 use roles::{check_tree, check_unicast};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -41,6 +45,7 @@ pub struct Engine {
     /// The stream that may send next.
     turn: SessionKey,
     reports: unclaimed::Reports,
+    probes: probes::Probes,
     now: Instant,
 }
 
@@ -57,6 +62,7 @@ impl Engine {
             sessions: BTreeMap::new(),
             turn: (GroupId(0), HostId(0)),
             reports: unclaimed::Reports::default(),
+            probes: probes::Probes::default(),
             // Zero stands for "never" in send records.
             now: Instant::from_micros(1),
         })
@@ -240,6 +246,10 @@ impl Engine {
         let pdu = pdu::decode(sender, worm.payload)?;
         let marked = worm.header.flags & worm::flags::CE != 0;
         let common = pdu.common;
+        if let Body::Probe(probe) = pdu.body {
+            self.take_probe(&worm, common, probe);
+            return Ok(());
+        }
         let own = sender == self.shared.config.host;
         let is_for_all = matches!(worm.header.kind, Kind::Broadcast | Kind::Group);
         if is_for_all && (own || !self.groups.contains_key(&common.group)) {
@@ -268,8 +278,8 @@ impl Engine {
                 session.handle_nack(&nack, sender, now)
             }
             Body::Repair(repair) => {
-                let (session, _) = self.known_stream(common)?;
-                session.handle_repair(&repair, sender, now)
+                let (session, shared) = self.known_stream(common)?;
+                session.handle_repair(&repair, sender, shared, now)
             }
             Body::Status(status) if status.order_wanted => {
                 self.shared.emit(Event::OrderWanted {
@@ -285,6 +295,11 @@ impl Engine {
             {
                 self.take_unclaimed(common, status.stable, sender)
             }
+            Body::Status(status) if common.origin == self.shared.config.host => {
+                let (session, _) = self.returning_stream(common, sender)?;
+                session.handle_returned_status(&status);
+                Ok(())
+            }
             Body::Status(status) => {
                 let at = (status.stable, status.choice);
                 if !self.open_stream(common, status.stable, at, sender, now)? {
@@ -294,6 +309,8 @@ impl Engine {
                 session.handle_status(&status, shared, now);
                 Ok(())
             }
+            // Taken before: it is not a member's alone.
+            Body::Probe(_) => Ok(()),
         }
     }
 
@@ -307,6 +324,19 @@ impl Engine {
         Ok((session, &mut self.shared))
     }
 
+    /// The stream of this host that comes back from the sender.
+    fn returning_stream(
+        &mut self,
+        common: Common,
+        sender: HostId,
+    ) -> Result<(&mut Session, &mut Shared), Reject> {
+        let session = self.sessions.get(&(common.group, common.origin));
+        if !session.is_some_and(|session| session.returns_from(sender)) {
+            return Err(Reject::OwnStream);
+        }
+        self.known_stream(common)
+    }
+
     fn take_data(
         &mut self,
         common: Common,
@@ -316,6 +346,10 @@ impl Engine {
     ) -> Result<(), Reject> {
         if data.payload.len() > self.shared.config.mtu {
             return Err(Reject::TooLong);
+        }
+        if common.origin == self.shared.config.host {
+            let (session, shared) = self.returning_stream(common, sender)?;
+            return session.handle_returned(data, marked, shared, now);
         }
         let stable = Seq(data.seq.0.wrapping_sub(u32::from(data.stable_offset)));
         let at = (data.seq, data.choice);
@@ -355,10 +389,6 @@ impl Engine {
         sender: HostId,
         now: Instant,
     ) -> Result<bool, Reject> {
-        let host = self.shared.config.host;
-        if common.origin == host {
-            return Err(Reject::OwnStream);
-        }
         let key = (common.group, common.origin);
         if let Some(session) = self.sessions.get_mut(&key) {
             if session.stream == common.stream {
@@ -442,6 +472,9 @@ impl Engine {
         if let Some(sent) = self.send_unclaimed(buf) {
             return Some(sent);
         }
+        if let Some(sent) = self.send_probe(buf) {
+            return Some(sent);
+        }
         for session in self.sessions.values_mut() {
             if let Some(sent) = session.poll_control(&mut self.shared, now, buf) {
                 return Some(sent);
@@ -466,7 +499,7 @@ impl Engine {
     /// The next time at which [`Engine::handle_timeout`] or
     /// [`Engine::poll_transmit`] has something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.reports.is_due() {
+        if self.reports.is_due() || self.probes.is_due() {
             return Some(self.now);
         }
         let now = self.now;

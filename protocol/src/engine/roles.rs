@@ -61,8 +61,9 @@ impl Shared {
             .structures
             .role(origin, choice)
             .ok_or(Reject::NotMember)?;
+        // That of an origin is the host that returns its messages.
         let is_origin = origin == self.config.host;
-        if role.parent.is_some() == is_origin {
+        if role.parent.is_none() && !is_origin {
             return Err(Reject::NotMember);
         }
         let limit = self.config.limits.children;

@@ -171,8 +171,8 @@ impl Session {
         index.ok_or(Reject::NotChild)
     }
 
-    /// Whether all that the ACK says can be; gives `cumulative` and `stable` as positions.
-    fn check_ack(&self, ack: &Ack<'_>) -> Result<(u64, u64), Reject> {
+    /// Whether all that the ACK of a child says can be; gives `cumulative` and `stable` as positions.
+    fn check_ack(&self, index: usize, ack: &Ack<'_>) -> Result<(u64, u64), Reject> {
         let near = self.cumulative;
         let cumulative = ack.cumulative.expand(near);
         let stable = ack.stable.expand(near);
@@ -184,7 +184,9 @@ impl Session {
             let (start, end) = (range.start.expand(near), range.end.expand(near));
             start < end && end <= end_most
         });
-        let names_origin = ack.failed().any(|member| member.host == self.origin);
+        // What returns passes by all hosts before the origin.
+        let returns = self.children[index].below.contains(&self.origin);
+        let names_origin = !returns && ack.failed().any(|member| member.host == self.origin);
         if cumulative > self.known_end() || stable > cumulative || !ranges_can_be || names_origin {
             return Err(Reject::AckImpossible);
         }
@@ -214,7 +216,7 @@ impl Session {
             Ok(index) => index,
             Err(reject) => return self.answer_member(ack, sender).ok_or(reject),
         };
-        let (cumulative, stable) = self.check_ack(ack)?;
+        let (cumulative, stable) = self.check_ack(index, ack)?;
         let memory =
             self.children[index].judge_receiver(ack.receiver, &shared.config.timing, now)?;
         self.touched = now;

@@ -3,16 +3,16 @@
 //! packet. Those below a child are served by it.
 
 use super::Session;
+use super::copied::{CopiedWorm, RouteRoom, copied_worms};
 use super::shared::{Shared, WormRoute};
 use crate::child::Child;
 use crate::config::Timing;
 use crate::event::Transmit;
-use crate::plan::Copies;
 use crate::time::Instant;
 use crate::window::congestion::Congestion;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use wormcast_wire::pdu::Body;
-use wormcast_wire::tree_route::{TreeRoute, encode_first, encode_what_fits};
+use wormcast_wire::tree_route::encode_first;
 use wormcast_wire::{BufferClass, HostId};
 use wormcast_wire::{ROUTE_LENGTH_MAX, worm::Kind};
 
@@ -140,9 +140,6 @@ impl Session {
         };
         let others = members.filter(|host| **host != self.origin);
         let others: Vec<(HostId, Option<usize>)> = others.filter_map(place).collect();
-        if others.is_empty() {
-            return Vec::new();
-        }
         // Packets in the store were cut for the routes of their time; a longer route
         // must not push them past the MTU.
         let payload = self
@@ -153,41 +150,19 @@ impl Session {
         let fits = payload.map_or(ROUTE_LENGTH_MAX, |packet| {
             self.route_room(packet.payload.len(), shared)
         });
-        let one = |kind, route: Vec<u8>| {
-            let children = others.iter().filter_map(|(_, index)| *index).collect();
-            vec![vec![Worm {
-                kind,
-                route,
-                children,
-            }]]
+        let room = RouteRoom {
+            root: fits,
+            tree: ROUTE_LENGTH_MAX.min(fits.max(16)).min(self.mtu(shared) / 4),
         };
-        let length_max = ROUTE_LENGTH_MAX.min(fits.max(16)).min(self.mtu(shared) / 4);
-        let along = |tree: &BTreeMap<HostId, Vec<u8>>| {
-            let path = |(host, index): &(HostId, Option<usize>)| {
-                let path = tree.get(host).or_else(|| shared.tree.get(host))?;
-                Some((*index, path.clone()))
-            };
-            let paths: Vec<(Option<usize>, Vec<u8>)> = others.iter().filter_map(path).collect();
-            let worm = |worm: TreeRoute<Option<usize>>| Worm {
-                kind: Kind::Tree,
-                route: worm.bytes,
-                children: worm.hosts.into_iter().flatten().collect(),
-            };
-            let routes = encode_what_fits(&paths, length_max).into_iter();
-            routes.map(worm).collect::<Vec<Worm>>()
+        let copies = self.plan.structures.copies(self.choice);
+        let trees = copied_worms(copies, &others, room, shared).into_iter();
+        let worm = |worm: CopiedWorm<Option<usize>>| Worm {
+            kind: worm.kind,
+            route: worm.route,
+            children: worm.to.into_iter().flatten().collect(),
         };
-        let worms = match (self.plan.structures.copies(self.choice), &shared.root) {
-            (Copies::Number(number), _) => one(Kind::Group, number.0.to_be_bytes().to_vec()),
-            (Copies::Broadcast, Some(root)) if root.len() <= fits => {
-                one(Kind::Broadcast, root.clone())
-            }
-            (Copies::Trees(trees), _) => trees.iter().map(along).collect(),
-            (Copies::SpanningTree | Copies::Broadcast, _) => vec![along(&shared.tree)],
-        };
-        match worms.iter().all(Vec::is_empty) {
-            true => Vec::new(),
-            false => worms,
-        }
+        let worms = trees.map(|worms| worms.into_iter().map(worm).collect());
+        worms.collect()
     }
 
     /// Bytes of the longest route of the worms that reach all members.

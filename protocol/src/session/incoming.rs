@@ -348,9 +348,11 @@ impl Session {
         &mut self,
         repair: &Repair,
         sender: HostId,
+        shared: &mut Shared,
         now: Instant,
     ) -> Result<(), Reject> {
         let (stable, end) = (self.stable, self.known_end());
+        let returns = repair.child == self.origin && self.returns_from(sender);
         let Some(sending) = &mut self.sending else {
             return Err(Reject::NotMember);
         };
@@ -358,10 +360,15 @@ impl Session {
             return Err(Reject::NotMember);
         }
         let (from, to) = (repair.from.expand(stable), repair.to.expand(stable));
-        if from >= to || to > end || repair.child == sender || repair.child == self.origin {
+        let possible = repair.child != sender && (returns || repair.child != self.origin);
+        if from >= to || to > end || !possible {
             return Err(Reject::RepairImpossible);
         }
         self.touched = now;
+        if returns {
+            self.give_up_return(from, to, shared);
+            return Ok(());
+        }
         for position in from.max(stable)..to {
             if !sending.repairs.add(repair.child, position, repair.class) {
                 self.statistics.repairs_dropped += 1;

@@ -4,11 +4,13 @@
 mod acknowledge;
 mod broadcast;
 mod choice;
+pub(crate) mod copied;
 mod delivery;
 mod incoming;
 mod outgoing;
 mod reception;
 mod replan;
+mod returned;
 mod sending;
 pub(crate) mod shared;
 
@@ -24,6 +26,7 @@ use broadcast::Broadcast;
 use incoming::Said;
 pub(crate) use incoming::{Arrival, Judgement};
 use reception::Reception;
+use returned::Returned;
 pub use sending::Progress;
 use sending::Sending;
 use shared::Shared;
@@ -76,6 +79,8 @@ pub(crate) struct Session {
     sending: Option<Sending>,
     /// At the origin, scheme switch.
     broadcast: Option<Broadcast>,
+    /// At the origin of a circuit that returns; `parent` is the last host.
+    returned: Option<Returned>,
     pub statistics: SessionStatistics,
     /// Last time anything happened.
     pub touched: Instant,
@@ -97,6 +102,7 @@ impl Session {
         if session.is_copied() {
             session.broadcast = Some(Broadcast::new(session.cumulative, timing));
         }
+        session.join_return();
         session
     }
 
@@ -151,6 +157,7 @@ impl Session {
             reception: None,
             sending: None,
             broadcast: None,
+            returned: None,
             statistics: SessionStatistics::default(),
             touched: now,
             detached: false,
@@ -246,6 +253,9 @@ impl Session {
         self.release_before(keep_from, shared);
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.skip_to(stable);
+        }
+        if let Some(returned) = &mut self.returned {
+            returned.skip_to(stable);
         }
         for child in &mut self.children {
             child.status_due = true;

@@ -41,6 +41,9 @@ impl Session {
         if let Some(sent) = self.poll_ack(shared, now, buf) {
             return Some(sent);
         }
+        if let Some(sent) = self.poll_returned_ack(shared, now, buf) {
+            return Some(sent);
+        }
         while let Some(host) = self
             .sending
             .as_mut()
@@ -315,7 +318,7 @@ impl Session {
 
     /// Acts on every time that has come.
     pub fn handle_timeout(&mut self, shared: &mut Shared, now: Instant) {
-        if let Some(reception) = &mut self.reception {
+        if let Some(reception) = self.acknowledging_mut() {
             reception.handle_timeout(now);
         }
         for index in 0..self.children.len() {
@@ -437,7 +440,8 @@ impl Session {
                 earliest = Some(earliest.map_or(time, |other| other.min(time)));
             }
         };
-        if let Some(reception) = &self.reception {
+        let returned = self.returned.as_ref().map(|returned| &returned.reception);
+        if let Some(reception) = self.reception.as_ref().or(returned) {
             add(reception.ack_deadline());
             add(reception.is_ack_due().then_some(now));
         }

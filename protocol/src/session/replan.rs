@@ -95,8 +95,9 @@ impl Session {
         for index in 0..self.children.len() {
             self.settle_child(index, now);
         }
+        self.join_return();
         // The new parent learns at once what this host has.
-        if let Some(reception) = &mut self.reception {
+        if let Some(reception) = self.acknowledging_mut() {
             reception.request_ack();
         }
         self.note_stability(shared, now);
@@ -139,6 +140,7 @@ impl Session {
         self.parent = None;
         self.children.clear();
         self.broadcast = None;
+        self.returned = None;
         let Some(reception) = &mut self.reception else {
             return;
         };

@@ -182,6 +182,24 @@ impl Sending {
         }
         news
     }
+
+    /// Packets have not come back to this host as they were sent; gives the messages for which that is news.
+    pub fn note_unreturned(
+        &mut self,
+        host: HostId,
+        (start, end): (u64, u64),
+        reason: FailReason,
+    ) -> Vec<u64> {
+        let concerned = |message: &&mut Message| {
+            message.start < end && message.end.is_none_or(|own| start < own)
+        };
+        let is_news = |message: &mut Message| {
+            let known = message.failed.insert(host, reason);
+            known.is_none().then_some(message.number)
+        };
+        let messages = self.messages.iter_mut().filter(concerned);
+        messages.filter_map(is_news).collect()
+    }
 }
 
 impl Session {

@@ -121,10 +121,9 @@ impl Shared {
             flags: flags::HEAD | flags::TAIL | class_flag,
             hops: 0,
             source: host,
-            sequence: self.worm_sequence,
+            sequence: self.next_worm(),
             next: ETHERTYPE_HOST_PDU,
         };
-        self.worm_sequence = self.worm_sequence.wrapping_add(1);
         let at = worm::encode(buf, self.config.mac, &header, worm_route.route);
         let written = pdu::encode(&mut buf[at..], host, common, body);
         let length = at + written;
@@ -132,6 +131,13 @@ impl Shared {
         self.counters.sent_frames += 1;
         self.counters.sent_bytes += length as u64;
         Some(Transmit { length, class })
+    }
+
+    /// The number of the next worm.
+    pub fn next_worm(&mut self) -> u16 {
+        let sequence = self.worm_sequence;
+        self.worm_sequence = sequence.wrapping_add(1);
+        sequence
     }
 
     /// Which of the routes to a host the next message takes, by its place among them; the first if

@@ -27,6 +27,9 @@ const HELD_BACK_US: u64 = 100;
 /// Packets that leave one port before the next one has its turn.
 const DRAIN_PACKETS: usize = 128;
 
+/// How often packets go round that are recirculated until something else happens, when nothing else does.
+const ROUND_US: u64 = 20;
+
 /// Turns one replayed frame may take; what is left has later turns.
 const REPLAY_TURNS_MAX: usize = 1 << 16;
 
@@ -340,6 +343,11 @@ impl Switch {
             from = position + 1;
             let allowed = self.traffic.allowed(position);
             let port = &mut self.traffic.ports[position];
+            if matches!(port.link, Link::Unattached) && port.has_packet(allowed) {
+                // It waits for something else to happen, going round.
+                turn.wake_at(Some(now_us + ROUND_US));
+                continue;
+            }
             turn.more |= port.has_packet(allowed) && port.may_send(now_us);
         }
     }
@@ -350,7 +358,13 @@ impl Switch {
             return 0;
         };
         let mut allowed = self.traffic.allowed(position);
-        for sent in 0..DRAIN_PACKETS {
+        let port = &self.traffic.ports[position];
+        let mut most = DRAIN_PACKETS;
+        if matches!(port.link, Link::Unattached) {
+            // What is recirculated there comes back into this queue.
+            most = most.min(port.queue.len());
+        }
+        for sent in 0..most {
             let port = &mut self.traffic.ports[position];
             if !port.has_packet(allowed) || !port.may_send(now_us) {
                 return sent;
@@ -374,7 +388,7 @@ impl Switch {
             self.traffic.done();
             self.traffic.left_behind = 0;
         }
-        DRAIN_PACKETS
+        most
     }
 
     /// Looks after the interfaces: errors the kernel kept, interfaces gone and come back.

@@ -74,8 +74,10 @@ impl Default for PipelineConfig {
 pub mod limits {
     /// Longest packet taken or made, bytes.
     pub const PACKET_BYTES_MAX: usize = 16 * 1024;
-    /// Passes through ingress one packet may make (first, resubmitted, recirculated).
+    /// Passes through ingress one packet may make in one go, resubmitted again and again.
     pub const PASSES_MAX: u8 = 200;
+    /// Times one packet may be recirculated. It waits in a queue each time.
+    pub const RECIRCULATIONS_MAX: u32 = 1 << 16;
     /// Clones of clones: how often a copy may itself be cloned.
     pub const CLONE_DEPTH_MAX: u8 = 16;
     /// Jumps backwards (loops in actions) one packet may make in a pass.

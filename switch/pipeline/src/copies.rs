@@ -23,7 +23,9 @@ pub(super) mod instance {
 #[derive(Clone, Copy)]
 pub(super) struct Pass {
     pub(super) ingress_port: PortId,
+    /// Since it came, or left a queue.
     pub(super) passes: u8,
+    pub(super) recirculations: u32,
     pub(super) clone_depth: u8,
     /// Copies may run through egress at once, without a queue.
     pub(super) direct: bool,

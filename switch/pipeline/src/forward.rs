@@ -82,6 +82,7 @@ impl Pipeline {
         let pass = Pass {
             ingress_port: port,
             passes: 1,
+            recirculations: 0,
             clone_depth: 0,
             // A record is of one half of the pipeline.
             direct: self.machine.recorder.is_none(),
@@ -109,7 +110,8 @@ impl Pipeline {
         let body = packet.body;
         let pass = Pass {
             ingress_port: body.ingress_port,
-            passes: body.passes,
+            passes: 1,
+            recirculations: body.recirculations,
             clone_depth: body.clone_depth,
             direct: false,
         };
@@ -342,7 +344,7 @@ impl Pipeline {
         body.priority = priority;
         body.instance = instance;
         body.ingress_port = pass.ingress_port;
-        body.passes = pass.passes;
+        body.recirculations = pass.recirculations;
         body.clone_depth = pass.clone_depth;
         body.trace = match &self.machine.recorder {
             None => Mark::default(),
@@ -450,10 +452,10 @@ impl Pipeline {
 
     /// Sends the frame that was just made through ingress again.
     fn recirculate<S: EmitSink>(&mut self, list: u64, mut pass: Pass, sink: &mut S) {
-        if pass.passes >= limits::PASSES_MAX {
+        if pass.recirculations >= limits::RECIRCULATIONS_MAX {
             return self.machine.end_packet(DropCause::PassLimit);
         }
-        pass.passes += 1;
+        pass.recirculations += 1;
         let spare = std::mem::take(&mut self.spare_frame);
         let packet = std::mem::replace(&mut self.frame, spare);
         // Other copies of the packet may have to run through egress yet.

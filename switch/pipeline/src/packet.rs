@@ -22,7 +22,7 @@ pub(super) struct Body {
     pub(super) priority: u8,
     pub(super) ingress_port: PortId,
     pub(super) instance: u16,
-    pub(super) passes: u8,
+    pub(super) recirculations: u32,
     pub(super) clone_depth: u8,
     pub(super) words: Vec<u64>,
     pub(super) packet: Vec<u8>,

@@ -7,15 +7,20 @@ from wormcast.wire import (
     ETHERTYPE_HOST,
     ETHERTYPE_WORM,
     MAX_ROUTE,
+    NEXT_CONTROL,
     WORM_MAC,
     WORM_VERSION,
     DropReason,
     Flag,
+    Kind,
 )
 
 from oracle.checksum import internet_checksum
 
 HEADER_LEN = 12
+TRACE_HEADER_LEN = 2
+TRAIN_LEN = 20
+SIGNAL_LEN = 10
 _HEADER = struct.Struct(">BBBBHHHH")
 
 
@@ -31,8 +36,11 @@ class WormError(ValueError):
 class Worm:
     """Header fields, route and payload of a worm; no checksum, which is never free to choose.
 
+    The payload of a traced worm begins with its records (`oracle.trace`).
+
     kind 0..15 (the codec passes kinds it does not know), flags and hops 0..255, source,
-    sequence and next 0..65535, route at most 255 bytes.
+    sequence and next 0..65535, route at most 255 bytes. `train` is a train header, with flag TRAIN;
+    `signal` a control header, in CONTROL worms with next NEXT_CONTROL.
     """
 
     kind: int
@@ -43,20 +51,27 @@ class Worm:
     source: int = 0
     sequence: int = 0
     next: int = ETHERTYPE_HOST
+    train: bytes = b""
+    signal: bytes = b""
     dst: bytes = field(default=WORM_MAC.to_bytes(6, "big"))
     src: bytes = field(default=bytes(6))
 
     def checksum(self) -> int:
-        """Checksum of header and route."""
-        return internet_checksum(self._header(0) + self.route)
+        """Checksum of headers and route."""
+        return internet_checksum(self._header(0) + self.train + self.signal + self.route)
 
     def to_bytes(self, checksum: int | None = None) -> bytes:
-        """Header, route and payload. `checksum` overrides the right one, for tests of switches."""
-        return self._header(self.checksum() if checksum is None else checksum) + self.route + self.payload
+        """Headers, route and payload. `checksum` overrides the right one, for tests of switches."""
+        header = self._header(self.checksum() if checksum is None else checksum)
+        return header + self.train + self.route + self.signal + self.payload
 
     def to_frame(self, checksum: int | None = None) -> bytes:
         """The Ethernet frame."""
         return self.dst + self.src + ETHERTYPE_WORM.to_bytes(2, "big") + self.to_bytes(checksum)
+
+    def is_traced(self) -> bool:
+        """Whether records of hops stand in front of the payload proper."""
+        return bool(self.flags & Flag.TRACE) and self.next == ETHERTYPE_HOST
 
     def _header(self, checksum: int) -> bytes:
         if len(self.route) > MAX_ROUTE:
@@ -84,10 +99,15 @@ def decode_worm(data: bytes) -> Worm:
             DropReason.TRUNCATED, f"worm has {len(data)} bytes, its header alone takes {HEADER_LEN}"
         )
     first, flags, route_len, hops, source, sequence, next_type, checksum = _HEADER.unpack_from(data)
-    if len(data) < HEADER_LEN + route_len and first >> 4 == WORM_VERSION:
+    route_at = HEADER_LEN + TRAIN_LEN * bool(flags & Flag.TRAIN)
+    signal_at = route_at + route_len
+    has_signal = first & 0xF == Kind.CONTROL and next_type == NEXT_CONTROL
+    payload_at = signal_at + SIGNAL_LEN * has_signal
+    if len(data) < payload_at and first >> 4 == WORM_VERSION:
         raise WormError(
             DropReason.TRUNCATED,
-            f"route_len is {route_len}, only {len(data) - HEADER_LEN} bytes follow the header",
+            f"{payload_at - HEADER_LEN} bytes of headers and route are said to follow the worm header, "
+            f"there are {len(data) - HEADER_LEN}",
         )
     if first >> 4 != WORM_VERSION:
         raise WormError(
@@ -100,9 +120,15 @@ def decode_worm(data: bytes) -> Worm:
         source=source,
         sequence=sequence,
         next=next_type,
-        route=data[HEADER_LEN : HEADER_LEN + route_len],
-        payload=data[HEADER_LEN + route_len :],
+        train=data[HEADER_LEN:route_at],
+        route=data[route_at:signal_at],
+        signal=data[signal_at:payload_at],
+        payload=data[payload_at:],
     )
+    if worm.is_traced() and len(worm.payload) < TRACE_HEADER_LEN:
+        raise WormError(
+            DropReason.TRUNCATED, f"the worm is traced, and {len(worm.payload)} bytes follow its route"
+        )
     if worm.checksum() != checksum:
         raise WormError(
             DropReason.CHECKSUM,

@@ -53,7 +53,7 @@ FLAG_NAMES = [
     "unclaimed_choice",
     "origin",
 ]
-TYPES = {0: "DATA", 1: "ACK", 2: "NACK", 3: "REPAIR", 4: "STATUS"}
+TYPES = {0: "DATA", 1: "ACK", 2: "NACK", 3: "REPAIR", 4: "STATUS", 5: "PROBE"}
 FAIL_REASONS = {
     1: "silent",
     2: "removed",
@@ -63,6 +63,7 @@ FAIL_REASONS = {
     6: "cancelled",
     7: "no-route",
     8: "orphaned",
+    9: "differs",
 }
 
 
@@ -102,7 +103,7 @@ def pdu_fault(source: int, pdu: bytes) -> str | None:
             fits = len(body) >= 10 and not (flags & FLAG_CANCEL and not flags & FLAG_LAST)
         case "ACK":
             fits = len(body) >= ACK_LENGTH and _ack_lists_fit(body)
-        case "NACK" | "STATUS":
+        case "NACK" | "STATUS" | "PROBE":
             fits = len(body) == 4
         case "REPAIR":
             fits = len(body) == 10
@@ -255,7 +256,21 @@ class PduStatus(Packet):  # type: ignore[misc]
     fields_desc = [IntField("stable", 0)]  # noqa: RUF012
 
 
-_BODIES: dict[int, type[Packet]] = {0: PduData, 1: PduAck, 2: PduNack, 3: PduRepair, 4: PduStatus}
+class PduProbe(Packet):  # type: ignore[misc]
+    """PROBE: shows the way of a worm to whoever gets it."""
+
+    name = "PduProbe"
+    fields_desc = [ShortField("way", 0), ShortField("attempt", 0)]  # noqa: RUF012
+
+
+_BODIES: dict[int, type[Packet]] = {
+    0: PduData,
+    1: PduAck,
+    2: PduNack,
+    3: PduRepair,
+    4: PduStatus,
+    5: PduProbe,
+}
 _TYPE_OF_BODY = {body: number for number, body in _BODIES.items()}
 
 bind_layers(Worm, Pdu, next=ETHERTYPE_HOST)

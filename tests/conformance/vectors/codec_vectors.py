@@ -129,14 +129,18 @@ def _frames() -> list[dict[str, Any]]:
             "UNICAST: resumed, congestion experienced",
             worm(Kind.UNICAST, "01", flags=int(Flag.RESUMED | Flag.CE)),
         ),
-        _frame("UNICAST: reserved flag bits set", worm(Kind.UNICAST, "01", flags=0xE6)),
+        _frame("UNICAST: ABORT", worm(Kind.UNICAST, "01", flags=HEAD_TAIL | Flag.ABORT)),
         _frame("UNICAST: hops 63", worm(Kind.UNICAST, "01", hops=63)),
         _frame("UNICAST: hops 255", worm(Kind.UNICAST, "01", hops=255)),
         _frame(
             "UNICAST: sum carries twice",
-            worm(Kind.UNICAST, "fdfdfdfd", source=0xFFFF, sequence=0xFFFF, flags=0xFF),
+            worm(Kind.UNICAST, "fdfdfdfd", source=0xFFFF, sequence=0xFFFF, flags=0x9F),
         ),
         _frame("UNICAST: IPv4 payload", worm(Kind.UNICAST, "02", next=ETHERTYPE_IPV4, payload=bytes(20))),
+        _frame(
+            "UNICAST: IPv4 payload is not traced",
+            worm(Kind.UNICAST, "02", next=ETHERTYPE_IPV4, flags=HEAD_TAIL | Flag.TRACE, payload=bytes(20)),
+        ),
         _frame(
             "UNICAST: payload of 1400 bytes",
             worm(Kind.UNICAST, "02", payload=bytes(i & 0xFF for i in range(1400))),

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vectors import codec_vectors, switch_vectors
+from vectors import codec_vectors, switch_vectors, trace_vectors
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "wire" / "vectors"
 WORM = DIRECTORY / "worm.json"
@@ -13,7 +13,8 @@ SWITCH = DIRECTORY / "worm_switch.json"
 
 def render() -> dict[Path, str]:
     """Text of each file."""
-    return {WORM: _text(codec_vectors.build()), SWITCH: _text(switch_vectors.build())}
+    traces = {"traces": trace_vectors.codec_traces(), "bad_traces": trace_vectors.codec_bad_traces()}
+    return {WORM: _text({**codec_vectors.build(), **traces}), SWITCH: _text(switch_vectors.build())}
 
 
 def write_all() -> list[Path]:

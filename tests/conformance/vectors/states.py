@@ -19,6 +19,7 @@ from wormcast.wire import (
     MGID_TREE_ALL,
     MGID_TREE_SET,
     NEIGHBOUR_NONE,
+    WORMHOLE_PLAIN,
     Role,
 )
 
@@ -153,7 +154,43 @@ def _paired() -> Json:
 
 PAIRED = _paired()
 
+# The number of a switch that writes records of hops.
+TRACED_SWITCH = 0x1234
+
+
+def _traced() -> Json:
+    """SMALL, and the switch knows its number."""
+    entry = {
+        "table": "egress.trace",
+        "action": "egress.trace_as",
+        "parameters": {"switch": f"{TRACED_SWITCH:#x}"},
+    }
+    return {**SMALL, "defaults": [*SMALL["defaults"], entry]}
+
+
+def _wormhole(held_max: int) -> Json:
+    """Worms hold their channels; a silence of a microsecond ends a reservation."""
+    state = deepcopy(SMALL)
+    mode = {"scheme": WORMHOLE_PLAIN, "stop_frames": 8, "go_frames": 5, "held_max": held_max}
+    mode |= {"gap_us": 0, "stop_us": 10_000, "idle_us": 1_000, "silent_us": 1}
+    state["defaults"].append(
+        {"table": "ingress.wormhole", "action": "ingress.wormhole_mode", "parameters": mode}
+    )
+    return state
+
+
+WORMHOLE = _wormhole(16)
+FULL = _wormhole(0)
+
 # A switch nobody has configured yet.
 EMPTY: Json = {"ports": [0, 1, 4], "defaults": [], "multicast_groups": [], "tables": []}
 
-STATES: dict[str, Json] = {"small": SMALL, "wide": WIDE, "paired": PAIRED, "empty": EMPTY}
+STATES: dict[str, Json] = {
+    "small": SMALL,
+    "wide": WIDE,
+    "paired": PAIRED,
+    "traced": _traced(),
+    "wormhole": WORMHOLE,
+    "full": FULL,
+    "empty": EMPTY,
+}

@@ -3,7 +3,7 @@
 Every expectation is written out by hand, from SPEC.md; no model computes it.
 """
 
-from vectors import copy_vectors, edge_vectors, path_vectors
+from vectors import copy_vectors, edge_vectors, path_vectors, trace_vectors, train_vectors
 from vectors.cases import Json
 from vectors.states import STATES
 
@@ -13,11 +13,13 @@ PARTS = [
     path_vectors.refused_vectors,
     copy_vectors.broadcast_vectors,
     copy_vectors.paired_vectors,
+    train_vectors.train_vectors,
     copy_vectors.tree_vectors,
     copy_vectors.group_vectors,
     edge_vectors.class_d_vectors,
     edge_vectors.controller_vectors,
     edge_vectors.congestion_vectors,
+    trace_vectors.trace_vectors,
 ]
 
 

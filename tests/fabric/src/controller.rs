@@ -35,6 +35,8 @@ pub struct Controller {
 
 /// The usual circuit.
 pub const CIRCUIT: Scheme = Scheme::Circuit(CircuitVariant::OmitLast);
+/// A circuit that returns to the origin.
+pub const RETURN: Scheme = Scheme::Circuit(CircuitVariant::Return);
 /// The usual tree.
 pub const TREE: Scheme = Scheme::Tree {
     variant: TreeVariant::Unordered,
@@ -65,7 +67,7 @@ pub fn schemes() -> Vec<Scheme> {
         Scheme::Postal { .. } => Scheme::Postal { lambda: Some(2) },
         scheme => scheme,
     });
-    let all = all.chain([OWN_TREES, OWN_TABLE, THROUGH_ROOT]);
+    let all = all.chain([RETURN, OWN_TREES, OWN_TABLE, THROUGH_ROOT]);
     all.filter(|scheme| !scheme.goes_by_coordinates()).collect()
 }
 
@@ -254,11 +256,8 @@ fn structure(structure: &AgentStructure) -> StructureMessage {
         ..StructureMessage::default()
     };
     match &structure.recipe {
-        Recipe::Repeat
-        | Recipe::Copied { .. }
-        | Recipe::Circuit(_)
-        | Recipe::UTorus
-        | Recipe::STorus => {}
+        Recipe::Repeat | Recipe::Copied { .. } | Recipe::UTorus | Recipe::STorus => {}
+        Recipe::Circuit(variant) => message.variant = variant.name().to_owned(),
         Recipe::Tree(tree, _) => {
             let edges = tree.edges();
             message.tree_edges = edges.map(|(a, b)| (number(&a), number(&b))).collect();

@@ -15,7 +15,7 @@ use wormcast_agent_core::transit::TransitLimits;
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
-use wormcast_wire::{HostId, SwitchId};
+use wormcast_wire::{FailReason, HostId, SwitchId};
 
 const SECOND_US: u64 = 1_000_000;
 /// Longest time until everything has an outcome, once nothing befalls any more.
@@ -453,6 +453,7 @@ impl Run {
                     group.id
                 );
                 let calm = before[&(group.id.0, *origin)];
+                self.check_returned(group.id.0, *origin, calm);
                 for member in group.members.iter().filter(|member| member.0 != *origin) {
                     self.check_member(group.id.0, *origin, member.0, calm);
                 }
@@ -494,6 +495,23 @@ impl Run {
                     );
                 }
             }
+        }
+    }
+
+    /// What returns to its origin is what it sent, and when all is calm everything returns.
+    fn check_returned(&self, group: u16, origin: u16, calm: u32) {
+        let program = &self.scenario.fabric.hosts[&origin].program;
+        for (&number, outcome) in &program.writers[&group].outcomes {
+            let mut failed = outcome.iter().flatten();
+            let own = failed.find(|(host, _)| *host == origin);
+            let fault = own.is_some_and(|(_, reason)| {
+                number >= calm || *reason == FailReason::Differs.to_string()
+            });
+            assert!(
+                !fault,
+                "group {group}: of message {number} host {origin} itself {own:?}\n{}",
+                self.scenario.report()
+            );
         }
     }
 

@@ -12,7 +12,7 @@ use wormcast_planner::Update;
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_wire::HostId;
-use wormcast_wire::pdu::{self, Body};
+use wormcast_wire::pdu::{self, Body, Data};
 use wormcast_wire::worm::{self, Kind};
 use wormcast_wire::{PortId, SwitchId};
 
@@ -83,6 +83,8 @@ pub struct Fabric {
     pub switches: BTreeMap<u16, Switch>,
     /// Bytes on their way out at which a host's kernel takes no more frames.
     send_buffer_bytes: u64,
+    /// A host whose memory is bad: DATA leaves it with a wrong byte and right checksums.
+    pub spoilt: Option<u16>,
     /// Times a host woke by its own timer: a loop that finds nothing to do shows here.
     pub wakes: u64,
     random: Random,
@@ -127,6 +129,7 @@ impl Fabric {
             kinds: BTreeMap::new(),
             switches,
             send_buffer_bytes: SEND_BUFFER_BYTES,
+            spoilt: None,
             wakes: 0,
             random: Random::new(seed),
             heap: BinaryHeap::new(),
@@ -318,7 +321,10 @@ impl Fabric {
             (waiting >= most).then(|| (now_ns + drained_ns()) / 1_000 + 1)
         });
         let wake = host.wake_us;
-        for frame in frames {
+        for mut frame in frames {
+            if self.spoilt == Some(id) {
+                spoil(&mut frame);
+            }
             self.send(Place::Host(id), frame);
         }
         if let Some(wake_us) = wake
@@ -390,6 +396,26 @@ impl Fabric {
 
 fn next_ms(now_ns: u64) -> u64 {
     (now_ns / 1_000_000 + 1) * 1_000_000
+}
+
+fn spoil(frame: &mut [u8]) {
+    let whole = frame.to_vec();
+    let Ok(worm) = worm::decode(&whole) else {
+        return;
+    };
+    let source = worm.header.source;
+    if let Ok(pdu) = pdu::decode(source, worm.payload)
+        && let Body::Data(data) = pdu.body
+    {
+        let mut payload = data.payload.to_vec();
+        payload.iter_mut().take(1).for_each(|byte| *byte ^= 1);
+        let data = Data {
+            payload: &payload,
+            ..data
+        };
+        let at = whole.len() - worm.payload.len();
+        pdu::encode(&mut frame[at..], source, &pdu.common, &Body::Data(data));
+    }
 }
 
 fn data_seq(frame: &[u8]) -> Option<u32> {

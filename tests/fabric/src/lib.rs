@@ -11,3 +11,4 @@ pub mod program;
 pub mod random;
 pub mod scenario;
 pub mod switch;
+pub mod trains;

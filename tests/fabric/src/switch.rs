@@ -7,9 +7,10 @@ use wormcast_planner::{
     Action, Copies, Entity, KeyFields, MatchValue, Operation, SwitchState, Update, difference,
     execute,
 };
+use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::{
-    Backups, DequeueInfo, EmitSink, EntryAction, LoadedProgram, Pipeline, PipelineConfig, PortId,
-    Queued, Replica, TableEntry, TrafficSink,
+    Backups, DequeueInfo, EmitSink, EntryAction, Execution, LoadedProgram, Pipeline,
+    PipelineConfig, PortId, Queued, Replica, TableEntry, TrafficSink,
 };
 use wormcast_switch_program::{ActionCall, Bits, DigestId, FieldMatch, TableId};
 
@@ -37,7 +38,15 @@ pub struct Copy {
 pub struct Switch {
     pipeline: Pipeline,
     state: SwitchState,
+    /// Frames that wait in wormhole mode: they go round.
+    waiting: Vec<Queued>,
+    is_wormhole: bool,
 }
+
+/// The port by which frames go round.
+const RECIRCULATE_PORT: u16 = 254;
+/// With a port added: the replication group of STOP and GO (p4src/CONTRACT.md).
+const MGID_HOLD: u32 = 0x0300;
 
 #[derive(Default)]
 struct Sink {
@@ -69,12 +78,71 @@ impl Switch {
     pub fn new(seed: u64) -> Switch {
         let config = PipelineConfig {
             seed,
+            compiler: compiler_of(Execution::Compiled),
             ..PipelineConfig::default()
         };
         Switch {
             pipeline: Pipeline::new(program(), config),
             state: SwitchState::default(),
+            waiting: Vec::new(),
+            is_wormhole: false,
         }
+    }
+
+    /// Worms hold their channels from now on.
+    pub fn set_wormhole(&mut self, ports: u16, mode: &[(&'static str, u128)]) {
+        self.is_wormhole = true;
+        let table = table_of("ingress.wormhole");
+        let parameters = mode.iter().map(|&(name, value)| (name.into(), value));
+        let action = Action {
+            name: "ingress.wormhole_mode".into(),
+            parameters: parameters.collect(),
+        };
+        let set = self
+            .pipeline
+            .set_default(table, Some(&call(table, &action)));
+        set.expect("an action of the table");
+        for port in 0..ports {
+            let copies = [RECIRCULATE_PORT, port].map(|port| Replica {
+                port: PortId(port),
+                instance: 1,
+            });
+            let group = MGID_HOLD + u32::from(port);
+            let made = self.pipeline.insert_multicast_group(group, &copies);
+            made.expect("a group");
+        }
+    }
+
+    /// A cell of a register of the program, modulo 2^64.
+    pub fn register(&self, name: &str, index: usize) -> u64 {
+        let register = program().register(name).expect("a register");
+        let value = self.pipeline.read_register(register, index);
+        let bytes = value.expect("a cell").to_padded_bytes(256);
+        bytes
+            .iter()
+            .fold(0, |value, &byte| value << 8 | u64::from(byte))
+    }
+
+    /// A cell of a counter of packets.
+    pub fn counter(&self, name: &str, index: usize) -> u64 {
+        let counter = program().counter(name).expect("a counter");
+        let value = self.pipeline.read_counter(counter, index);
+        value.expect("a cell").packets
+    }
+
+    /// Frames that wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// All frames that wait go round once; what leaves.
+    pub fn go_round(&mut self, now_us: u64) -> Vec<Copy> {
+        let mut sink = Sink::default();
+        for packet in std::mem::take(&mut self.waiting) {
+            self.leave_queue(packet, 0, now_us, &mut sink);
+            self.empty_queues(&mut sink, now_us, |_| 0);
+        }
+        sink.copies
     }
 
     /// The updates that lead to the state it must have, by stage.
@@ -133,18 +201,30 @@ impl Switch {
         let mut sink = Sink::default();
         self.pipeline
             .ingress(frame, PortId(port.into()), now_us, &mut sink);
-        while let Some(packet) = sink.queued.pop() {
-            let depth = u8::try_from(packet.port().0).map_or(0, &depth_of);
-            let dequeue = DequeueInfo {
-                enqueued_us: now_us,
-                dequeued_us: now_us,
-                enqueue_depth: depth,
-                dequeue_depth: depth,
-            };
-            self.pipeline.egress(packet, &dequeue, &mut sink);
-        }
+        self.empty_queues(&mut sink, now_us, depth_of);
         sink.copies.sort_by_key(|copy| copy.port);
         sink.copies
+    }
+
+    fn empty_queues(&mut self, sink: &mut Sink, now_us: u64, depth_of: impl Fn(u8) -> u32) {
+        while let Some(packet) = sink.queued.pop() {
+            if self.is_wormhole && packet.port().0 == RECIRCULATE_PORT {
+                self.waiting.push(packet);
+                continue;
+            }
+            let depth = u8::try_from(packet.port().0).map_or(0, &depth_of);
+            self.leave_queue(packet, depth, now_us, sink);
+        }
+    }
+
+    fn leave_queue(&mut self, packet: Queued, depth: u32, now_us: u64, sink: &mut Sink) {
+        let dequeue = DequeueInfo {
+            enqueued_us: now_us,
+            dequeued_us: now_us,
+            enqueue_depth: depth,
+            dequeue_depth: depth,
+        };
+        self.pipeline.egress(packet, &dequeue, sink);
     }
 }
 

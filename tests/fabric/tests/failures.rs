@@ -1,7 +1,7 @@
 //! Links, hosts, agents and disks fail in the middle of a transfer; the surviving
 //! members get every message once and in order.
 
-use wormcast_fabric_tests::controller::{CIRCUIT, schemes};
+use wormcast_fabric_tests::controller::{CIRCUIT, RETURN, schemes};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario};
@@ -149,7 +149,11 @@ fn without_a_controller_a_dead_member_is_given_up_and_the_others_finish() {
         scenario.fabric.stop_agent(victim);
         scenario.finish(0, 120 * SECOND_US);
         scenario.check_delivered(0, 1, &[victim]);
-        let expected = vec![(0, vec![(victim, FailReason::Silent.to_string())])];
+        let mut failed = vec![(victim, FailReason::Silent.to_string())];
+        if scheme == RETURN {
+            failed.insert(0, (0, FailReason::Orphaned.to_string()));
+        }
+        let expected = vec![(0, failed)];
         assert_eq!(scenario.outcomes(0), expected, "{scheme:?}");
     }
 }

@@ -20,6 +20,8 @@ pub struct StructureMessage {
     pub scheme: String,
     /// Members in the order the scheme works on; empty: as they are.
     pub order: Vec<u32>,
+    /// circuit: omit-last or return; empty: omit-last.
+    pub variant: String,
     /// k-binomial: children of a host at most.
     pub k: u32,
     /// postal: send times until a message is received.
@@ -84,7 +86,7 @@ impl PlannedStructure {
             SchemeName::Switch | SchemeName::Table | SchemeName::Broadcast => {
                 Recipe::Copied { fan_in: message.k }
             }
-            SchemeName::Circuit => Recipe::Circuit(CircuitVariant::OmitLast),
+            SchemeName::Circuit => Recipe::Circuit(parse_variant(id, &message.variant)?),
             SchemeName::Tree => {
                 let tree = parse_tree(id, members, &message.tree_edges)?;
                 Recipe::Tree(tree.into(), TreeVariant::Unordered)
@@ -139,6 +141,7 @@ impl PlannedStructure {
             mix(u32::from(host.0));
         }
         match &self.recipe {
+            Recipe::Circuit(CircuitVariant::Return) => mix(CircuitVariant::Return as u32),
             Recipe::Repeat | Recipe::Circuit(_) | Recipe::UTorus | Recipe::STorus => {}
             Recipe::Tree(tree, _) => {
                 for (parent, child) in tree.edges() {
@@ -151,6 +154,16 @@ impl PlannedStructure {
             | Recipe::Copied { fan_in: only } => mix(*only),
             Recipe::MdTorus { rings } => rings.iter().for_each(|&ring| mix(ring as u32)),
         }
+    }
+}
+
+fn parse_variant(id: GroupId, name: &str) -> Result<CircuitVariant, PlanRejected> {
+    match CircuitVariant::from_name(name) {
+        _ if name.is_empty() => Ok(CircuitVariant::OmitLast),
+        Ok(CircuitVariant::Ordered) | Err(_) => rejected(format!(
+            "group {id} has variant \"{name}\"; of a circuit it must be omit-last or return"
+        )),
+        Ok(variant) => Ok(variant),
     }
 }
 

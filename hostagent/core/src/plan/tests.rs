@@ -28,6 +28,7 @@ pub(crate) fn structure_message(scheme: &str, members: &[u32]) -> StructureMessa
         bytes_most: 0,
         scheme: scheme.to_owned(),
         order: members.to_vec(),
+        variant: String::new(),
         k: members.len().min(2) as u32,
         lambda: 2,
         r: 3,
@@ -159,6 +160,13 @@ fn refusals_name_value_bound_and_choices() {
         (
             refusal(|plan| plan.groups[1].structures[0].order = vec![1, 2, 2]),
             "the order of group 3 is 1, 2, 2; it must hold each of the members 1, 2, 4 once",
+        ),
+        (
+            refusal(|plan| {
+                plan.groups[1] = group_message(3, "circuit", &[1, 2, 4]);
+                plan.groups[1].structures[0].variant = "ordered".into();
+            }),
+            "group 3 has variant \"ordered\"; of a circuit it must be omit-last or return",
         ),
         (
             refusal(|plan| {
@@ -297,6 +305,9 @@ fn fingerprints_tell_plans_apart_and_not_names() {
         }),
         print("k-binomial", &|group| group.structures[0].k = 1),
         print("circuit", &|_| ()),
+        print("circuit", &|group| {
+            group.structures[0].variant = "return".into();
+        }),
         print("postal", &|_| ()),
         print("postal", &|group| group.structures[0].lambda = 3),
         print("mu-torus", &|_| ()),
@@ -411,7 +422,10 @@ prop_compose! {
         let scheme = names.get(scheme).unwrap_or(&"?").to_string();
         let (k, lambda, r) = numbers;
         let expected = vec![(bytes_most, f64::from(k) - 1.0)];
-        StructureMessage { bytes_most, scheme, order, k, lambda, r, rings, tree_edges, expected }
+        let variant = ["", "return", "ordered"][r as usize % 3].to_owned();
+        StructureMessage {
+            bytes_most, scheme, order, variant, k, lambda, r, rings, tree_edges, expected,
+        }
     }
 }
 

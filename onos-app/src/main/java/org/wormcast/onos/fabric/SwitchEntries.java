@@ -27,6 +27,7 @@ import org.onosproject.net.pi.runtime.PiAction;
 import org.onosproject.net.pi.runtime.PiActionParam;
 import org.onosproject.net.pi.runtime.PiExactFieldMatch;
 import org.onosproject.net.pi.runtime.PiTernaryFieldMatch;
+import org.wormcast.onos.pipeconf.P4Names;
 
 /**
  * What one switch must hold, from the plan file.
@@ -85,6 +86,11 @@ final class SwitchEntries {
                     Math.max(PRIORITY_EXACT, entry.path("priority").asInt())));
         }
         for (JsonNode entry : given.path("defaults")) {
+            // An objective without a key means the default of the table for TREE worms. Switches of ONOS write no
+            // records of hops.
+            if (!entry.path("table").asText().equals(P4Names.TREE_SETS.id())) {
+                continue;
+            }
             read.entries.add(new Entry(DefaultTrafficSelector.emptySelector(), treatment(entry), PRIORITY_EXACT));
         }
         for (JsonNode group : given.path("multicast")) {

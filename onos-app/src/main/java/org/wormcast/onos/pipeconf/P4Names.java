@@ -23,6 +23,8 @@ public final class P4Names {
     public static final PiTableId CLASS_D = PiTableId.of("ingress.class_d");
     /** Ports that lead to hosts. */
     public static final PiTableId EDGE_PORTS = PiTableId.of("egress.edge_ports");
+    /** By which number a switch signs records of hops; has no key, and no objective means it. */
+    public static final PiTableId TRACE = PiTableId.of("egress.trace");
 
     /** Key of PORTS. */
     public static final PiMatchFieldId PORT = PiMatchFieldId.of("port");

@@ -1,0 +1,156 @@
+// What travels with a frame inside the switch: through one gress, from ingress to egress, and back
+// into ingress.
+
+#ifndef WORMCAST_METADATA_P4
+#define WORMCAST_METADATA_P4
+
+#include "../shared/headers.p4"
+#include "../shared/ids.p4"
+#include "../shared/sizes.p4"
+
+// There is no varbit: a route is kept in pieces of fixed size, largest first, one for each bit of its
+// length. All but the last have an even length, so each lies at a known byte of the checksum's words.
+// Words of 32 bits, so that a piece fits any container.
+header route_64_t {
+    bit<32> w0;
+    bit<32> w1;
+    bit<32> w2;
+    bit<32> w3;
+    bit<32> w4;
+    bit<32> w5;
+    bit<32> w6;
+    bit<32> w7;
+    bit<32> w8;
+    bit<32> w9;
+    bit<32> w10;
+    bit<32> w11;
+    bit<32> w12;
+    bit<32> w13;
+    bit<32> w14;
+    bit<32> w15;
+}
+
+header route_32_t {
+    bit<32> w0;
+    bit<32> w1;
+    bit<32> w2;
+    bit<32> w3;
+    bit<32> w4;
+    bit<32> w5;
+    bit<32> w6;
+    bit<32> w7;
+}
+
+header route_16_t {
+    bit<32> w0;
+    bit<32> w1;
+    bit<32> w2;
+    bit<32> w3;
+}
+
+header route_8_t {
+    bit<32> w0;
+    bit<32> w1;
+}
+
+header route_4_t {
+    bit<32> w0;
+}
+
+header route_2_t {
+    bit<16> w0;
+}
+
+header route_1_t {
+    bit<8> w0;
+}
+
+// From ingress to the egress of each copy.
+header bridge_t {
+    bit<1> as_is;      // leaves as it is: egress reads nothing behind this header
+    @padding bit<6> pad;
+    port_t entry_port; // worm port by which the frame entered the switch
+    instance_t neighbour;
+}
+
+// What the first pass of a TREE worm found out, for the second (Resubmit; 64 bits).
+header tree_t {
+    bit<32> ports;     // bit p: a branch names port p
+    bit<8> malformed;  // not 0: the route breaks a rule of SPEC.md §3
+    bit<8> beyond;     // not 0: the route is more than this target reads
+    @padding bit<16> pad;
+}
+
+// In front of a frame that passes the switch once more (port byte 254).
+header recirculated_t {
+    bit<7> pad;
+    port_t entry_port;
+}
+
+struct ingress_headers_t {
+    bridge_t bridge;
+    tree_t tree;
+    packet_out_t packet_out;
+    recirculated_t recirculated;
+    ethernet_t ethernet;
+    worm_t worm;
+    hop_t hop;
+    branch_t branch; // of the first pass of a TREE: the one looked at
+    // Route bytes behind the hop; of TREE and of malformed routes, all.
+    route_64_t route_64;
+    route_32_t route_32;
+    route_16_t route_16;
+    route_8_t route_8;
+    route_4_t route_4;
+    route_2_t route_2;
+    route_1_t route_1;
+    group_number_t group;
+    ipv4_t ipv4;
+}
+
+struct ingress_metadata_t {
+    drop_reason_t drop_reason;
+    bool checksum_error;
+    bit<1> route_beyond; // more route than this target reads
+
+    // First pass of a TREE. It goes no further than to the second.
+    bit<1> tree_pass;
+    bit<32> tree_ports;
+    bit<8> tree_malformed;
+    bit<8> tree_beyond;
+
+    // TREE: a branch names a port this switch does not have; the others go on.
+    bit<1> branch_lost;
+
+    bit<8> port_role;
+
+    // Worm port by which the frame leaves, if it is not copied.
+    bool unicast;
+    port_t out_port;
+}
+
+struct egress_headers_t {
+    packet_in_t packet_in;
+    recirculated_t recirculated;
+    bridge_t bridge;
+    ethernet_t ethernet;
+    worm_t worm;
+    group_number_t group;
+    branch_t branch; // the one looked at
+    branch_t own;    // that of this copy, and its sub-route:
+    route_64_t route_64;
+    route_32_t route_32;
+    route_16_t route_16;
+    route_8_t route_8;
+    route_4_t route_4;
+    route_2_t route_2;
+    end_of_route_t end;
+    ipv4_t ipv4;
+}
+
+struct egress_metadata_t {
+    port_t exit_port; // worm port by which the copy leaves
+    bit<1> tree;      // the route is new, and so is its checksum
+}
+
+#endif

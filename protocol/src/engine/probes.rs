@@ -1,0 +1,401 @@
+//! Probes: traced worms that show which way messages go (`wire/SPEC.md` §2.2, §5.8).
+
+use super::Engine;
+use crate::event::Transmit;
+use crate::plan::GroupPlan;
+use crate::session::copied::{RouteRoom, copied_worms};
+use core::fmt;
+use std::collections::VecDeque;
+use wormcast_wire::pdu::{self, Body, Common, Probe};
+use wormcast_wire::trace::{self, Record, Trace};
+use wormcast_wire::worm::{self, Header, Kind, Worm, flags};
+use wormcast_wire::{BufferClass, ETHERNET_LENGTH, ETHERTYPE_HOST_PDU, GroupId, HostId};
+use wormcast_wire::{ROUTE_LENGTH_MAX, Replication, SWITCHES_CROSSED_MAX};
+
+/// Ways of one trace at one host; a request for more is refused.
+pub const WAYS_MAX: usize = 1024;
+/// Arrivals that the shell has not taken. More are dropped and counted; probes are sent again.
+pub const SIGHTINGS_MAX: usize = 1024;
+/// Choices that an error names.
+const NAMED_MAX: usize = 16;
+
+/// What is to be traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRequest {
+    /// Number of the trace; its probes carry it.
+    pub trace: u32,
+    /// How often it has been asked for, this time included.
+    pub attempt: u16,
+    /// Which messages.
+    pub of: Traced,
+    /// Of several routes to a host this one only, by its place.
+    pub route: Option<u8>,
+}
+
+/// Whose way is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traced {
+    /// What this host sends to another.
+    ToHost(HostId),
+    /// What this host sends of the messages of an origin to a group.
+    InGroup {
+        /// The group.
+        group: GroupId,
+        /// The origin.
+        origin: HostId,
+        /// Length of the messages, which may decide how they travel; `None`: as the longest do.
+        bytes: Option<u64>,
+    },
+}
+
+/// A way of messages: a worm that leaves this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Its number within the trace at this host.
+    pub number: u16,
+    /// What its route means.
+    pub kind: Kind,
+    /// The route.
+    pub route: Vec<u8>,
+    /// Those it leads to.
+    pub to: Vec<HostId>,
+    /// UNICAST: place and share among the routes to the host.
+    pub alternative: Option<(u8, u32)>,
+    /// Place of the tree that it goes along, where a group has several.
+    pub tree: Option<u8>,
+}
+
+/// A probe that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Number of the trace.
+    pub trace: u32,
+    /// Number of the way.
+    pub way: u16,
+    /// Which attempt it is of.
+    pub attempt: u16,
+    /// The host that sent it.
+    pub sender: HostId,
+    /// Switches crossed.
+    pub hops: u8,
+    /// Records that it had room for.
+    pub room: u8,
+    /// Records that it brought, whether believed or not.
+    pub count: u8,
+    /// A switch marked it: congestion experienced.
+    pub marked: bool,
+    /// Records that are believed, oldest first.
+    pub records: Vec<Record>,
+}
+
+/// Why nothing is traced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// To itself.
+    #[error("host {0} is this host: no worm goes there")]
+    ToItself(HostId),
+    /// There is no route.
+    #[error("there is no route to host {to}; there are routes to {hosts}")]
+    NoRoute {
+        /// Where to.
+        to: HostId,
+        /// Where there are routes to.
+        hosts: Choices,
+    },
+    /// There are fewer routes.
+    #[error("there is no route {route} to host {to}; its routes are 0 to {last}")]
+    NoAlternative {
+        /// Where to.
+        to: HostId,
+        /// The route asked for.
+        route: u8,
+        /// The last there is.
+        last: usize,
+    },
+    /// This host is no member of the group.
+    #[error("this host is no member of group {group}; it is one of {groups}")]
+    NoGroup {
+        /// The group.
+        group: GroupId,
+        /// Its groups.
+        groups: Choices,
+    },
+    /// The origin is none of the group.
+    #[error("host {origin} sends nothing to group {group}; its members are {members}")]
+    NoOrigin {
+        /// The origin asked for.
+        origin: HostId,
+        /// The group.
+        group: GroupId,
+        /// Who may be one.
+        members: Choices,
+    },
+    /// Too many ways.
+    #[error(
+        "{count} ways are to be traced, at most {WAYS_MAX} can be; ask for one route of each, such as route 0"
+    )]
+    TooMany {
+        /// How many.
+        count: usize,
+    },
+    /// No room for a record.
+    #[error("a route of {length} bytes leaves no room for a record in frames of {mtu} bytes")]
+    NoRoom {
+        /// Bytes of the route.
+        length: usize,
+        /// The MTU.
+        mtu: usize,
+    },
+}
+
+/// Numbers that may be chosen; as text the first few of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices(&'static str, Vec<u16>);
+
+impl fmt::Display for Choices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Choices(what, numbers) = self;
+        if numbers.is_empty() {
+            return write!(f, "no {what}");
+        }
+        let named = numbers.iter().take(NAMED_MAX).map(u16::to_string);
+        let named: Vec<String> = named.collect();
+        write!(f, "{what}s {}", named.join(", "))?;
+        match numbers.len().checked_sub(NAMED_MAX) {
+            None | Some(0) => Ok(()),
+            Some(more) => write!(f, " and {more} more"),
+        }
+    }
+}
+
+fn choices(what: &'static str, numbers: impl Iterator<Item = u16>) -> Choices {
+    Choices(what, numbers.collect())
+}
+
+/// Probes on their way out, and those that came.
+#[derive(Debug, Default)]
+pub(super) struct Probes {
+    /// Frames to be sent: those of the last trace.
+    due: VecDeque<Vec<u8>>,
+    seen: VecDeque<Sighting>,
+}
+
+impl Probes {
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+}
+
+impl Engine {
+    /// Sends a probe along every way that is asked for, and gives these ways: none, if others send what
+    /// is asked for. What has not been sent of a trace before is not sent any more.
+    ///
+    /// # Errors
+    /// [`TraceError`]; nothing is sent then.
+    pub fn trace(&mut self, request: &TraceRequest) -> Result<Vec<Way>, TraceError> {
+        let (mut ways, group, origin, mtu) = match request.of {
+            Traced::ToHost(to) => {
+                let ways = self.ways_to(to, request.route)?;
+                (
+                    ways,
+                    GroupId::BROADCAST,
+                    self.shared.config.host,
+                    self.shared.config.mtu,
+                )
+            }
+            Traced::InGroup {
+                group,
+                origin,
+                bytes,
+            } => {
+                let plan = self.groups.get(&group).cloned();
+                let plan = plan.ok_or_else(|| TraceError::NoGroup {
+                    group,
+                    groups: choices("group", self.groups.keys().map(|group| group.0)),
+                })?;
+                let ways = self.ways_in(&plan, origin, bytes, request.route)?;
+                (ways, group, origin, plan.mtu_within(self.shared.config.mtu))
+            }
+        };
+        if ways.len() > WAYS_MAX {
+            return Err(TraceError::TooMany { count: ways.len() });
+        }
+        let common = Common {
+            group,
+            origin,
+            stream: request.trace,
+        };
+        let mut due = VecDeque::with_capacity(ways.len());
+        for (way, number) in ways.iter_mut().zip(0..) {
+            way.number = number;
+            due.push_back(self.probe(way, &common, request.attempt, mtu)?);
+        }
+        self.probes.due = due;
+        Ok(ways)
+    }
+
+    /// The UNICAST ways to a host.
+    fn ways_to(&self, to: HostId, only: Option<u8>) -> Result<Vec<Way>, TraceError> {
+        if to == self.shared.config.host {
+            return Err(TraceError::ToItself(to));
+        }
+        let Some(turns) = self.shared.unicast.get(&to) else {
+            let hosts = self.shared.unicast.keys().map(|host| host.0);
+            let hosts = choices("host", hosts);
+            return Err(TraceError::NoRoute { to, hosts });
+        };
+        let routes = &turns.alternatives.routes;
+        if let Some(route) = only.filter(|route| usize::from(*route) >= routes.len()) {
+            let last = routes.len() - 1;
+            return Err(TraceError::NoAlternative { to, route, last });
+        }
+        let ways = (0..)
+            .zip(routes)
+            .filter(|(place, _)| only.is_none_or(|only| only == *place));
+        let way = |(place, route): (u8, &crate::routes::Alternative)| Way {
+            number: 0,
+            kind: Kind::Unicast,
+            route: route.ports.clone(),
+            to: vec![to],
+            alternative: Some((place, route.share)),
+            tree: None,
+        };
+        Ok(ways.map(way).collect())
+    }
+
+    /// What this host sends of an origin's messages to a group.
+    fn ways_in(
+        &self,
+        plan: &GroupPlan,
+        origin: HostId,
+        bytes: Option<u64>,
+        only: Option<u8>,
+    ) -> Result<Vec<Way>, TraceError> {
+        let choice = plan.choice_for(bytes);
+        let no_origin = || TraceError::NoOrigin {
+            origin,
+            group: plan.id,
+            members: choices("host", plan.members.iter().map(|host| host.0)),
+        };
+        let host = self.shared.config.host;
+        let role = plan
+            .structures
+            .role(origin, choice)
+            .filter(|_| plan.members.contains(&origin));
+        let role = role.ok_or_else(no_origin)?;
+        if plan.choice(choice).replication == Replication::Hosts {
+            let mut ways = Vec::new();
+            for child in &role.children {
+                // Routes may be fewer to one child than to another.
+                let count = self
+                    .shared
+                    .unicast
+                    .get(&child.host)
+                    .map_or(0, |turns| turns.alternatives.routes.len());
+                let only = only.map(|route| route.min(count.saturating_sub(1) as u8));
+                ways.extend(self.ways_to(child.host, only)?);
+            }
+            return Ok(ways);
+        }
+        if origin != host {
+            return Ok(Vec::new());
+        }
+        let others = plan.members.iter().filter(|member| **member != origin);
+        let others: Vec<(HostId, HostId)> = others.map(|host| (*host, *host)).collect();
+        let room = RouteRoom {
+            root: ROUTE_LENGTH_MAX,
+            tree: ROUTE_LENGTH_MAX.min(plan.mtu_within(self.shared.config.mtu) / 4),
+        };
+        let trees = copied_worms(plan.structures.copies(choice), &others, room, &self.shared);
+        let several = trees.len() > 1;
+        let ways = (0..).zip(trees).flat_map(|(tree, worms)| {
+            worms.into_iter().map(move |worm| Way {
+                number: 0,
+                kind: worm.kind,
+                route: worm.route,
+                to: worm.to,
+                alternative: None,
+                tree: several.then_some(tree),
+            })
+        });
+        Ok(ways.collect())
+    }
+
+    /// The frame of a probe.
+    fn probe(
+        &mut self,
+        way: &Way,
+        common: &Common,
+        attempt: u16,
+        mtu: usize,
+    ) -> Result<Vec<u8>, TraceError> {
+        let host = self.shared.config.host;
+        let body = Body::Probe(Probe {
+            way: way.number,
+            attempt,
+        });
+        let length = worm::HEADER_LENGTH
+            + way.route.len()
+            + trace::HEADER_LENGTH
+            + pdu::length_of(common, host, &body);
+        let left = mtu.saturating_sub(length) / trace::RECORD_LENGTH;
+        if left == 0 {
+            let length = way.route.len();
+            return Err(TraceError::NoRoom { length, mtu });
+        }
+        let header = Header {
+            kind: way.kind,
+            flags: flags::HEAD | flags::TAIL | flags::TRACE,
+            hops: 0,
+            source: host,
+            sequence: self.shared.next_worm(),
+            next: ETHERTYPE_HOST_PDU,
+        };
+        let mut frame = vec![0; ETHERNET_LENGTH + length];
+        let at = worm::encode(&mut frame, self.shared.config.mac, &header, &way.route);
+        Trace::begin(&mut frame[at..], left.min(SWITCHES_CROSSED_MAX) as u8);
+        pdu::encode(&mut frame[at + trace::HEADER_LENGTH..], host, common, &body);
+        Ok(frame)
+    }
+
+    pub(super) fn send_probe(&mut self, buf: &mut [u8]) -> Option<Transmit> {
+        let frame = self.probes.due.pop_front()?;
+        let length = frame.len();
+        buf[..length].copy_from_slice(&frame);
+        self.shared.counters.sent_frames += 1;
+        self.shared.counters.sent_bytes += length as u64;
+        let class = BufferClass::One;
+        Some(Transmit { length, class })
+    }
+
+    /// Notes a probe that came. Copies of this host's own are no news.
+    pub(super) fn take_probe(&mut self, worm: &Worm<'_>, common: Common, probe: Probe) {
+        let header = &worm.header;
+        if header.source == self.shared.config.host {
+            self.shared.counters.filtered += 1;
+            return;
+        }
+        if self.probes.seen.len() >= SIGHTINGS_MAX {
+            self.shared.counters.sightings_dropped += 1;
+            return;
+        }
+        self.probes.seen.push_back(Sighting {
+            trace: common.stream,
+            way: probe.way,
+            attempt: probe.attempt,
+            sender: header.source,
+            hops: header.hops,
+            room: worm.trace.map_or(0, |trace| trace.room),
+            count: worm.trace.map_or(0, |trace| trace.count() as u8),
+            marked: header.flags & flags::CE != 0,
+            records: worm
+                .trace
+                .map_or(Vec::new(), |trace| trace.believed(header.hops)),
+        });
+    }
+
+    /// The next probe that came, oldest first.
+    pub fn poll_sighting(&mut self) -> Option<Sighting> {
+        self.probes.seen.pop_front()
+    }
+}

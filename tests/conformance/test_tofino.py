@@ -1,0 +1,292 @@
+"""The Tofino program (p4src/tna), run from its sources on a model of the chip, does what the others do."""
+
+import functools
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracle.codec import Worm
+from reference import Outcome, ReferenceSwitch
+from rig.vector_files import load_vectors
+from test_p4_artifacts import compile_script
+from test_reference import Frames
+from tofino import chip
+from tofino.reference_tofino import TofinoReference
+from tofino.syntax import Program, read_program
+from wormcast.wire import CE_QUEUE_DEPTH, CPU_PORT, DROP_PORT, RECIRCULATE_PORT, DropReason, Kind
+
+Json = dict[str, Any]
+DOCUMENT = load_vectors("worm_switch.json")
+RANDOM_FRAMES = int(os.environ.get("WORMCAST_RANDOM_FRAMES", "300"))
+CELLS_A_FRAME = 512 // CE_QUEUE_DEPTH
+READINGS = ("sources", "p4c")
+
+
+@functools.cache
+def program_of(reading: str) -> Program:
+    """The program as our reader takes it from its sources, or from what p4c's front end made of them."""
+    if reading == "sources":
+        return chip.load()
+    compiler = compile_script.find_compiler()
+    if compiler is None:
+        pytest.skip("p4c-bm2-ss is not on this machine; the program was run as read from its sources only")
+    with tempfile.TemporaryDirectory() as folder:
+        return read_program(compile_script.front_end_of_tofino(compiler, Path(folder)))
+
+
+def installed(state: str, reading: str = "sources") -> chip.Chip:
+    """A chip in a state of the vectors."""
+    switch = chip.Chip(program_of(reading))
+    ports = [*DOCUMENT["states"][state]["ports"], 9, 10]
+    switch.install(DOCUMENT["states"][state], ports)
+    return switch
+
+
+def outcome_of(
+    switch: chip.Chip, port: int, frame: bytes, deq_qdepth: int = 0, egress_port: int | None = None
+) -> Outcome:
+    """What the chip made of a frame, in the words of the reference."""
+    header = b"" if egress_port is None else (egress_port << 7).to_bytes(2, "big")
+    result = switch.forward(chip.device_port(port), header + frame, deq_qdepth * CELLS_A_FRAME)
+    back = {chip.device_port(number): number for number in (*range(254), CPU_PORT)}
+    outcome = Outcome(recirculated=result.recirculated)
+    for copy in result.out:
+        to = back[copy.device_port]
+        data = copy.data
+        if to == CPU_PORT:
+            assert int.from_bytes(data[:2], "big") == port << 7
+            data = data[2:]
+        outcome.out.append((to, data))
+    cells = result.grown
+    outcome.drops = Counter({DropReason(cell).name: n for cell, n in cells.get("drops", {}).items()})
+    outcome.filtered = Counter({Kind(cell).name: n for cell, n in cells.get("filtered", {}).items()})
+    outcome.kinds = Counter({_kind(cell): n for cell, n in cells.get("kinds", {}).items()})
+    assert cells["ingress_ports"] == {port: 1}
+    leaving = Counter(to for to, _ in outcome.out)
+    if result.recirculated:
+        leaving[RECIRCULATE_PORT] = result.recirculated
+    assert cells.get("egress_ports", {}) == dict(leaving)
+    return outcome
+
+
+def _kind(cell: int) -> str:
+    return Kind(cell).name if cell in Kind.__members__.values() else str(cell)
+
+
+def assert_equal(actual: Outcome, expected: Outcome, what: str) -> None:
+    """Frames in any order, and counters."""
+    assert sorted(actual.out) == sorted(expected.out), what
+    assert +actual.drops == +expected.drops, what
+    assert +actual.filtered == +expected.filtered, what
+    assert +actual.kinds == +expected.kinds, what
+    assert actual.recirculated == expected.recirculated, what
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize(
+    "vector", [pytest.param(vector, id=vector["name"]) for vector in DOCUMENT["vectors"]]
+)
+def test_tofino_does_what_the_vector_says(vector: Json, reading: str) -> None:
+    """Where the target can; where it can not, what CONTRACT.md says of it."""
+    frame = bytes.fromhex(vector["frame"])
+    given = (
+        vector["ingress_port"],
+        frame,
+        vector.get("deq_qdepth", 0),
+        vector.get("packet_out", {}).get("egress_port"),
+    )
+    expected = TofinoReference(DOCUMENT["states"][vector["state"]]).handle(*given)
+    assert_equal(outcome_of(installed(vector["state"], reading), *given), expected, vector["name"])
+
+
+@pytest.mark.parametrize(("flags", "priority"), [(0x06, 3), (0x07, 4), (0xA0, 3), (0xBF, 4)])
+@pytest.mark.parametrize("kind", [Kind.UNICAST, Kind.TREE, Kind.GROUP, Kind.BROADCAST])
+def test_priority_is_that_of_the_buffer_class(kind: Kind, flags: int, priority: int) -> None:
+    """As switch/docs/lossless.md has it: PFC stops only what is of the class that is full."""
+    routes = {Kind.UNICAST: b"\x05", Kind.TREE: b"\x05\x00\xff", Kind.GROUP: b"\x00\x07", Kind.BROADCAST: b""}
+    worm = Worm(kind=kind, route=routes[kind], payload=b"payload", flags=flags)
+    result = installed("small").forward(chip.device_port(3), worm.to_frame())
+    assert result.out
+    assert result.priorities == [(priority, priority)]
+
+
+def test_priority_of_what_is_no_worm() -> None:
+    """LLDP takes no room of worms; a class D packet is a worm of class 1 once it is in."""
+    seen = {}
+    for vector in DOCUMENT["vectors"]:
+        if vector["name"] in ("IGMP report of a host", "class D: from a member host"):
+            switch = installed(vector["state"])
+            port = chip.device_port(vector["ingress_port"])
+            seen[vector["name"]] = switch.forward(port, bytes.fromhex(vector["frame"])).priorities
+    assert seen == {"IGMP report of a host": [(0, 0)], "class D: from a member host": [(3, 3)]}
+
+
+def test_a_port_without_a_device_port_drops_and_says_so() -> None:
+    """Where a controller has not filled the map: never silent, and no frame to device port 0."""
+    switch = chip.Chip(program_of("sources"))
+    switch.install(DOCUMENT["states"]["small"], ports=[3])
+    worm = Worm(kind=Kind.UNICAST, route=b"\x05", payload=b"payload")
+    result = switch.forward(chip.device_port(3), worm.to_frame())
+    assert not result.out
+    assert result.grown["drops"] == {DropReason.PORT_UNKNOWN: 1}
+
+
+def test_a_frame_of_a_device_port_without_a_port_counts_as_of_none() -> None:
+    """It has no role, so a plain host there is no edge."""
+    switch = chip.Chip(program_of("sources"))
+    switch.install(DOCUMENT["states"]["small"], ports=[5])
+    worm = Worm(kind=Kind.UNICAST, route=b"\x05", payload=b"payload")
+    result = switch.forward(chip.device_port(3), worm.to_frame())
+    assert [copy.device_port for copy in result.out] == [chip.device_port(5)]
+    assert result.grown["ingress_ports"] == {DROP_PORT: 1}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\x01\x02\x03",
+        Worm(kind=Kind.TREE, route=b"\x05\x02\x01\x00\x06\x00\xff", payload=b"payload").to_frame(),
+        Worm(kind=Kind.GROUP, route=b"\x00\x07", payload=bytes(20), next=0x0800).to_frame(),
+    ],
+)
+def test_a_packet_out_leaves_as_it_is(frame: bytes) -> None:
+    """Whatever it is: a worm that the controller sends is not taken apart, nor marked."""
+    outcome = outcome_of(installed("small"), CPU_PORT, frame, 10 * CE_QUEUE_DEPTH, egress_port=5)
+    assert outcome == Outcome(out=[(5, frame)])
+
+
+# Vectors that ask for more than the target reads, or for what it does not check (CONTRACT.md, Tofino).
+DIFFERENT = {
+    "UNICAST: route of 255 bytes",
+    "UNICAST: route of 254 bytes",
+    "UNICAST: absorbed without end",
+    "TREE: longest sub-route",
+    "TREE: a switch does not look into sub-routes",
+    "TREE: missing ports beyond the small ones",
+    "TREE: sixteen branches",
+    "TREE: sixteen sub-routes of odd length",
+    "TREE: missing ports on a switch with many",
+    "TREE: port twice",
+    "TREE: ports descend",
+    "TREE: ports descend behind a sub-route",
+    "TREE: seventeen branches",
+    "TRACE: ends inside its head",
+    "TRACE: ends inside its head, no number",
+    "TRAIN: in packet mode",
+    "TRAIN: by way of port 254",
+    "TRAIN: GROUP",
+    "TRAIN: header cut short",
+    "TRAIN: the checksum covers its header",
+    "TRAIN: a head records where it came in",
+    "TRAIN: a body without its head",
+    "CONTROL: its header is in the checksum",
+    "CONTROL: header cut short",
+    "WORMHOLE: STOP ends here",
+}
+
+
+def test_tofino_differs_from_other_targets_where_listed_and_nowhere_else() -> None:
+    """A new vector has to be met, or the difference has to be written down."""
+    different = set()
+    for vector in DOCUMENT["vectors"]:
+        given = (
+            vector["ingress_port"],
+            bytes.fromhex(vector["frame"]),
+            vector.get("deq_qdepth", 0),
+            vector.get("packet_out", {}).get("egress_port"),
+        )
+        state = DOCUMENT["states"][vector["state"]]
+        other = ReferenceSwitch(state)
+        other.number = None  # no telemetry on this target: as a switch without a number
+        ours, theirs = TofinoReference(state).handle(*given), other.handle(*given)
+        for outcome in (ours, theirs):
+            outcome.out.sort()
+            for counts in (outcome.drops, outcome.filtered, outcome.kinds):
+                counts += Counter()
+        if ours != theirs:
+            different.add(vector["name"])
+    assert different == DIFFERENT
+
+
+class TofinoFrames(Frames):
+    """Random frames whose trees are mostly such as a sender builds: sub-routes are lists of branches."""
+
+    def _tree(self, branches: int) -> bytes:
+        choose = self.random
+        if choose.random() < 0.3:
+            return super()._tree(branches)
+        ports = sorted({choose.choice([*self.ports, *range(32)]) for _ in range(branches)})
+        route = b""
+        for port in ports:
+            sub_route = b"".join(
+                bytes([choose.randrange(254), 0]) for _ in range(choose.choice((0, 0, 1, 2, 7, 15, 31)))
+            )
+            if len(route) + len(sub_route) + 3 <= 127:
+                route += bytes([port, len(sub_route)]) + sub_route
+        return route + b"\xff"
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("state", list(DOCUMENT["states"]))
+def test_tofino_does_what_its_reference_says(state: str, reading: str) -> None:
+    """Frames out and counters, for random frames and queues; WORMCAST_SEED repeats a run."""
+    seed = int(os.environ.get("WORMCAST_SEED", "1996"))
+    frames = TofinoFrames(seed, DOCUMENT["states"][state])
+    reference = TofinoReference(DOCUMENT["states"][state])
+    switch = installed(state, reading)
+    seen: Counter[str] = Counter()
+    for number in range(3 * RANDOM_FRAMES):
+        port, frame = frames.next()
+        depth = frames.random.choice((0, 0, CE_QUEUE_DEPTH - 1, CE_QUEUE_DEPTH, 10 * CE_QUEUE_DEPTH))
+        expected = reference.handle(port, frame, depth)
+        actual = outcome_of(switch, port, frame, depth)
+        what = f"frame {number} of seed {seed}, {state}: port {port}, depth {depth}, {frame.hex()}"
+        assert_equal(actual, expected, what)
+        seen.update(expected.drops)
+        seen.update(["forwarded"] if expected.out else [])
+    # The frames have to reach most of the program for this test to mean anything.
+    assert len(seen) >= 9, seen
+    assert state == "empty" or seen["forwarded"] > RANDOM_FRAMES / 3, seen
+
+
+@pytest.mark.parametrize("length", [*range(66), 126, 127, 128, 255])
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_length_of_a_route(kind: Kind, length: int) -> None:
+    """Each length takes its own way through the parser; the last byte of the sum is padded or not."""
+    switch, reference = installed("small"), TofinoReference(DOCUMENT["states"]["small"])
+    route = bytes([5, length - 3] + [1, 0] * 126)[: length - 1] + b"\xff" if length > 2 else b"\xff" * length
+    for wrong in (False, True):
+        worm = Worm(kind=kind, route=route, payload=b"payload", source=7, sequence=length)
+        frame = bytearray(worm.to_frame())
+        frame[-9 if wrong and length else -1] ^= wrong
+        expected = reference.handle(3, bytes(frame), CE_QUEUE_DEPTH)
+        assert_equal(outcome_of(switch, 3, bytes(frame), CE_QUEUE_DEPTH), expected, f"{kind.name} {length}")
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xff", b"\x05\x00\xff", b"\x20", b"payload"])
+@pytest.mark.parametrize(
+    "route",
+    [b"", b"\x05", b"\x05\x00", b"\x05\x00\x28", b"\x05\x04\x01\x00", b"\x05\x00\xff\x06"],
+)
+def test_no_marker_is_found_behind_the_route(route: bytes, payload: bytes) -> None:
+    """The walk of a route that does not end goes on into the payload."""
+    switch = installed("small")
+    worm = Worm(kind=Kind.TREE, route=route, payload=payload)
+    outcome = outcome_of(switch, 3, worm.to_frame())
+    assert outcome == Outcome(drops=Counter(TREE_MALFORMED=1), kinds=Counter(TREE=1))
+
+
+@pytest.mark.parametrize("checksum", [*range(64), 0x00FF, 0x0100, 0x8000, 0xFFEF, 0xFFF0, 0xFFFE])
+def test_a_mark_keeps_the_checksum_right(checksum: int) -> None:
+    """CE takes 16 from a checksum, and 17 from one below 16."""
+    left = Worm(kind=Kind.UNICAST, route=b"", payload=b"", hops=1, sequence=0)
+    sequence = (left.checksum() - checksum) % 0xFFFF
+    worm = Worm(kind=Kind.UNICAST, route=b"\x05", payload=b"", sequence=sequence)
+    switch, reference = installed("small"), TofinoReference(DOCUMENT["states"]["small"])
+    ((_, plain),) = outcome_of(switch, 3, worm.to_frame()).out
+    assert int.from_bytes(plain[24:26], "big") == checksum
+    expected = reference.handle(3, worm.to_frame(), CE_QUEUE_DEPTH)
+    assert_equal(outcome_of(switch, 3, worm.to_frame(), CE_QUEUE_DEPTH), expected, f"{checksum:#06x}")

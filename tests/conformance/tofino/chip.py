@@ -1,0 +1,216 @@
+"""A Tofino around the program: what is fixed in the chip, as public documents describe it.
+
+A frame that ends while its parser reads goes on with `parser_err` set. What parsers take leaves the
+frame; what deparsers emit goes in front of the rest. A resubmitted frame comes again as it came, with
+eight bytes of the first pass where the port's metadata were. Copies of a multicast group each have
+an egress of their own.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tofino.machine import Cell, Entry, Frame, Machine, Switch
+from tofino.syntax import Program, TypeName, read_program
+
+Json = dict[str, Any]
+HERE = Path(__file__).resolve().parent
+P4SRC = HERE.parents[2] / "p4src"
+
+RECIRCULATION = 0x44  # a device port; port byte 254
+CPU_DEVICE = 0x140
+PORT_BYTE_RECIRCULATION = 254
+CPU = 510
+PASSES_MAX = 300  # of one frame; more means that it recirculates for ever
+METADATA = bytes(8)  # of a port
+
+
+def device_port(port: int) -> int:
+    """A device port for each port, spread over four pipes; none that has a meaning of its own."""
+    special = {CPU: CPU_DEVICE, PORT_BYTE_RECIRCULATION: RECIRCULATION}
+    return special.get(port, (port & 3) << 7 | port >> 2)
+
+
+@dataclass
+class Copy:
+    """A frame that leaves."""
+
+    device_port: int
+    data: bytes
+
+
+@dataclass
+class Result:
+    """What came of one frame, with the cells that counted. Priorities are those it crossed buffers with."""
+
+    out: list[Copy] = field(default_factory=list)
+    grown: dict[str, dict[int, int]] = field(default_factory=dict)
+    resubmitted: int = 0
+    recirculated: int = 0
+    priorities: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass
+class Routed:
+    """What the traffic manager is told: device port and rid of each copy, and the priority."""
+
+    copies: list[tuple[int, int]]
+    ingress_cos: int
+    queue: int
+
+
+def load(p4src: Path = P4SRC, top: str = "tofino.p4") -> Program:
+    """The program, with the architecture's declarations in front."""
+    return read_program(p4src / "front_end" / "tna.p4", p4src / "tna" / top)
+
+
+class Chip:
+    """A switch with one program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.switch = Switch()
+        self.groups: dict[int, list[tuple[int, int]]] = {}  # device port, rid
+
+    # What a controller does
+
+    def install(self, state: Json, ports: list[int]) -> None:
+        """A state of worm_switch.json, and the map of its ports.
+
+        Replicas that take a branch say which by their instance, here in every group of a TREE.
+        """
+        self.switch = Switch()
+        for entry in state["tables"]:
+            keys = {
+                name: (key["value"], key["mask"]) if isinstance(key, dict) else (key, -1)
+                for name, key in entry["key"].items()
+            }
+            self.switch.entries.setdefault(entry["table"], []).append(
+                Entry(keys, entry["action"], _numbers(entry["parameters"]), entry.get("priority", 0))
+            )
+        for entry in state["defaults"]:
+            self.switch.defaults[entry["table"]] = (entry["action"], _numbers(entry["parameters"]))
+        for port in {*ports, CPU, PORT_BYTE_RECIRCULATION}:
+            device = device_port(port)
+            for table, key, action, value in (
+                ("ingress.entry_ports", device, "ingress.entry_port", {"port": port}),
+                ("egress.exit_ports", device, "egress.exit_port", {"port": port}),
+                ("ingress.device_ports", port, "ingress.device_port", {"device": device}),
+            ):
+                name = "port" if table == "ingress.device_ports" else "device_port"
+                self.switch.entries.setdefault(table, []).append(Entry({name: (key, -1)}, action, value))
+        self.groups = {
+            group["id"]: [
+                (device_port(replica["port"]), _instance(group["id"], replica))
+                for replica in group["replicas"]
+            ]
+            for group in state["multicast_groups"]
+        }
+
+    # What the chip does
+
+    def forward(self, port: int, frame: bytes, deq_qdepth: int = 0) -> Result:
+        """A frame that comes in by a device port, until all that is made of it has left."""
+        self.switch.counters = {}
+        result = Result()
+        waiting = [(port, frame)]
+        passes = 0
+        while waiting:
+            passes += 1
+            if passes > PASSES_MAX:
+                raise RuntimeError(f"a frame passes more than {PASSES_MAX} times: {frame.hex()}")
+            port, data = waiting.pop(0)
+            for copy in self._pass(port, data, deq_qdepth, result):
+                if copy.device_port == RECIRCULATION:
+                    result.recirculated += 1
+                    waiting.append((RECIRCULATION, copy.data))
+                else:
+                    result.out.append(copy)
+        result.grown = {name: dict(counter) for name, counter in self.switch.counters.items()}
+        return result
+
+    def _pass(self, port: int, frame: bytes, deq_qdepth: int, result: Result) -> list[Copy]:
+        to, data = self._ingress(port, METADATA + frame, resubmit_flag=0)
+        if isinstance(to, bytes):
+            result.resubmitted += 1
+            to, data = self._ingress(port, to + frame, resubmit_flag=1)
+        assert isinstance(to, Routed), "a frame is resubmitted once at most"
+        if to.copies:
+            result.priorities.append((to.ingress_cos, to.queue))
+        copies = []
+        for device, rid in to.copies:
+            left = self._egress(device, rid, data, deq_qdepth)
+            if left is not None:
+                copies.append(Copy(device, left))
+        return copies
+
+    def _ingress(self, port: int, data: bytes, resubmit_flag: int) -> tuple[Routed | bytes, bytes]:
+        """Where the frame goes, or what is said to its second pass; and the frame."""
+        machine = Machine(self.program, self.switch)
+        machine.frame = Frame(data)
+        parser, control, deparser = (self.program.blocks[name] for name in self.program.pipeline[:3])
+        hdr, meta = (machine.new(parameter.type) for parameter in parser.parameters[1:3])
+        intrinsic = machine.new(parser.parameters[3].type)
+        self._fill(machine, intrinsic, {"resubmit_flag": resubmit_flag, "ingress_port": port})
+        error = machine.run(parser, [_packet(), hdr, meta, intrinsic])
+        from_parser, to_deparser, to_manager = (machine.new(p.type) for p in control.parameters[3:])
+        self._fill(machine, from_parser, {"parser_err": error})
+        for cell in (to_deparser, to_manager):
+            cell.value.valid = True
+        machine.run(control, [hdr, meta, intrinsic, from_parser, to_deparser, to_manager])
+        machine.run(deparser, [_packet(), hdr, meta, to_deparser])
+        frame = bytes(machine.emitted) + machine.frame.rest()
+        if _field(to_deparser, "drop_ctl") & 1:
+            return Routed([], 0, 0), frame
+        if machine.resubmitted is not None:
+            return machine.resubmitted, frame
+        to = list(self.groups.get(_field(to_manager, "mcast_grp_a"), []))
+        # Port 0 is a port like any other: that no unicast copy is asked for is kept beside it.
+        if meta.value.fields["unicast"].value:
+            to.append((_field(to_manager, "ucast_egress_port"), 0))
+        return Routed(to, _field(to_manager, "ingress_cos"), _field(to_manager, "qid")), frame
+
+    def _egress(self, device: int, rid: int, data: bytes, deq_qdepth: int) -> bytes | None:
+        machine = Machine(self.program, self.switch)
+        machine.frame = Frame(data)
+        parser, control, deparser = (self.program.blocks[name] for name in self.program.pipeline[3:])
+        hdr, meta = (machine.new(parameter.type) for parameter in parser.parameters[1:3])
+        intrinsic = machine.new(parser.parameters[3].type)
+        said = {"egress_port": device, "egress_rid": rid, "deq_qdepth": deq_qdepth}
+        self._fill(machine, intrinsic, said)
+        error = machine.run(parser, [_packet(), hdr, meta, intrinsic])
+        if error:
+            raise RuntimeError(f"egress cannot read what ingress sent: error {error}, {data.hex()}")
+        from_parser, to_deparser, to_port = (machine.new(p.type) for p in control.parameters[3:])
+        machine.run(control, [hdr, meta, intrinsic, from_parser, to_deparser, to_port])
+        if _field(to_deparser, "drop_ctl") & 1:
+            return None
+        machine.run(deparser, [_packet(), hdr, meta, to_deparser])
+        return bytes(machine.emitted) + machine.frame.rest()
+
+    def _fill(self, machine: Machine, cell: Cell, values: dict[str, int]) -> None:
+        machine.intrinsic.add(id(cell.value))
+        cell.value.valid = True
+        for name, value in values.items():
+            found = cell.value.fields[name]
+            found.value = type(found.value)(value, found.type.width)
+
+
+def _packet() -> Cell:
+    return Cell(None, TypeName("packet"))
+
+
+def _field(cell: Cell, name: str) -> int:
+    return int(cell.value.fields[name].value.value)
+
+
+def _numbers(parameters: Json) -> dict[str, int]:
+    return {name: int(value, 0) if isinstance(value, str) else value for name, value in parameters.items()}
+
+
+def _instance(group: int, replica: Json) -> int:
+    """TREE groups (ids below 0x0200, but for that of BROADCAST) say the branch of every replica."""
+    instance: int = replica["instance"]
+    if 1 < group < 0x0200 and instance >> 8 != 1:
+        return 0x0100 + int(replica["port"])
+    return instance

@@ -1,0 +1,119 @@
+"""What a switch with the Tofino program makes of a frame: SPEC.md, but for the differences that
+p4src/CONTRACT.md lists. Each is one rule here."""
+
+from oracle.checksum import internet_checksum
+from oracle.codec import HEADER_LEN, TRACE_HEADER_LEN, Worm
+from reference import ETHERNET_LEN, Json, Outcome, ReferenceSwitch
+from wormcast.wire import (
+    END_OF_ROUTE,
+    ETHERTYPE_HOST,
+    ETHERTYPE_WORM,
+    MAX_HOPS,
+    MGID_TREE_ALL,
+    MGID_TREE_SET,
+    NEXT_CONTROL,
+    RECIRCULATE_PORT,
+    TOFINO_MAX_PATH,
+    TOFINO_MAX_ROUTE,
+    TOFINO_TREE_PORTS,
+    WORM_VERSION,
+    DropReason,
+    Flag,
+    Kind,
+)
+
+CUT = bytes(TRACE_HEADER_LEN)
+PATHS = (Kind.UNICAST, Kind.CONTROL, Kind.BROADCAST)
+
+
+class TofinoReference(ReferenceSwitch):
+    """The oracle of the Tofino program. It has no telemetry: a trace is payload."""
+
+    def __init__(self, state: Json) -> None:
+        super().__init__(state)
+        self.number = None
+
+    def handle(
+        self, ingress_port: int, frame: bytes, deq_qdepth: int = 0, egress_port: int | None = None
+    ) -> Outcome:
+        """A route that is too long is not read, so neither are its checksum and its end. Trains and
+        control headers are not known."""
+        worm = frame[ETHERNET_LEN:]
+        is_worm = (
+            egress_port is None
+            and len(worm) >= HEADER_LEN
+            and frame[12:14] == ETHERTYPE_WORM.to_bytes(2, "big")
+            and worm[0] >> 4 == WORM_VERSION
+        )
+        if is_worm and worm[1] & Flag.TRAIN:
+            plain = frame[:15] + bytes([worm[1] & (0xFF ^ Flag.TRAIN)]) + frame[16:]
+            truncated = DropReason.TRUNCATED.name in self.handle(ingress_port, plain, deq_qdepth).drops
+            return Outcome().drop(DropReason.TRUNCATED if truncated else DropReason.TRAIN_REFUSED)
+        if is_worm and worm[2] > (TOFINO_MAX_PATH if worm[0] & 0xF in PATHS else TOFINO_MAX_ROUTE):
+            if len(worm) == 12 and worm[0] & 0xF in PATHS:  # not even the first port byte
+                return Outcome().drop(DropReason.TRUNCATED)
+            if worm[10:12] == b"\xff\xff":  # never right, whatever the route
+                return Outcome().drop(DropReason.CHECKSUM)
+            return Outcome().drop(
+                DropReason.HOPS_EXCEEDED if worm[3] >= MAX_HOPS else DropReason.BEYOND_TARGET
+            )
+        if is_worm and worm[0] & 0xF == Kind.CONTROL and worm[8:10] == NEXT_CONTROL.to_bytes(2, "big"):
+            route_end = HEADER_LEN + worm[2]
+            summed = worm[:10] + bytes(2) + worm[HEADER_LEN:route_end]
+            if len(worm) >= route_end and internet_checksum(summed) != int.from_bytes(worm[10:12], "big"):
+                return Outcome().drop(DropReason.CHECKSUM)
+        if egress_port is None and _trace_is_cut(frame):
+            # Seen by nobody: as if what is missing were there.
+            outcome = super().handle(ingress_port, frame + CUT, deq_qdepth)
+            outcome.out = [(port, data[: -len(CUT)]) for port, data in outcome.out]
+            return outcome
+        return super().handle(ingress_port, frame, deq_qdepth, egress_port)
+
+    def _replicate_tree(self, outcome: Outcome, ingress_port: int, worm: Worm, deq_qdepth: int) -> None:
+        copies, refused = split(worm.route)
+        if refused is not None:
+            outcome.drop(refused)
+            return
+        bitmap = sum(1 << port for port in copies)
+        exact = bitmap < 256 and bitmap in self.tree_sets
+        if not exact and self.mask_set and set(copies) - set(self.tree_ports):
+            outcome.drop(DropReason.PORT_UNKNOWN)
+        group = MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL
+        self._send_branches(outcome, ingress_port, worm, copies, group, deq_qdepth)
+
+
+def _trace_is_cut(frame: bytes) -> bool:
+    """Whether a frame is a worm with its whole route that other targets find truncated in its trace."""
+    worm = frame[ETHERNET_LEN:]
+    return (
+        frame[12:14] == ETHERTYPE_WORM.to_bytes(2, "big")
+        and len(worm) >= HEADER_LEN
+        and bool(worm[1] & Flag.TRACE)
+        and worm[8:10] == ETHERTYPE_HOST.to_bytes(2, "big")
+        and HEADER_LEN + worm[2] <= len(worm) < HEADER_LEN + worm[2] + len(CUT)
+    )
+
+
+def split(route: bytes) -> tuple[dict[int, bytes], DropReason | None]:
+    """Routes of the copies by port, or why there are none.
+
+    Branches may come in any order and be more than 16; of two with one port the first counts.
+    Sub-routes have an even length.
+    """
+    copies: dict[int, bytes] = {}
+    at = 0
+    while at < len(route) - 1 and route[at] != END_OF_ROUTE:
+        port = route[at]
+        if port == RECIRCULATE_PORT:
+            return {}, DropReason.TREE_MALFORMED
+        if port >= TOFINO_TREE_PORTS:
+            return {}, DropReason.BEYOND_TARGET
+        length = route[at + 1]
+        sub_route = route[at + 2 : at + 2 + length]
+        if length % 2 or len(sub_route) < length:
+            return {}, DropReason.TREE_MALFORMED
+        copies.setdefault(port, sub_route + bytes([END_OF_ROUTE]) if length else b"")
+        at += 2 + length
+    if at != len(route) - 1 or route[at] != END_OF_ROUTE or not copies:
+        return {}, DropReason.TREE_MALFORMED
+    return copies, None

@@ -1,0 +1,66 @@
+"""Trains (SPEC.md §2.3, §3.1), as far as one frame shows them."""
+
+from dataclasses import replace
+
+from oracle.codec import Worm
+from oracle.tree import Branch
+from wormcast.wire import CONTROL_STOP, NEXT_CONTROL, Flag, Kind
+
+from vectors.cases import Json, copied, dropped, make_tree_worm, make_worm, one_step, vector
+
+HEAD, BODY = Flag.TRAIN | Flag.HEAD, int(Flag.TRAIN)
+STOP = bytes([CONTROL_STOP, 0]) + bytes(4) + (5_000).to_bytes(4, "big")
+
+
+def _train(position: int, *back: int) -> bytes:
+    """A train header whose head came into switches by these ports, the last one first."""
+    return position.to_bytes(2, "big") + bytes([len(back), 0]) + bytes(reversed(back)).rjust(16, b"\0")
+
+
+def _head(route: str, kind: Kind = Kind.UNICAST) -> Worm:
+    return make_worm(kind, route, flags=int(HEAD), train=_train(0))
+
+
+def _stop(route: str) -> Worm:
+    return make_worm(Kind.CONTROL, route, next=NEXT_CONTROL, signal=STOP)
+
+
+def train_vectors() -> list[Json]:
+    head = _head("0501")
+    corrupt = replace(head, train=_train(1)).to_frame(head.checksum())
+    gone_on = replace(head.at(b"\x01"), train=_train(0, 3))
+    body = make_worm(Kind.UNICAST, flags=BODY, train=_train(1))
+    two = make_tree_worm(Branch(1), Branch(4, (Branch(2),)))
+    unicast, control = {"UNICAST": 1}, {"CONTROL": 1}
+    refused = "TRAIN_REFUSED"
+    return [
+        dropped("TRAIN: in packet mode", head, refused, kinds=unicast),
+        dropped("TRAIN: by way of port 254", _head("fe05"), refused, state="wormhole", kinds=unicast),
+        dropped("TRAIN: GROUP", _head("0007", Kind.GROUP), refused, state="wormhole", kinds={"GROUP": 1}),
+        dropped("TRAIN: header cut short", head.to_frame()[: 14 + 12 + 19], "TRUNCATED"),
+        dropped("TRAIN: the checksum covers its header", corrupt, "CHECKSUM"),
+        vector(
+            "TRAIN: a head records where it came in",
+            head.to_frame(),
+            3,
+            {5: gone_on.to_frame()},
+            state="wormhole",
+            kinds=unicast,
+        ),
+        dropped("TRAIN: a body without its head", body, "TRAIN_BROKEN", state="wormhole", kinds=unicast),
+        dropped("TRAIN: no room", make_worm(Kind.UNICAST, "05"), "HELD_FULL", state="full", kinds=unicast),
+        one_step(
+            "WORMHOLE: UNICAST of one frame", make_worm(Kind.UNICAST, "0501"), 5, "01", state="wormhole"
+        ),
+        copied(
+            "WORMHOLE: TREE claims one branch each time it goes round",
+            two,
+            0,
+            {1: "", 4: "0200ff"},
+            state="wormhole",
+            recirculated=1,
+        ),
+        one_step("CONTROL: its header is in the checksum", _stop("0501"), 5, "01"),
+        dropped("CONTROL: header cut short", _stop("").to_frame()[: 14 + 12 + 9], "TRUNCATED"),
+        vector("WORMHOLE: STOP ends here", _stop("").to_frame(), 6, {}, state="wormhole", kinds=control),
+    ]

@@ -1,0 +1,387 @@
+//! Switches in wormhole mode, and hosts that send trains and obey STOP and GO, on virtual time.
+
+use crate::random::Random;
+use crate::switch::{Copy, Switch};
+use std::collections::{BTreeMap, VecDeque};
+use wormcast_planner::{ClassDNumbers, Planner};
+use wormcast_routing::routes::{Algorithm, Setting};
+use wormcast_routing::topology::{Attachment, Topology};
+use wormcast_wire::worm::checksum;
+use wormcast_wire::{HostId, PortId, SwitchId};
+
+/// Time a link takes for a frame, and a frame that waits for a round.
+pub const STEP_US: u64 = 10;
+/// Frames of a channel that may wait at a switch; the neighbour is told to stop before.
+pub const HELD_MAX: u128 = 16;
+
+const ETHERNET: usize = 14;
+const HEADER: usize = 12;
+const TRAIN: usize = 20;
+const HEAD: u8 = 0x02;
+const TAIL: u8 = 0x04;
+const TRAIN_FLAG: u8 = 0x40;
+/// The train ended early.
+pub const ABORT: u8 = 0x80;
+const UNICAST: u8 = 0;
+const TREE: u8 = 1;
+const CONTROL: u8 = 4;
+/// A channel whose head waits for an output (`channel_state_t`).
+const CLAIMING: u64 = 1;
+const STOP: u8 = 1;
+const GO: u8 = 2;
+
+/// What `wormhole_mode` calls plain waiting, and flushing (WORM §3, scheme C).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Worms wait.
+    Plain = 1,
+    /// Unicast gives way to a multicast that waits elsewhere.
+    Flush = 2,
+}
+
+/// A worm that a host has to send.
+#[derive(Clone, Debug)]
+pub struct Worm {
+    /// Numbers it among those of the host.
+    pub sequence: u16,
+    /// A TREE route, or port bytes.
+    pub is_tree: bool,
+    /// The route.
+    pub route: Vec<u8>,
+    /// Frames.
+    pub frames: u16,
+}
+
+#[derive(Default)]
+struct Sender {
+    queue: VecDeque<(u64, Worm)>,
+    position: u16,
+    stopped_until_us: u64,
+    sent: BTreeMap<u16, Worm>,
+    /// Worms that were reset and are sent again, and how often that happened.
+    resets: u64,
+    next_sequence: u16,
+}
+
+/// What a host got of a worm: positions in the order in which they came, and whether it was aborted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Positions.
+    pub positions: Vec<u16>,
+    /// It ended early.
+    pub aborted: bool,
+}
+
+/// A network whose switches hold worms.
+pub struct Trains {
+    topology: Topology,
+    /// By number.
+    pub switches: BTreeMap<u16, Switch>,
+    senders: BTreeMap<u16, Sender>,
+    /// By receiver, source and sequence.
+    pub received: BTreeMap<(u16, u16, u16), Received>,
+    /// Frames on each direction of a link, by the end they leave from.
+    links: BTreeMap<(u16, u8), VecDeque<Vec<u8>>>,
+    now_us: u64,
+    random: Random,
+    /// Frames that links lose, in 1/1000.
+    pub loss: f64,
+    /// Most frames that waited at a switch.
+    pub waited_max: usize,
+    moved: bool,
+}
+
+impl Trains {
+    /// All switches with tables of the planner, in wormhole mode.
+    pub fn new(topology: Topology, scheme: Scheme, silent_us: u64, seed: u64) -> Trains {
+        let hosts = wormcast_planner::Hosts::default();
+        let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+        let plan = planner.plan(&topology, &topology, &[], &hosts, &ClassDNumbers::default());
+        let mut switches = BTreeMap::new();
+        for switch in topology.switches() {
+            let mut made = Switch::new(seed);
+            for update in made.difference(&plan.switches[&switch.id]) {
+                made.write(&update);
+            }
+            made.set_wormhole(
+                switch.ports,
+                &[
+                    ("scheme", scheme as u128),
+                    ("stop_frames", 8),
+                    ("go_frames", 5),
+                    ("held_max", HELD_MAX),
+                    ("gap_us", STEP_US.into()),
+                    ("stop_us", 10_000),
+                    ("idle_us", 500),
+                    ("silent_us", silent_us.into()),
+                ],
+            );
+            switches.insert(switch.id.0, made);
+        }
+        let senders = topology.hosts().iter();
+        let senders = senders.map(|host| (host.id.0, Sender::default()));
+        Trains {
+            senders: senders.collect(),
+            topology,
+            switches,
+            received: BTreeMap::new(),
+            links: BTreeMap::new(),
+            now_us: 1_000_000,
+            random: Random::new(seed),
+            loss: 0.0,
+            waited_max: 0,
+            moved: false,
+        }
+    }
+
+    /// A host sends a worm in so many µs; its number.
+    pub fn send(
+        &mut self,
+        host: u16,
+        after_us: u64,
+        is_tree: bool,
+        route: &[u8],
+        frames: u16,
+    ) -> u16 {
+        let at_us = self.now_us + after_us;
+        let sender = self.senders.get_mut(&host).expect("a host");
+        sender.next_sequence += 1;
+        let worm = Worm {
+            sequence: sender.next_sequence,
+            is_tree,
+            route: route.to_vec(),
+            frames,
+        };
+        sender.queue.push_back((at_us, worm));
+        sender.next_sequence
+    }
+
+    /// Times that worms of a host were reset.
+    pub fn resets(&self, host: u16) -> u64 {
+        self.senders[&host].resets
+    }
+
+    /// How often something happened at all switches: a name of `train_event_t`.
+    pub fn events(&self, name: &str) -> u64 {
+        let ids = include_str!("../../../p4src/shared/ids.p4");
+        let line = ids.lines().map(str::trim).find_map(|line| {
+            let (own, rest) = line.split_once(" = ")?;
+            let value: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            (own == name).then(|| value.parse::<usize>().ok())?
+        });
+        let index = line.unwrap_or_else(|| panic!("no event {name}"));
+        let count = |switch: &Switch| switch.counter("trains", index);
+        self.switches.values().map(count).sum()
+    }
+
+    /// Lets time pass until nothing has moved for so many µs, at most `most_us`. Whether all that
+    /// there was to send has left the network.
+    pub fn run(&mut self, quiet_us: u64, most_us: u64) -> bool {
+        let (mut quiet, end_us) = (0, self.now_us + most_us);
+        while quiet < quiet_us && self.now_us < end_us {
+            self.step();
+            quiet = if self.moved { 0 } else { quiet + STEP_US };
+        }
+        let waits = self.switches.values().any(|switch| switch.waiting() > 0);
+        !waits && self.senders.values().all(|sender| sender.queue.is_empty())
+    }
+
+    fn step(&mut self) {
+        self.now_us += STEP_US;
+        self.moved = false;
+        let arriving: Vec<((u16, u8), Vec<u8>)> = self
+            .links
+            .iter_mut()
+            .filter_map(|(&end, queue)| Some((end, queue.pop_front()?)))
+            .collect();
+        let ids: Vec<u16> = self.switches.keys().copied().collect();
+        for id in ids {
+            let switch = self.switches.get_mut(&id).expect("a switch");
+            self.waited_max = self.waited_max.max(switch.waiting());
+            let copies = switch.go_round(self.now_us);
+            self.leave(id, copies);
+        }
+        for ((switch, port), frame) in arriving {
+            let is_control = frame[ETHERNET] & 0x0F == CONTROL;
+            if !is_control && self.random.chance(self.loss) {
+                continue;
+            }
+            let port = PortId::new(port).expect("a port");
+            match self.topology.attachment(SwitchId(switch), port) {
+                Some(Attachment::Host(host)) => self.arrives(host, &frame),
+                Some(Attachment::Switch(next, next_port)) => {
+                    self.forward(next.0, next_port.get(), &frame);
+                }
+                None => {}
+            }
+        }
+        let hosts: Vec<HostId> = self.topology.hosts().iter().map(|host| host.id).collect();
+        for id in hosts {
+            let place = self.topology.host(id).expect("a host");
+            if let Some(frame) = self.next_frame(id.0) {
+                self.moved = true;
+                if !self.random.chance(self.loss) {
+                    self.forward(place.switch.0, place.port.get(), &frame);
+                }
+            }
+        }
+    }
+
+    fn forward(&mut self, switch: u16, port: u8, frame: &[u8]) {
+        let now_us = self.now_us;
+        let at = self.switches.get_mut(&switch).expect("a switch");
+        let copies = at.forward(frame, port, now_us, |_| 0);
+        self.leave(switch, copies);
+    }
+
+    fn leave(&mut self, switch: u16, copies: Vec<Copy>) {
+        for copy in copies {
+            let is_signal = copy.frame[ETHERNET] & 0x0F == CONTROL;
+            self.moved |= !is_signal;
+            let queue = self.links.entry((switch, copy.port)).or_default();
+            queue.push_back(copy.frame);
+        }
+    }
+
+    /// The next frame that a host sends now.
+    fn next_frame(&mut self, host: u16) -> Option<Vec<u8>> {
+        let now_us = self.now_us;
+        let sender = self.senders.get_mut(&host)?;
+        if sender.stopped_until_us > now_us {
+            return None;
+        }
+        let (at_us, worm) = sender.queue.front()?;
+        if *at_us > now_us {
+            return None;
+        }
+        let frame = frame_of(host, worm, sender.position);
+        sender.position += 1;
+        if sender.position == worm.frames {
+            sender.position = 0;
+            let (_, worm) = sender.queue.pop_front()?;
+            sender.sent.insert(worm.sequence, worm);
+        }
+        Some(frame)
+    }
+
+    fn arrives(&mut self, host: HostId, frame: &[u8]) {
+        let worm = &frame[ETHERNET..];
+        let number = |at: usize| u16::from_be_bytes([worm[at], worm[at + 1]]);
+        if worm[0] & 0x0F == CONTROL {
+            let signal = HEADER + usize::from(worm[2]);
+            assert_eq!(worm[2], 0, "a route that goes on behind a host");
+            let sender = self.senders.get_mut(&host.0).expect("a host");
+            match worm[signal] {
+                STOP => {
+                    let bytes = worm[signal + 6..signal + 10].try_into().expect("4 bytes");
+                    sender.stopped_until_us = self.now_us + u64::from(u32::from_be_bytes(bytes));
+                }
+                GO => sender.stopped_until_us = 0,
+                _ => self.is_reset(host.0, number(signal + 2), number(signal + 4)),
+            }
+            return;
+        }
+        assert_eq!(worm[2], 0, "a route that goes on behind a host");
+        let key = (host.0, number(4), number(6));
+        let received = self.received.entry(key).or_default();
+        received.positions.push(number(HEADER));
+        received.aborted |= worm[1] & ABORT != 0;
+    }
+
+    /// A worm comes back: its host sends it again after a random time (WORM §3).
+    fn is_reset(&mut self, host: u16, source: u16, sequence: u16) {
+        assert_eq!(host, source, "a RESET of another host's worm");
+        let wait_us = 100 + self.random.below(2_000);
+        let at_us = self.now_us + wait_us;
+        let sender = self.senders.get_mut(&host).expect("a host");
+        sender.resets += 1;
+        let sending = sender
+            .queue
+            .front()
+            .is_some_and(|(_, worm)| worm.sequence == sequence);
+        let worm = if sending {
+            sender.position = 0;
+            sender.queue.pop_front().map(|(_, worm)| worm)
+        } else {
+            sender.sent.get(&sequence).cloned()
+        };
+        if let Some(mut worm) = worm {
+            sender.next_sequence += 1;
+            worm.sequence = sender.next_sequence;
+            // Before the others, but not into the middle of one.
+            let place = usize::from(sender.position > 0);
+            sender.queue.insert(place, (at_us, worm));
+        }
+    }
+
+    /// Worms that wait in a circle, each for an output that the next one has. None can go on, since a
+    /// branch that waits stops all others.
+    pub fn circle(&self) -> Option<String> {
+        let waits = self.waits();
+        for &first in waits.keys() {
+            let mut path = vec![first];
+            while let Some(next) = waits.get(path.last()?).and_then(|next| next.first()) {
+                if let Some(start) = path.iter().position(|worm| worm == next) {
+                    let names = path[start..]
+                        .iter()
+                        .map(|worm| format!("worm {} of host {}", worm & 0xFFFF, worm >> 16));
+                    let names: Vec<String> = names.collect();
+                    return Some(format!("each waits for the next: {}", names.join(", ")));
+                }
+                path.push(*next);
+            }
+        }
+        None
+    }
+
+    /// For each worm with a head that waits, the worms that have what it waits for.
+    fn waits(&self) -> BTreeMap<u64, Vec<u64>> {
+        let mut waits: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for switch in self.topology.switches() {
+            let at = &self.switches[&switch.id.0];
+            let ports = 0..usize::from(switch.ports);
+            let line = |port: usize| at.register("channel_line", port);
+            for port in ports.filter(|&port| at.register("channel_state", port) == CLAIMING) {
+                if at.register("channel_place", port) == 0 {
+                    continue;
+                }
+                let output = line(port) as usize;
+                let owner = at.register("output_owner", output);
+                let Some(owner) = owner.checked_sub(1).map(|owner| owner as usize) else {
+                    continue;
+                };
+                if owner != port && at.register("channel_outputs", owner) >> output & 1 == 1 {
+                    let worm = at.register("channel_worm", port);
+                    waits
+                        .entry(worm)
+                        .or_default()
+                        .push(at.register("channel_worm", owner));
+                }
+            }
+        }
+        waits
+    }
+}
+
+fn frame_of(host: u16, worm: &Worm, position: u16) -> Vec<u8> {
+    let (is_head, is_tail) = (position == 0, position + 1 == worm.frames);
+    let mut flags = TRAIN_FLAG;
+    flags |= if is_head { HEAD } else { 0 };
+    flags |= if is_tail { TAIL } else { 0 };
+    let route: &[u8] = if is_head { &worm.route } else { &[] };
+    let mut bytes = vec![
+        0x03, 0x57, 0x4f, 0x52, 0x4d, 0x00, 2, 0, 0, 0, 0, 1, 0x88, 0xB5,
+    ];
+    let kind = if worm.is_tree { TREE } else { UNICAST };
+    bytes.extend([0x10 | kind, flags, route.len() as u8, 0]);
+    bytes.extend(host.to_be_bytes());
+    bytes.extend(worm.sequence.to_be_bytes());
+    bytes.extend([0x88, 0xB6, 0, 0]);
+    bytes.extend(position.to_be_bytes());
+    bytes.extend([0; TRAIN - 2]);
+    bytes.extend(route);
+    let sum = checksum(&bytes[ETHERNET..]);
+    bytes[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&sum.to_be_bytes());
+    bytes.extend([0xAA; 40]);
+    bytes
+}
