@@ -264,8 +264,11 @@ impl Session {
         child.below_retransmissions = ack.retransmissions;
         let progress = acked.packets > 0 || (child.cumulative(), child.stable) != progress_before;
         child.note_heard(progress, now);
-        // It may not have heard that all it has is stable.
-        child.status_due |= !progress && cumulative <= stable_here;
+        if !progress && cumulative <= stable_here {
+            // It has not heard that all it has is stable: what told it was lost.
+            child.status_due = true;
+            child.told_stable = 0;
+        }
         self.measure(index, ack, &acked, now);
         self.end_round(index, shared, now);
         self.gather_repairs(index, now);

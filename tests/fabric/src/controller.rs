@@ -75,7 +75,7 @@ pub fn schemes() -> Vec<Scheme> {
 pub fn schemes_of(topology: &Topology) -> Vec<GroupScheme> {
     let mut all = Scheme::all();
     all.retain(|scheme| topology.grid().is_some() || !scheme.goes_by_coordinates());
-    all.extend([OWN_TREES, OWN_TABLE, THROUGH_ROOT]);
+    all.extend([RETURN, OWN_TREES, OWN_TABLE, THROUGH_ROOT]);
     let all = all.into_iter().map(GroupScheme::One);
     all.chain([GroupScheme::Auto]).collect()
 }
