@@ -360,8 +360,8 @@ impl Session {
             return Err(Reject::NotMember);
         }
         let (from, to) = (repair.from.expand(stable), repair.to.expand(stable));
-        let possible = repair.child != sender && (returns || repair.child != self.origin);
-        if from >= to || to > end || !possible {
+        let child_can_be = repair.child != sender && (returns || repair.child != self.origin);
+        if from >= to || to > end || !child_can_be {
             return Err(Reject::RepairImpossible);
         }
         self.touched = now;

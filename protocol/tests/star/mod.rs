@@ -1,11 +1,12 @@
-//! An origin that serves two members, with a channel between them.
+//! An origin that serves two members, or a circuit through them that returns, with a channel between them.
 #![allow(dead_code)] // each test uses some of it
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_protocol::{
-    Choice, Edge, Engine, EngineConfig, Event, GroupPlan, Instant, Role, Structures,
+    ChildRole, Choice, Edge, Engine, EngineConfig, Event, GroupPlan, Instant, Role, Structures,
 };
+use wormcast_wire::pdu::{self, Body, Data};
 use wormcast_wire::{BufferClass, ETHERNET_LENGTH, FailReason, GroupId, HostId, Replication, worm};
 
 pub const GROUP: GroupId = GroupId(3);
@@ -19,28 +20,51 @@ pub type Failed = Vec<(HostId, FailReason)>;
 /// What members have read.
 pub type Read = BTreeMap<HostId, Vec<u8>>;
 
-/// The origin serves both members.
-struct Star(HostId);
+/// How DATA arrives that returns to the origin, if it does.
+pub type Spoil = fn(Data<'_>) -> Option<Data<'_>>;
+
+pub fn intact(data: Data<'_>) -> Option<Data<'_>> {
+    Some(data)
+}
+
+/// The origin serves both members, or the first one, who serves the second, who serves the origin.
+struct Star {
+    host: HostId,
+    returns: bool,
+}
 
 impl Structures for Star {
     fn role(&self, origin: HostId, _choice: u8) -> Option<Role> {
+        if self.returns {
+            let line = [ORIGIN, MEMBERS[0], MEMBERS[1], ORIGIN];
+            let at = line.iter().position(|host| *host == self.host)?;
+            let child = ChildRole {
+                host: line[at + 1],
+                class: BufferClass::One,
+                below: line[at + 2..].to_vec(),
+            };
+            return Some(Role {
+                parent: Some(line[(at + 2) % 3]),
+                children: vec![child],
+            });
+        }
         let edge = |to| Edge {
             from: origin,
             to,
             class: BufferClass::One,
         };
-        Role::from_edges(self.0, origin, &MEMBERS.map(edge))
+        Role::from_edges(self.host, origin, &MEMBERS.map(edge))
     }
 }
 
-fn plan(host: HostId, choices: &[Choice], mtu: Option<u16>) -> GroupPlan {
+fn plan(host: HostId, choices: &[Choice], mtu: Option<u16>, returns: bool) -> GroupPlan {
     GroupPlan {
         id: GROUP,
-        epoch: 1,
+        epoch: 1 + u32::from(returns),
         choices: choices.to_vec(),
         members: vec![ORIGIN, MEMBERS[0], MEMBERS[1]],
         mtu,
-        structures: Arc::new(Star(host)),
+        structures: Arc::new(Star { host, returns }),
         tells_begun: false,
     }
 }
@@ -56,6 +80,8 @@ pub struct Fabric {
     /// Bytes of the longest frame that left the origin, after the Ethernet header.
     pub longest: usize,
     pub lost: usize,
+    /// From the second member.
+    pub spoil: Spoil,
 }
 
 impl Fabric {
@@ -77,7 +103,7 @@ impl Fabric {
             engine
                 .set_tree_routes(routes, Instant::ZERO)
                 .expect("routes");
-            let plan = plan(host, &choices, mtu);
+            let plan = plan(host, &choices, mtu, false);
             engine.set_group(plan, Instant::ZERO).expect("a plan");
             (host, engine)
         };
@@ -89,6 +115,7 @@ impl Fabric {
             narrow: WIDE,
             longest: 0,
             lost: 0,
+            spoil: intact,
         }
     }
 
@@ -99,7 +126,15 @@ impl Fabric {
     pub fn plan_mtu(&mut self, mtu: Option<u16>) {
         let now = self.now;
         for (&host, engine) in &mut self.engines {
-            let plan = plan(host, &self.choices, mtu);
+            let plan = plan(host, &self.choices, mtu, false);
+            engine.set_group(plan, now).expect("a plan");
+        }
+    }
+
+    pub fn plan_return(&mut self, returns: bool) {
+        let now = self.now;
+        for (&host, engine) in &mut self.engines {
+            let plan = plan(host, &self.choices, None, returns);
             engine.set_group(plan, now).expect("a plan");
         }
     }
@@ -133,7 +168,17 @@ impl Fabric {
                     let mut frame = vec![0; ETHERNET_LENGTH + worm::HEADER_LENGTH];
                     frame[..ETHERNET_LENGTH].copy_from_slice(&buf[..ETHERNET_LENGTH]);
                     worm::encode_worm(&mut frame[ETHERNET_LENGTH..], &found.header, &[]);
-                    frame.extend_from_slice(found.payload);
+                    let pdu = pdu::decode(host, found.payload).expect("a PDU");
+                    let body = match pdu.body {
+                        Body::Data(data) if (host, to) == (MEMBERS[1], ORIGIN) => {
+                            (self.spoil)(data).map(Body::Data)
+                        }
+                        body => Some(body),
+                    };
+                    let Some(body) = body else { continue };
+                    let at = frame.len();
+                    frame.resize(at + pdu::length_of(&pdu.common, host, &body), 0);
+                    pdu::encode(&mut frame[at..], host, &pdu.common, &body);
                     frames.push((to, frame));
                 }
             }
