@@ -146,7 +146,8 @@ proptest! {
         let mut step = 0;
         while origin.progress(GROUP).expect("it writes").messages_stable < sizes.len() as u64 {
             step += 1;
-            prop_assert!(step < 20_000, "no end: {:?}", origin.progress(GROUP));
+            // Only against no end: where two of three frames are lost, ten simulated seconds may pass.
+            prop_assert!(step < 200_000, "no end: {:?}", origin.progress(GROUP));
             now = now.plus_us(500);
             origin.handle_timeout(now);
             member.handle_timeout(now);

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_protocol::{
-    ChildRole, Choice, Edge, Engine, EngineConfig, Event, GroupPlan, Instant, Role, Structures,
+    Arrived, ChildRole, Choice, Edge, Engine, EngineConfig, Event, GroupPlan, Instant, Role,
+    Structures,
 };
 use wormcast_wire::pdu::{self, Body, Data};
 use wormcast_wire::{BufferClass, ETHERNET_LENGTH, FailReason, GroupId, HostId, Replication, worm};
@@ -121,6 +122,12 @@ impl Fabric {
 
     pub fn origin(&mut self) -> &mut Engine {
         self.engines.get_mut(&ORIGIN).expect("it is there")
+    }
+
+    /// How far the origin's stream has come at a member.
+    pub fn arrived(&self, member: HostId) -> Arrived {
+        let arrived = self.engines[&member].arrived_from(GROUP, ORIGIN);
+        arrived.expect("it has begun")
     }
 
     pub fn plan_mtu(&mut self, mtu: Option<u16>) {
