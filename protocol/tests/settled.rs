@@ -16,7 +16,7 @@ fn a_member_whose_word_of_what_is_stable_was_lost_is_told_again() {
             steps += 1;
             assert!(steps < 100, "{replication:?}");
             fabric.step();
-            MEMBERS.map(|member| fabric.read(member));
+            MEMBERS.iter().for_each(|member| _ = fabric.read(*member));
         }
         fabric.dead = Some(MEMBERS[0]);
         (0..10).for_each(|_| fabric.step());
