@@ -282,6 +282,11 @@ impl Engine {
                 session.handle_repair(&repair, sender, shared, now)
             }
             Body::Status(status) if status.order_wanted => {
+                if common.origin == self.shared.config.host
+                    && let Some(session) = self.sessions.get_mut(&(common.group, common.origin))
+                {
+                    session.answer_asked(common.stream, status.stable, sender);
+                }
                 self.shared.emit(Event::OrderWanted {
                     group: common.group,
                     origin: common.origin,

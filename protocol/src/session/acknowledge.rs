@@ -204,6 +204,18 @@ impl Session {
         Some(())
     }
 
+    /// A member of an ordered group waits for a message of this host's stream and knows nothing of the
+    /// stream. If all have the message, or its stream is over, it came before the member did.
+    pub fn answer_asked(&mut self, stream: u32, start: Seq, sender: HostId) {
+        let is_over = Seq(self.stream).is_after(Seq(stream));
+        let is_stable = stream == self.stream && start.expand(self.stable) < self.stable;
+        if let Some(sending) = &mut self.sending
+            && (is_over || is_stable)
+        {
+            sending.answers.insert(sender);
+        }
+    }
+
     /// An ACK from a child: checked as a whole, then applied.
     pub fn handle_ack(
         &mut self,

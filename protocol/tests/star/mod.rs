@@ -8,7 +8,9 @@ use wormcast_protocol::{
     Structures,
 };
 use wormcast_wire::pdu::{self, Body, Data};
-use wormcast_wire::{BufferClass, ETHERNET_LENGTH, FailReason, GroupId, HostId, Replication, worm};
+use wormcast_wire::{
+    BufferClass, ETHERNET_LENGTH, FailReason, GroupId, HostId, Replication, Seq, worm,
+};
 
 pub const GROUP: GroupId = GroupId(3);
 pub const ORIGIN: HostId = HostId(1);
@@ -125,9 +127,22 @@ impl Fabric {
     }
 
     /// How far the origin's stream has come at a member.
-    pub fn arrived(&self, member: HostId) -> Arrived {
-        let arrived = self.engines[&member].arrived_from(GROUP, ORIGIN);
-        arrived.expect("it has begun")
+    pub fn arrived(&self, member: HostId) -> Option<Arrived> {
+        self.engines[&member].arrived_from(GROUP, ORIGIN)
+    }
+
+    /// A member forgets the group and joins it again.
+    pub fn join_anew(&mut self, member: HostId) {
+        let (now, plan) = (self.now, plan(member, &self.choices, None, false));
+        let engine = self.engines.get_mut(&member).expect("it is there");
+        engine.remove_group(GROUP, now);
+        engine.set_group(plan, now).expect("a plan");
+    }
+
+    /// A member asks the origin for a message of its stream.
+    pub fn ask(&mut self, member: HostId, stream: u32, start: Seq) {
+        let engine = self.engines.get_mut(&member).expect("it is there");
+        engine.ask_for_order(GROUP, ORIGIN, (ORIGIN, stream, start));
     }
 
     pub fn plan_mtu(&mut self, mtu: Option<u16>) {

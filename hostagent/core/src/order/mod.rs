@@ -384,6 +384,16 @@ impl Order {
         Turn::Unknown
     }
 
+    /// The first message that all others wait for here, if nothing is known of its stream.
+    pub fn waited_for(&self, streams: &impl Streams) -> Option<MessageId> {
+        let run = self.live.get(self.done)?;
+        streams.state(run.origin).is_none().then_some(MessageId {
+            origin: run.origin,
+            stream: run.stream,
+            start: run.from,
+        })
+    }
+
     /// The sequencer orders what has begun to arrive.
     pub fn gather(&mut self, streams: &mut impl Streams) {
         if !self.leads() {

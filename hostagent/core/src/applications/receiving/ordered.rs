@@ -191,7 +191,14 @@ impl Receiving {
                 } else if *stream.ask_at.get_or_insert(now.plus_us(ASK_FIRST_US)) <= now {
                     stream.ask_at = Some(now.plus_us(ASK_INTERVAL_US));
                     let MessageId { stream, start, .. } = opened.id;
+                    // All may have had it before this host was a member. The sequencer's word of that may
+                    // stand behind what waits here; the origin knows too.
+                    let waited_for = order.waited_for(&streams);
                     engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
+                    if let Some(first) = waited_for {
+                        let message = (first.origin, first.stream, first.start);
+                        engine.ask_for_order(group, first.origin, message);
+                    }
                 }
                 // What is being read by an order that counts no more goes on beside.
                 return turn == Turn::Now;
