@@ -205,14 +205,16 @@ fn tree_routes_encode_from_their_paths_and_bad_ones_are_refused() {
     }
 }
 
-/// Whether a switch in this state does more than the route says: it writes records, or sends by another
-/// link than the one named.
+/// Whether a switch in this state does more than the route says: it writes records, holds worms back, or
+/// sends by another link than the one named.
 fn does_more(state: &Value) -> bool {
     let any = |list: &str, member: &str, value: &str| {
         let mut entries = state[list].as_array().expect("a list").iter();
         entries.any(|entry| entry[member] == value)
     };
-    any("defaults", "table", "egress.trace") || any("tables", "action", "ingress.port_backed")
+    any("defaults", "table", "egress.trace")
+        || any("defaults", "table", "ingress.wormhole")
+        || any("tables", "action", "ingress.port_backed")
 }
 
 #[test]
