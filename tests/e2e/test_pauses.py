@@ -22,8 +22,7 @@ from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import sha256_of
 from wormcast.network.groups import SCHEMES_ANYWHERE
 
-MIB = 2**20
-FILE_BYTES = 6 * MIB
+RATES_MBPS = {"wormcast": 30.0, "bmv2": 5.0}
 MEMBERS = {scheme: [(n + k) % 8 for k in (0, 2, 3, 5)] for n, scheme in enumerate(SCHEMES_ANYWHERE)}
 """The first is the source; every host has part in several groups."""
 END_SECONDS_MAX = 240.0
@@ -31,8 +30,13 @@ SOURCE, RECEIVER = MEMBERS["switch"][0], MEMBERS["switch"][1]
 
 
 @pytest.fixture(scope="module")
-def fabric(make_fabric: Callable[..., Fabric]) -> Fabric:
-    return make_fabric("testbed", rate_mbps=30.0)
+def fabric(make_fabric: Callable[..., Fabric], switch: str) -> Fabric:
+    return make_fabric("testbed", switch=switch, rate_mbps=RATES_MBPS[switch])
+
+
+def size_of(fabric: Fabric) -> int:
+    """Bytes of a file that takes seconds beside the files of the other schemes."""
+    return int(RATES_MBPS[fabric.options.switch] * 1e6 / 8 * 1.6)
 
 
 class Transfers:
@@ -169,7 +173,7 @@ def test_a_pause_delays_every_scheme_and_ends_nothing(
     fabric: Fabric, pause: str, random_file: Callable[[int], Path], tmp_path: Path
 ) -> None:
     choose, seconds = PAUSES[pause]
-    with Transfers(fabric, random_file(FILE_BYTES), tmp_path) as transfers:
+    with Transfers(fabric, random_file(size_of(fabric)), tmp_path) as transfers:
         epoch = fabric.get("status")["epoch"]
         chosen = choose(fabric)
         assert choose is not everything or len(chosen) > 4 + 1 + 8 + len(SCHEMES_ANYWHERE), (
@@ -197,7 +201,7 @@ def test_pauses_on_a_loaded_machine(
         for _ in range(4)
     ]
     try:
-        with Transfers(fabric, random_file(2 * FILE_BYTES), tmp_path) as transfers:
+        with Transfers(fabric, random_file(2 * size_of(fabric)), tmp_path) as transfers:
             for choose in (everything, switches_of, controller_of):
                 with paused(choose(fabric)):
                     time.sleep(5.0)
