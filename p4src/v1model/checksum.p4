@@ -21,10 +21,7 @@
     hdr.branches[i].port, hdr.branches[i].length, hdr.sub_routes[i].bytes
 
 #define BACK_FIELDS \
-    hdr.back[0].port, hdr.back[1].port, hdr.back[2].port, hdr.back[3].port, \
-    hdr.back[4].port, hdr.back[5].port, hdr.back[6].port, hdr.back[7].port, \
-    hdr.back[8].port, hdr.back[9].port, hdr.back[10].port, hdr.back[11].port, \
-    hdr.back[12].port, hdr.back[13].port, hdr.back[14].port, hdr.back[15].port
+    hdr.back16.ports, hdr.back8.ports, hdr.back4.ports, hdr.back2.ports, hdr.back1.ports
 
 control WormVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {

@@ -13,6 +13,12 @@ const bit<32> INSTANCE_RECIRCULATED = 4;
 // Index of the list of fields that outlive a recirculation.
 const bit<8> RECIRCULATED_FIELDS = 1;
 
+header back16_t { bit<128> ports; }
+header back8_t { bit<64> ports; }
+header back4_t { bit<32> ports; }
+header back2_t { bit<16> ports; }
+header back1_t { bit<8> ports; }
+
 struct headers_t {
     packet_in_t packet_in;
     packet_out_t packet_out;
@@ -28,8 +34,13 @@ struct headers_t {
     // The same of a frame that waits, to be put together again as it came.
     branch_t[16] kept_branches;  // MAX_BRANCHES
     route_t[16] kept_sub_routes; // MAX_BRANCHES
-    // Route of a RESET.
-    hop_t[16] back;              // MAX_BACK
+    // Route of a RESET, of up to MAX_BACK = 16 bytes: those of these sizes that add up to its length.
+    // Sixteen headers of a byte would cost every frame, which has none.
+    back16_t back16;
+    back8_t back8;
+    back4_t back4;
+    back2_t back2;
+    back1_t back1;
     // What is left of a UNICAST route; of a TREE, the route of this copy once egress
     // has chosen it, and before that the bytes behind the point where parsing gave up.
     route_t route;

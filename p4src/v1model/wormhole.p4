@@ -14,12 +14,6 @@
 #ifndef WORMCAST_WORMHOLE_P4
 #define WORMCAST_WORMHOLE_P4
 
-#define GO_BACK(i) \
-    if (count > i) { \
-        hdr.back[i].setValid(); \
-        hdr.back[i].port = way[8 * i + 7 : 8 * i]; \
-    }
-
 // The frame goes round, or carries STOP or GO to the neighbour and goes round.
 control Hold(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
              in mode_t mode, in channel_t channel) {
@@ -60,8 +54,35 @@ control GoBack(inout headers_t hdr, inout metadata_t meta, inout standard_metada
         if (count > MAX_BACK) {
             meta.drop_reason = drop_reason_t.TRAIN_RESET; // the way is longer than a head can tell
         } else {
-            GO_BACK(0) GO_BACK(1) GO_BACK(2) GO_BACK(3) GO_BACK(4) GO_BACK(5) GO_BACK(6) GO_BACK(7)
-            GO_BACK(8) GO_BACK(9) GO_BACK(10) GO_BACK(11) GO_BACK(12) GO_BACK(13) GO_BACK(14) GO_BACK(15)
+            // The port by which the worm came last is the lowest byte, and the first of the route.
+            bit<128> rest = way[127:0];
+            rest = rest >> 8 & 0x00ff00ff00ff00ff00ff00ff00ff00ff | (rest & 0x00ff00ff00ff00ff00ff00ff00ff00ff) << 8;
+            rest = rest >> 16 & 0x0000ffff0000ffff0000ffff0000ffff | (rest & 0x0000ffff0000ffff0000ffff0000ffff) << 16;
+            rest = rest >> 32 & 0x00000000ffffffff00000000ffffffff | (rest & 0x00000000ffffffff00000000ffffffff) << 32;
+            rest = rest[63:0] ++ rest[127:64];
+            if (count[4:4] == 1) {
+                hdr.back16.setValid();
+                hdr.back16.ports = rest;
+            }
+            if (count[3:3] == 1) {
+                hdr.back8.setValid();
+                hdr.back8.ports = rest[127:64];
+                rest = rest << 64;
+            }
+            if (count[2:2] == 1) {
+                hdr.back4.setValid();
+                hdr.back4.ports = rest[127:96];
+                rest = rest << 32;
+            }
+            if (count[1:1] == 1) {
+                hdr.back2.setValid();
+                hdr.back2.ports = rest[127:112];
+                rest = rest << 16;
+            }
+            if (count[0:0] == 1) {
+                hdr.back1.setValid();
+                hdr.back1.ports = rest[127:120];
+            }
             standard_metadata.egress_spec = meta.entry_port;
             hdr.signal.setValid();
             hdr.signal.op = CONTROL_RESET;

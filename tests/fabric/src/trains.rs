@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 use crate::switch::{Copy, Switch};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_planner::{ClassDNumbers, Planner};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::{Attachment, Topology};
@@ -86,6 +86,8 @@ pub struct Trains {
     random: Random,
     /// Frames that links lose, in 1/1000.
     pub loss: f64,
+    /// Frames that are lost once: the end of the link they leave from, and their position.
+    pub lost: BTreeSet<(u16, u8, u16)>,
     /// Most frames that waited at a switch.
     pub waited_max: usize,
     moved: bool,
@@ -129,6 +131,7 @@ impl Trains {
             now_us: 1_000_000,
             random: Random::new(seed),
             loss: 0.0,
+            lost: BTreeSet::new(),
             waited_max: 0,
             moved: false,
         }
@@ -203,7 +206,11 @@ impl Trains {
         }
         for ((switch, port), frame) in arriving {
             let is_control = frame[ETHERNET] & 0x0F == CONTROL;
-            if !is_control && self.random.chance(self.loss) {
+            let position =
+                u16::from_be_bytes([frame[ETHERNET + HEADER], frame[ETHERNET + HEADER + 1]]);
+            let is_lost =
+                self.random.chance(self.loss) || self.lost.remove(&(switch, port, position));
+            if !is_control && is_lost {
                 continue;
             }
             let port = PortId::new(port).expect("a port");

@@ -209,6 +209,30 @@ fn lost_frames_end_trains_and_stop_nobody_else() {
     assert!(aborted > 0);
 }
 
+/// Where the last switch of a line misses a frame, RESET goes back by as many switches as a head can name.
+#[test]
+fn a_reset_finds_its_way_back_over_any_number_of_switches() {
+    for switches in 2..=18u16 {
+        let topology = generate::from_spec(&format!("line:{switches}:1")).expect("a network");
+        let routes = Routes::plan(&topology, Algorithm::Osud, None).expect("routes");
+        let (from, to) = (topology.hosts()[0].id, HostId(switches - 1));
+        let mut network = Trains::new(topology.clone(), Scheme::Plain, 50_000, 1);
+        let route = routes.route(from, to).expect("a route").ports;
+        let last = topology.host(to).expect("a host").switch;
+        let before = usize::from(switches) - 2;
+        network.lost.insert((before as u16, route[before], 3));
+        network.send(from.0, 0, false, &route, 20);
+        assert!(network.run(QUIET_US, LONG_US));
+        assert_eq!(last, SwitchId(switches - 1));
+        assert!(network.received[&(to.0, from.0, 1)].aborted, "{switches}");
+        let resets = u64::from(switches <= 17);
+        assert_eq!(network.resets(from.0), resets, "{switches} switches");
+        assert_eq!(network.events("RESET_SENT"), resets);
+        let again = network.received.get(&(to.0, from.0, 2));
+        assert_eq!(again, (resets == 1).then(|| whole(20)).as_ref());
+    }
+}
+
 /// One multicast among unicast that takes any legal route comes whole where unicast is flushed.
 #[test]
 fn a_multicast_comes_whole_among_unicast_that_is_flushed() {
