@@ -73,7 +73,7 @@ CRATES = {
         "wormcast-planner",
         "wormcast-protocol",
         "wormcast-agent-core",
-        *switch("program", "pipeline"),
+        *switch("program", "pipeline", "jit"),
     ),
 }
 # What a pure crate may have of others: none of these can do IO by itself.

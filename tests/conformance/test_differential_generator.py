@@ -27,10 +27,11 @@ from differential.state import compared
 from differential.switches import Outcome
 from differential.values import Values
 from rig.targets import REPOSITORY
+from wormcast.wire import Flag
 
 PROGRAMS = sorted((REPOSITORY / "switch" / "tests" / "programs").glob("*.json"))
 SEEDS = 12
-ETHERNET_BYTES, WORM_BYTES = 14, 12
+ETHERNET_BYTES, WORM_BYTES, TRAIN_BYTES = 14, 12, 20
 NAMES = ("one", "other")
 
 
@@ -173,8 +174,11 @@ def test_half_of_the_checksums_are_right() -> None:
         packet = make(loaded, Values(Random(number), loaded), 1)
         if packet.fields.get(("worm", "kind")) != 0 or packet.fields.get(("worm", "version")) != 1:
             continue
-        worm = packet.frame[ETHERNET_BYTES : ETHERNET_BYTES + WORM_BYTES + packet.fields["worm", "route_len"]]
-        if len(worm) == WORM_BYTES + packet.fields["worm", "route_len"]:
+        length = WORM_BYTES + packet.fields["worm", "route_len"]
+        if packet.fields["worm", "flags"] & Flag.TRAIN:
+            length += TRAIN_BYTES
+        worm = packet.frame[ETHERNET_BYTES : ETHERNET_BYTES + length]
+        if len(worm) == length:
             sums[csum16(worm) == 0] += 1
     assert sums[True] > 5
     assert sums[False] > 5

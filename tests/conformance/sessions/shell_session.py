@@ -31,6 +31,7 @@ try:
     entry = sh.TableEntry("ingress.port_roles")(action="ingress.role")
     entry.match["standard_metadata.ingress_port"] = "0"
     entry.action["role"] = "2"
+    entry.action["neighbour"] = "0"
     entry.insert()
     entry = sh.TableEntry("egress.edge_ports")(action="egress.to_host")
     entry.match["standard_metadata.egress_port"] = "1"

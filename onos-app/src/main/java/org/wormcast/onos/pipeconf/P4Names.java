@@ -25,6 +25,8 @@ public final class P4Names {
     public static final PiTableId EDGE_PORTS = PiTableId.of("egress.edge_ports");
     /** By which number a switch signs records of hops; has no key, and no objective means it. */
     public static final PiTableId TRACE = PiTableId.of("egress.trace");
+    /** Packet or wormhole mode; has no key, and no objective means it. */
+    public static final PiTableId WORMHOLE = PiTableId.of("ingress.wormhole");
 
     /** Key of PORTS. */
     public static final PiMatchFieldId PORT = PiMatchFieldId.of("port");
