@@ -18,6 +18,10 @@ ROUTER = bytes.fromhex("020000000002")
 ETHERTYPE_WORM = bytes.fromhex("88b5")
 ETHERTYPE_IPV4 = bytes.fromhex("0800")
 CPU_PORT, DROP_PORT = 510, 511
+UNICAST, TREE, BROADCAST, GROUP = range(4)
+HEAD_AND_TAIL, TRACE = 0x06, 0x20
+MGID_BROADCAST = 1
+GROUP_NUMBER, MGID_GROUP_FIRST = 7, 0x4000
 
 PREFIXES = 10_000
 ACCESS_LIST_ENTRIES = 500
@@ -56,9 +60,11 @@ def internet_checksum(data: bytes) -> bytes:
     return (total ^ 0xFFFF).to_bytes(2, "big")
 
 
-def worm_header(kind: int, route: bytes) -> bytes:
-    """Header and route of a worm (wire/SPEC.md §2)."""
-    header = bytearray([0x10 | kind, 0x06, len(route), 0, 0, 1, 0, 1, 0x88, 0xB6, 0, 0]) + route
+def worm_header(kind: int, route: bytes, flags: int = 0) -> bytes:
+    """Header and route of a worm of one frame (wire/SPEC.md §2)."""
+    header = (
+        bytearray([0x10 | kind, HEAD_AND_TAIL | flags, len(route), 0, 0, 1, 0, 1, 0x88, 0xB6, 0, 0]) + route
+    )
     header[10:12] = internet_checksum(header)
     return bytes(header)
 
@@ -82,6 +88,41 @@ def _worm_ports() -> Entities:
         fy.P4TableEntry("ports", match=fy.Match(port=port), action=fy.Action("port_known"))
         for port in range(8)
     ]
+
+
+def _worm_copies(group: int) -> Entities:
+    copies = [(port, 1) for port in range(1, 8)]
+    return [*_worm_ports(), fy.P4MulticastGroupEntry(group, replicas=copies)]
+
+
+def _worm_broadcast() -> Entities:
+    return _worm_copies(MGID_BROADCAST)
+
+
+def _worm_group() -> Entities:
+    action = fy.Action("replicate", mgid=MGID_GROUP_FIRST)
+    entry = fy.P4TableEntry("groups", match=fy.Match(group=GROUP_NUMBER), action=action)
+    return [*_worm_copies(MGID_GROUP_FIRST), entry]
+
+
+def _traced() -> Entities:
+    action = fy.Action("trace_as", switch=1)
+    return [*_worm_ports(), fy.P4TableEntry("trace", action=action, is_default_action=True)]
+
+
+def _wormhole() -> Entities:
+    action = fy.Action(
+        "wormhole_mode",
+        scheme=1,
+        stop_frames=8,
+        go_frames=5,
+        held_max=16,
+        gap_us=0,
+        stop_us=10_000,
+        idle_us=1_000,
+        silent_us=1_000_000,
+    )
+    return [*_worm_ports(), fy.P4TableEntry("wormhole", action=action, is_default_action=True)]
 
 
 def _worm_tree() -> Entities:
@@ -196,15 +237,45 @@ def cases() -> dict[str, Case]:
             "worm UNICAST",
             *worm,
             _worm_ports,
-            (ethernet + worm_header(0, bytes([1, 7])),),
+            (ethernet + worm_header(UNICAST, bytes([1, 7])),),
         ),
         Case(
             "tree",
             "worm TREE, 1 in, 7 out",
             *worm,
             _worm_tree,
-            (ethernet + worm_header(1, tree),),
+            (ethernet + worm_header(TREE, tree),),
             tuple(range(1, 8)),
+        ),
+        Case(
+            "group",
+            "worm GROUP, 1 in, 7 out",
+            *worm,
+            _worm_group,
+            (ethernet + worm_header(GROUP, GROUP_NUMBER.to_bytes(2, "big")),),
+            tuple(range(1, 8)),
+        ),
+        Case(
+            "broadcast",
+            "worm BROADCAST at the root, 1 in, 7 out",
+            *worm,
+            _worm_broadcast,
+            (ethernet + worm_header(BROADCAST, b""),),
+            tuple(range(1, 8)),
+        ),
+        Case(
+            "traced",
+            "worm UNICAST with a record added",
+            *worm,
+            _traced,
+            (ethernet + worm_header(UNICAST, bytes([1, 7]), TRACE) + bytes([0, 4]),),
+        ),
+        Case(
+            "wormhole",
+            "worm UNICAST of one frame in wormhole mode",
+            *worm,
+            _wormhole,
+            (ethernet + worm_header(UNICAST, bytes([1, 7])),),
         ),
         Case(
             "router",
@@ -224,7 +295,7 @@ def pairs(count: int) -> list[Case]:
     return [
         replace(
             unicast,
-            heads=(ethernet + worm_header(0, bytes([port + 1, 7])),),
+            heads=(ethernet + worm_header(UNICAST, bytes([port + 1, 7])),),
             ports_out=(port + 1,),
             port_in=port,
         )

@@ -122,7 +122,15 @@ async def install(case: Case, port: int) -> None:
     entities = case.entities()
     async with fy.Switch("switch", f"127.0.0.1:{port}", options) as switch:
         for first in range(0, len(entities), WRITES_A_BATCH):
-            await switch.write([+entity for entity in entities[first : first + WRITES_A_BATCH]])
+            await switch.write([update(entity) for entity in entities[first : first + WRITES_A_BATCH]])
+
+
+def update(
+    entity: fy.P4TableEntry | fy.P4MulticastGroupEntry,
+) -> fy.P4TableEntry | fy.P4MulticastGroupEntry:
+    """A default entry is there and is modified; any other is inserted."""
+    is_default = isinstance(entity, fy.P4TableEntry) and entity.is_default_action
+    return ~entity if is_default else +entity
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-//! Switches in wormhole mode, and hosts that send trains and obey STOP and GO, on virtual time.
+//! Switches in wormhole mode, and hosts that send trains and obey STOP and GO, on virtual time; beside
+//! them the same worms in packet mode, a frame a packet.
 
 use crate::random::Random;
 use crate::switch::{Copy, Switch};
@@ -30,9 +31,11 @@ const CLAIMING: u64 = 1;
 const STOP: u8 = 1;
 const GO: u8 = 2;
 
-/// What `wormhole_mode` calls plain waiting, and flushing (WORM §3, scheme C).
+/// What `wormhole_mode` calls plain waiting, and flushing (WORM §3, scheme C); or packet mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
+    /// Every frame has its own route, and waits in the queues of outputs.
+    Packet = 0,
     /// Worms wait.
     Plain = 1,
     /// Unicast gives way to a multicast that waits elsewhere.
@@ -63,6 +66,15 @@ struct Sender {
     next_sequence: u16,
 }
 
+/// A worm as its host wanted it sent, whatever number it goes by after a reset.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// When, µs.
+    pub at_us: u64,
+    /// Its length.
+    pub frames: u16,
+}
+
 /// What a host got of a worm: positions in the order in which they came, and whether it was aborted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
@@ -80,6 +92,10 @@ pub struct Trains {
     senders: BTreeMap<u16, Sender>,
     /// By receiver, source and sequence.
     pub received: BTreeMap<(u16, u16, u16), Received>,
+    /// When the last frame of each came, µs.
+    pub came_us: BTreeMap<(u16, u16, u16), u64>,
+    /// By source and sequence.
+    pub wanted: BTreeMap<(u16, u16), Wanted>,
     /// Frames on each direction of a link, by the end they leave from.
     links: BTreeMap<(u16, u8), VecDeque<Vec<u8>>>,
     now_us: u64,
@@ -90,6 +106,9 @@ pub struct Trains {
     pub lost: BTreeSet<(u16, u8, u16)>,
     /// Most frames that waited at a switch.
     pub waited_max: usize,
+    /// Most frames in the queues of a switch's outputs.
+    pub queued_max: usize,
+    scheme: Scheme,
     moved: bool,
 }
 
@@ -105,19 +124,21 @@ impl Trains {
             for update in made.difference(&plan.switches[&switch.id]) {
                 made.write(&update);
             }
-            made.set_wormhole(
-                switch.ports,
-                &[
-                    ("scheme", scheme as u128),
-                    ("stop_frames", 8),
-                    ("go_frames", 5),
-                    ("held_max", HELD_MAX),
-                    ("gap_us", STEP_US.into()),
-                    ("stop_us", 10_000),
-                    ("idle_us", 500),
-                    ("silent_us", silent_us.into()),
-                ],
-            );
+            if scheme != Scheme::Packet {
+                made.set_wormhole(
+                    switch.ports,
+                    &[
+                        ("scheme", scheme as u128),
+                        ("stop_frames", 8),
+                        ("go_frames", 5),
+                        ("held_max", HELD_MAX),
+                        ("gap_us", STEP_US.into()),
+                        ("stop_us", 10_000),
+                        ("idle_us", 500),
+                        ("silent_us", silent_us.into()),
+                    ],
+                );
+            }
             switches.insert(switch.id.0, made);
         }
         let senders = topology.hosts().iter();
@@ -127,12 +148,16 @@ impl Trains {
             topology,
             switches,
             received: BTreeMap::new(),
+            came_us: BTreeMap::new(),
+            wanted: BTreeMap::new(),
             links: BTreeMap::new(),
             now_us: 1_000_000,
             random: Random::new(seed),
             loss: 0.0,
             lost: BTreeSet::new(),
             waited_max: 0,
+            queued_max: 0,
+            scheme,
             moved: false,
         }
     }
@@ -156,12 +181,29 @@ impl Trains {
             frames,
         };
         sender.queue.push_back((at_us, worm));
-        sender.next_sequence
+        let number = sender.next_sequence;
+        self.wanted.insert((host, number), Wanted { at_us, frames });
+        number
     }
 
     /// Times that worms of a host were reset.
     pub fn resets(&self, host: u16) -> u64 {
         self.senders[&host].resets
+    }
+
+    /// Worms that came whole, each time one came to a member: when it was wanted, and when its last frame came.
+    pub fn whole(&self) -> impl Iterator<Item = (Wanted, u64)> {
+        self.received.iter().filter_map(|(key, received)| {
+            let wanted = self.wanted[&(key.1, key.2)];
+            let is_whole =
+                !received.aborted && received.positions.len() == usize::from(wanted.frames);
+            is_whole.then(|| (wanted, self.came_us[key]))
+        })
+    }
+
+    /// Now, µs.
+    pub fn now_us(&self) -> u64 {
+        self.now_us
     }
 
     /// How often something happened at all switches: a name of `train_event_t`.
@@ -248,6 +290,10 @@ impl Trains {
             let queue = self.links.entry((switch, copy.port)).or_default();
             queue.push_back(copy.frame);
         }
+        let outputs = self.links.range((switch, 0)..=(switch, u8::MAX));
+        self.queued_max = self
+            .queued_max
+            .max(outputs.map(|(_, queue)| queue.len()).sum());
     }
 
     /// The next frame that a host sends now.
@@ -261,7 +307,7 @@ impl Trains {
         if *at_us > now_us {
             return None;
         }
-        let frame = frame_of(host, worm, sender.position);
+        let frame = frame_of(host, worm, sender.position, self.scheme);
         sender.position += 1;
         if sender.position == worm.frames {
             sender.position = 0;
@@ -290,6 +336,7 @@ impl Trains {
         }
         assert_eq!(worm[2], 0, "a route that goes on behind a host");
         let key = (host.0, number(4), number(6));
+        self.came_us.insert(key, self.now_us);
         let received = self.received.entry(key).or_default();
         received.positions.push(number(HEADER));
         received.aborted |= worm[1] & ABORT != 0;
@@ -314,7 +361,9 @@ impl Trains {
         };
         if let Some(mut worm) = worm {
             sender.next_sequence += 1;
+            let wanted = self.wanted[&(host, worm.sequence)];
             worm.sequence = sender.next_sequence;
+            self.wanted.insert((host, worm.sequence), wanted);
             // Before the others, but not into the middle of one.
             let place = usize::from(sender.position > 0);
             sender.queue.insert(place, (at_us, worm));
@@ -325,20 +374,15 @@ impl Trains {
     /// branch that waits stops all others.
     pub fn circle(&self) -> Option<String> {
         let waits = self.waits();
-        for &first in waits.keys() {
-            let mut path = vec![first];
-            while let Some(next) = waits.get(path.last()?).and_then(|next| next.first()) {
-                if let Some(start) = path.iter().position(|worm| worm == next) {
-                    let names = path[start..]
-                        .iter()
-                        .map(|worm| format!("worm {} of host {}", worm & 0xFFFF, worm >> 16));
-                    let names: Vec<String> = names.collect();
-                    return Some(format!("each waits for the next: {}", names.join(", ")));
-                }
-                path.push(*next);
-            }
-        }
-        None
+        let mut over = BTreeSet::new();
+        waits.keys().find_map(|&first| {
+            let circle = circle_from(first, &waits, &mut Vec::new(), &mut over)?;
+            let names = circle
+                .iter()
+                .map(|worm| format!("worm {} of host {}", worm & 0xFFFF, worm >> 16));
+            let names: Vec<String> = names.collect();
+            Some(format!("each waits for the next: {}", names.join(", ")))
+        })
     }
 
     /// For each worm with a head that waits, the worms that have what it waits for.
@@ -370,12 +414,40 @@ impl Trains {
     }
 }
 
-fn frame_of(host: u16, worm: &Worm, position: u16) -> Vec<u8> {
+/// A circle that can be reached from a worm over those of `path`; `over` lead to none.
+fn circle_from(
+    worm: u64,
+    waits: &BTreeMap<u64, Vec<u64>>,
+    path: &mut Vec<u64>,
+    over: &mut BTreeSet<u64>,
+) -> Option<Vec<u64>> {
+    if let Some(start) = path.iter().position(|met| *met == worm) {
+        return Some(path[start..].to_vec());
+    }
+    if over.contains(&worm) {
+        return None;
+    }
+    path.push(worm);
+    let next = waits.get(&worm).into_iter().flatten();
+    let found = next
+        .copied()
+        .find_map(|next| circle_from(next, waits, path, over));
+    path.pop();
+    over.insert(worm);
+    found
+}
+
+fn frame_of(host: u16, worm: &Worm, position: u16, scheme: Scheme) -> Vec<u8> {
+    let is_packet = scheme == Scheme::Packet;
     let (is_head, is_tail) = (position == 0, position + 1 == worm.frames);
-    let mut flags = TRAIN_FLAG;
-    flags |= if is_head { HEAD } else { 0 };
-    flags |= if is_tail { TAIL } else { 0 };
-    let route: &[u8] = if is_head { &worm.route } else { &[] };
+    let mut flags = if is_packet { 0 } else { TRAIN_FLAG };
+    flags |= if is_head && !is_packet { HEAD } else { 0 };
+    flags |= if is_tail && !is_packet { TAIL } else { 0 };
+    let route: &[u8] = if is_head || is_packet {
+        &worm.route
+    } else {
+        &[]
+    };
     let mut bytes = vec![
         0x03, 0x57, 0x4f, 0x52, 0x4d, 0x00, 2, 0, 0, 0, 0, 1, 0x88, 0xB5,
     ];
@@ -384,11 +456,17 @@ fn frame_of(host: u16, worm: &Worm, position: u16) -> Vec<u8> {
     bytes.extend(host.to_be_bytes());
     bytes.extend(worm.sequence.to_be_bytes());
     bytes.extend([0x88, 0xB6, 0, 0]);
-    bytes.extend(position.to_be_bytes());
-    bytes.extend([0; TRAIN - 2]);
-    bytes.extend(route);
+    if is_packet {
+        bytes.extend(route);
+    } else {
+        bytes.extend(position.to_be_bytes());
+        bytes.extend([0; TRAIN - 2]);
+        bytes.extend(route);
+    }
     let sum = checksum(&bytes[ETHERNET..]);
     bytes[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&sum.to_be_bytes());
-    bytes.extend([0xAA; 40]);
+    // Where a train's header has it once the route is used up.
+    bytes.extend(position.to_be_bytes());
+    bytes.extend([0xAA; 38]);
     bytes
 }
