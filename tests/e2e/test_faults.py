@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from wormcast.mininet.fabric import Fabric, FabricError
@@ -71,6 +73,46 @@ def test_a_port_that_is_down_is_told_by_its_switch(fabric: Fabric) -> None:
         else:
             fabric.set_link(link, True)
     fabric.wait_ready()
+
+
+@pytest.mark.parametrize("busy", [0, 4])
+def test_cuts_are_found_and_nothing_else_is_taken_for_one(fabric: Fabric, busy: int) -> None:
+    """One after another, on an idle machine and beside busy loops. How long each took is printed, not judged."""
+    between = [link for link in fabric.links if link.far_switch is not None]
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
+    took = []
+    try:
+        first = last_event(fabric)
+        time.sleep(5.0)
+        for link in between * 2:
+            last, cut = last_event(fabric), time.time()
+            fabric.set_link(link, False)
+            deadline = time.monotonic() + SECONDS_MAX
+            while not (down := losses(fabric, last)):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            took.append(round(1000 * (down[0]["time_s"] - cut)))
+            fabric.set_link(link, True)
+            fabric.wait_ready()
+        assert len(losses(fabric, first)) == len(took), losses(fabric, first)
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+        for link in between:
+            fabric.set_link(link, True)
+    print(f"{fabric.options.switch}, {busy} busy loops: cuts found after {sorted(took)} ms")
+
+
+def last_event(fabric: Fabric) -> int:
+    events = fabric.get("events?after=0&follow=false")["events"]
+    return max((int(event["number"]) for event in events), default=0)
+
+
+def losses(fabric: Fabric, after: int) -> list[dict[str, Any]]:
+    """Links that were lost since an event."""
+    events = fabric.get(f"events?after={after}&follow=false")["events"]
+    return [event for event in events if event["kind"] == "link_down"]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES_ANYWHERE)

@@ -71,36 +71,36 @@ def moved(fabric: Fabric, switch: int, port: int, before: dict[str, int], causes
         time.sleep(0.2)
 
 
-@pytest.mark.usefixtures("carried")
-def test_a_link_that_is_too_narrow_is_named_and_what_it_drops_is_counted(
-    fabric: Fabric,
-) -> None:
-    if fabric.options.switch != "wormcast":
-        pytest.skip("BMv2 does not say which frames it cannot send")
+@pytest.fixture
+def narrow(fabric: Fabric) -> Iterator[Link]:
+    """The link between the switches, for a time as narrow as those of hosts."""
     link = between(fabric)
     assert fabric.get("status")["mtu_problems"] == []
-    ends = fabric._ends(link)
-    before = port_drops(fabric, 0, link.port)
-    try:
-        for node, name in ends:
-            node.cmd(f"ip link set dev {name} mtu 1500")
-        problems = fabric.get("status")["mtu_problems"]
-        assert any(
-            f"port {link.port} of switch 0 has an MTU of 1500" in p and "need 1514 there" in p
-            for p in problems
-        ), problems
-        send(fabric, 1472)
-        # Which of them notices first is up to the kernel.
-        causes = {"too_long", "send_failed", "kernel_send"}
-        gone = moved(fabric, 0, link.port, before, causes)
-        assert sum(n for c, n in gone.items() if c in causes) == FRAMES, gone
-        page = fabric.api.get("metrics").text
-        assert f'wormcast_switch_port_drops_total{{switch="0",port="{link.port}",cause="too_long"}}' in page
-        assert "wormcast_mtu_problems 2" in page
-    finally:
-        for node, name in ends:
-            node.cmd(f"ip link set dev {name} mtu {fabric.options.mtus.fabric}")
+    set_mtu(fabric, link, fabric.options.mtus.host)
+    yield link
+    set_mtu(fabric, link, fabric.options.mtus.fabric)
     assert fabric.get("status")["mtu_problems"] == []
+
+
+def test_a_link_that_is_too_narrow_is_named(fabric: Fabric, narrow: Link) -> None:
+    problems = fabric.get("status")["mtu_problems"]
+    named = f"port {narrow.port} of switch 0 has an MTU of 1500"
+    assert any(named in p and "need 1514 there" in p for p in problems), problems
+    assert "wormcast_mtu_problems 2" in fabric.api.get("metrics").text
+
+
+@pytest.mark.usefixtures("carried")
+def test_what_a_link_that_is_too_narrow_drops_is_counted(fabric: Fabric, narrow: Link) -> None:
+    if fabric.options.switch != "wormcast":
+        pytest.skip("BMv2 does not say which frames it cannot send")
+    before = port_drops(fabric, 0, narrow.port)
+    send(fabric, 1472)
+    # Which of them notices first is up to the kernel.
+    causes = {"too_long", "send_failed", "kernel_send"}
+    gone = moved(fabric, 0, narrow.port, before, causes)
+    assert sum(n for c, n in gone.items() if c in causes) == FRAMES, gone
+    page = fabric.api.get("metrics").text
+    assert f'wormcast_switch_port_drops_total{{switch="0",port="{narrow.port}",cause="too_long"}}' in page
 
 
 @pytest.mark.usefixtures("carried")
