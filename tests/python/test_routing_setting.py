@@ -335,6 +335,12 @@ def test_how_often_routes_are_used_is_shown_with_the_routes() -> None:
                 assert not any("messages" in row for row in rows if row["dst"] != to), (
                     "other routes than ours"
                 )
+                everything = (await client.get("routes")).json()["routes"]
+                towards = (await client.get(f"routes?dst={to}")).json()["routes"]
+                for listed in (everything, towards):
+                    ours = [row for row in listed if (row["src"], row["dst"]) == (host, to)]
+                    assert [row.get("messages") for row in ours] == list(range(several))
+                    assert not any("messages" in row for row in listed if row not in ours)
                 uses = (await client.get(f"hosts/{host}")).json()["routes_used"]
                 assert {"host": to, "messages": list(range(several))} in uses
                 named = (await client.get(f"routes?src={host}&algorithm=rrmit")).json()["routes"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from wormcast_planner import is_copied_by_switches
@@ -42,11 +43,24 @@ async def routes_in_force(controller: Controller, src: HostId | None, dst: HostI
             "the file of all routes would be too large; ask for those from a host (src)",
             code="too-large",
         )
-    status = None if src is None else controller.agents.get(src)
-    if status is None or not status.routes:
+    uses = {
+        host: [{"host": to, "messages": used} for to, used in status.routes.items()]
+        for host, status in controller.agents.items()
+        if status.routes and src in (None, host)
+    }
+    return await asyncio.to_thread(_with_uses, file, uses)
+
+
+def _with_uses(file: str, uses: Mapping[HostId, list[dict[str, Any]]]) -> bytes:
+    """A routes file with how many messages took each route, where the agent of its host has said so."""
+    if not uses:
         return file.encode()
     counted = json.loads(file)
-    add_uses(counted["routes"], [{"host": host, "messages": used} for host, used in status.routes.items()])
+    by_source: dict[int, list[dict[str, Any]]] = {}
+    for row in counted["routes"]:
+        by_source.setdefault(row["src"], []).append(row)
+    for host, used in uses.items():
+        add_uses(by_source.get(host, ()), used)
     return json.dumps(counted).encode()
 
 

@@ -81,8 +81,8 @@ def route(
     """Show source routes: from host SRC, to host DST, or all. Hosts are ids or names.
 
     The network is that of the running controller, or that of --topology. Without
-    --algorithm and --root these are the routes in force; of one source also how many
-    messages took each. Prints a table to a terminal, and JSON elsewhere or with --json.
+    --algorithm and --root these are the routes in force, with how many messages took each,
+    as far as agents have said so. Prints a table to a terminal, and JSON elsewhere or with --json.
     """
     src, dst = _either("source", src, "--from", sender), _either("destination", dst, "--to", receiver)
     if summary and (src is not None or dst is not None):
