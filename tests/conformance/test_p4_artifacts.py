@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import json
+import os
 import re
 import subprocess
 from enum import IntEnum
@@ -286,6 +287,31 @@ def test_device_ports_of_the_two_chips_are_all_that_differs_between_them() -> No
     assert shapes[0] == shapes[1]
     for text in tops:
         assert text.rstrip().endswith('#include "wormcast.p4"')
+
+
+def tofino_declarations() -> Path | None:
+    """Where a p4c with its Tofino backend has tna.p4 and t2na.p4: P4C_TOFINO_INCLUDE, or where it is installed."""
+    named = os.environ.get("P4C_TOFINO_INCLUDE")
+    installed = [f"{prefix}/share/p4c/p4include" for prefix in ("/usr", "/usr/local")]
+    places = [Path(place) for place in ([named] if named else installed)]
+    return next((place for place in places if (place / "t2na.p4").is_file()), None)
+
+
+@pytest.mark.parametrize(("name", "chip"), [("tofino", 1), ("tofino2", 2)])
+def test_the_front_end_takes_the_program_with_the_declarations_of_the_chip(
+    name: str, chip: int, tmp_path: Path
+) -> None:
+    """Not with ours, which have only what is used."""
+    compiler, include = compile_script.find_compiler(), tofino_declarations()
+    if compiler is None or include is None:
+        pytest.skip("needs p4c-bm2-ss, and tna.p4 and t2na.p4 of p4c's Tofino backend (P4C_TOFINO_INCLUDE)")
+    command = [compiler, "--arch", "psa", "--std", "p4-16", "--Wdisable", f"-D__TARGET_TOFINO__={chip}"]
+    command += ["-I", str(include), "--top4", "FrontEndLast", "--dump", str(tmp_path), f"tna/{name}.p4"]
+    run = subprocess.run(command, cwd=P4SRC, check=False, capture_output=True, text=True)
+    # Behind its front end this compiler looks for a program of v1model.
+    assert list(tmp_path.glob("*FrontEndLast.p4")), run.stderr
+    assert run.stderr.count("error:") == 1, run.stderr
+    assert "package Switch" in run.stderr
 
 
 def test_limits_of_tofino_are_those_of_its_parser() -> None:
