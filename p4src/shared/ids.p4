@@ -68,7 +68,8 @@ const bit<16> INSTANCE_NEIGHBOUR = 2;
 const bit<16> NEIGHBOUR_NONE = 0;
 
 // Why a frame, or a branch of one, went no further: index of the counter `drops`.
-// Only one is counted: TRUNCATED where it holds, else the first in this order.
+// Only one is counted: TRUNCATED where it holds, else the first in this order, in which those of
+// the guard, 18 to 23, stand behind HOPS_EXCEEDED.
 enum bit<8> drop_reason_t {
     NONE = 0,                // not dropped; never counted
     NOT_A_WORM = 1,          // EtherType that the fabric does not carry
@@ -88,6 +89,12 @@ enum bit<8> drop_reason_t {
     TRAIN_BROKEN = 15,       // frame of a train whose frames before it are missing
     TRAIN_RESET = 16,        // frame of a worm that was reset
     HELD_FULL = 17,          // as many frames of its channel wait as may
+    SOURCE_REFUSED = 18,     // guard: source is not the host of the port, nor one whose worms it re-injects
+    KIND_REFUSED = 19,       // guard: the host may not send worms of this kind
+    ROUTE_TOO_LONG = 20,     // guard: more port bytes than any route of the fabric has
+    GROUP_REFUSED = 21,      // guard: a closed group that the host is no member of
+    RATE_EXCEEDED = 22,      // guard: the host sends more than it may
+    HOST_UNKNOWN = 23,       // guard: nothing known is behind the port
     BEYOND_TARGET = 24       // more route or branches than the program of this target reads
 }
 

@@ -30,6 +30,10 @@ const bit<32> TREE_SETS_SIZE = 256;
 const bit<32> GROUPS_SIZE = 16384;
 const bit<32> CLASS_D_SIZE = 4096;
 const bit<32> EDGE_PORTS_SIZE = 256;
+const bit<32> GUARD_SIZE = 256;
+const bit<32> SOURCES_SIZE = 4096;
+const bit<32> OPEN_GROUPS_SIZE = 16384;
+const bit<32> GROUP_SENDERS_SIZE = 65536;
 
 // Tofino: what its program reads of a route
 const bit<8> TOFINO_MAX_PATH = 64;   // bytes of a UNICAST, CONTROL or BROADCAST route

@@ -10,6 +10,10 @@
 // Values of standard_metadata.instance_type that matter here (BMv2 simple_switch).
 const bit<32> INSTANCE_RECIRCULATED = 4;
 
+// Colours that a meter gives.
+const bit<8> METER_GREEN = 0;
+const bit<8> METER_RED = 2;
+
 // Index of the list of fields that outlive a recirculation.
 const bit<8> RECIRCULATED_FIELDS = 1;
 

@@ -13,6 +13,7 @@
 #include "checksum.p4"
 #include "admission.p4"
 #include "roles.p4"
+#include "guard.p4"
 #include "channels.p4"
 #include "claim.p4"
 #include "signals.p4"
@@ -27,8 +28,8 @@
 #include "deparser.p4"
 
 // Purpose: decide where a frame goes. Reads and writes what its parts do.
-// Tables:  those of Roles, Unicast, ReplicationIngress and EdgeIngress; counter `ingress_ports`.
-// TNA:     four stages: admission and role, class D, route or group, drops.
+// Tables:  those of Roles, Guard, Unicast, ReplicationIngress and EdgeIngress; counter `ingress_ports`.
+// TNA:     six stages: admission and role, class D, guard (two), route or group, drops.
 control WormIngress(inout headers_t hdr,
                     inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
@@ -37,6 +38,7 @@ control WormIngress(inout headers_t hdr,
 
     Admission() admission;
     Roles() roles;
+    Guard() guard;
     Wormhole() wormhole;
     WormholeAfter() wormhole_after;
     Unicast() unicast;
@@ -46,12 +48,14 @@ control WormIngress(inout headers_t hdr,
     Drops() drops;
 
     apply {
-        if (standard_metadata.instance_type != INSTANCE_RECIRCULATED) {
+        bool enters = standard_metadata.instance_type != INSTANCE_RECIRCULATED;
+        if (enters) {
             meta.entry_port = standard_metadata.ingress_port;
             meta.entered_at = standard_metadata.ingress_global_timestamp;
             meta.now = standard_metadata.ingress_global_timestamp;
             ingress_ports.count((bit<32>)meta.entry_port);
         }
+        bool is_plain = false;
         bool copied = false;
         roles.apply(meta);
         admission.apply(hdr, meta, standard_metadata);
@@ -59,24 +63,31 @@ control WormIngress(inout headers_t hdr,
             if (hdr.packet_out.isValid()) {
                 punt_out.apply(hdr, standard_metadata);
             } else if (hdr.worm.isValid()) {
-                wormhole.apply(hdr, meta, standard_metadata);
-                if (meta.drop_reason != drop_reason_t.NONE || meta.course != course_t.ROUTE) {
-                    // It is decided.
-                } else if (hdr.worm.kind > KIND_CONTROL) {
-                    meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
-                } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
-                           || hdr.hop.isValid()) {
-                    unicast.apply(hdr, meta, standard_metadata);
-                } else {
-                    copied = true;
-                }
+                // Below.
             } else if (hdr.ipv4.isValid()) {
                 edge.apply(hdr, meta, standard_metadata);
-                copied = hdr.group.isValid();
+                is_plain = hdr.worm.isValid();
             } else if (hdr.ethernet.type == ETHERTYPE_LLDP) {
                 standard_metadata.egress_spec = CPU_PORT;
             } else {
                 meta.drop_reason = drop_reason_t.NOT_A_WORM;
+            }
+        }
+        // Before wormhole mode: what may not enter holds no channel.
+        if (enters && meta.drop_reason == drop_reason_t.NONE && hdr.worm.isValid()) {
+            guard.apply(hdr, meta, is_plain);
+        }
+        if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.isValid()) {
+            wormhole.apply(hdr, meta, standard_metadata);
+            if (meta.drop_reason != drop_reason_t.NONE || meta.course != course_t.ROUTE) {
+                // It is decided.
+            } else if (hdr.worm.kind > KIND_CONTROL) {
+                meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
+            } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
+                       || hdr.hop.isValid()) {
+                unicast.apply(hdr, meta, standard_metadata);
+            } else {
+                copied = true;
             }
         }
         if (copied) {

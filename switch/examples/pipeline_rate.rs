@@ -5,8 +5,9 @@
 //!     cargo run --release --example pipeline_rate [-- --seconds N] [--case NAME] [--json]
 //!
 //! Cases: l2 is `bench/switch/programs/l2.json`; the others are worms of the data plane of
-//! this repository, `tree` one that leaves by seven ports. `--packets N` runs so many and
-//! ends, for counting instructions. `--queued` takes every packet through a queue.
+//! this repository, `tree` one that leaves by seven ports, `unicast-guarded` one that the guard
+//! judges. `--packets N` runs so many and ends, for counting instructions. `--queued` takes
+//! every packet through a queue.
 
 #[path = "../tests/worms/mod.rs"]
 mod worms;
@@ -40,6 +41,8 @@ struct Case {
     program: &'static str,
     packet: Vec<u8>,
     copies: u64,
+    /// Worms come by a port of a host that the guard knows.
+    guarded: bool,
 }
 
 fn cases() -> Vec<Case> {
@@ -48,6 +51,7 @@ fn cases() -> Vec<Case> {
         program: "p4src/compiled/wormcast.json",
         packet,
         copies,
+        guarded: false,
     };
     let tree = [1, 2, 0, 0, 4, 0, 6, 2, 1, 0, 0xff];
     let wide_tree: Vec<u8> = (1..8).flat_map(|port| [port, 0]).chain([0xff]).collect();
@@ -61,8 +65,13 @@ fn cases() -> Vec<Case> {
             program: "bench/switch/programs/l2.json",
             packet: frame,
             copies: 1,
+            guarded: false,
         },
         of_worms("unicast", worm(0, &[5, 3, 1], 64), 1),
+        Case {
+            guarded: true,
+            ..of_worms("unicast-guarded", worm(0, &[5, 3, 1], 64), 1)
+        },
         of_worms("unicast-1500", worm(0, &[5, 3, 1], 1500), 1),
         of_worms("unicast-32-hops", worm(0, &long, 256), 1),
         of_worms("tree-3", worm(1, &tree, 256), 3),
@@ -210,6 +219,16 @@ fn main() {
         }
         for &execution in &settings.executions {
             let (mut pipeline, made) = load(case.program, execution);
+            if case.guarded {
+                let admitted = [5, 1, 0, 64];
+                insert(
+                    &mut pipeline,
+                    "ingress.guard",
+                    "ingress.admit_host",
+                    0,
+                    &admitted,
+                );
+            }
             let rates = rates(&mut pipeline, &case, &settings);
             let (median, least, most) = (rates[ROUNDS / 2], rates[0], rates[ROUNDS - 1]);
             let name = case.name;

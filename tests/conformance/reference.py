@@ -14,6 +14,7 @@ from oracle.class_d import class_d_mac, is_link_local
 from oracle.codec import TRAIN_LEN, Worm, WormError, decode_worm
 from oracle.trace import Record, add_record
 from oracle.tree import RouteError, split_tree
+from reference_guard import ReferenceGuard
 from wormcast.wire import (
     CE_QUEUE_DEPTH,
     CLASS_D_SOURCE,
@@ -90,6 +91,7 @@ class ReferenceSwitch:
         defaults = {entry["table"]: entry["parameters"] for entry in state["defaults"]}
         # Without a default entry every port counts as known.
         self.mask_set = "ingress.tree_sets" in defaults
+        self.guard = ReferenceGuard(self.tables, state)
         self.number = int(defaults["egress.trace"]["switch"], 16) if "egress.trace" in defaults else None
 
     def _leaves_by(self, entry: Json) -> int:
@@ -139,6 +141,11 @@ class ReferenceSwitch:
                 return
             known = worm.kind in Kind.__members__.values()
             outcome.kinds[Kind(worm.kind).name if known else str(worm.kind)] += 1
+            if not outcome.recirculated:
+                reason = self.guard.refuse(ingress_port, worm, len(frame), is_plain=False)
+                if reason is not None:
+                    outcome.drop(reason)
+                    return
             if worm.train:  # in packet mode
                 outcome.drop(DropReason.TRAIN_REFUSED)
                 return
@@ -263,7 +270,11 @@ class ReferenceSwitch:
                         dst=WORM_MAC.to_bytes(6, "big"),
                         src=frame[6:12],
                     )
-                    self._replicate(outcome, ingress_port, worm, deq_qdepth)
+                    reason = self.guard.refuse(ingress_port, worm, len(frame), is_plain=True)
+                    if reason is None:
+                        self._replicate(outcome, ingress_port, worm, deq_qdepth)
+                    else:
+                        outcome.drop(reason)
                     return
             outcome.drop(DropReason.CLASS_D_UNKNOWN)
 

@@ -193,6 +193,17 @@ def _preambles(file: str = "wormcast.p4info.txtpb") -> dict[str, int]:
         ("ingress.wormhole_mode", 0x01000015),
         ("ingress.wormhole", 0x0200000C),
         ("trains", 0x12000006),
+        ("ingress.trust_port", 0x0100000B),
+        ("ingress.admit_host", 0x0100000C),
+        ("ingress.refuse_port", 0x0100000D),
+        ("ingress.source_known", 0x0100000E),
+        ("ingress.group_open", 0x0100000F),
+        ("ingress.sender_known", 0x01000010),
+        ("ingress.guard", 0x02000007),
+        ("ingress.sources", 0x02000008),
+        ("ingress.open_groups", 0x02000009),
+        ("ingress.group_senders", 0x0200000A),
+        ("rates", 0x14000001),
         ("drops", 0x12000001),
         ("ingress_ports", 0x12000002),
         ("egress_ports", 0x12000003),
@@ -207,11 +218,11 @@ def test_names_and_ids_of_the_contract(name: str, number: int) -> None:
     assert f"`{name}" in contract or f"`{name.split('.')[-1]}" in contract
 
 
-def test_every_table_and_counter_is_in_the_contract() -> None:
+def test_every_table_counter_and_meter_is_in_the_contract() -> None:
     """Nothing a controller could use goes undocumented."""
     contract = (P4SRC / "CONTRACT.md").read_text()
     for name, number in _preambles().items():
-        if number >> 24 in (0x02, 0x12):
+        if number >> 24 in (0x02, 0x12, 0x14):
             assert f"`{name}`" in contract, name
 
 
@@ -227,8 +238,19 @@ TOFINO_ONLY = {
 }
 
 
-# What that program does not do yet: telemetry, wormhole mode.
+# What that program does not do yet: telemetry, wormhole mode, the guard.
 NOT_ON_TOFINO = {
+    "ingress.guard",
+    "ingress.sources",
+    "ingress.open_groups",
+    "ingress.group_senders",
+    "ingress.trust_port",
+    "ingress.admit_host",
+    "ingress.refuse_port",
+    "ingress.source_known",
+    "ingress.group_open",
+    "ingress.sender_known",
+    "rates",
     "egress.trace",
     "egress.trace_as",
     "ingress.packet_mode",
@@ -268,11 +290,12 @@ def test_tofino_has_the_keys_and_parameters_of_the_contract() -> None:
             for action in info.actions
         }
         counters = {counter.preamble.name: [counter.size, counter.spec.unit] for counter in info.counters}
+        meters = {meter.preamble.name: [meter.size, meter.spec.unit] for meter in info.meters}
         packets = {
             packet.preamble.name: [(field.name, field.bitwidth) for field in packet.metadata]
             for packet in info.controller_packet_metadata
         }
-        return {**tables, **actions, **counters, **packets}
+        return {**tables, **actions, **counters, **meters, **packets}
 
     ours, common = shape("tofino.p4info.txtpb"), shape("wormcast.p4info.txtpb")
     for name in NOT_ON_TOFINO:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from oracle.codec import Worm
 from reference import Outcome, ReferenceSwitch
+from reference_guard import ReferenceGuard
 from rig.vector_files import load_vectors
 from test_p4_artifacts import compile_script
 from test_reference import Frames
@@ -185,6 +186,14 @@ DIFFERENT = {
     "CONTROL: its header is in the checksum",
     "CONTROL: header cut short",
     "WORMHOLE: STOP ends here",
+    "guard: UNICAST route of 255 bytes",
+    "guard: head of a train",
+    "guard: body of a train",
+    "guard: STOP of a host",
+    "guard: RESET of a host",
+    "guard: STOP of a switch",
+    "guard: head of a train with a forged source",
+    "guard: body of a train with a forged source",
 }
 
 
@@ -201,6 +210,7 @@ def test_tofino_differs_from_other_targets_where_listed_and_nowhere_else() -> No
         state = DOCUMENT["states"][vector["state"]]
         other = ReferenceSwitch(state)
         other.number = None  # no telemetry on this target: as a switch without a number
+        other.guard = ReferenceGuard({}, {"defaults": []})  # nor a guard
         ours, theirs = TofinoReference(state).handle(*given), other.handle(*given)
         for outcome in (ours, theirs):
             outcome.out.sort()

@@ -8,7 +8,7 @@ use serde_json::Value;
 use wormcast_switch_jit::COMPILER;
 use wormcast_switch_pipeline::LoadedProgram;
 use wormcast_switch_pipeline::{
-    EntryAction, Pipeline, PipelineConfig, PortId, Replica, TableEntry,
+    EntryAction, MeterRates, Pipeline, PipelineConfig, PortId, Replica, TableEntry,
 };
 use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 use wormcast_switch_program::{MatchKind, Program, TableId};
@@ -120,6 +120,20 @@ pub fn pipeline_in_state(program: &Arc<LoadedProgram>, state: &Value) -> Pipelin
         let table = program.table(text(entry, "table")).expect("a table");
         let call = call(program, table, entry);
         pipeline.set_default(table, Some(&call)).expect("a default");
+    }
+    for cell in state["meters"].as_array().into_iter().flatten() {
+        let meter = program.meter(text(cell, "meter")).expect("a meter");
+        let (rate, burst) = (number(cell, "rate_bytes"), number(cell, "burst_bytes"));
+        let rates = MeterRates {
+            committed_rate: rate,
+            committed_burst: burst,
+            peak_rate: rate,
+            peak_burst: burst,
+            excess_burst: None,
+        };
+        pipeline
+            .set_meter(meter, number(cell, "index") as usize, Some(rates))
+            .expect("a cell");
     }
     pipeline
 }

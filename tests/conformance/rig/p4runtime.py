@@ -31,7 +31,7 @@ class P4RuntimeClient:
         text_format.Parse(p4info_text, self.p4info)
         self._by_name = {
             entity.preamble.name: entity
-            for kind in ("tables", "actions", "counters", "controller_packet_metadata")
+            for kind in ("tables", "actions", "counters", "meters", "controller_packet_metadata")
             for entity in getattr(self.p4info, kind)
         }
         self.channel = grpc.insecure_channel(address)
@@ -177,6 +177,16 @@ class P4RuntimeClient:
         target.multicast_group_id = group["id"]
         for replica in group["replicas"]:
             target.replicas.add(egress_port=replica["port"], instance=replica["instance"])
+        return update
+
+    def meter_update(self, meter: Json) -> Any:
+        """An update of a cell of a meter: one rate, above which all is red."""
+        update = p4r.Update(type=p4r.Update.MODIFY)
+        target = update.entity.meter_entry
+        target.meter_id = self._by_name[meter["meter"]].preamble.id
+        target.index.index = meter["index"]
+        target.config.cir = target.config.pir = meter["rate_bytes"]
+        target.config.cburst = target.config.pburst = meter["burst_bytes"]
         return update
 
     # reads

@@ -105,6 +105,7 @@ class Worker:
         updates = [self.client.multicast_update(group) for group in state["multicast_groups"]]
         updates += [self.client.table_update(entry) for entry in state["tables"]]
         updates += [self.client.default_update(entry) for entry in state["defaults"]]
+        updates += [self.client.meter_update(meter) for meter in state.get("meters", [])]
         if updates:
             self.client.write(updates)
         self.links.drain(0.2)

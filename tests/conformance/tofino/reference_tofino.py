@@ -4,6 +4,7 @@ p4src/CONTRACT.md lists. Each is one rule here."""
 from oracle.checksum import internet_checksum
 from oracle.codec import HEADER_LEN, TRACE_HEADER_LEN, Worm
 from reference import ETHERNET_LEN, Json, Outcome, ReferenceSwitch
+from reference_guard import ReferenceGuard
 from wormcast.wire import (
     END_OF_ROUTE,
     ETHERTYPE_HOST,
@@ -27,11 +28,12 @@ PATHS = (Kind.UNICAST, Kind.CONTROL, Kind.BROADCAST)
 
 
 class TofinoReference(ReferenceSwitch):
-    """The oracle of the Tofino program. It has no telemetry: a trace is payload."""
+    """The oracle of the Tofino program. It has no telemetry: a trace is payload. It has no guard either."""
 
     def __init__(self, state: Json) -> None:
         super().__init__(state)
         self.number = None
+        self.guard = ReferenceGuard({}, {"defaults": []})
 
     def handle(
         self, ingress_port: int, frame: bytes, deq_qdepth: int = 0, egress_port: int | None = None

@@ -154,6 +154,39 @@ def _paired() -> Json:
 
 PAIRED = _paired()
 
+
+def _guarded() -> Json:
+    """`small` with its guard on; `guard_vectors` says who is where."""
+    state = deepcopy(SMALL)
+    ingress = "standard_metadata.ingress_port"
+
+    def admit(port: int, host: int, kinds: int, transit: int, route_max: int) -> Json:
+        parameters = {"host": host, "kinds": kinds, "transit": transit, "route_max": route_max}
+        return _entry("ingress.guard", {ingress: port}, "ingress.admit_host", **parameters)
+
+    state["tables"] += [
+        admit(0, 5, kinds=0b01111, transit=1, route_max=8),
+        admit(1, 6, kinds=0b00001, transit=0, route_max=4),
+        admit(2, 7, kinds=0, transit=0, route_max=0),
+        admit(3, 8, kinds=0b00001, transit=0, route_max=4),
+    ]
+    state["tables"] += [_entry("ingress.guard", {ingress: port}, "ingress.trust_port") for port in (4, 5)]
+    for value, mask in ((0, 0xFFF8), (64, 0xFFFF)):
+        entry = _entry("ingress.sources", {"source": {"value": value, "mask": mask}}, "ingress.source_known")
+        state["tables"].append({**entry, "priority": 1})
+    for group in (0, 255, 300, 4000, 0xFFFE):
+        state["tables"].append(_entry("ingress.open_groups", {"group": group}, "ingress.group_open"))
+    for group, port in ((7, 0), (9, 2)):
+        key = {ingress: port, "group": group}
+        state["tables"].append(_entry("ingress.group_senders", key, "ingress.sender_known"))
+    state["defaults"].append({"table": "ingress.guard", "action": "ingress.refuse_port", "parameters": {}})
+    # Less than any frame has, so that each is too much, whenever it comes.
+    state["meters"] = [{"meter": "rates", "index": 3, "rate_bytes": 1, "burst_bytes": 1}]
+    return state
+
+
+GUARDED = _guarded()
+
 # The number of a switch that writes records of hops.
 TRACED_SWITCH = 0x1234
 
@@ -168,9 +201,9 @@ def _traced() -> Json:
     return {**SMALL, "defaults": [*SMALL["defaults"], entry]}
 
 
-def _wormhole(held_max: int) -> Json:
+def _wormhole(held_max: int, base: Json = SMALL) -> Json:
     """Worms hold their channels; a silence of a microsecond ends a reservation."""
-    state = deepcopy(SMALL)
+    state = deepcopy(base)
     mode = {"scheme": WORMHOLE_PLAIN, "stop_frames": 8, "go_frames": 5, "held_max": held_max}
     mode |= {"gap_us": 0, "stop_us": 10_000, "idle_us": 1_000, "silent_us": 1}
     state["defaults"].append(
@@ -192,5 +225,7 @@ STATES: dict[str, Json] = {
     "traced": _traced(),
     "wormhole": WORMHOLE,
     "full": FULL,
+    "guarded": GUARDED,
+    "guarded_wormhole": _wormhole(16, GUARDED),
     "empty": EMPTY,
 }

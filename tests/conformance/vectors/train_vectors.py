@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from oracle.codec import Worm
 from oracle.tree import Branch
-from wormcast.wire import CONTROL_STOP, NEXT_CONTROL, Flag, Kind
+from wormcast.wire import CONTROL_RESET, CONTROL_STOP, NEXT_CONTROL, Flag, Kind
 
 from vectors.cases import Json, copied, dropped, make_tree_worm, make_worm, one_step, vector
 
@@ -63,4 +63,33 @@ def train_vectors() -> list[Json]:
         one_step("CONTROL: its header is in the checksum", _stop("0501"), 5, "01"),
         dropped("CONTROL: header cut short", _stop("").to_frame()[: 14 + 12 + 9], "TRUNCATED"),
         vector("WORMHOLE: STOP ends here", _stop("").to_frame(), 6, {}, state="wormhole", kinds=control),
+        *_guarded(head, gone_on, body),
     ]
+
+
+def _guarded(head: Worm, gone_on: Worm, body: Worm) -> list[Json]:
+    """Every frame of a train is judged where it enters; hosts say nothing to switches. Hosts 5 and 6 are at ports 0 and 1."""
+    state = "guarded_wormhole"
+    unicast, control = {"UNICAST": 1}, {"CONTROL": 1}
+    reset = make_worm(Kind.CONTROL, "0501", next=NEXT_CONTROL, signal=bytes([CONTROL_RESET, 0]) + bytes(8))
+    entered = replace(gone_on, train=_train(0, 0))
+    vectors = [
+        vector("guard: head of a train", head.to_frame(), 0, {5: entered.to_frame()}, state, kinds=unicast),
+        # The guard has let it in: its head is missing.
+        dropped(
+            "guard: body of a train",
+            replace(body, source=6),
+            "TRAIN_BROKEN",
+            1,
+            state=state,
+            kinds=unicast,
+        ),
+        dropped("guard: STOP of a host", _stop(""), "KIND_REFUSED", 0, state=state, kinds=control),
+        dropped("guard: RESET of a host", reset, "KIND_REFUSED", 0, state=state, kinds=control),
+        vector("guard: STOP of a switch", _stop("").to_frame(), 4, {}, state, kinds=control),
+    ]
+    for part, worm in (("head", head), ("body", body)):
+        forged = replace(worm, source=8)
+        name = f"guard: {part} of a train with a forged source"
+        vectors.append(dropped(name, forged, "SOURCE_REFUSED", 0, state=state, kinds=unicast))
+    return vectors

@@ -27,15 +27,25 @@ public final class P4Names {
     public static final PiTableId TRACE = PiTableId.of("egress.trace");
     /** Packet or wormhole mode; has no key, and no objective means it. */
     public static final PiTableId WORMHOLE = PiTableId.of("ingress.wormhole");
+    /** What the guard lets in by a port; no objective means it or the other three tables of the guard. */
+    public static final PiTableId GUARD = PiTableId.of("ingress.guard");
+    /** Whose worms may be in transit. */
+    public static final PiTableId SOURCES = PiTableId.of("ingress.sources");
+    /** Groups that everybody may send to. */
+    public static final PiTableId OPEN_GROUPS = PiTableId.of("ingress.open_groups");
+    /** Ports whose hosts may send to a group; has two keys. */
+    public static final PiTableId GROUP_SENDERS = PiTableId.of("ingress.group_senders");
 
     /** Key of PORTS. */
     public static final PiMatchFieldId PORT = PiMatchFieldId.of("port");
-    /** Key of PORT_ROLES. */
+    /** Key of PORT_ROLES, GUARD and GROUP_SENDERS. */
     public static final PiMatchFieldId INGRESS_PORT = PiMatchFieldId.of("standard_metadata.ingress_port");
     /** Key of TREE_SETS. */
     public static final PiMatchFieldId PORT_SET = PiMatchFieldId.of("port_set");
-    /** Key of GROUPS. */
+    /** Key of GROUPS, OPEN_GROUPS and GROUP_SENDERS. */
     public static final PiMatchFieldId GROUP = PiMatchFieldId.of("group");
+    /** Key of SOURCES. */
+    public static final PiMatchFieldId SOURCE = PiMatchFieldId.of("source");
     /** Key of CLASS_D. */
     public static final PiMatchFieldId IPV4_DST = PiMatchFieldId.of("hdr.ipv4.dst");
     /** Key of EDGE_PORTS. */

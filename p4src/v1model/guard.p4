@@ -1,0 +1,131 @@
+// Purpose: what may enter by a port (SPEC.md §7): source against port, kind and route against
+//          role, groups against members, rate. Each frame is judged once, where it enters, before
+//          its route is looked at and before it takes part in wormhole mode.
+// Reads:   hdr.worm, hdr.group, meta.entry_port; `is_plain`: the worm is a class D packet of a
+//          plain host, made here.
+// Writes:  meta.drop_reason.
+// Tables:  guard, sources, open_groups, group_senders; meter `rates`.
+// TNA:     two stages: guard and sources, then groups and the meter.
+
+#ifndef WORMCAST_GUARD_P4
+#define WORMCAST_GUARD_P4
+
+control Guard(in headers_t hdr,
+              inout metadata_t meta,
+              in bool is_plain) {
+    bool judged = false;
+    bit<16> owner = 0;
+    bit<8> may_send = 0;
+    bit<1> may_reinject = 0;
+    bit<8> longest = 0;
+    bit<8> colour = METER_GREEN;
+
+    // A switch is behind the port: it has judged what it sends. So is every port of a switch whose
+    // guard is off.
+    @name(".ingress.trust_port") @id(0x0100000b)
+    action trust_port() {
+    }
+
+    // Bit k of `kinds`: worms of kind k from `host` itself. `transit`: it re-injects UNICAST worms
+    // of others. `route_max`: port bytes of UNICAST, CONTROL and BROADCAST routes.
+    @name(".ingress.admit_host") @id(0x0100000c)
+    action admit_host(bit<16> host, bit<8> kinds, bit<1> transit, bit<8> route_max) {
+        judged = true;
+        owner = host;
+        may_send = kinds;
+        may_reinject = transit;
+        longest = route_max;
+    }
+
+    @name(".ingress.refuse_port") @id(0x0100000d)
+    action refuse_port() {
+        meta.drop_reason = drop_reason_t.HOST_UNKNOWN;
+    }
+
+    @name(".ingress.guard") @id(0x02000007)
+    table guard {
+        key = { meta.entry_port: exact @name("standard_metadata.ingress_port"); }
+        actions = { trust_port; admit_host; @defaultonly refuse_port; }
+        default_action = trust_port();
+        size = (int)GUARD_SIZE;
+    }
+
+    @name(".ingress.source_known") @id(0x0100000e)
+    action source_known() {
+    }
+
+    // Whose worms may be in transit. Ids of hosts are dense, so few masks hold them all.
+    @name(".ingress.sources") @id(0x02000008)
+    table sources {
+        key = { hdr.worm.source: ternary @name("source"); }
+        actions = { source_known; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = (int)SOURCES_SIZE;
+    }
+
+    @name(".ingress.group_open") @id(0x0100000f)
+    action group_open() {
+    }
+
+    // Everybody may send to these; to others members alone.
+    @name(".ingress.open_groups") @id(0x02000009)
+    table open_groups {
+        key = { hdr.group.number: exact @name("group"); }
+        actions = { group_open; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = (int)OPEN_GROUPS_SIZE;
+    }
+
+    @name(".ingress.sender_known") @id(0x01000010)
+    action sender_known() {
+    }
+
+    @name(".ingress.group_senders") @id(0x0200000a)
+    table group_senders {
+        key = {
+            meta.entry_port: exact @name("standard_metadata.ingress_port");
+            hdr.group.number: exact @name("group");
+        }
+        actions = { sender_known; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = (int)GROUP_SENDERS_SIZE;
+    }
+
+    @name(".rates") @id(0x14000001)
+    meter(PORT_CELLS, MeterType.bytes) rates;
+
+    apply {
+        guard.apply();
+        if (judged) {
+            if (!is_plain) {
+                if (hdr.worm.source != owner) {
+                    if (may_reinject == 0 || hdr.worm.kind != KIND_UNICAST
+                        || !sources.apply().hit) {
+                        meta.drop_reason = drop_reason_t.SOURCE_REFUSED;
+                    }
+                } else if ((may_send >> hdr.worm.kind) & 1 == 0) {
+                    meta.drop_reason = drop_reason_t.KIND_REFUSED;
+                }
+                if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.kind != KIND_TREE
+                    && hdr.worm.kind != KIND_GROUP && hdr.worm.route_len > longest) {
+                    meta.drop_reason = drop_reason_t.ROUTE_TOO_LONG;
+                }
+            }
+            if (meta.drop_reason == drop_reason_t.NONE && hdr.group.isValid()) {
+                if (!open_groups.apply().hit) {
+                    if (!group_senders.apply().hit) {
+                        meta.drop_reason = drop_reason_t.GROUP_REFUSED;
+                    }
+                }
+            }
+            if (meta.drop_reason == drop_reason_t.NONE) {
+                rates.execute_meter((bit<32>)meta.entry_port, colour);
+                if (colour == METER_RED) {
+                    meta.drop_reason = drop_reason_t.RATE_EXCEEDED;
+                }
+            }
+        }
+    }
+}
+
+#endif
