@@ -304,15 +304,26 @@ class MulticastGroup:
     def replicas(self) -> tuple[tuple[PortId, int, tuple[PortId, ...]], ...]: ...
 
 @final
+class PortRate:
+    """How fast worms may come by a port: bytes a second, None: any. It is modified only."""
+
+    def __init__(self, port: int, bytes: int | None = None) -> None: ...
+    @property
+    def port(self) -> PortId: ...
+    @property
+    def bytes(self) -> int | None: ...
+
+@final
 class Update:
-    """One write to one switch; `stage` is 0 (shrink), 1 (grow) or 2 (retire), `operation` insert, modify or delete."""
+    """One write to one switch; `stage` is 0 (permit), 1 (shrink), 2 (grow), 3 (retire) or 4 (revoke), `operation`
+    insert, modify or delete."""
 
     @property
     def stage(self) -> int: ...
     @property
     def operation(self) -> str: ...
     @property
-    def entity(self) -> TableEntry | TableDefault | MulticastGroup: ...
+    def entity(self) -> TableEntry | TableDefault | MulticastGroup | PortRate: ...
     @property
     def place(self) -> Place: ...
     @property
@@ -334,6 +345,12 @@ class SwitchState:
 
     def put_group(self, group: MulticastGroup) -> None:
         """Puts a replication group in the place of its number."""
+
+    def put_rate(self, rate: PortRate) -> None:
+        """Puts the rate of a port in the place of the one before."""
+
+    def rates(self) -> dict[PortId, int]:
+        """Ports that worms may come by only so fast: bytes a second of each."""
 
     def execute(self, update: Update) -> None:
         """What a switch does with an update it accepted."""
@@ -589,6 +606,10 @@ class Planner:
         Groups whose ways cross one are told how long their frames may be. Raises `RoutingError` for a
         switch or port that cannot be.
         """
+
+    def set_guard(self, on: bool, closed: AbstractSet[GroupId], rates: Mapping[HostId, int]) -> None:
+        """Switches let in what this asks for: whether the guard is on, groups that are closed to plain hosts though
+        they have an address, and bytes a second of hosts."""
 
     def set_down(self, ends: Collection[tuple[SwitchId, PortId]]) -> None:
         """The known links at these ports carry nothing, because a port of theirs is down. Both ends of a link are

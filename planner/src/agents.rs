@@ -192,6 +192,11 @@ impl AgentPlanner {
         planner
     }
 
+    /// Port bytes from each host to the root.
+    pub(crate) fn root_routes(&self) -> impl Iterator<Item = &[u8]> {
+        self.root_routes.values().map(|ports| &**ports)
+    }
+
     /// Routes of all hosts.
     pub(crate) fn routes(&self) -> impl Iterator<Item = (HostId, &HostRoutes)> {
         let routes = self.wholes.iter().flat_map(|whole| &whole.routes);

@@ -4,13 +4,20 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use wormcast_wire::PortId;
+
 use crate::copies::Copies;
+use crate::difference_guard::{self, is_of_guard};
 use crate::entries::TABLE_PORT_ROLES;
+use crate::guard::TABLE_GUARD;
 use crate::ids::{MGID_BROADCAST, MGID_GROUP_FIRST, Mgid};
 use crate::state::{Action, EntryKey, Place, SwitchState, TableDefault, TableEntry};
 
-/// When an update is due. A switch that may copy worms to another finishes a stage together with
+/// When an update is due. A switch that may copy worms to another finishes SHRINK and GROW together with
 /// it.
+///
+/// PERMIT lets in by the guard what is new, before any agent is told of it. REVOKE takes away what is let
+/// in no more, once all agents follow their new plan and older worms have left.
 ///
 /// SHRINK takes ports away, until every replication group holds nothing but ports of its new
 /// tree; GROW adds the rest of the new tree. So until all have finished SHRINK worms follow parts
@@ -23,17 +30,27 @@ use crate::state::{Action, EntryKey, Place, SwitchState, TableDefault, TableEntr
 /// use them until they have their new plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
+    /// The guard lets more in.
+    Permit,
     /// Ports go.
     Shrink,
     /// Ports and entries come.
     Grow,
     /// What is out of use goes.
     Retire,
+    /// The guard lets less in.
+    Revoke,
 }
 
 impl Stage {
     /// All, in order.
-    pub const ALL: [Stage; 3] = [Stage::Shrink, Stage::Grow, Stage::Retire];
+    pub const ALL: [Stage; 5] = [
+        Stage::Permit,
+        Stage::Shrink,
+        Stage::Grow,
+        Stage::Retire,
+        Stage::Revoke,
+    ];
 }
 
 /// The P4Runtime update type.
@@ -56,6 +73,15 @@ pub struct MulticastGroup {
     pub copies: Copies,
 }
 
+/// The rate that worms by a port are let in at; none: any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PortRate {
+    /// The port.
+    pub port: PortId,
+    /// Bytes a second.
+    pub bytes: Option<u64>,
+}
+
 /// What an update writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Entity {
@@ -65,6 +91,8 @@ pub enum Entity {
     Entry(TableEntry),
     /// What a table does on a miss.
     Default(TableDefault),
+    /// How fast worms may come by a port; it is modified only.
+    Rate(PortRate),
 }
 
 /// One write to one switch.
@@ -85,6 +113,7 @@ impl Update {
             Entity::Group(group) => Place::Group(group.mgid),
             Entity::Entry(entry) => Place::Entry(entry.key.clone()),
             Entity::Default(default) => Place::Default(default.table.clone()),
+            Entity::Rate(rate) => Place::Rate(rate.port),
         }
     }
 }
@@ -99,15 +128,23 @@ pub fn difference(
     actual: &SwitchState,
     within: Option<&[Place]>,
 ) -> Vec<Update> {
-    let (groups, entries) = places(desired, actual, within);
+    let Places {
+        groups,
+        mut entries,
+        rates,
+    } = places(desired, actual, within);
+    let (permit, revoke) = difference_guard::updates(desired, actual, &entries);
+    entries.retain(|key| !is_of_guard(key));
     let mut found = Difference {
         desired,
         actual,
-        updates: Vec::new(),
+        updates: permit,
     };
     let left = found.shrink(&groups, &entries);
     found.grow(&left);
+    found.set_rates(&rates);
     found.retire(&left);
+    found.updates.extend(revoke);
     found.updates
 }
 
@@ -117,25 +154,41 @@ pub(crate) fn differing(desired: &SwitchState, actual: &SwitchState) -> Vec<Plac
     if desired == actual {
         return Vec::new();
     }
-    let (mut groups, entries) = places(desired, actual, None);
+    let Places {
+        mut groups,
+        entries,
+        mut rates,
+    } = places(desired, actual, None);
+    rates.retain(|port| desired.rates.get(port) != actual.rates.get(port));
+    let turns = desired.is_guarded() != actual.is_guarded();
     groups.retain(|mgid| desired.multicast.get(mgid) != actual.multicast.get(mgid));
     let leads_there = |action: Option<&Arc<Action>>| {
         action.is_some_and(|action| mgid_of(action).is_some_and(|mgid| groups.contains(&mgid)))
     };
     let differs = |key: &&EntryKey| {
         let (wanted, there) = (desired.entries.get(*key), actual.entries.get(*key));
-        wanted != there || leads_there(there)
+        // What an entry of the guard permits beside what was there before depends on the default.
+        wanted != there || leads_there(there) || turns && is_of_guard(key)
     };
     let entries = entries.into_iter().filter(differs);
     let entries: Vec<Place> = entries.map(|key| Place::Entry(key.clone())).collect();
     let defaults = (desired.defaults.iter())
-        .filter(|(table, action)| actual.defaults.get(*table) != Some(action))
+        .filter(|(table, action)| {
+            *table != TABLE_GUARD && actual.defaults.get(*table) != Some(action)
+        })
         .map(|(table, _)| Place::Default(table.clone()));
+    let defaults = defaults.chain(turns.then(|| Place::Default(TABLE_GUARD.into())));
     let groups = groups.into_iter().map(Place::Group);
-    groups.chain(entries).chain(defaults).collect()
+    let rates = rates.into_iter().map(Place::Rate);
+    groups.chain(entries).chain(defaults).chain(rates).collect()
 }
 
-type Places<'s> = (BTreeSet<Mgid>, BTreeSet<&'s EntryKey>);
+#[derive(Default)]
+struct Places<'s> {
+    groups: BTreeSet<Mgid>,
+    entries: BTreeSet<&'s EntryKey>,
+    rates: BTreeSet<PortId>,
+}
 
 /// Where to look.
 fn places<'s>(
@@ -144,25 +197,21 @@ fn places<'s>(
     within: Option<&'s [Place]>,
 ) -> Places<'s> {
     let Some(within) = within else {
-        return (
-            desired
-                .multicast
-                .keys()
-                .chain(actual.multicast.keys())
-                .copied()
-                .collect(),
-            desired
-                .entries
-                .keys()
-                .chain(actual.entries.keys())
-                .collect(),
-        );
+        let groups = desired.multicast.keys().chain(actual.multicast.keys());
+        let entries = desired.entries.keys().chain(actual.entries.keys());
+        let rates = desired.rates.keys().chain(actual.rates.keys());
+        return Places {
+            groups: groups.copied().collect(),
+            entries: entries.collect(),
+            rates: rates.copied().collect(),
+        };
     };
     let mut found = Places::default();
     for place in within {
         match place {
-            Place::Group(mgid) => _ = found.0.insert(*mgid),
-            Place::Entry(key) => _ = found.1.insert(key),
+            Place::Group(mgid) => _ = found.groups.insert(*mgid),
+            Place::Entry(key) => _ = found.entries.insert(key),
+            Place::Rate(port) => _ = found.rates.insert(*port),
             Place::Default(_) => {}
         }
     }
@@ -267,12 +316,22 @@ impl<'s> Difference<'s> {
             }
         }
         for (table, action) in &self.desired.defaults {
-            if self.actual.defaults.get(table) != Some(action) {
+            if *table != TABLE_GUARD && self.actual.defaults.get(table) != Some(action) {
                 let default = TableDefault {
                     table: table.clone(),
                     action: action.clone(),
                 };
                 self.write(Stage::Grow, Operation::Modify, Entity::Default(default));
+            }
+        }
+    }
+
+    fn set_rates(&mut self, ports: &BTreeSet<PortId>) {
+        for &port in ports {
+            let bytes = self.desired.rates.get(&port).copied();
+            if self.actual.rates.get(&port).copied() != bytes {
+                let rate = Entity::Rate(PortRate { port, bytes });
+                self.write(Stage::Grow, Operation::Modify, rate);
             }
         }
     }
@@ -366,10 +425,10 @@ pub fn execute(update: &Update, state: &mut SwitchState) {
                 .entries
                 .insert(entry.key.clone(), entry.action.clone());
         }
-        Entity::Default(default) => {
-            state
-                .defaults
-                .insert(default.table.clone(), default.action.clone());
-        }
+        Entity::Default(default) => state.set_default(default.clone()),
+        Entity::Rate(PortRate { port, bytes }) => match bytes {
+            Some(bytes) => _ = state.rates.insert(*port, *bytes),
+            None => _ = state.rates.remove(port),
+        },
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::class_d::ClassDNumbers;
 use crate::copies::Neighbours;
+use crate::guard::TABLE_GUARD;
 use crate::ids::{
     MGID_PORT, MGID_TREE_SET, Mgid, NEIGHBOUR_NONE, PortSet, ROLE_HOST, ROLE_SWITCH, TREE_SET_PORTS,
 };
@@ -21,7 +22,7 @@ const TABLE_EDGE_PORTS: &str = "egress.edge_ports";
 const TABLE_TRACE: &str = "egress.trace";
 
 /// Tables whose default action the controller sets.
-pub const TABLES_WITH_DEFAULT: [&str; 2] = [TABLE_TREE_SETS, TABLE_TRACE];
+pub const TABLES_WITH_DEFAULT: [&str; 3] = [TABLE_TREE_SETS, TABLE_TRACE, TABLE_GUARD];
 
 /// What a switch knows of its ports: which exist, which neighbour or host they lead to, or led to when
 /// last heard of.
@@ -134,7 +135,7 @@ pub fn class_d_entries(
         })
 }
 
-fn exact(
+pub(crate) fn exact(
     table: &'static str,
     field: &'static str,
     value: u16,
@@ -152,7 +153,7 @@ fn exact(
     }
 }
 
-fn action(name: &'static str, parameters: &[(&'static str, u128)]) -> Arc<Action> {
+pub(crate) fn action(name: &'static str, parameters: &[(&'static str, u128)]) -> Arc<Action> {
     let parameters = parameters
         .iter()
         .map(|&(name, value)| (Name::from(name), value))

@@ -36,6 +36,10 @@ pub(crate) const ROLE_SWITCH: u128 = 1;
 pub(crate) const ROLE_HOST: u128 = 2;
 /// Entries of the table of class D addresses.
 pub(crate) const CLASS_D_SIZE: usize = 4096;
+/// Entries of the table of hosts whose worms may be in transit.
+pub(crate) const SOURCES_SIZE: usize = 4096;
+/// Entries of the table of who may send to closed groups.
+pub(crate) const GROUP_SENDERS_SIZE: usize = 65536;
 
 /// Ports of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +94,7 @@ impl FromIterator<PortId> for PortSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wormcast_wire::SWITCHES_CROSSED_MAX;
 
     /// The constants that the P4 program repeats, from its sources.
     #[test]
@@ -110,6 +115,10 @@ mod tests {
             ("INSTANCE_NEIGHBOUR", u32::from(INSTANCE_NEIGHBOUR)),
             ("NEIGHBOUR_NONE", u32::from(NEIGHBOUR_NONE)),
             ("CLASS_D_SIZE", CLASS_D_SIZE as u32),
+            ("SOURCES_SIZE", SOURCES_SIZE as u32),
+            ("GROUP_SENDERS_SIZE", GROUP_SENDERS_SIZE as u32),
+            ("OPEN_GROUPS_SIZE", MGID_GROUPS_MAX.into()),
+            ("MAX_HOPS", SWITCHES_CROSSED_MAX as u32),
         ] {
             let mut lines = sources.iter().flat_map(|text| text.lines());
             let value = lines

@@ -15,8 +15,11 @@ pub mod class_d;
 mod copies;
 pub mod cost;
 mod difference;
+mod difference_guard;
 mod entries;
 mod groups;
+mod guard;
+mod guard_groups;
 mod ids;
 mod messages;
 mod narrow;
@@ -25,6 +28,7 @@ mod parts;
 mod planner;
 pub mod replay;
 mod replication;
+mod reuse;
 mod route_order;
 mod shapes;
 mod state;
@@ -41,10 +45,11 @@ pub use agents::{
 pub use class_d::{ClassDMode, ClassDNumbers};
 pub use copies::{Copies, Replica};
 pub use difference::{
-    Entity, MulticastGroup, Operation, Stage, Update, difference, execute, mgid_of,
+    Entity, MulticastGroup, Operation, PortRate, Stage, Update, difference, execute, mgid_of,
 };
 pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
 pub use groups::{Group, GroupScheme};
+pub use guard::{Guard, TABLE_GUARD};
 pub use ids::{
     INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST, MGID_GROUP_FIRST,
     MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_PORT, MGID_TREE_ALL, MGID_TREE_SET, Mgid, PortSet,

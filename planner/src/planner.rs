@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wormcast_routing::routes::Setting;
-use wormcast_routing::topology::{Host, Switch, Topology};
+use wormcast_routing::topology::{Host, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 use crate::agents::{AgentPlanner, Hosts, PlanFailure, Shortfall, Subject};
@@ -14,9 +14,12 @@ use crate::class_d::ClassDNumbers;
 use crate::cost::Costs;
 use crate::difference::differing;
 use crate::groups::Group;
+use crate::guard::{self, Guard, Guarded};
+use crate::guard_groups::GroupGuard;
 use crate::ids::MGID_GROUPS_MAX;
 use crate::narrow::NarrowLinks;
 use crate::parts::Part;
+use crate::reuse::{Reuse, is_left_of, joins_hosts, reusable};
 use crate::route_order::{LinkEnds, RouteOrder, without};
 use crate::shapes::{HostRoutes, Lasting};
 use crate::state::{AgentPlan, Place, RouteTable, SwitchState};
@@ -142,15 +145,13 @@ pub struct Planner {
     said: BTreeMap<SwitchId, Arc<SwitchState>>,
     /// Links carry other frames than in the plan before.
     narrow_changed: bool,
-}
-
-/// What of a plan before can be built on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reuse {
-    Nothing,
-    /// What switches have: only who re-injects worms is other than before.
-    Switches,
-    All,
+    guard: Guard,
+    /// What the guard of each switch lets in, by the plan before.
+    guarded: BTreeMap<SwitchId, Guarded>,
+    /// The same, of groups.
+    group_guard: GroupGuard,
+    /// Hosts may re-inject for the sake of a bridge alone.
+    lent: bool,
 }
 
 impl Planner {
@@ -177,6 +178,10 @@ impl Planner {
             left_out: false,
             said: BTreeMap::new(),
             narrow_changed: false,
+            guard: Guard::default(),
+            guarded: BTreeMap::new(),
+            group_guard: GroupGuard::default(),
+            lent: false,
         }
     }
 
@@ -192,7 +197,8 @@ impl Planner {
     /// their sake, so that a new plan has to be made.
     pub fn drained(&mut self) -> bool {
         self.held.clear();
-        std::mem::take(&mut self.left_out)
+        let lent = std::mem::take(&mut self.lent);
+        std::mem::take(&mut self.left_out) || lent
     }
 
     /// All hosts use the bridge, and older worms have left: the next order is in force.
@@ -233,6 +239,11 @@ impl Planner {
             self.agents.narrow = Arc::new(links);
             self.narrow_changed = true;
         }
+    }
+
+    /// Switches let in what this asks for, from now on.
+    pub fn set_guard(&mut self, guard: Guard) {
+        self.guard = guard;
     }
 
     /// The links with these ends carry nothing, from now on, because a port of theirs is down. Both ends
@@ -276,6 +287,7 @@ impl Planner {
         let up = without(up, |link| self.held.contains(&link));
         self.left_out = matches!(up, Cow::Owned(_));
         let given = &*up;
+        let given_known = known;
         let (up, known) = [given, known]
             .map(|topology| self.relevant(topology))
             .into();
@@ -317,6 +329,7 @@ impl Planner {
         let number = |group| self.switches.table_number(group);
         self.agents.change(&gone, &for_agents, hosts, number);
         self.build_bridge(given, reuse);
+        let guarded = self.let_in(&wanted, (given, given_known), &hosts.agents);
         let (mut changed, mut bridged) = (0, 0);
         if let Some(before) = routes_before {
             changed = count_changed(&before, self.agents.routes());
@@ -327,7 +340,13 @@ impl Planner {
         }
         let touched = match reuse {
             Reuse::Nothing => self.touched_since(),
-            _ => Some(touched),
+            _ => {
+                let mut touched = touched;
+                for (switch, places) in guarded {
+                    touched.entry(switch).or_default().extend(places);
+                }
+                Some(touched)
+            }
         };
         let switches = self.switches.switches.iter();
         self.said
@@ -353,7 +372,7 @@ impl Planner {
                 changed,
                 bridged,
                 crossed_max: self.crossed_max,
-                drains: !self.held.is_empty(),
+                drains: !self.held.is_empty() || self.lent,
             },
         }
     }
@@ -378,6 +397,50 @@ impl Planner {
             ),
         }));
         failures
+    }
+
+    /// Plans the guard of every switch; gives where it is other than before.
+    fn let_in(
+        &mut self,
+        groups: &BTreeMap<GroupId, Arc<Group>>,
+        (up, known): (&Topology, &Topology),
+        agents: &BTreeSet<HostId>,
+    ) -> BTreeMap<SwitchId, Vec<Place>> {
+        let by_routes = self.setting.algorithm.uses_in_transit_hosts();
+        self.lent = self.guard.on && !by_routes && self.bridge.is_some();
+        let re_injects = |host: &&Host| host.transit && (by_routes || self.lent);
+        let hosts = up.hosts().iter().chain(known.hosts());
+        let to_root = self.agents.root_routes().map(|ports| ports.len());
+        let needs = guard::Needs {
+            guard: &self.guard,
+            known,
+            agents,
+            groups,
+            transit: hosts.filter(re_injects).map(|host| host.id).collect(),
+            route_longest: to_root.fold(self.crossed_max as usize, usize::max),
+        };
+        let carriers = match self.guard.on {
+            true => self.switches.carriers(),
+            false => BTreeMap::new(),
+        };
+        let switches = &mut self.switches.switches;
+        let guarded = guard::plan(&needs, switches.keys().copied());
+        let nothing = Guarded::default();
+        let touched = guarded.iter().filter_map(|(switch, after)| {
+            let before = self.guarded.get(switch).unwrap_or(&nothing);
+            let state = switches.get_mut(switch).expect("it is of these");
+            let places = guard::apply(state, before, after);
+            (!places.is_empty()).then_some((*switch, places))
+        });
+        let mut touched: BTreeMap<SwitchId, Vec<Place>> = touched.collect();
+        self.guarded = guarded;
+        let of_groups = self
+            .group_guard
+            .change(&self.guard, known, carriers, switches);
+        for (switch, places) in of_groups {
+            touched.entry(switch).or_default().extend(places);
+        }
+        touched
     }
 
     fn hosts_routes(&self) -> BTreeMap<HostId, HostRoutes> {
@@ -431,6 +494,8 @@ impl Planner {
             self.roots = parts.iter().map(root).collect();
             self.groups.clear();
             self.switches = SwitchPlanner::new(parts.clone(), known);
+            self.guarded.clear();
+            self.group_guard.forget();
         }
         // A part without routes has none that are longer, and is named among the failures.
         let lengthened = |part: &Part| part.lengthened(&self.setting).unwrap_or(0);
@@ -491,18 +556,6 @@ impl Planner {
     }
 }
 
-/// Whether what is up joins all hosts that are known. If not, some routes lead over links that are
-/// away.
-fn joins_hosts(up: &Topology, known: &Topology) -> bool {
-    let part = |host: &Host| up.switch_index(host.switch).map(|at| up.component_of(at));
-    let mut parts = known.hosts().iter().map(part);
-    match parts.next() {
-        Some(Ok(first)) => parts.all(|part| part == Ok(first)),
-        Some(Err(_)) => false,
-        None => true,
-    }
-}
-
 /// Most switches that a worm crosses by these routes.
 fn crossed_max<'r>(routes: impl Iterator<Item = &'r HostRoutes>) -> u32 {
     let lengths = routes.flat_map(|(unicast, tree)| {
@@ -536,37 +589,4 @@ fn pairs_changed(old: &RouteTable, new: &RouteTable) -> u64 {
         before.next_if(|old| old[0].to == own[0].to) != Some(own)
     });
     changed.count() as u64
-}
-
-/// Whether a topology is another with some of it gone, or some hosts re-injecting no more, and
-/// nothing come.
-fn is_left_of(left: &Topology, whole: &Topology) -> bool {
-    let mut switches = left.switches().iter();
-    let mut hosts = left.hosts().iter();
-    let was_host = |is: &Host| {
-        let same = |was: Host| (was.switch, was.port) == (is.switch, is.port);
-        let found = whole.host(is.id);
-        found.is_ok_and(|was| same(was) && (was.transit || !is.transit))
-    };
-    let was = |switch: &Switch| {
-        let found = whole.switch_index(switch.id);
-        found.is_ok_and(|at| whole.switches()[at as usize] == *switch)
-    };
-    let links: BTreeSet<_> = whole.links().iter().collect();
-    switches.all(was) && hosts.all(was_host) && left.links().iter().all(|link| links.contains(link))
-}
-
-fn reusable(before: Option<&(Topology, Topology)>, now: (&Topology, &Topology)) -> Reuse {
-    let Some((up, known)) = before else {
-        return Reuse::Nothing;
-    };
-    if (up, known) == now {
-        return Reuse::All;
-    }
-    let is_wired_alike =
-        |a: &Topology, b: &Topology| a.with_transit(|_| true) == b.with_transit(|_| true);
-    match is_wired_alike(up, now.0) && is_wired_alike(known, now.1) {
-        true => Reuse::Switches,
-        false => Reuse::Nothing,
-    }
 }

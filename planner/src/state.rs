@@ -10,6 +10,7 @@ use wormcast_routing::topology::Link;
 use wormcast_wire::{GroupId, HostId, PortId, SchemeName, SwitchId};
 
 use crate::copies::Copies;
+use crate::guard::{ACTION_TRUST, TABLE_GUARD};
 use crate::ids::Mgid;
 
 /// A name of the P4Info.
@@ -74,6 +75,8 @@ pub enum Place {
     Entry(EntryKey),
     /// The default action of a table.
     Default(Name),
+    /// How fast worms may come by a port.
+    Rate(PortId),
 }
 
 /// Tables and replication groups of one switch.
@@ -83,8 +86,10 @@ pub struct SwitchState {
     pub entries: BTreeMap<EntryKey, Arc<Action>>,
     /// Replication groups and the copies they make.
     pub multicast: BTreeMap<Mgid, Copies>,
-    /// Tables whose default action the controller sets.
+    /// Tables whose default action the controller sets; that of a guard that is off is left out.
     pub defaults: BTreeMap<Name, Arc<Action>>,
+    /// Bytes a second that worms may have by a port; any by others.
+    pub rates: BTreeMap<PortId, u64>,
 }
 
 impl SwitchState {
@@ -92,6 +97,20 @@ impl SwitchState {
     pub(crate) fn add(&mut self, entry: TableEntry) {
         let before = self.entries.insert(entry.key, entry.action);
         assert!(before.is_none(), "an entry is planned twice");
+    }
+
+    /// Sets what a table does on a miss.
+    pub fn set_default(&mut self, default: TableDefault) {
+        let TableDefault { table, action } = default;
+        match table == TABLE_GUARD && action.name == ACTION_TRUST {
+            true => _ = self.defaults.remove(&table),
+            false => _ = self.defaults.insert(table, action),
+        }
+    }
+
+    /// Whether the guard is on.
+    pub fn is_guarded(&self) -> bool {
+        self.defaults.contains_key(TABLE_GUARD)
     }
 }
 

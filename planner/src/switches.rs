@@ -12,6 +12,7 @@ use crate::entries::{
     class_d_entries, group_entry, port_entries, trace_default, tree_set_default, tree_set_entries,
 };
 use crate::groups::Group;
+use crate::guard_groups::Carriers;
 use crate::ids::{MGID_GROUPS_MAX, Mgid};
 use crate::parts::Part;
 use crate::replication::{GroupTree, allocate_mgids, port_groups, tree_set_groups};
@@ -103,6 +104,31 @@ impl SwitchPlanner {
     /// another, or where switches have no room for it.
     pub(crate) fn table_number(&self, group: GroupId) -> Option<GroupId> {
         self.tables.of(group)
+    }
+
+    /// Group numbers with the groups that carry them, and whether each carries it by its address; that of broadcast
+    /// too, where a group has such an address.
+    pub(crate) fn carriers(&self) -> BTreeMap<GroupId, Carriers> {
+        let of = |number: GroupId| {
+            move |id: &GroupId| {
+                let group = &self.groups[id];
+                let by_address = self.address_number(group) == Some(number);
+                (group.clone(), by_address)
+            }
+        };
+        let carried = self.carriers.iter();
+        let carried = carried.map(|(&number, ids)| (number, ids.iter().map(of(number)).collect()));
+        let mut all: BTreeMap<GroupId, Carriers> = carried.collect();
+        let is_broadcast = |group: &&Arc<Group>| {
+            let number = group.class_d.map(|address| self.class_d.number(address));
+            number == Some(GroupId::BROADCAST)
+        };
+        let broadcast = self.groups.values().filter(is_broadcast);
+        let broadcast: Carriers = broadcast.map(|group| (group.clone(), true)).collect();
+        if !broadcast.is_empty() {
+            all.insert(GroupId::BROADCAST, broadcast);
+        }
+        all
     }
 
     /// Groups of scheme `table` that switches have no room for.
@@ -352,7 +378,7 @@ impl SwitchPlanner {
             match place {
                 Place::Entry(key) => _ = state.entries.remove(key),
                 Place::Group(mgid) => _ = state.multicast.remove(mgid),
-                Place::Default(_) => {}
+                Place::Default(_) | Place::Rate(_) => {}
             }
         }
         let mut touched = edit.gone;

@@ -174,7 +174,9 @@ fn mix_plans(random: &mut Random, network: &Topology) {
                     check_worms(random, &mut walker, &numbers, &stale);
                 }
             }
-            stale.retain(|switch| !new.switches.contains_key(switch)); // all have shrunk
+            if stage >= Stage::Shrink {
+                stale.retain(|switch| !new.switches.contains_key(switch)); // all have shrunk
+            }
             check_worms(random, &mut walker, &numbers, &stale);
             if ends_early && stage == Stage::Grow {
                 break;

@@ -40,6 +40,10 @@ def test_names_of_the_running_fabric(fabric: Shell, name: str) -> None:  # noqa:
         assert f"images-{name}" in offered(fabric, name, "send", "x", "--group", "im")
         assert {"h0", "h1"} <= offered(fabric, name, "group", "create", "")
         assert offered(fabric, name, "group", "create", "h0", "h") == {"h1"}
+        assert f"images-{name}" in offered(fabric, name, "guard", "set", "on", "--close", "im")
+        assert offered(fabric, name, "guard", "set", "o") == {"on", "off"}
+        assert "h1" in offered(fabric, name, "host", "limit", "h")
+        assert offered(fabric, name, "host", "limit", "h1", "a") == {"any"}
     finally:
         assert fabric.run("group", "delete", f"images-{name}").returncode == 0
 

@@ -17,6 +17,7 @@ from wormcast import __version__
 from wormcast.api import failures, views
 from wormcast.api.body_limit import FILE_BYTES_MAX, BodyLimit
 from wormcast.api.counters import show_counters
+from wormcast.api.guard_routes import serve_guard
 from wormcast.api.json_route import CONTENT_TYPE, JsonRoute, check_kind
 from wormcast.api.metrics import render_metrics
 from wormcast.api.models import (
@@ -109,6 +110,7 @@ def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAP
     failures.install(app)
     app.add_middleware(BodyLimit, by_path={VERIFY_PATH: FILE_BYTES_MAX, PLAN_PATH: FILE_BYTES_MAX})
     _serve_network(app, controller)
+    serve_guard(app, controller)
     _serve_groups(app, controller)
     pool = pool or WorkerPool()
     _serve_plans(app, controller, pool)

@@ -76,6 +76,7 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
         "transit": record.transit,
         "transit_busy": record.load.busy,
         "re_injects": controller.hosts.re_injects(record, now),
+        "rate_bps": controller.guard.guard.rates.get(record.id),
         "agent": record.agent,
         "attached": record.attached,
         "mac": record.mac.hex(":") if record.mac else None,
@@ -204,6 +205,11 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
     number = numbers.number(group.class_d)
     shared = [other.id for other in controller.groups.sharing(group)]
     return {"class_d_mode": numbers.mode, "class_d_number": number, "class_d_shared_with": shared}
+
+
+def show_guard(controller: Controller) -> dict[str, Any]:
+    """What is asked of the guard."""
+    return controller.guard.guard.to_json()
 
 
 def show_routing(controller: Controller) -> dict[str, Any]:

@@ -102,6 +102,12 @@ def controller() -> None:
     "[default: as kept there, else narrow]",
 )
 @click.option(
+    "--guard/--no-guard",
+    default=None,
+    help="Whether switches refuse worms that no plan gives a host. Kept in the state file; 'wormcast guard set' changes "
+    "it at run time. [default: as kept there, else off]",
+)
+@click.option(
     "--socket-mode",
     metavar="MODE",
     help="Mode of the Unix sockets of REST and agents: 0600 (the user who runs this), 0660 (a group too), 0666 (everyone). "
@@ -121,6 +127,7 @@ def run(
     probe_interval_ms: int,
     gone_after: float,
     class_d: str | None,
+    guard: bool | None,
     socket_mode: str | None,
     socket_group: str | None,
     verbose: int,
@@ -153,6 +160,7 @@ def run(
         class_d,
         gone_after,
         access,
+        guard,
     )
     try:
         serve(options)

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from wormcast.cli.completion import complete_hosts
 from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 
+ANY_RATE = "any"
+
+
+class Rate(click.ParamType):  # type: ignore[type-arg]
+    """Mb/s; infinity for any."""
+
+    name = "rate"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Reads what was typed."""
+        if value == ANY_RATE:
+            return math.inf
+        try:
+            rate = float(value)
+        except ValueError:
+            rate = math.nan
+        if not math.isfinite(rate):
+            self.fail(f"{value!r} is no rate; give Mb/s, such as 100 or 2.5, or {ANY_RATE!r}", param, ctx)
+        return rate
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """The one word."""
+        return [CompletionItem(ANY_RATE)] if ANY_RATE.startswith(incomplete) else []
+
 
 @click.group(cls=Commands)
 def host() -> None:
-    """List hosts, or declare the port of one."""
+    """List hosts, declare the port of one, or limit its rate."""
 
 
 @host.command("list")
@@ -79,3 +110,23 @@ def forget(name_or_id: str, api: str, as_json: bool) -> None:
         print_json({"forgotten": name_or_id})
     else:
         click.echo(f"host {name_or_id} is forgotten")
+
+
+@host.command()
+@click.argument("name_or_id", shell_complete=complete_hosts)
+@click.argument("rate", type=Rate())
+@api_options
+def limit(name_or_id: str, rate: float, api: str, as_json: bool) -> None:
+    """Let a host send at most RATE Mb/s, or 'any'. It counts while the guard is on (wormcast guard set on).
+
+    What is above is dropped by its switch, and agents send it again: give a rate with room for them. Worms of
+    others that the host re-injects count too.
+    """
+    bps = None if rate == math.inf else round(rate * 1_000_000)
+    value = Client(api).send("PUT", f"/hosts/{segment(name_or_id)}/rate", {"bps": bps})
+    if as_json:
+        print_json(value)
+    elif value["rate_bps"] is None:
+        click.echo(f"host {value['id']} may send at any rate")
+    else:
+        click.echo(f"host {value['id']} may send {value['rate_bps'] / 1_000_000:g} Mb/s")

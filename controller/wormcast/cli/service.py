@@ -54,6 +54,7 @@ class Options:
     class_d: str | None = None
     gone_after_s: float = GONE_AFTER_S
     access: SocketAccess = field(default_factory=SocketAccess)
+    guard: bool | None = None
 
 
 def run(options: Options) -> None:
@@ -78,6 +79,7 @@ async def _serve(options: Options) -> None:
             probe_interval_s=options.probe_interval_s,
             class_d=options.class_d,
             gone_after_s=options.gone_after_s,
+            guard=options.guard,
         )
         configuration = read_configuration(options.switches) if options.switches else Configuration()
         controller.put_switches(configuration.switches, configuration.grid)

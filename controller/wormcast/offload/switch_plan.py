@@ -128,7 +128,7 @@ def _show(state: SwitchState) -> Json:
             shown["defaults"].append(
                 {"table": entity.table, "action": entity.action, "parameters": parameters}
             )
-        else:
+        elif isinstance(entity, TableEntry):
             shown["entries"].append(_entry(entity))
     return shown
 

@@ -8,8 +8,13 @@ from typing import Any
 import finsy
 from finsy.p4entity import encode_port
 from finsy.proto import p4r
-from wormcast_planner import MulticastGroup, SwitchState, TableDefault, TableEntry, Update
+from wormcast_planner import MulticastGroup, PortRate, SwitchState, TableDefault, TableEntry, Update
 
+METER_RATES = "rates"
+BURST_S = 0.05
+"""A host may send so long at once, faster than its rate, when it was quiet before."""
+BURST_BYTES_MIN = 1 << 17
+"""Room for some of the longest frames, at low rates too."""
 GROUPS_KEPT = 4096
 """Messages about replication groups that are kept."""
 
@@ -23,10 +28,27 @@ def encode_update(update: Update) -> Any:
     entity = update.entity
     if isinstance(entity, MulticastGroup):
         return _encode_group(update.operation, entity.mgid, entity.replicas)
+    if isinstance(entity, PortRate):
+        return ~_encode_rate(entity)
     made = encode_entity(entity)
     if update.operation == "insert":
         return +made
     return ~made if update.operation == "modify" else -made
+
+
+def _encode_rate(rate: PortRate) -> finsy.P4MeterEntry:
+    """One bucket: what is above the rate is red."""
+    config = None
+    if (bps := rate.bytes) is not None:
+        burst = max(BURST_BYTES_MIN, round(bps * BURST_S))
+        config = finsy.P4MeterConfig(cir=bps, cburst=burst, pir=bps, pburst=burst)
+    return finsy.P4MeterEntry(METER_RATES, index=rate.port, config=config)
+
+
+def decode_rate_into(state: SwitchState, entity: Any) -> None:
+    """Adds the rate of a port that was read."""
+    if isinstance(entity, finsy.P4MeterEntry) and entity.config is not None:
+        state.put_rate(PortRate(entity.index, entity.config.pir))
 
 
 @lru_cache(GROUPS_KEPT)

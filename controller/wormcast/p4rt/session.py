@@ -22,7 +22,14 @@ from wormcast_planner import TABLES_WITH_DEFAULT, Place, SwitchState, Update
 from wormcast.network.ids import IPV4_ETHERTYPE, LLDP_ETHERTYPE, PortId, SwitchId
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.channels import allow_unix_sockets
-from wormcast.p4rt.convert import ForeignEntry, decode_default_into, decode_into, encode_update
+from wormcast.p4rt.convert import (
+    METER_RATES,
+    ForeignEntry,
+    decode_default_into,
+    decode_into,
+    decode_rate_into,
+    encode_update,
+)
 from wormcast.p4rt.eviction import evict_foreign_groups
 from wormcast.p4rt.port_states import PortsTold, follow_ports
 from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, Stage, SwitchTables, split_batches
@@ -294,6 +301,12 @@ class SwitchSession:
             task.add_done_callback(lambda done: self._forget_advance(stage, done))
         return task
 
+    async def revoke(self, wanted: SwitchState) -> None:
+        """Takes away what the guard lets in beyond the state, unless something else is desired by now."""
+        async with self._lock:
+            if self.connected and self.tables.desired is wanted and self.tables.revocable:
+                await self._write(Stage.REVOKE)
+
     def _forget_advance(self, stage: Stage, done: asyncio.Task[None]) -> None:
         if self._advancing.get(stage) is done:
             del self._advancing[stage]
@@ -326,12 +339,12 @@ class SwitchSession:
             taken = True
             for batch in split_batches(self.tables.due(stage)):
                 taken &= await self._write_batch([u for u in batch if self.tables.is_possible(u)])
-            if stage is Stage.RETIRE:
+            if stage >= Stage.RETIRE:
                 self.tables.settle()
         except finsy.P4ClientError as error:
             taken = False
             self._doubt(f"its state cannot be read: {error.message or error.code.name}")
-        if taken and stage is Stage.RETIRE and not self.tables.refusals:
+        if taken and stage >= Stage.RETIRE and not self.tables.refusals:
             self._refused_pause_s = REFUSED_PAUSE_S
             self._reported.clear()
         return taken
@@ -406,6 +419,7 @@ class SwitchSession:
                 except ForeignEntry as error:
                     self._report(f"ignored on reading: {error}", None)
         await self._read_defaults(state)
+        await self._read_rates(state)
         self.tables.found(state)
         self._uncertain = False
 
@@ -415,6 +429,13 @@ class SwitchSession:
             wanted = [finsy.P4TableEntry(table, is_default_action=True) for table in TABLES_WITH_DEFAULT]
             async for entity in self._switch.read(wanted):
                 decode_default_into(state, entity, self._switch.p4info)
+
+    async def _read_rates(self, state: SwitchState) -> None:
+        """How fast worms may come by each port; where that cannot be read it is written again."""
+        with contextlib.suppress(finsy.P4ClientError):
+            wanted = [finsy.P4MeterEntry(METER_RATES, index=port) for port in range(self.spec.ports)]
+            async for entity in self._switch.read(wanted):
+                decode_rate_into(state, entity)
 
 
 def _innermost(error: BaseException) -> str:

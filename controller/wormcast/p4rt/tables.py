@@ -10,6 +10,7 @@ from enum import IntEnum
 from wormcast_planner import (
     MulticastGroup,
     Place,
+    PortRate,
     SwitchState,
     TableDefault,
     TableEntry,
@@ -22,12 +23,14 @@ BATCH_UPDATES_MAX = 200
 
 
 class Stage(IntEnum):
-    """When an update is due (`Stage` of the planner). A switch that may copy worms to another finishes a stage
-    together with it."""
+    """When an update is due (`Stage` of the planner). A switch that may copy worms to another finishes SHRINK and
+    GROW together with it."""
 
-    SHRINK = 0
-    GROW = 1
-    RETIRE = 2
+    PERMIT = 0
+    SHRINK = 1
+    GROW = 2
+    RETIRE = 3
+    REVOKE = 4
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class SwitchTables:
         """By place; not written again before `forgive`."""
         self._open: dict[Place, None] | None = None
         """Where the two states may differ; None: anywhere."""
+        self._revocable: dict[Place, None] = {}
+        """Where the guard lets in what the plan does not ask for any more."""
 
     def desire(self, state: SwitchState, touched: Iterable[Place] | None) -> None:
         """Says what the switch must have, and where that differs from what was said last; None: anywhere."""
@@ -71,6 +76,17 @@ class SwitchTables:
         self.actual = actual
         self.refusals = {}
         self._open = None
+        self._revocable = {}
+
+    @property
+    def permits_more(self) -> bool:
+        """Whether the guard has to let something in that it does not yet."""
+        return any(update.stage == Stage.PERMIT for update in self.due(Stage.PERMIT))
+
+    @property
+    def revocable(self) -> bool:
+        """Whether all stages have been written but REVOKE, and there is something to revoke."""
+        return self._open is not None and not self._revocable.keys() <= self.refusals.keys()
 
     @property
     def in_step(self) -> bool:
@@ -111,7 +127,9 @@ class SwitchTables:
         """All stages have been written: notes where the states still differ."""
         if self.desired is not None:
             left = difference(self.desired, self.actual, self._places())
-            self._open = {u.place: None for u in left if not u.is_default}
+            later = {u.place: None for u in left if u.stage == Stage.REVOKE}
+            self._open = {u.place: None for u in left if not u.is_default and u.place not in later}
+            self._revocable = later
 
     def counts(self) -> dict[str, dict[str, int]]:
         """How much is planned and how much is there."""
@@ -124,12 +142,14 @@ class SwitchTables:
         if isinstance(entity, MulticastGroup):
             what = f"{update.operation} of replication group {entity.mgid}"
             return Refusal(what, reason, self._number_of(entity.mgid))
+        if isinstance(entity, PortRate):
+            return Refusal(f"rate of port {entity.port}", reason, None)
         if isinstance(entity, TableDefault):
             return Refusal(f"default action of {entity.table}", reason, None)
         return Refusal(f"{update.operation} of an entry of {entity.table}", reason, entity.group)
 
     def _places(self) -> list[Place] | None:
-        return None if self._open is None else list(self._open)
+        return None if self._open is None else [*self._open, *self._revocable]
 
     def _number_of(self, mgid: int) -> int | None:
         number = None if self.desired is None else self.desired.number_of(mgid)

@@ -35,6 +35,7 @@ from wormcast.reconcile.errors import RequestError, as_number, unknown
 from wormcast.reconcile.events import EventLog
 from wormcast.reconcile.garbage import collect_at_quiet_times
 from wormcast.reconcile.group_book import GroupBook
+from wormcast.reconcile.guard_book import GuardBook
 from wormcast.reconcile.lateness import Lateness
 from wormcast.reconcile.mtu_watch import MtuWatch
 from wormcast.reconcile.pacing import Paced
@@ -74,6 +75,7 @@ class Controller:
         probe_interval_s: float = PROBE_INTERVAL_S,
         class_d: str | None = None,
         gone_after_s: float = GONE_AFTER_S,
+        guard: bool | None = None,
     ) -> None:
         self.clock = LivedClock()
         now = self.clock.now()
@@ -96,6 +98,7 @@ class Controller:
         self.groups = GroupBook(
             database, self.hosts, class_d, self._capacity, lambda: self.discovered.grid is not None
         )
+        self.guard = GuardBook(database, self.groups, guard)
         self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
@@ -272,6 +275,7 @@ class Controller:
         self.hosts.forget(record.id)
         self.agents.pop(record.id, None)
         self.reconciler.steps.forgotten(record.id)
+        self.guard.forget_host(record.id)
         self.notice()
 
     def find_host(self, key: int | str) -> HostRecord:
@@ -289,6 +293,8 @@ class Controller:
     async def tell_groups(self, kind: str, groups: Sequence[Group], wait: bool | None) -> None:
         """Records what a request did to groups, and waits for the plan that follows: `wait` says whether, None
         that it does so unless changes come faster than plans are made."""
+        if kind == "group_deleted":
+            self.guard.forget_groups(group.id for group in groups)
         if wait is None:
             wait = self._changes.calm(time.monotonic())
         for number, group in enumerate(groups, 1):
@@ -325,6 +331,7 @@ class Controller:
             self.costs,
             self.mtus.narrow,
             self.monitor.ends_down(),
+            self.guard.guard,
         )
 
     def followed_epoch(self, host: HostId) -> Epoch | None:

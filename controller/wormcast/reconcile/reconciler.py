@@ -25,6 +25,7 @@ from wormcast_planner import (
 from wormcast.directory.convert import Told
 from wormcast.directory.server import AgentDirectory
 from wormcast.network.groups import Group
+from wormcast.network.guard import Guard
 from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.topology import PortRef, Topology
@@ -72,6 +73,7 @@ class View:
     """What links carry less than the longest frames that hosts send, by both ends: bytes after the Ethernet header."""
     ends_down: frozenset[PortRef] = frozenset()
     """Both ends of known links that carry nothing, because a port is down."""
+    guard: Guard = field(default_factory=Guard)
 
     @cached_property
     def by_id(self) -> dict[GroupId, Group]:
@@ -278,17 +280,26 @@ class Reconciler:
             self.figures.plans += 1
             self.figures.seconds += time.perf_counter() - began
             self._report(state.failures)
+            before = self._view
             self._view, self.state = view, state
             for switch, wanted in state.switches.items():
                 if switch in self._sessions:
                     touched = None if state.touched is None else state.touched.get(switch, ())
                     self._sessions[switch].desire(wanted, touched)
+            await self._permit(before, view)
             self._keep_order(state.order)
             self.steps.plan(state)
             if state.bridge is None:
                 await self._tell(state, state.agents, state.digest)
             else:
                 await self._tell(state, state.bridge, state.bridge_digest)
+
+    async def _permit(self, before: View | None, view: View) -> None:
+        """Before agents are told anything: their switches let it in. One that takes long is not waited for."""
+        if view.guard.on or (before is not None and before.guard.on):
+            sessions = [s for s in self._sessions.values() if s.connected and s.tables.permits_more]
+            if sessions:
+                await asyncio.wait([s.advance(Stage.PERMIT) for s in sessions], timeout=HELD_UP_S)
 
     async def _tell(self, state: FabricState, plans: dict[HostId, AgentPlan], digest: str) -> None:
         """Makes these the plans that agents are to follow."""
@@ -317,6 +328,7 @@ class Reconciler:
             self._planner.set_costs(view.costs)
             self._planner.set_narrow(view.narrow)
             self._planner.set_down(view.ends_down)
+            self._planner.set_guard(view.guard.on, view.guard.closed, view.guard.rates_bytes())
             return self._planner.plan(
                 view.topology,
                 view.known,
@@ -410,18 +422,28 @@ class Reconciler:
             self._events.add("plan_failed", time.time(), error=f"not installed: {error}")
             asyncio.get_running_loop().call_later(RETRY_FIRST_S, self.bring_out_again)
             return
-        self._watch()
+        self._watch(is_out=True)
         self._release()
 
-    def _watch(self) -> None:
-        """Goes on until all agents follow the plan."""
+    def _watch(self, is_out: bool = False) -> None:
+        """Goes on until all agents follow the plan; `is_out`: all switches have it."""
         if self._watching is not None:
             self._watching.cancel()
-        self._watching = asyncio.create_task(self._follow(self.state), name="confirmed")
+        self._watching = asyncio.create_task(self._follow(self.state, is_out), name="confirmed")
 
-    async def _follow(self, state: FabricState) -> None:
+    async def _follow(self, state: FabricState, is_out: bool) -> None:
         """Names agents that are slow to confirm, and says when older worms have left."""
         await self.steps.confirmed()
+        revocable = [
+            (session, wanted)
+            for switch, wanted in state.switches.items()
+            if is_out and (session := self._sessions.get(switch)) is not None and session.tables.revocable
+        ]
+        if revocable:
+            live = frozenset[HostId]() if self._view is None else self._view.live
+            told = {host: told.epoch for host, told in self._told.items() if host in live}
+            await self.steps.followed(told, state.crossed_max)
+            await asyncio.gather(*(session.revoke(wanted) for session, wanted in revocable))
         if not state.drains:
             return
         await self.steps.left(state.crossed_max)

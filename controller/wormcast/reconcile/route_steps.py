@@ -26,6 +26,8 @@ SLOW_AFTER_S = 2.0
 """An agent that has not confirmed a step for so long is named."""
 LEFT_BEHIND_AFTER_S = 5.0
 """A step goes on without an agent that has not confirmed it for so long; it is named until it has."""
+LOOK_AGAIN_S = 0.05
+"""Between looks at who follows a plan, where nothing waits for it."""
 HOSTS_SHOWN = 32
 """Hosts named in an event or a status; of more it says how many there are."""
 BRIDGE = "routes that keep to both orders"
@@ -191,6 +193,14 @@ class RouteSteps:
         bound_s = (crossed_max + 1) * DRAIN_PER_SWITCH_S
         if (left_s := self._last_old_at + bound_s - self._now()) > 0:
             await asyncio.sleep(left_s)
+
+    async def followed(self, told: Mapping[HostId, Epoch], crossed_max: int) -> None:
+        """Waits until these agents follow what they were told, or would be left behind, and until worms that they sent
+        before have left."""
+        until = self._now() + LEFT_BEHIND_AFTER_S
+        while not all(self._is_followed(host, told) for host in told) and self._now() < until:
+            await asyncio.sleep(LOOK_AGAIN_S)
+        await asyncio.sleep((crossed_max + 1) * DRAIN_PER_SWITCH_S)
 
     def crossed(self) -> None:
         """The new order is in force."""

@@ -21,6 +21,7 @@ from wormcast_planner import GROUP_ID_MAX, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_M
 
 from wormcast.discovery.hosts import HostRecord, check_name
 from wormcast.network.groups import Group, Parameters, parse_scheme
+from wormcast.network.guard import Guard
 from wormcast.network.ids import Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.topology import Grid, Link
@@ -276,6 +277,16 @@ class Database:
         """Keeps costs."""
         self._put("INSERT OR REPLACE INTO settings VALUES ('costs', ?)", (costs,))
 
+    def guard(self) -> Guard:
+        """What the operator asks of the guard; off if nobody ever said."""
+        found = self._read("settings", "value FROM {table} WHERE name='guard'", _guard)
+        return found[0] if found else Guard()
+
+    def put_guard(self, guard: Guard) -> None:
+        """Replaces what the operator asks of the guard."""
+        value = json.dumps(guard.to_json())
+        self._put("INSERT OR REPLACE INTO settings VALUES ('guard', ?)", (value,))
+
     def routing(self) -> Routing | None:
         """The routes that the operator wants; None if nobody ever said."""
         found = self._read("settings", "value FROM {table} WHERE name='routing'", _routing)
@@ -377,6 +388,10 @@ def _grid(text: str) -> Grid:
 
 def _routing(text: str) -> Routing:
     return Routing.from_json(json.loads(text))
+
+
+def _guard(text: str) -> Guard:
+    return Guard.from_json(json.loads(text))
 
 
 def _host_ids(text: str) -> frozenset[HostId]:

@@ -398,6 +398,18 @@ impl Planner {
         Ok(())
     }
 
+    /// Switches let in what this asks for: whether the guard is on, groups that are closed though they have an
+    /// address, and bytes a second of hosts.
+    fn set_guard(&mut self, on: bool, closed: BTreeSet<u16>, rates: BTreeMap<u16, u64>) {
+        self.planner.set_guard(planner::Guard {
+            on,
+            closed: closed.into_iter().map(GroupId).collect(),
+            rates: (rates.into_iter())
+                .map(|(host, bytes)| (HostId(host), bytes))
+                .collect(),
+        });
+    }
+
     /// The known links at these ports, by switch and port, carry nothing, because a port of theirs is down. Both
     /// ends of a link are named.
     fn set_down(&mut self, ends: BTreeSet<(i64, i64)>) -> PyResult<()> {

@@ -1,5 +1,6 @@
 //! What a switch holds, and the updates that lead to what it must hold.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::wormcast_planner as planner;
@@ -19,6 +20,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TableEntry>()?;
     module.add_class::<TableDefault>()?;
     module.add_class::<MulticastGroup>()?;
+    module.add_class::<PortRate>()?;
     module.add_class::<Update>()?;
     module.add_class::<SwitchState>()?;
     module.add_function(wrap_pyfunction!(difference, module)?)
@@ -245,21 +247,54 @@ impl MulticastGroup {
 /// Port, instance and backups of each copy.
 type Replicas = Vec<(u16, u16, Vec<u16>)>;
 
+fn read_port(port: u16) -> PyResult<PortId> {
+    let known = u8::try_from(port).ok().and_then(PortId::new);
+    known.ok_or_else(|| crate::RoutingError::new_err(format!("port {port} is outside 0 to 253")))
+}
+
 fn copies(replicas: Replicas) -> PyResult<Copies> {
-    let port = |port: u16| {
-        let known = u8::try_from(port).ok().and_then(PortId::new);
-        known
-            .ok_or_else(|| crate::RoutingError::new_err(format!("port {port} is outside 0 to 253")))
-    };
     let replica = |(at, instance, backups): (u16, u16, Vec<u16>)| {
         Ok(Replica {
-            port: port(at)?,
+            port: read_port(at)?,
             instance,
-            backups: backups.into_iter().map(port).collect::<PyResult<_>>()?,
+            backups: backups
+                .into_iter()
+                .map(read_port)
+                .collect::<PyResult<_>>()?,
         })
     };
     let all: PyResult<Vec<Replica>> = replicas.into_iter().map(replica).collect();
     all.map(Copies::new)
+}
+
+/// How fast worms may come by a port.
+#[pyclass(frozen, eq, hash, from_py_object)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PortRate(planner::PortRate);
+
+#[pymethods]
+impl PortRate {
+    #[new]
+    #[pyo3(signature = (port, bytes = None))]
+    fn new(port: u16, bytes: Option<u64>) -> PyResult<PortRate> {
+        let port = read_port(port)?;
+        Ok(PortRate(planner::PortRate { port, bytes }))
+    }
+
+    #[getter]
+    fn port(&self) -> u8 {
+        self.0.port.get()
+    }
+
+    /// Bytes a second; None: any.
+    #[getter]
+    fn bytes(&self) -> Option<u64> {
+        self.0.bytes
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
 }
 
 /// One write to one switch.
@@ -272,9 +307,11 @@ impl Update {
     #[getter]
     fn stage(&self) -> u8 {
         match self.0.stage {
-            Stage::Shrink => 0,
-            Stage::Grow => 1,
-            Stage::Retire => 2,
+            Stage::Permit => 0,
+            Stage::Shrink => 1,
+            Stage::Grow => 2,
+            Stage::Retire => 3,
+            Stage::Revoke => 4,
         }
     }
 
@@ -293,6 +330,7 @@ impl Update {
             Entity::Group(group) => Bound::new(py, MulticastGroup(group.clone()))?.into_any(),
             Entity::Entry(entry) => Bound::new(py, TableEntry(entry.clone()))?.into_any(),
             Entity::Default(default) => Bound::new(py, TableDefault(default.clone()))?.into_any(),
+            Entity::Rate(rate) => Bound::new(py, PortRate(*rate))?.into_any(),
         })
     }
 
@@ -337,8 +375,23 @@ impl SwitchState {
 
     /// Puts a default action in the place of its table.
     fn put_default(&mut self, default: TableDefault) {
-        let planner::TableDefault { table, action } = default.0;
-        Arc::make_mut(&mut self.0).defaults.insert(table, action);
+        Arc::make_mut(&mut self.0).set_default(default.0);
+    }
+
+    /// Puts the rate of a port in the place of the one before.
+    fn put_rate(&mut self, rate: &PortRate) {
+        let planner::PortRate { port, bytes } = rate.0;
+        let rates = &mut Arc::make_mut(&mut self.0).rates;
+        match bytes {
+            Some(bytes) => _ = rates.insert(port, bytes),
+            None => _ = rates.remove(&port),
+        }
+    }
+
+    /// Ports that worms may come by only so fast: bytes a second of each.
+    fn rates(&self) -> BTreeMap<u8, u64> {
+        let rates = self.0.rates.iter();
+        rates.map(|(port, bytes)| (port.get(), *bytes)).collect()
     }
 
     /// Puts a replication group in the place of its number.

@@ -1,6 +1,7 @@
 //! Random networks and groups; ids have holes, as after failures.
 #![allow(dead_code)] // each test uses some of it
 
+pub mod guard;
 pub mod model;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,7 +10,10 @@ use wormcast_planner::{
     mgid_of,
 };
 use wormcast_routing::topology::{Attachment, Host, Topology};
+use wormcast_wire::worm::Kind;
 use wormcast_wire::{GroupId, HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
+
+use super::guard::{Enters, refuse};
 
 /// Who got how many copies.
 pub type Got = BTreeMap<HostId, usize>;
@@ -40,7 +43,22 @@ impl<'t> Walker<'t> {
 
     /// Who gets a GROUP worm, how often.
     pub fn send_group(&mut self, sender: &Host, number: GroupId) -> Got {
+        self.send_number(sender, Some(sender.id), number)
+    }
+
+    /// Of a worm, or with no source of a class D packet.
+    fn send_number(&mut self, sender: &Host, source: Option<HostId>, number: GroupId) -> Got {
         let mut got = Got::new();
+        let worm = Enters {
+            at: (sender.switch, sender.port),
+            source,
+            kind: Kind::Group,
+            route: 2,
+            number: Some(number),
+        };
+        if self.is_refused(&worm) {
+            return got;
+        }
         let mut waiting = VecDeque::from([(sender.switch, Some(sender.port), 0)]);
         while let Some((switch, from, hops)) = waiting.pop_front() {
             let field = "group";
@@ -74,7 +92,7 @@ impl<'t> Walker<'t> {
             None => Got::new(),
             Some((_, action)) => {
                 let number = GroupId(parameter(action, "group") as u16);
-                self.send_group(sender, number)
+                self.send_number(sender, None, number)
             }
         }
     }
@@ -92,6 +110,16 @@ impl<'t> Walker<'t> {
     /// Where a UNICAST worm ends.
     pub fn send_unicast(&mut self, sender: &Host, route: &[u8]) -> Option<HostId> {
         let mut at = sender.switch;
+        let worm = |at, route| Enters {
+            at,
+            source: Some(sender.id),
+            kind: Kind::Unicast,
+            route,
+            number: None,
+        };
+        if self.is_refused(&worm((at, sender.port), route.len())) {
+            return None;
+        }
         for (n, &byte) in route.iter().enumerate() {
             let action = self.lookup(at, "ingress.ports", "port", byte.into())?;
             let port = match mgid_of(&action) {
@@ -162,6 +190,12 @@ impl<'t> Walker<'t> {
         }
     }
 
+    /// Whether the guard keeps a worm out.
+    fn is_refused(&self, worm: &Enters) -> bool {
+        let state = self.states.get(&worm.at.0);
+        state.is_some_and(|state| refuse(state, worm).is_some())
+    }
+
     /// The first of its own port and its backups' that is up.
     fn leaves_by(&self, switch: SwitchId, replica: &Replica) -> PortId {
         let is_up = |port: &PortId| !self.down.contains(&(switch, *port));
@@ -210,7 +244,7 @@ pub fn group_number(key: &KeyFields) -> Option<GroupId> {
 pub fn write(state: &mut SwitchState, update: &Update) {
     let operation = update.operation;
     match &update.entity {
-        Entity::Default(_) => assert_eq!(operation, Operation::Modify),
+        Entity::Default(_) | Entity::Rate(_) => assert_eq!(operation, Operation::Modify),
         Entity::Group(group) => {
             let is_there = state.multicast.contains_key(&group.mgid);
             assert_eq!(is_there, operation != Operation::Insert, "{update:?}");

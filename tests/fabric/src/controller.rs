@@ -8,9 +8,9 @@ use wormcast_agent_core::plan::{
 use wormcast_planner::cost::Costs;
 use wormcast_planner::{
     AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Group,
-    GroupScheme, Hosts, Leaf, PlannedRoute, Planner, RouteTable,
+    GroupScheme, Guard, Hosts, Leaf, PlannedRoute, Planner, RouteTable,
 };
-use wormcast_routing::group::{Guard, Least, Scheme, SwitchMode, SwitchParameters};
+use wormcast_routing::group::{Guard as TreeGuard, Least, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::structure::{CircuitVariant, FAN_OUT_DEFAULT, Recipe, TreeVariant};
 use wormcast_routing::topology::{Damage, Link, Topology};
@@ -28,6 +28,8 @@ pub struct Controller {
     pub no_transit: BTreeSet<u16>,
     /// Members whose ACKs one host takes, where switches copy; 0: as agents choose.
     pub ack_fan_in: u32,
+    /// What switches let in.
+    pub guard: Guard,
     /// The last epoch planned.
     pub epoch: u64,
     planner: Planner,
@@ -45,19 +47,20 @@ pub const TREE: Scheme = Scheme::Tree {
 /// k-binomial with k = 2.
 pub const K_BINOMIAL: Scheme = Scheme::KBinomial { k: Some(2) };
 /// TREE routes.
-pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, Guard::A));
+pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, TreeGuard::A));
 
 /// TREE routes along two trees of the group's own.
 pub const OWN_TREES: Scheme = Scheme::Switch(SwitchParameters {
     trees: 2,
-    ..SwitchParameters::new(SwitchMode::Tree, Guard::C)
+    ..SwitchParameters::new(SwitchMode::Tree, TreeGuard::C)
 });
 /// TREE routes that all go through the root.
-pub const THROUGH_ROOT: Scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, Guard::B));
+pub const THROUGH_ROOT: Scheme =
+    Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, TreeGuard::B));
 /// GROUP worms along a tree of the group's own.
 pub const OWN_TABLE: Scheme = Scheme::Switch(SwitchParameters {
     least: Least::Depth,
-    ..SwitchParameters::new(SwitchMode::Table, Guard::C)
+    ..SwitchParameters::new(SwitchMode::Table, TreeGuard::C)
 });
 
 /// Every scheme that a network without coordinates can have.
@@ -118,6 +121,7 @@ impl Controller {
             setting: Setting::plain(unicast),
             no_transit: BTreeSet::new(),
             ack_fan_in: 0,
+            guard: Guard::default(),
             epoch: 0,
             planner: several_structures(Setting::plain(unicast)),
         }
@@ -134,6 +138,7 @@ impl Controller {
         let gone = |host: &HostId| self.damage.hosts.contains(host);
         let up = up.with_transit(|host| !self.no_transit.contains(&host.0) && !gone(&host));
         self.planner.set_routing(self.setting);
+        self.planner.set_guard(self.guard.clone());
         // One plan comes after another: worms of the one before have left.
         self.planner.drained();
         let agents: BTreeSet<HostId> = topology.hosts().iter().map(|host| host.id).collect();

@@ -2,7 +2,8 @@
 //!
 //! What must hold, whatever befalls: every reader gets each message at most once, whole and in the
 //! origin's order; whoever stays a member gets all of them; each message has an outcome that is
-//! true; no pool exceeds its bound; and in the end nothing is on its way any more.
+//! true; no pool exceeds its bound; in the end nothing is on its way any more; and the guard, which is on in
+//! half of the runs, refuses nothing.
 
 use crate::controller::{self, Controller};
 use crate::link::{Damage, LinkConfig};
@@ -51,6 +52,8 @@ struct Run {
     sequencers: BTreeMap<u16, BTreeSet<u16>>,
     cut: Option<(u16, u8)>,
     planned_until_us: u64,
+    /// Whether switches judge what enters; of its own, so that what else is drawn does not depend on it.
+    guard: Option<Random>,
 }
 
 /// Runs the scenario of a seed.
@@ -76,6 +79,7 @@ pub fn run(seed: u64, trace: &Trace) {
     run.check_order(&before);
     run.scenario.check_pools();
     run.scenario.check_quiet();
+    run.scenario.check_guard();
 }
 
 fn topology(random: &mut Random, trace: &Trace) -> Topology {
@@ -180,6 +184,12 @@ impl Run {
         trace.note(format!(
             "{setting:?} {link:?}, pools of {pool} bytes, ACK fan-in {fan_in}"
         ));
+        let mut guard = Random::new(seed ^ 1 << 50);
+        let guarded = guard.below(2) == 0;
+        controller.guard.on = guarded;
+        if guarded {
+            trace.note("the guard is on".to_owned());
+        }
         let mut scenario = Scenario::with(network, controller, link, config, seed);
         if random.below(2) == 0 {
             let transit = TransitLimits {
@@ -200,6 +210,7 @@ impl Run {
             sequencers: BTreeMap::new(),
             cut: None,
             planned_until_us: 0,
+            guard: guarded.then_some(guard),
         };
         run.note_sequencers();
         run
@@ -397,6 +408,14 @@ impl Run {
         self.scenario
             .run_for(self.planned_until_us.saturating_sub(now_us));
         let stage_us = 1 + self.random.below(200_000);
+        if let Some(guard) = &mut self.guard
+            && guard.below(8) == 0
+        {
+            let on = &mut self.scenario.controller.guard.on;
+            *on = !*on;
+            let line = format!("the guard is {}", if *on { "on" } else { "off" });
+            self.note(&line);
+        }
         let took_us = self.scenario.replan_in_stages(&mut self.random, stage_us);
         self.planned_until_us = self.scenario.fabric.now_us() + took_us;
         self.note_sequencers();

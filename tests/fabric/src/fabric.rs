@@ -6,9 +6,10 @@ use crate::random::Random;
 use crate::switch::{Copy, Switch};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
 use wormcast_agent_core::plan::PlanMessage;
 use wormcast_agent_core::transit::TransitLimits;
-use wormcast_planner::Update;
+use wormcast_planner::{Stage, SwitchState, Update};
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_wire::HostId;
@@ -18,6 +19,9 @@ use wormcast_wire::{PortId, SwitchId};
 
 /// A full frame, for queue depths in frames.
 const FRAME_BYTES: u64 = 1_514;
+
+/// Longer than any worm is under way, those that hosts hold in transit included, µs.
+pub const LEFT_US: u64 = 10_000_000;
 
 /// As the agent sets it.
 const SEND_BUFFER_BYTES: u64 = 256 << 10;
@@ -37,6 +41,7 @@ enum Happening {
     Wakes(u16),
     Writes(u16, Vec<Update>),
     Planned(u16, Box<PlanMessage>),
+    Revokes(u64, Vec<(u16, Arc<SwitchState>)>),
     Thaws(u16),
 }
 
@@ -83,6 +88,8 @@ pub struct Fabric {
     pub switches: BTreeMap<u16, Switch>,
     /// Bytes on their way out at which a host's kernel takes no more frames.
     send_buffer_bytes: u64,
+    /// Plans brought out so far.
+    plans: u64,
     /// A host whose memory is bad: DATA leaves it with a wrong byte and right checksums.
     pub spoilt: Option<u16>,
     /// Times a host woke by its own timer: a loop that finds nothing to do shows here.
@@ -129,6 +136,7 @@ impl Fabric {
             kinds: BTreeMap::new(),
             switches,
             send_buffer_bytes: SEND_BUFFER_BYTES,
+            plans: 0,
             spoilt: None,
             wakes: 0,
             random: Random::new(seed),
@@ -208,6 +216,33 @@ impl Fabric {
     /// A switch gets updates in so many µs.
     pub fn write_later(&mut self, switch: u16, updates: Vec<Update>, us: u64) {
         self.schedule(self.now_ns + us * 1_000, Happening::Writes(switch, updates));
+    }
+
+    /// Another plan is brought out from now on: what the one before would have revoked stays.
+    pub fn begin_plan(&mut self) {
+        self.plans += 1;
+    }
+
+    /// Once all agents follow the plan and older worms have left, in so many µs or later, switches let in no more
+    /// than these states, unless another plan comes before.
+    pub fn revoke_later(&mut self, states: Vec<(u16, Arc<SwitchState>)>, us: u64) {
+        let revokes = Happening::Revokes(self.plans, states);
+        self.schedule(self.now_ns + us * 1_000, revokes);
+    }
+
+    fn revoke(&mut self, plan: u64, states: Vec<(u16, Arc<SwitchState>)>) {
+        if plan != self.plans {
+            return;
+        }
+        if !self.hosts.values().all(Host::follows) {
+            return self.revoke_later(states, LEFT_US);
+        }
+        for (id, desired) in &states {
+            let switch = self.switches.get_mut(id).expect("of the topology");
+            let updates = switch.difference(desired).into_iter();
+            let revokes = updates.filter(|update| update.stage == Stage::Revoke);
+            revokes.for_each(|update| switch.write(&update));
+        }
     }
 
     /// An agent gets its plan in so many µs.
@@ -372,6 +407,7 @@ impl Fabric {
                     updates.iter().for_each(|update| switch.write(update));
                 }
                 Happening::Planned(id, plan) => self.apply(id, *plan),
+                Happening::Revokes(plan, states) => self.revoke(plan, states),
                 Happening::Thaws(id) => {
                     let now = self.now_us();
                     self.host(id).thaw(now);

@@ -119,6 +119,12 @@ impl Host {
         self.plan.as_ref()
     }
 
+    /// Whether it sends by its last plan, if it sends at all.
+    pub fn follows(&self) -> bool {
+        let epoch = |plan: &Option<PlanMessage>| plan.as_ref().map(|plan| plan.epoch);
+        self.agent.is_none() || self.frozen.is_none() && epoch(&self.followed) == epoch(&self.plan)
+    }
+
     /// Forgets the plan, as an agent does that the controller has not reached.
     pub fn forget_plan(&mut self) {
         self.plan = None;

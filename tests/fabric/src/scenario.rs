@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::controller::{self, Controller};
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, LEFT_US};
 use crate::link::{Damage, LinkConfig};
 use crate::random::Random;
-use wormcast_planner::{AgentPlan, FabricState, Group, GroupScheme, Stage};
+use wormcast_planner::{AgentPlan, FabricState, Group, GroupScheme, Stage, SwitchState};
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::generate;
 use wormcast_routing::routes::Algorithm;
@@ -153,12 +153,16 @@ impl Scenario {
     /// The controller plans anew; the plan does not reach these agents.
     pub fn replan_without(&mut self, unreached: &[u16]) {
         let state = self.plan();
-        if let Some(bridge) = &state.routes.bridge {
-            self.tell_agents(bridge, unreached);
-        }
+        self.fabric.begin_plan();
+        self.fabric.revoke_later(switch_states(&state), LEFT_US);
         // What differs at a switch, until something is written to it.
         let mut known = BTreeMap::new();
-        for stage in Stage::ALL {
+        for stage in [Stage::Permit, Stage::Shrink, Stage::Grow, Stage::Retire] {
+            if stage == Stage::Shrink
+                && let Some(bridge) = &state.routes.bridge
+            {
+                self.tell_agents(bridge, unreached);
+            }
             if stage == Stage::Grow && state.routes.bridge.is_some() {
                 self.controller.settle();
             }
@@ -192,6 +196,16 @@ impl Scenario {
     /// that is drawn, each stage within `stage_us`; gives the time that takes, µs.
     pub fn replan_in_stages(&mut self, random: &mut Random, stage_us: u64) -> u64 {
         let state = self.plan();
+        self.fabric.begin_plan();
+        for (id, desired) in &state.switches {
+            // Before any agent is told of it.
+            let switch = self.fabric.switches.get_mut(&id.0).expect("a switch");
+            for update in switch.difference(desired) {
+                if update.stage == Stage::Permit {
+                    switch.write(&update);
+                }
+            }
+        }
         let bridge = state.routes.bridge.iter().flatten();
         for (host, plan) in bridge {
             // While switches finish SHRINK.
@@ -215,6 +229,8 @@ impl Scenario {
             let message = self.controller.message(plan);
             self.fabric.apply_later(host.0, message, us);
         }
+        let left_us = 4 * stage_us + LEFT_US;
+        self.fabric.revoke_later(switch_states(&state), left_us);
         4 * stage_us
     }
 
@@ -310,6 +326,19 @@ impl Scenario {
         let reports = self.fabric.hosts.values().flat_map(|host| &host.reports);
         let wanted = reports.filter(|(_, report)| report.reason.starts_with("silent") == silent);
         wanted.map(|(_, report)| report.host.0).collect()
+    }
+
+    /// The guard has refused nothing: all that agents sent was by a plan of theirs.
+    pub fn check_guard(&self) {
+        for (id, switch) in &self.fabric.switches {
+            let refused = switch.refused();
+            assert!(
+                refused.is_empty(),
+                "seed {}: switch {id} refused (reason, worms) {refused:?}\n{}",
+                self.seed,
+                self.report()
+            );
+        }
     }
 
     /// Pools stay within their limits.
@@ -416,4 +445,10 @@ impl Scenario {
         }
         text
     }
+}
+
+/// What every switch must have.
+fn switch_states(state: &FabricState) -> Vec<(u16, Arc<SwitchState>)> {
+    let switches = state.switches.iter();
+    switches.map(|(id, state)| (id.0, state.clone())).collect()
 }

@@ -9,10 +9,17 @@ use wormcast_planner::{
 };
 use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::{
-    Backups, DequeueInfo, EmitSink, EntryAction, Execution, LoadedProgram, Pipeline,
+    Backups, DequeueInfo, EmitSink, EntryAction, Execution, LoadedProgram, MeterRates, Pipeline,
     PipelineConfig, PortId, Queued, Replica, TableEntry, TrafficSink,
 };
 use wormcast_switch_program::{ActionCall, Bits, DigestId, FieldMatch, TableId};
+
+/// Of `drop_reason_t`.
+pub const SOURCE_REFUSED: usize = 18;
+/// SOURCE_REFUSED to HOST_UNKNOWN.
+const GUARD_REASONS: std::ops::RangeInclusive<usize> = SOURCE_REFUSED..=23;
+/// What a host may send at once.
+const BURST_BYTES: u64 = 1 << 17;
 
 fn program() -> Arc<LoadedProgram> {
     static PROGRAM: OnceLock<Arc<LoadedProgram>> = OnceLock::new();
@@ -179,9 +186,30 @@ impl Switch {
                 let table = table_of(&default.table);
                 pipeline.set_default(table, Some(&call(table, &default.action)))
             }
+            Entity::Rate(rate) => {
+                let rates = rate.bytes.map(|bytes| MeterRates {
+                    committed_rate: bytes,
+                    committed_burst: BURST_BYTES,
+                    peak_rate: bytes,
+                    peak_burst: BURST_BYTES,
+                    excess_burst: None,
+                });
+                let meter = program().meter("rates").expect("a meter");
+                pipeline.set_meter(meter, rate.port.get().into(), rates)
+            }
         }
         .unwrap_or_else(|error| panic!("{update:?}: {error}"));
         execute(update, &mut self.state);
+    }
+
+    /// Worms that the guard refused, by their reasons.
+    pub fn refused(&self) -> Vec<(usize, u64)> {
+        let drops = program().counter("drops").expect("a counter");
+        let cells = self.pipeline.counter_cells(drops).iter().enumerate();
+        cells
+            .filter(|(reason, cell)| GUARD_REASONS.contains(reason) && cell.packets > 0)
+            .map(|(reason, cell)| (reason, cell.packets))
+            .collect()
     }
 
     /// A port goes up or down.

@@ -4,7 +4,7 @@
 use crate::random::Random;
 use crate::switch::{Copy, Switch};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wormcast_planner::{ClassDNumbers, Planner};
+use wormcast_planner::{ClassDNumbers, Guard, Planner};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_wire::worm::checksum;
@@ -53,6 +53,8 @@ pub struct Worm {
     pub route: Vec<u8>,
     /// Frames.
     pub frames: u16,
+    /// Whose it says it is.
+    pub source: u16,
 }
 
 #[derive(Default)]
@@ -115,8 +117,23 @@ pub struct Trains {
 impl Trains {
     /// All switches with tables of the planner, in wormhole mode.
     pub fn new(topology: Topology, scheme: Scheme, silent_us: u64, seed: u64) -> Trains {
-        let hosts = wormcast_planner::Hosts::default();
+        Trains::with(topology, scheme, silent_us, seed, Guard::default())
+    }
+
+    /// The same, and this guard.
+    pub fn with(
+        topology: Topology,
+        scheme: Scheme,
+        silent_us: u64,
+        seed: u64,
+        guard: Guard,
+    ) -> Trains {
+        let hosts = wormcast_planner::Hosts {
+            agents: topology.hosts().iter().map(|host| host.id).collect(),
+            ..wormcast_planner::Hosts::default()
+        };
         let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+        planner.set_guard(guard);
         let plan = planner.plan(&topology, &topology, &[], &hosts, &ClassDNumbers::default());
         let mut switches = BTreeMap::new();
         for switch in topology.switches() {
@@ -171,6 +188,19 @@ impl Trains {
         route: &[u8],
         frames: u16,
     ) -> u16 {
+        self.send_as(host, host, after_us, is_tree, route, frames)
+    }
+
+    /// The same, with another source.
+    pub fn send_as(
+        &mut self,
+        host: u16,
+        source: u16,
+        after_us: u64,
+        is_tree: bool,
+        route: &[u8],
+        frames: u16,
+    ) -> u16 {
         let at_us = self.now_us + after_us;
         let sender = self.senders.get_mut(&host).expect("a host");
         sender.next_sequence += 1;
@@ -179,6 +209,7 @@ impl Trains {
             is_tree,
             route: route.to_vec(),
             frames,
+            source,
         };
         sender.queue.push_back((at_us, worm));
         let number = sender.next_sequence;
@@ -307,7 +338,7 @@ impl Trains {
         if *at_us > now_us {
             return None;
         }
-        let frame = frame_of(host, worm, sender.position, self.scheme);
+        let frame = frame_of(worm, sender.position, self.scheme);
         sender.position += 1;
         if sender.position == worm.frames {
             sender.position = 0;
@@ -437,7 +468,7 @@ fn circle_from(
     found
 }
 
-fn frame_of(host: u16, worm: &Worm, position: u16, scheme: Scheme) -> Vec<u8> {
+fn frame_of(worm: &Worm, position: u16, scheme: Scheme) -> Vec<u8> {
     let is_packet = scheme == Scheme::Packet;
     let (is_head, is_tail) = (position == 0, position + 1 == worm.frames);
     let mut flags = if is_packet { 0 } else { TRAIN_FLAG };
@@ -453,7 +484,7 @@ fn frame_of(host: u16, worm: &Worm, position: u16, scheme: Scheme) -> Vec<u8> {
     ];
     let kind = if worm.is_tree { TREE } else { UNICAST };
     bytes.extend([0x10 | kind, flags, route.len() as u8, 0]);
-    bytes.extend(host.to_be_bytes());
+    bytes.extend(worm.source.to_be_bytes());
     bytes.extend(worm.sequence.to_be_bytes());
     bytes.extend([0x88, 0xB6, 0, 0]);
     if is_packet {

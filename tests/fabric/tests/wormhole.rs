@@ -1,7 +1,9 @@
 //! Wormhole mode on the switches' own pipeline: trains, waiting, deadlock and the ways out of it.
 
 use wormcast_fabric_tests::random::Random;
+use wormcast_fabric_tests::switch::{self, SOURCE_REFUSED};
 use wormcast_fabric_tests::trains::{Received, STEP_US, Scheme, Trains};
+use wormcast_planner::Guard;
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
@@ -150,6 +152,36 @@ fn two_multicasts_along_the_tree_can_wait_for_each_other() {
         circle.contains("worm 1 of host 0") && circle.contains("worm 1 of host 3"),
         "{circle}"
     );
+}
+
+/// A train that may not enter takes no place in a channel, so nobody waits for it. Honest ones go on; their
+/// frames count against a rate once, however often they go round while they wait for each other.
+#[test]
+fn what_the_guard_refuses_holds_no_channel() {
+    let frames = 200;
+    let guard = Guard {
+        on: true,
+        // What a host may send at once is more than it sends, and less than what goes round.
+        rates: [(HostId(0), 1), (HostId(2), 1)].into(),
+        ..Guard::default()
+    };
+    let mut network = Trains::with(figure_3(), Scheme::Plain, NEVER_US, 1, guard);
+    network.send_as(3, 0, 0, false, &[1, 1, 2, 0], 60);
+    network.send(0, 2 * STEP_US, false, &[1, 2, 0], frames);
+    network.send(2, 2 * STEP_US, false, &[2, 0], frames);
+    assert!(network.run(QUIET_US, LONG_US), "{:?}", network.circle());
+    assert_eq!(network.received[&(1, 0, 1)], whole(frames));
+    assert_eq!(network.received[&(1, 2, 1)], whole(frames));
+    assert_eq!(network.received.len(), 2);
+    assert!(network.events("HELD") > u64::from(10 * frames));
+    let refused = network.switches.values().flat_map(switch::Switch::refused);
+    assert_eq!(
+        refused.collect::<Vec<_>>(),
+        [(SOURCE_REFUSED, 60)],
+        "every frame of the forged train, and no other"
+    );
+    // Frames that came by the port of host 3.
+    assert_eq!(network.switches[&2].register("channel_came", 0), 0);
 }
 
 /// Random unicast along up*/down* routes: every worm whole and alone on its channel, in order.

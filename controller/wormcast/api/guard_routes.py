@@ -1,0 +1,71 @@
+"""REST of the guard: what hosts may send."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from wormcast.api import views
+from wormcast.api.models import GROUPS_MAX, Body
+from wormcast.network.guard import RATE_BOUND
+from wormcast.reconcile.controller import Controller
+
+
+class GuardBody(Body):
+    """What the guard of all switches is to do; what is absent stays."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"on": True, "closed": [7]}]})
+    on: Annotated[
+        StrictBool | None, Field(description="whether switches refuse worms that no plan gives a host")
+    ] = None
+    closed: Annotated[
+        list[StrictInt | StrictStr] | None,
+        Field(
+            max_length=GROUPS_MAX,
+            description="groups with an IP multicast address to which members alone may send, by id or name. "
+            "Groups of scheme table without an address are closed in any case",
+        ),
+    ] = None
+
+
+class RateBody(Body):
+    """How fast a host may send."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"bps": 100_000_000}]})
+    bps: Annotated[
+        StrictInt | None, Field(description=f"{RATE_BOUND}, worms it re-injects included; null: any rate")
+    ]
+
+
+def serve_guard(app: FastAPI, controller: Controller) -> None:
+    """Adds the paths."""
+
+    @app.get("/v1/guard", tags=["network"], summary="What the guard of the switches refuses")
+    async def get_guard() -> dict[str, Any]:
+        return views.show_guard(controller)
+
+    @app.put("/v1/guard", tags=["network"], summary="Turn the guard on or off, and close groups")
+    async def put_guard(body: GuardBody) -> dict[str, Any]:
+        controller.guard.set(body.on, body.closed)
+        await _tell(controller)
+        return views.show_guard(controller)
+
+    @app.put("/v1/hosts/{host}/rate", tags=["network"], summary="Say how fast a host may send")
+    async def put_rate(
+        host: Annotated[str, Path(description="host id or name")], body: RateBody
+    ) -> dict[str, Any]:
+        record = controller.find_host(host)
+        controller.guard.limit(record.id, body.bps)
+        await _tell(controller)
+        return views.show_host(controller, record)
+
+
+async def _tell(controller: Controller) -> None:
+    guard = controller.guard.guard
+    controller.events.add(
+        "guard_changed", time.time(), on=guard.on, closed=sorted(guard.closed), limited=sorted(guard.rates)
+    )
+    await controller.reconciler.settle()

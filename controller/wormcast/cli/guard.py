@@ -1,0 +1,75 @@
+"""`wormcast guard`: what the switches let in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from wormcast.cli.completion import complete_groups
+from wormcast.cli.refusal import Commands
+from wormcast.cli.rest import Client, api_options, print_json, segment
+
+
+@click.group(cls=Commands)
+def guard() -> None:
+    """Show or set what the switches let in from hosts."""
+
+
+@guard.command()
+@api_options
+def show(api: str, as_json: bool) -> None:
+    """Show whether the guard is on, which groups are closed, and which hosts have a rate."""
+    _show(Client(api).get("/guard"), as_json)
+
+
+@guard.command("set")
+@click.argument("state", type=click.Choice(["on", "off"]), required=False)
+@click.option(
+    "--close",
+    "closed",
+    metavar="GROUP",
+    multiple=True,
+    shell_complete=complete_groups,
+    help="Let members alone send to the IP multicast address of this group, by id or name. May be given several "
+    "times.",
+)
+@click.option(
+    "--open",
+    "opened",
+    metavar="GROUP",
+    multiple=True,
+    shell_complete=complete_groups,
+    help="Let everybody send to it again. May be given several times.",
+)
+@api_options
+def set_guard(
+    state: str | None, closed: tuple[str, ...], opened: tuple[str, ...], api: str, as_json: bool
+) -> None:
+    """Turn the guard on or off, close and open groups. It is kept across restarts of the controller.
+
+    With the guard on, switches let in from each port only what the plan has its host send. What else comes is
+    dropped and counted by reason.
+    """
+    client = Client(api)
+    body: dict[str, Any] = {}
+    if state is not None:
+        body["on"] = state == "on"
+    if closed or opened:
+        close, leave = (
+            [client.get(f"/groups/{segment(key)}")["id"] for key in keys] for keys in (closed, opened)
+        )
+        body["closed"] = sorted({*client.get("/guard")["closed"], *close}.difference(leave))
+    _show(client.send("PUT", "/guard", body), as_json)
+
+
+def _show(value: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(value)
+        return
+    click.echo(f"guard: {'on' if value['on'] else 'off'}")
+    click.echo(f"closed groups: {', '.join(map(str, value['closed'])) or 'those of scheme table alone'}")
+    for rate in value["rates"]:
+        click.echo(f"host {rate['host']}: {rate['bps'] / 1_000_000:g} Mb/s")
+    if value["rates"] and not value["on"]:
+        click.echo("rates count while the guard is on")

@@ -1,0 +1,67 @@
+"""The guard as the operator asks for it: checked, and kept in the state file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from wormcast.network.guard import RATE_BOUND, RATE_MAX_BPS, RATE_MIN_BPS, Guard
+from wormcast.network.ids import GroupId, HostId
+from wormcast.reconcile.errors import RequestError
+from wormcast.reconcile.group_book import GroupBook
+from wormcast.store.database import Database
+
+
+class GuardBook:
+    """What is asked of the guard of this fabric."""
+
+    def __init__(self, database: Database, groups: GroupBook, on: bool | None = None) -> None:
+        """`on`: whether it is on from now on; None: as kept, else off. Raises `StoreError`."""
+        self._database = database
+        self._groups = groups
+        self.guard = database.guard()
+        if on is not None:
+            self._put(replace(self.guard, on=on))
+
+    def set(self, on: bool | None, closed: Iterable[int | str] | None) -> None:
+        """Turns the guard on or off, and says which groups are closed; None: as before. Raises `RequestError`,
+        `StoreError`."""
+        guard = self.guard
+        if on is not None:
+            guard = replace(guard, on=on)
+        if closed is not None:
+            guard = replace(guard, closed=frozenset(self._find(key) for key in closed))
+        self._put(guard)
+
+    def limit(self, host: HostId, bps: int | None) -> None:
+        """Says how fast a host may send; None: as fast as it can. Raises `RequestError`, `StoreError`."""
+        if bps is not None and not RATE_MIN_BPS <= bps <= RATE_MAX_BPS:
+            raise RequestError(422, f"a rate of {bps} bits a second", value=bps, bound=RATE_BOUND)
+        rates = {own: rate for own, rate in self.guard.rates.items() if own != host}
+        self._put(replace(self.guard, rates=rates if bps is None else {**rates, host: bps}))
+
+    def forget_groups(self, groups: Iterable[GroupId]) -> None:
+        """These are no more: another of the same number is open."""
+        self._put(replace(self.guard, closed=self.guard.closed - frozenset(groups)))
+
+    def forget_host(self, host: HostId) -> None:
+        """It is no more."""
+        self.limit(host, None)
+
+    def _find(self, key: int | str) -> GroupId:
+        group = self._groups.get(key)
+        if group.class_d is None:
+            addressed = [g.id for g in self._groups.groups() if g.class_d is not None]
+            raise RequestError(
+                422,
+                f"group {group.id} has no IP multicast address, so plain hosts send nothing to it",
+                value=key,
+                bound="a group with an address",
+                choices=addressed[:64],
+            )
+        return group.id
+
+    def _put(self, guard: Guard) -> None:
+        if guard != self.guard:
+            self._database.put_guard(guard)
+            self.guard = guard

@@ -1,0 +1,114 @@
+//! Updates of the guard: what a change permits comes before all else, what it takes away after all else.
+//!
+//! Between the two a port lets in whatever it let in before or is to let in, so agents may use their old
+//! and their new plan.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::difference::{Entity, Operation, Stage, Update};
+use crate::entries::action;
+use crate::guard::{ACTION_ADMIT, ACTION_TRUST, TABLE_GUARD, TABLE_SOURCES, default};
+use crate::guard_groups::is_of_groups;
+use crate::state::{Action, EntryKey, SwitchState, TableEntry};
+
+/// Whether an entry belongs to the guard.
+pub(crate) fn is_of_guard(key: &EntryKey) -> bool {
+    [TABLE_GUARD, TABLE_SOURCES].contains(&&*key.table) || is_of_groups(&key.table)
+}
+
+/// Updates of the stages PERMIT and REVOKE at these entries, and of the default action.
+pub(crate) fn updates(
+    desired: &SwitchState,
+    actual: &SwitchState,
+    entries: &BTreeSet<&EntryKey>,
+) -> (Vec<Update>, Vec<Update>) {
+    let (mut permit, mut revoke) = (Vec::new(), Vec::new());
+    let (was_on, is_on) = (actual.is_guarded(), desired.is_guarded());
+    let turn = |stage| Update {
+        stage,
+        operation: Operation::Modify,
+        entity: Entity::Default(default(is_on)),
+    };
+    if was_on && !is_on {
+        permit.push(turn(Stage::Permit));
+    }
+    for &key in entries.iter().filter(|key| is_of_guard(key)) {
+        let (there, wanted) = (actual.entries.get(key), desired.entries.get(key));
+        let between = match &*key.table {
+            TABLE_GUARD => port_between(there, wanted, (was_on, is_on)),
+            _ => wanted.or(there).cloned(),
+        };
+        step(&mut permit, Stage::Permit, key, there, between.as_ref());
+        step(&mut revoke, Stage::Revoke, key, between.as_ref(), wanted);
+    }
+    if is_on && !was_on {
+        revoke.push(turn(Stage::Revoke));
+    }
+    (permit, revoke)
+}
+
+fn step(
+    updates: &mut Vec<Update>,
+    stage: Stage,
+    key: &EntryKey,
+    there: Option<&Arc<Action>>,
+    wanted: Option<&Arc<Action>>,
+) {
+    let (operation, action) = match (there, wanted) {
+        (there, wanted) if there == wanted => return,
+        (None, Some(wanted)) => (Operation::Insert, wanted),
+        (Some(_), Some(wanted)) => (Operation::Modify, wanted),
+        (Some(there), None) => (Operation::Delete, there),
+        (None, None) => return,
+    };
+    let entry = TableEntry {
+        key: key.clone(),
+        action: action.clone(),
+    };
+    updates.push(Update {
+        stage,
+        operation,
+        entity: Entity::Entry(entry),
+    });
+}
+
+/// The entry of a port that lets in what it let in, and what it is to let in.
+fn port_between(
+    there: Option<&Arc<Action>>,
+    wanted: Option<&Arc<Action>>,
+    (was_on, is_on): (bool, bool),
+) -> Option<Arc<Action>> {
+    let trusts = |entry: Option<&Arc<Action>>, on: bool| match entry {
+        Some(action) => action.name == ACTION_TRUST,
+        None => !on,
+    };
+    if trusts(there, was_on) || trusts(wanted, is_on) {
+        // A switch without guard needs no entries. One that gets a guard has all before its default turns.
+        return is_on.then(|| action(ACTION_TRUST, &[]));
+    }
+    match (there, wanted) {
+        (Some(there), Some(wanted)) => Some(joined(there, wanted)),
+        (there, wanted) => there.or(wanted).cloned(),
+    }
+}
+
+/// What either lets in. Two hosts cannot be at one port: it is the new one's.
+fn joined(there: &Arc<Action>, wanted: &Arc<Action>) -> Arc<Action> {
+    let of = |action: &Action, name: &str| {
+        let found = action.parameters.iter().find(|(own, _)| own == name);
+        found.map_or(0, |(_, value)| *value)
+    };
+    let admits = |action: &Action| action.name == ACTION_ADMIT;
+    if !admits(there) || !admits(wanted) || of(there, "host") != of(wanted, "host") {
+        return wanted.clone();
+    }
+    let most = |name: &str| of(there, name).max(of(wanted, name));
+    let parameters = [
+        ("host", of(wanted, "host")),
+        ("kinds", of(there, "kinds") | of(wanted, "kinds")),
+        ("route_max", most("route_max")),
+        ("transit", most("transit")),
+    ];
+    action(ACTION_ADMIT, &parameters)
+}

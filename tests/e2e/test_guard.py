@@ -1,0 +1,246 @@
+"""The edge guard on real switches: what no plan has a host send is dropped and counted, all else goes on."""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from wormcast.mininet.fabric import Fabric
+from wormcast.mininet.transfer import transfer
+from wormcast.network.groups import SCHEMES_ANYWHERE
+from wormcast.wire import ETHERTYPE_HOST, ETHERTYPE_WORM, WORM_MAC, WORM_VERSION, DropReason, Flag, Kind
+
+MIB = 2**20
+REASONS = [
+    reason.name.lower()
+    for reason in DropReason
+    if DropReason.SOURCE_REFUSED <= reason <= DropReason.HOST_UNKNOWN
+]
+PLAIN = 7
+FORGER = 5
+MEMBERS = [0, 1, 2, 3]
+IN_FORCE_SECONDS_MAX = 30.0
+RATE_BPS = 2_000_000
+FLOOD_FRAMES = 1500
+FRAME_PAYLOAD = bytes(1000)
+SENDER = textwrap.dedent(
+    """
+    import socket, sys, time
+    interface, frame, count, gap = sys.argv[1], bytes.fromhex(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    s.bind((interface, 0))
+    for n in range(count):
+        s.send(frame)
+        time.sleep(gap)
+    """
+)
+DATAGRAM = textwrap.dedent(
+    """
+    import socket, sys
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 8)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+    for n in range(int(sys.argv[1])):
+        s.sendto(b"datagram", ("239.1.2.3", 5007))
+    """
+)
+
+
+@pytest.fixture(scope="module")
+def fabric(make_fabric: Callable[..., Fabric], switch: str) -> Fabric:
+    """The testbed with its guard on; host 7 has no agent."""
+    rate = 50.0 if switch == "wormcast" else 5.0
+    fabric = make_fabric("testbed", switch=switch, rate_mbps=rate, plain_hosts=frozenset({PLAIN}))
+    (plain,) = (host for host in fabric.options.topology["hosts"] if host["id"] == PLAIN)
+    fabric.post("hosts", {"id": PLAIN, "switch": plain["switch"], "port": plain["port"]})
+    assert fabric.put("guard", {"on": True})["on"]
+    # In force where the first forged worm is counted.
+    deadline = time.monotonic() + IN_FORCE_SECONDS_MAX
+    while not refused(fabric, lambda: put_in(fabric, FORGER, worm(FORGER, Kind.CONTROL, b"\0"))):
+        assert time.monotonic() < deadline
+    return fabric
+
+
+def worm(source: int, kind: Kind, route: bytes, payload: bytes = FRAME_PAYLOAD) -> bytes:
+    """A frame with this worm."""
+
+    def header(checksum: int) -> bytes:
+        first, flags = WORM_VERSION << 4 | kind, Flag.HEAD | Flag.TAIL
+        return struct.pack(">BBBBHHHH", first, flags, len(route), 0, source, 0, ETHERTYPE_HOST, checksum)
+
+    summed = header(0) + route + bytes(len(route) % 2)
+    total = sum(struct.unpack(f">{len(summed) // 2}H", summed))
+    total = (total & 0xFFFF) + (total >> 16)
+    checksum = ~(total + (total >> 16)) & 0xFFFF
+    ethernet = WORM_MAC.to_bytes(6, "big") + bytes([2, 0, 0, 0, 0, 1]) + ETHERTYPE_WORM.to_bytes(2, "big")
+    return ethernet + header(checksum) + route + payload
+
+
+def put_in(fabric: Fabric, host: int, frame: bytes, count: int = 1, gap_s: float = 0.0) -> None:
+    argv = [sys.executable, "-c", SENDER, f"h{host}-eth0", frame.hex(), str(count), str(gap_s)]
+    sent = fabric.run(host, argv)
+    assert sent.returncode == 0, sent.stderr
+
+
+def drops(fabric: Fabric) -> Counter[str]:
+    """What the guards have refused, all switches together."""
+    total: Counter[str] = Counter()
+    for switch in fabric.options.topology["switches"]:
+        total.update(fabric.get(f"switches/{switch['id']}/counters")["drops"])
+    return Counter({reason: total[reason] for reason in REASONS if total[reason]})
+
+
+def refused(fabric: Fabric, send: Callable[[], None]) -> Counter[str]:
+    before = drops(fabric)
+    send()
+    time.sleep(0.3)
+    return drops(fabric) - before
+
+
+def route_to(fabric: Fabric, source: int, destination: int) -> bytes:
+    (route, *_) = fabric.get(f"routes?src={source}&dst={destination}")["routes"]
+    return bytes(route["ports"])
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a forged source", "source_refused"),
+        ("the source of plain hosts", "source_refused"),
+        ("BROADCAST of a host without such a group", "kind_refused"),
+        ("CONTROL", "kind_refused"),
+        ("worms of a plain host", "kind_refused"),
+        ("a route that is too long", "route_too_long"),
+    ],
+)
+def test_what_no_plan_gives_a_host_is_dropped_and_counted(fabric: Fabric, name: str, reason: str) -> None:
+    route = route_to(fabric, FORGER, 0)
+    frames = {
+        "a forged source": (FORGER, worm(3, Kind.UNICAST, route)),
+        "the source of plain hosts": (FORGER, worm(0xFFFF, Kind.UNICAST, route)),
+        "BROADCAST of a host without such a group": (FORGER, worm(FORGER, Kind.BROADCAST, b"")),
+        "CONTROL": (FORGER, worm(FORGER, Kind.CONTROL, route)),
+        "worms of a plain host": (PLAIN, worm(PLAIN, Kind.UNICAST, route)),
+        "a route that is too long": (FORGER, worm(FORGER, Kind.UNICAST, route + bytes(60))),
+    }
+    host, frame = frames[name]
+    assert refused(fabric, lambda: put_in(fabric, host, frame, 5)) == {reason: 5}
+    # The same worm as it should be goes on; an agent drops what is no PDU.
+    assert refused(fabric, lambda: put_in(fabric, FORGER, worm(FORGER, Kind.UNICAST, route), 5)) == {}
+
+
+def test_members_alone_send_to_closed_groups(fabric: Fabric) -> None:
+    groups = [
+        fabric.post("groups", {"scheme": "table", "members": MEMBERS})["id"],
+        fabric.post("groups", {"scheme": "table", "members": [4, FORGER]})["id"],
+        fabric.post("groups", {"scheme": "switch", "members": [1, 6], "class_d": "239.1.2.3"})["id"],
+    ]
+    try:
+        for group in groups[:2]:
+            fabric.wait_group(group)
+        number = fabric.get(f"groups/{groups[0]}")["number"]
+        frame = worm(FORGER, Kind.GROUP, number.to_bytes(2, "big"))
+        time.sleep(1.0)  # until all have confirmed
+        assert refused(fabric, lambda: put_in(fabric, FORGER, frame, 5)) == {"group_refused": 5}
+
+        def say() -> None:
+            assert fabric.run(PLAIN, [sys.executable, "-c", DATAGRAM, "5"]).returncode == 0
+
+        assert refused(fabric, say) == {}, "a group with an address is open"
+        fabric.put("guard", {"closed": [groups[2]]})
+        deadline = time.monotonic() + IN_FORCE_SECONDS_MAX
+        while (found := refused(fabric, say)) != {"group_refused": 5}:
+            assert time.monotonic() < deadline, found
+        fabric.put("guard", {"closed": []})
+        assert refused(fabric, say) == {}
+    finally:
+        for group in groups:
+            fabric.delete(f"groups/{group}")
+
+
+def test_a_flood_ends_at_its_switch_and_others_go_on(
+    fabric: Fabric, random_file: Callable[[int], Path]
+) -> None:
+    """A host sends twice or more what it may, and forged worms, while others have a file."""
+    fabric.put(f"hosts/{FORGER}/rate", {"bps": RATE_BPS})
+    route = route_to(fabric, FORGER, 4)
+    gap_s = 1000 * 8 / (4 * RATE_BPS)
+    frames = [worm(FORGER, Kind.UNICAST, route), worm(1, Kind.UNICAST, route)]
+    flooding = threading.Thread(
+        target=lambda: [put_in(fabric, FORGER, frame, FLOOD_FRAMES, gap_s) for frame in frames]
+    )
+    before = drops(fabric)
+    flooding.start()
+    try:
+        size = 2 * MIB if fabric.options.switch == "wormcast" else MIB // 4
+        result = transfer(fabric, "switch", random_file(size), 0, [1, 2, 3], seconds_max=240)
+        assert result.intact
+        assert not result.failed
+    finally:
+        flooding.join(120.0)
+        assert fabric.put(f"hosts/{FORGER}/rate", {"bps": None})["rate_bps"] is None
+    found = drops(fabric) - before
+    assert set(found) == {"source_refused", "rate_exceeded"}
+    # BMv2 does not read all that comes where the machine is busy.
+    assert FLOOD_FRAMES / 2 < found["source_refused"] <= FLOOD_FRAMES
+    # A bucket of 128 KiB, and what came in beside it in time.
+    assert FLOOD_FRAMES / 8 < found["rate_exceeded"] < FLOOD_FRAMES
+    assert refused(fabric, lambda: put_in(fabric, FORGER, frames[0], 300)) == {}, "it has no rate any more"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES_ANYWHERE)
+def test_every_scheme_works_through_guards(
+    fabric: Fabric, scheme: str, random_file: Callable[[int], Path]
+) -> None:
+    size = MIB if fabric.options.switch == "wormcast" else MIB // 4
+    before = drops(fabric)
+    result = transfer(fabric, scheme, random_file(size), 0, range(1, PLAIN), seconds_max=240)
+    assert result.intact
+    assert not result.failed
+    assert drops(fabric) - before == {}
+
+
+def test_hosts_re_inject_worms_of_others_through_guards(
+    fabric: Fabric, random_file: Callable[[int], Path]
+) -> None:
+    """To routes over in-transit hosts and back: no worm is refused on the way."""
+    before = drops(fabric)
+    for algorithm in ("rrmit", "osud"):
+        fabric.put("routing", {"algorithm": algorithm})
+        result = transfer(fabric, "repeat", random_file(MIB // 4), 0, range(1, PLAIN), seconds_max=240)
+        assert result.intact
+    assert drops(fabric) - before == {}
+
+
+def test_traces_go_through_guards(fabric: Fabric) -> None:
+    """Probes go in worms that hosts may send: along routes, and where switches copy."""
+    group = fabric.post("groups", {"scheme": "table", "members": MEMBERS})["id"]
+    try:
+        fabric.wait_group(group)
+        before = drops(fabric)
+        for ways in (["--from", "0", "--to", "6"], ["--group", str(group)]):
+            argv = ["wormcast", "trace", *ways, "--json", "--timeout", "60"]
+            traced = fabric.run(0, argv, seconds_max=120.0)
+            assert traced.returncode == 0, (traced.stdout, traced.stderr)
+            found = json.loads(traced.stdout)
+            assert found["complete"]
+            assert all(way["arrived"] for way in found["ways"])
+        assert drops(fabric) - before == {}
+    finally:
+        fabric.delete(f"groups/{group}")
+
+
+def test_a_fabric_without_guard_lets_everything_in(fabric: Fabric) -> None:
+    """Last: the guard goes off."""
+    fabric.put("guard", {"on": False})
+    frame = worm(3, Kind.UNICAST, route_to(fabric, FORGER, 0))
+    time.sleep(1.0)
+    assert refused(fabric, lambda: put_in(fabric, FORGER, frame, 5)) == {}
