@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from wormcast import routing
 from wormcast.mininet import programs
 from wormcast.mininet.fabric import Fabric
 
 
 @pytest.fixture(scope="module")
-def fabric(make_fabric: Callable[..., Fabric]) -> Fabric:
-    return make_fabric("line:2", rate_mbps=20.0)
+def fabric(make_fabric: Callable[..., Fabric], switch: str) -> Fabric:
+    return make_fabric("line:2", switch=switch, rate_mbps=20.0)
 
 
 def refuse(fabric: Fabric, body: dict[str, object], *expected: str) -> None:
@@ -38,6 +39,19 @@ def test_group_out_of_range(fabric: Fabric) -> None:
 
 def test_unknown_scheme(fabric: Fabric) -> None:
     refuse(fabric, {"scheme": "carrier-pigeon", "members": [0, 1]}, "carrier-pigeon", "k-binomial")
+
+
+def test_unknown_algorithm(fabric: Fabric) -> None:
+    before = fabric.get("routing")["algorithm"]
+    for dry_run in ((), ("--dry-run",)):
+        result = fabric.run(0, ["wormcast", "routing", "set", "fastest", *dry_run])
+        assert result.returncode != 0
+        assert "fastest" in result.stderr
+        assert all(name in result.stderr for name in routing.algorithms())
+    response = fabric.api.put("routing", json={"algorithm": "fastest"})
+    assert response.status_code == 422
+    assert all(name in response.text for name in routing.algorithms())
+    assert fabric.get("routing")["algorithm"] == before
 
 
 def test_port_outside_a_switch(fabric: Fabric) -> None:
