@@ -15,8 +15,8 @@ const SECOND_US: u64 = 1_000_000;
 const ORIGIN: u16 = 3;
 
 /// A network of 256 hosts, of which so many are members; the origin is one. A host takes the ACKs of
-/// `fan_in` others at most; 0: as agents choose.
-fn large(members: u64, fan_in: u32, damage: Damage, seed: u64) -> Scenario {
+/// `fan_in` others at most; none: as planned, by the costs.
+fn large(members: u64, fan_in: Option<u32>, damage: Damage, seed: u64) -> Scenario {
     let topology = generate::from_spec("irregular:64:1:4:4").expect("a known shape");
     let mut rest: Vec<u16> = topology.hosts().iter().map(|host| host.id.0).collect();
     rest.retain(|host| *host != ORIGIN);
@@ -41,7 +41,7 @@ fn large(members: u64, fan_in: u32, damage: Damage, seed: u64) -> Scenario {
 /// Members that take ACKs of others, and a member that takes none and is far from the origin.
 fn inner_and_leaf(scenario: &Scenario) -> (Vec<u16>, u16) {
     let members = scenario.controller.groups[0].members.clone();
-    let fan_in = scenario.controller.ack_fan_in as usize;
+    let fan_in = scenario.controller.ack_fan_in.expect("chosen") as usize;
     let tree = Structure::acknowledgement(members.clone(), HostId(ORIGIN), fan_in).expect("a tree");
     let parent = |host: HostId| tree.role_of(host).expect("a member").parent;
     let depth = |host: HostId| std::iter::successors(parent(host), |host| parent(*host)).count();
@@ -71,7 +71,7 @@ fn counted(scenario: &Scenario, name: &str) -> BTreeMap<u16, u64> {
 }
 
 /// ACK frames that the origin handles, and the most that a member handles, for one message.
-fn acks(members: u64, fan_in: u32, bytes: u64) -> (u64, u64) {
+fn acks(members: u64, fan_in: Option<u32>, bytes: u64) -> (u64, u64) {
     let mut scenario = large(members, fan_in, Damage::default(), members);
     scenario.write(ORIGIN, &[bytes]);
     scenario.finish(ORIGIN, 60 * SECOND_US);
@@ -85,10 +85,10 @@ fn acks(members: u64, fan_in: u32, bytes: u64) -> (u64, u64) {
 fn the_origin_handles_no_more_acks_of_many_members_than_of_few() {
     // A member that takes ACKs answers a lone packet twice: that it has come, and that it is stable.
     for (bytes, answers) in [(16, 3), (20_000, 1), (200_000, 1)] {
-        let (few, _) = acks(8, 0, bytes);
+        let (few, _) = acks(8, None, bytes);
         for members in [8, 64, 250] {
-            let (direct, _) = acks(members, u32::MAX, bytes);
-            let (many, at_member) = acks(members, 0, bytes);
+            let (direct, _) = acks(members, Some(u32::MAX), bytes);
+            let (many, at_member) = acks(members, None, bytes);
             println!(
                 "{bytes} bytes to {members} members: {direct} ACKs directly, {many} by a tree, {at_member} at a member"
             );
@@ -111,7 +111,7 @@ fn the_origin_handles_no_more_acks_of_many_members_than_of_few() {
 #[test]
 fn a_parent_repairs_what_its_children_miss_from_its_memory() {
     for fan_in in [1, 2, 5] {
-        let mut scenario = large(40, fan_in, Damage::rough(), 7);
+        let mut scenario = large(40, Some(fan_in), Damage::rough(), 7);
         scenario.write(ORIGIN, &[100_000, 16, 30_000]);
         scenario.finish(ORIGIN, 120 * SECOND_US);
         scenario.check_delivered(ORIGIN, 3, &[]);
@@ -127,7 +127,7 @@ fn a_parent_repairs_what_its_children_miss_from_its_memory() {
 
 #[test]
 fn a_parent_that_stands_still_delays_and_fails_nobody() {
-    let mut scenario = large(30, 3, Damage::default(), 9);
+    let mut scenario = large(30, Some(3), Damage::default(), 9);
     let (inner, leaf) = inner_and_leaf(&scenario);
     scenario.write(ORIGIN, &[3_000_000, 16]);
     scenario.run_for(100_000);
@@ -149,7 +149,7 @@ fn a_parent_that_stands_still_delays_and_fails_nobody() {
 #[test]
 fn a_parent_that_dies_is_replaced_and_nothing_is_lost_or_repeated_at_others() {
     for damage in [Damage::default(), Damage::rough()] {
-        let mut scenario = large(30, 3, damage, 11);
+        let mut scenario = large(30, Some(3), damage, 11);
         let (inner, _) = inner_and_leaf(&scenario);
         let dead = inner[1];
         scenario.write(ORIGIN, &[16, 1_500_000, 40_000]);
@@ -179,7 +179,7 @@ fn a_parent_that_dies_is_replaced_and_nothing_is_lost_or_repeated_at_others() {
 
 #[test]
 fn a_parent_that_starts_anew_gets_the_next_message_and_its_children_all() {
-    let mut scenario = large(30, 2, Damage::default(), 13);
+    let mut scenario = large(30, Some(2), Damage::default(), 13);
     let (inner, _) = inner_and_leaf(&scenario);
     scenario.write(ORIGIN, &[1_000_000]);
     scenario.run_for(60_000);
@@ -201,7 +201,7 @@ fn a_parent_that_starts_anew_gets_the_next_message_and_its_children_all() {
 
 #[test]
 fn members_come_and_go_while_acks_come_up_the_tree() {
-    let mut scenario = large(40, 3, Damage::rough(), 17);
+    let mut scenario = large(40, Some(3), Damage::rough(), 17);
     let all: Vec<u16> = scenario.controller.groups[0]
         .members
         .iter()
@@ -233,9 +233,9 @@ fn members_come_and_go_while_acks_come_up_the_tree() {
 
 /// Frames dropped at the slow link of a member far down, and the most bytes that waited there.
 fn at_slow_link(fan_in: u32) -> (u64, u64) {
-    let mut scenario = large(40, 2, Damage::default(), 19);
+    let mut scenario = large(40, Some(2), Damage::default(), 19);
     let (_, leaf) = inner_and_leaf(&scenario);
-    scenario.controller.ack_fan_in = fan_in;
+    scenario.controller.ack_fan_in = Some(fan_in);
     scenario.replan();
     let at = scenario.fabric.topology.host(HostId(leaf)).expect("a host");
     let place = Place::Switch(at.switch.0, at.port.get());
