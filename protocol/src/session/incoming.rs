@@ -197,6 +197,8 @@ impl Session {
         self.store.insert(position, packet);
         let closes_gap = position == self.cumulative && position + 1 < end_before;
         let opens_gap = position > end_before.max(self.cumulative);
+        let waits_below = self.is_copied() && !self.children.is_empty();
+        let is_whole = data.last && position == self.cumulative && position >= end_before;
         for child in &mut self.children {
             if copied && child.copied {
                 child.note_copied(position, &self.store, now);
@@ -211,6 +213,9 @@ impl Session {
             reception.recent = Some(position);
             let at_once = data.ack_now || opens_gap || closes_gap;
             reception.note_arrival(at_once, every, delay_us, now);
+            if is_whole && waits_below {
+                reception.await_below(delay_us, now);
+            }
         }
         self.advance_cumulative(shared, now);
         Ok(())
