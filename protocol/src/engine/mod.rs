@@ -365,7 +365,11 @@ impl Engine {
         let at = (data.seq, data.choice);
         let stable_counts = self.open_stream(common, stable, at, sender, now)?;
         let key = (common.group, common.origin);
-        let class = data.class;
+        let class = match self.shared.config.limits.unclassed {
+            false => data.class,
+            true => BufferClass::One,
+        };
+        let data = &Data { class, ..*data };
         if !self.shared.pools.admits(class, false) {
             self.make_room(key, class);
         }
