@@ -77,6 +77,15 @@ pub struct Options {
     #[arg(long, value_name = "MIB", default_value_t = 48, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub buffer_mib: u32,
 
+    /// For experiments: KiB of that memory, instead
+    #[arg(long, value_name = "KIB", hide = true, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub experiment_buffer_kib: Option<u32>,
+
+    /// For experiments: no buffer classes. What a packet carries that finds no memory is lost for good
+    /// (counter drops.overflow): messages come with bytes missing
+    #[arg(long, hide = true)]
+    pub experiment_unclassed: bool,
+
     /// Seconds a message waits for a local receiver before this member gives it up
     #[arg(long, value_name = "S", default_value_t = 10.0, allow_negative_numbers = true, value_parser = parse_seconds)]
     pub receiver_wait: f64,
@@ -215,7 +224,11 @@ impl Options {
                 name,
                 agent: Settings {
                     mtu_bytes,
-                    buffer_bytes: (self.buffer_mib as usize) << 20,
+                    buffer_bytes: match self.experiment_buffer_kib {
+                        Some(kib) => (kib as usize) << 10,
+                        None => (self.buffer_mib as usize) << 20,
+                    },
+                    unclassed: self.experiment_unclassed,
                     patience: Patience {
                         receiver_wait_us: (self.receiver_wait * 1e6) as u64,
                         receiver_stall_us: (self.receiver_stall * 1e6) as u64,

@@ -218,7 +218,8 @@ impl Planner {
         }
     }
 
-    /// Chooses by these costs from now on, where a group is [`crate::GroupScheme::Auto`].
+    /// Chooses by these costs from now on: structures where a group is [`crate::GroupScheme::Auto`], λ, and how
+    /// many ACKs one host takes where switches copy.
     pub fn set_costs(&mut self, costs: Costs) {
         if *self.agents.costs != costs {
             self.agents.costs = Arc::new(costs);

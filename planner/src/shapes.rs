@@ -376,7 +376,9 @@ impl<'w> Shapes<'w> {
         };
         let recipe = match scheme {
             Scheme::Repeat => Recipe::Repeat,
-            Scheme::Switch(_) => Recipe::Copied { fan_in: 0 },
+            Scheme::Switch(_) => Recipe::Copied {
+                fan_in: self.costs.ack_fan_in(members.len()),
+            },
             Scheme::Circuit(variant) => Recipe::Circuit(variant),
             Scheme::Tree { variant, fan_out } => {
                 let routes = self.distances(at).map_err(|error| error.to_string())?;

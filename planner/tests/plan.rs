@@ -12,6 +12,7 @@ use lab::{
     random_groups, random_topology, table, table_number, topology,
 };
 use proptest::prelude::*;
+use wormcast_planner::cost::Costs;
 use wormcast_planner::{
     AgentGroup, AgentPlan, CUT_OFF, ClassDNumbers, FabricState, Group, GroupScheme, Hosts, Leaf,
     NOT_LIVE, NOT_LOCATED, PLAIN, PlannedRoute, Planner, RouteTable, SwitchState, allocate_mgids,
@@ -502,4 +503,43 @@ fn sets_of_many_ports_go_to_every_port_there_is() {
         assert_eq!(lab::model::parameter(action, "high"), high);
         assert_eq!(lab::model::parameter(action, "low"), low);
     }
+}
+
+/// Where switches copy, the plan says how many ACKs a host takes; costs that are set later change it.
+#[test]
+fn the_costs_say_how_many_acks_a_host_takes() {
+    let topology = wormcast_routing::generate::from_spec("irregular:16:1:4:4").unwrap();
+    let members = host_ids(&topology);
+    let groups = [
+        Arc::new(group(1, lab::SWITCH, &members[..60])),
+        Arc::new(group(2, lab::SWITCH, &members[..8])),
+    ];
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+    let mut fan_ins = |costs: Option<Costs>| {
+        if let Some(costs) = costs {
+            planner.set_costs(costs);
+        }
+        let hosts = all_live(&topology);
+        let state = planner.plan(
+            &topology,
+            &topology,
+            &groups,
+            &hosts,
+            &ClassDNumbers::default(),
+        );
+        let told = &state.agents[&members[3]];
+        [1, 2].map(|number| {
+            let group = told.group(GroupId(number)).unwrap();
+            match group.structures[0].recipe {
+                Recipe::Copied { fan_in } => fan_in,
+                ref other => panic!("{other:?}"),
+            }
+        })
+    };
+    assert_eq!(fan_ins(None), [4, 7], "few levels");
+    let dear_acks = Costs {
+        acknowledgement_ns: 200_000.0,
+        ..Costs::default()
+    };
+    assert_eq!(fan_ins(Some(dear_acks)), [2, 3], "few ACKs");
 }

@@ -149,6 +149,10 @@ pub struct Limits {
     pub pool_class1_bytes: usize,
     /// Received packets of class two, bytes of memory. Full: NACK to the parent.
     pub pool_class2_bytes: usize,
+    /// For experiments alone: one pool of the size of both for all packets, as if there were no buffer
+    /// classes (WORM §8.2). What a packet carries that finds no room is lost for good, here and at all hosts
+    /// behind: it counts as received, and nothing but its number is passed on (`drops.overflow`).
+    pub unclassed: bool,
     /// Events not yet polled. Full: the oldest is dropped and counted (`events_dropped`).
     pub events: usize,
     /// Route bytes an origin leaves room for in each packet. A longer route at a
@@ -166,6 +170,7 @@ impl Default for Limits {
             origin_window_packets: 8_192,
             pool_class1_bytes: 24 << 20,
             pool_class2_bytes: 24 << 20,
+            unclassed: false,
             events: 65_536,
             route_reserve_bytes: 20,
         }

@@ -83,6 +83,8 @@ rejects! {
     RepairImpossible = "repair_impossible",
     /// No room in the packet's buffer pool; a NACK was sent.
     NoBuffer = "no_buffer",
+    /// No room, where there are no buffer classes ([`crate::Limits::unclassed`]): its payload is lost.
+    Overflow = "overflow",
     /// No room for another stream ([`crate::Limits::sessions`]).
     SessionsFull = "sessions_full",
     /// DATA larger than this host's MTU allows.

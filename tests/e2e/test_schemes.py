@@ -144,6 +144,47 @@ def test_torus_schemes_go_by_the_coordinates(
         assert not result.failed, scheme
 
 
+def test_acks_of_many_members_come_up_a_tree(
+    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
+) -> None:
+    """Nine members, where switches copy: few acknowledge to the source, the others to those."""
+    torus = make_fabric("torus:3", switch=switch, rate_mbps=20.0 if switch == "wormcast" else 5.0)
+    source, receivers = 4, [0, 1, 2, 3, 5, 6, 7, 8]
+
+    def counted(name: str) -> dict[int, int]:
+        """By host, of the stream of the source."""
+        status = {host: torus.agent_status(host) for host in [source, *receivers]}
+        groups = {host: one["groups"] for host, one in status.items() if one is not None}
+        return {
+            host: stream[name]
+            for host, own in groups.items()
+            for group in own
+            for stream in group["streams"]
+            if stream["origin"] == source
+        }
+
+    for scheme in ("switch", "table", "broadcast"):
+        taken: dict[int, int] = {}
+        sent: dict[int, int] = {}
+
+        def look(taken: dict[int, int] = taken, sent: dict[int, int] = sent) -> None:
+            taken.update(counted("acks_received"))
+            sent.update(counted("acks_sent"))
+
+        file = random_file(4 * MIB if switch == "wormcast" else MIB)
+        result = transfer(
+            torus, scheme, file, source, receivers, seconds_max=240, midway=look, midway_share=0.5
+        )
+        assert result.intact, scheme
+        assert not result.failed, scheme
+        assert sorted(sent) == sorted([source, *receivers]), scheme
+        parents = [host for host in receivers if taken[host]]
+        assert 2 <= len(parents) <= 5, f"{scheme}: {taken}"
+        # Counted a little later than what was taken.
+        assert 0 < taken[source] <= sum(sent[host] for host in parents), f"{scheme}: {taken}, {sent}"
+        assert taken[source] < 0.7 * sum(sent.values()), f"{scheme}: {taken}, {sent}"
+
+
 def test_groups_with_trees_of_their_own_live_through_a_cut(
     make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
 ) -> None:

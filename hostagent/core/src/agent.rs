@@ -30,6 +30,8 @@ pub struct Settings {
     pub mtu_bytes: u32,
     /// Memory for received packets, bytes.
     pub buffer_bytes: usize,
+    /// For experiments alone: one pool for all packets ([`wormcast_protocol::Limits::unclassed`]).
+    pub unclassed: bool,
     /// How long applications may let a group wait.
     pub patience: Patience,
 }
@@ -48,6 +50,7 @@ impl Settings {
         config.limits.groups = GROUPS_MAX;
         config.limits.pool_class1_bytes = self.buffer_bytes / 2;
         config.limits.pool_class2_bytes = self.buffer_bytes / 2;
+        config.limits.unclassed = self.unclassed;
         config
     }
 }

@@ -149,7 +149,7 @@ impl AgentStructure {
     #[getter]
     fn k(&self) -> u32 {
         match self.get().recipe {
-            Recipe::KBinomial { k } => k,
+            Recipe::KBinomial { k } | Recipe::Copied { fan_in: k } => k,
             _ => 0,
         }
     }

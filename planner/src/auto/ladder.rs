@@ -94,8 +94,10 @@ pub fn plan_ladder<'r, 't: 'r>(
             bytes_most,
             scheme: request.scheme,
             order,
-            // Where switches copy, ACKs go up a tree that agents lay out.
-            recipe: recipe.unwrap_or(Recipe::Copied { fan_in: 0 }),
+            // Where switches copy, ACKs come up a tree.
+            recipe: recipe.unwrap_or(Recipe::Copied {
+                fan_in: costs.ack_fan_in(members.len()),
+            }),
             expected: vec![expected],
         };
         rungs.push((number, rung));

@@ -12,6 +12,7 @@
 //! after packet, each to all its children (FPFS, PACKET §3.2), and holds a bounded number
 //! of them, so that a slow host holds back those above it. Nothing is lost.
 
+mod acknowledgement;
 mod costs;
 mod error;
 mod estimate;

@@ -2,6 +2,7 @@
 
 mod application;
 mod arrivals;
+mod early;
 mod probes;
 mod roles;
 mod unclaimed;
@@ -46,6 +47,7 @@ pub struct Engine {
     turn: SessionKey,
     reports: unclaimed::Reports,
     probes: probes::Probes,
+    early: early::EarlyAcks,
     now: Instant,
 }
 
@@ -63,6 +65,7 @@ impl Engine {
             turn: (GroupId(0), HostId(0)),
             reports: unclaimed::Reports::default(),
             probes: probes::Probes::default(),
+            early: early::EarlyAcks::default(),
             // Zero stands for "never" in send records.
             now: Instant::from_micros(1),
         })
@@ -228,6 +231,7 @@ impl Engine {
         if let Err(reject) = result {
             self.shared.counters.count_reject(reject);
         }
+        self.take_early(now);
         result
     }
 
@@ -269,10 +273,11 @@ impl Engine {
                 let copied = worm.header.kind != Kind::Unicast;
                 self.take_data(common, &data, (sender, marked, copied), now)
             }
-            Body::Ack(ack) => {
-                let (session, shared) = self.known_stream(common)?;
-                session.handle_ack(&ack, sender, shared, now)
-            }
+            Body::Ack(ack) => match self.known_stream(common) {
+                Ok((session, shared)) => session.handle_ack(&ack, sender, shared, now),
+                Err(Reject::UnknownStream) => self.keep_early(frame, common, now),
+                Err(reject) => Err(reject),
+            },
             Body::Nack(nack) => {
                 let (session, _) = self.known_stream(common)?;
                 session.handle_nack(&nack, sender, now)
@@ -360,7 +365,11 @@ impl Engine {
         let at = (data.seq, data.choice);
         let stable_counts = self.open_stream(common, stable, at, sender, now)?;
         let key = (common.group, common.origin);
-        let class = data.class;
+        let class = match self.shared.config.limits.unclassed {
+            false => data.class,
+            true => BufferClass::One,
+        };
+        let data = &Data { class, ..*data };
         if !self.shared.pools.admits(class, false) {
             self.make_room(key, class);
         }
@@ -428,6 +437,7 @@ impl Engine {
         };
         let session = Session::new_member(plan, stream, role, identity, timing, now);
         self.sessions.insert(key, session);
+        self.early.note_begun(key);
         Ok(true)
     }
 

@@ -9,7 +9,7 @@ use crate::time::Instant;
 use crate::window::store::Packet;
 use crate::window::unproven::{self, Unproven};
 use wormcast_wire::pdu::{Data, Nack, Repair, Status};
-use wormcast_wire::{HostId, Seq};
+use wormcast_wire::{BufferClass, HostId, Seq};
 
 /// Least time between two NACKs of a stream, µs.
 const NACK_INTERVAL_US: u64 = 1_000;
@@ -168,7 +168,9 @@ impl Session {
         }
         reception.packets = reception.packets.wrapping_add(1);
         reception.congestion = reception.congestion.wrapping_add(marked.into());
-        self.statistics.data_received_packets += 1;
+        // Of a packet that was lost before, where there are no buffer classes, only its number comes.
+        let is_hole = shared.config.limits.unclassed && data.payload.is_empty();
+        self.statistics.data_received_packets += u64::from(!is_hole);
         self.statistics.congestion_marks += u64::from(marked);
         if position < self.cumulative || self.store.has(position) {
             reception.duplicates = reception.duplicates.wrapping_add(1);
@@ -176,7 +178,14 @@ impl Session {
             reception.note_arrival(data.ack_now, every, delay_us, now);
             return Ok(());
         }
-        if let Err(reject) = self.admit(data, position, shared, now) {
+        let admitted = match is_hole {
+            true => Ok(()),
+            false => self.admit(data, position, shared, now),
+        };
+        let is_lost = admitted == Err(Reject::Overflow);
+        if is_lost {
+            shared.counters.count_reject(Reject::Overflow);
+        } else if let Err(reject) = admitted {
             // Who asks learns what is here, or it would send again what has no room, and not what
             // comes first.
             if let Some(reception) = self.reception.as_mut().filter(|_| data.ack_now) {
@@ -184,7 +193,9 @@ impl Session {
             }
             return Err(reject);
         }
-        let payload = shared.pools.take(data.payload, Some(data.class));
+        let pool = (!is_lost && !is_hole).then_some(data.class);
+        let kept = if is_lost { &[] } else { data.payload };
+        let payload = shared.pools.take(kept, pool);
         self.statistics.data_received_bytes += payload.len() as u64;
         let end_before = self.store.end();
         let packet = Packet {
@@ -192,11 +203,13 @@ impl Session {
             first: data.first,
             last: data.last,
             cancel: data.cancel,
-            pool: Some(data.class),
+            pool,
         };
         self.store.insert(position, packet);
         let closes_gap = position == self.cumulative && position + 1 < end_before;
         let opens_gap = position > end_before.max(self.cumulative);
+        let waits_below = self.is_copied() && !self.children.is_empty();
+        let is_whole = data.last && position == self.cumulative && position >= end_before;
         for child in &mut self.children {
             if copied && child.copied {
                 child.note_copied(position, &self.store, now);
@@ -211,6 +224,9 @@ impl Session {
             reception.recent = Some(position);
             let at_once = data.ack_now || opens_gap || closes_gap;
             reception.note_arrival(at_once, every, delay_us, now);
+            if is_whole && waits_below {
+                reception.await_below(delay_us, now);
+            }
         }
         self.advance_cumulative(shared, now);
         Ok(())
@@ -224,6 +240,9 @@ impl Session {
         shared: &mut Shared,
         now: Instant,
     ) -> Result<(), Reject> {
+        if shared.config.limits.unclassed {
+            return self.admit_unclassed(shared);
+        }
         let in_order = position == self.cumulative;
         // Those beyond a gap do not count: what closes it must find room.
         let held_in_order = |session: &Self| session.cumulative - session.store.base();
@@ -247,6 +266,16 @@ impl Session {
                 });
             }
             return Err(Reject::NoBuffer);
+        }
+        Ok(())
+    }
+
+    /// Where there are no buffer classes: whatever there is room for, in the order in which it comes.
+    fn admit_unclassed(&mut self, shared: &mut Shared) -> Result<(), Reject> {
+        while !shared.pools.admits(BufferClass::One, true) {
+            if !self.evict(BufferClass::One, shared) {
+                return Err(Reject::Overflow);
+            }
         }
         Ok(())
     }

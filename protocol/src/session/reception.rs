@@ -317,8 +317,18 @@ impl Reception {
         self.since_ack += 1;
         if at_once || self.since_ack >= every {
             self.ack_due = true;
-        } else if self.ack_deadline.is_none() {
-            self.ack_deadline = Some(now.plus_us(delay_us));
+        } else {
+            let deadline = now.plus_us(delay_us);
+            let before = self.ack_deadline.unwrap_or(deadline);
+            self.ack_deadline = Some(before.min(deadline));
+        }
+    }
+
+    /// The packet that came is a message of its own, and the first since the last ACK: that it is here need
+    /// not be told before those below have it too, which follows soon. A parent waits for two delays before it asks.
+    pub fn await_below(&mut self, delay_us: u64, now: Instant) {
+        if self.since_ack == 1 && !self.ack_due {
+            self.ack_deadline = Some(now.plus_us(2 * delay_us));
         }
     }
 

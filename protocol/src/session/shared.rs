@@ -46,7 +46,10 @@ impl Shared {
     pub fn new(config: EngineConfig) -> Shared {
         let limits = &config.limits;
         let pools = Pools::new(
-            [limits.pool_class1_bytes, limits.pool_class2_bytes],
+            match limits.unclassed {
+                false => [limits.pool_class1_bytes, limits.pool_class2_bytes],
+                true => [limits.pool_class1_bytes + limits.pool_class2_bytes, 0],
+            },
             config.mtu,
             limits.origin_window_packets as usize,
         );

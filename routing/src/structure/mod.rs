@@ -26,7 +26,7 @@ pub mod torus_latency;
 use std::sync::Arc;
 
 pub use error::StructureError;
-pub use recipe::{ACK_DIRECT_MEMBERS, ACK_FAN_IN, Recipe};
+pub use recipe::{ACK_DIRECT_MEMBERS, ACK_FAN_IN_MOST, Recipe};
 pub use rooted_tree::{FAN_OUT_DEFAULT, RootedTree};
 pub use schedule::{Discipline, TimedSend};
 

@@ -8,10 +8,10 @@ use wormcast_wire::HostId;
 
 /// Members of a group, where switches copy, that all acknowledge to the origin directly.
 pub const ACK_DIRECT_MEMBERS: usize = 8;
-/// Most members whose ACKs one host takes in a larger group: they come up a tree of members. One who
-/// takes ACKs of others sends a few more than one who does not, so five of them cost an origin no more
-/// than the seven others of a group of eight.
-pub const ACK_FAN_IN: usize = 5;
+/// Most members whose ACKs one host takes in a larger group, whatever they cost: they come up a tree of
+/// members. One who takes ACKs of others sends a few more than one who does not, so five of them cost an
+/// origin no more than the seven others of a group of eight.
+pub const ACK_FAN_IN_MOST: usize = 5;
 
 /// The shape of a group's structures, with all choices made. Together with the order of the members it
 /// gives the structure for any source.
@@ -21,8 +21,8 @@ pub enum Recipe {
     Repeat,
     /// [`Structure::acknowledgement`]: switches copy, and ACKs come up a tree.
     Copied {
-        /// Most members whose ACKs one host takes; 0: all in a group of [`ACK_DIRECT_MEMBERS`],
-        /// [`ACK_FAN_IN`] in a larger one.
+        /// Most members whose ACKs one host takes. 0, of a controller that says nothing of it: all in a
+        /// group of [`ACK_DIRECT_MEMBERS`], [`ACK_FAN_IN_MOST`] in a larger one.
         fan_in: u32,
     },
     /// [`Structure::circuit`].
@@ -72,7 +72,7 @@ impl Recipe {
                 let order = order.into();
                 let fan_in = match (*fan_in, order.len()) {
                     (0, members) if members <= ACK_DIRECT_MEMBERS => members,
-                    (0, _) => ACK_FAN_IN,
+                    (0, _) => ACK_FAN_IN_MOST,
                     (fan_in, _) => fan_in as usize,
                 };
                 Structure::acknowledgement(order, source, fan_in)

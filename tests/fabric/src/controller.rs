@@ -14,7 +14,7 @@ use wormcast_routing::group::{Guard as TreeGuard, Least, Scheme, SwitchMode, Swi
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::structure::{CircuitVariant, FAN_OUT_DEFAULT, Recipe, TreeVariant};
 use wormcast_routing::topology::{Damage, Link, Topology};
-use wormcast_wire::{GroupId, HostId, PortId};
+use wormcast_wire::{GroupId, HostId, PortId, Replication, SchemeName};
 
 /// What users want, what has failed, and the plan for it.
 pub struct Controller {
@@ -26,8 +26,8 @@ pub struct Controller {
     pub setting: Setting,
     /// Hosts through which no worms of others are routed: they opted out, or their agents are away.
     pub no_transit: BTreeSet<u16>,
-    /// Members whose ACKs one host takes, where switches copy; 0: as agents choose.
-    pub ack_fan_in: u32,
+    /// Members whose ACKs one host takes, where switches copy; none: as planned, by the costs.
+    pub ack_fan_in: Option<u32>,
     /// What switches let in.
     pub guard: Guard,
     /// The last epoch planned.
@@ -48,6 +48,11 @@ pub const TREE: Scheme = Scheme::Tree {
 pub const K_BINOMIAL: Scheme = Scheme::KBinomial { k: Some(2) };
 /// TREE routes.
 pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, TreeGuard::A));
+/// GROUP worms.
+pub const TABLE: Scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Table, TreeGuard::A));
+/// BROADCAST worms.
+pub const BROADCAST: Scheme =
+    Scheme::Switch(SwitchParameters::new(SwitchMode::Broadcast, TreeGuard::A));
 
 /// TREE routes along two trees of the group's own.
 pub const OWN_TREES: Scheme = Scheme::Switch(SwitchParameters {
@@ -120,7 +125,7 @@ impl Controller {
             damage: Damage::default(),
             setting: Setting::plain(unicast),
             no_transit: BTreeSet::new(),
-            ack_fan_in: 0,
+            ack_fan_in: None,
             guard: Guard::default(),
             epoch: 0,
             planner: several_structures(Setting::plain(unicast)),
@@ -174,8 +179,11 @@ impl Controller {
         for group in &mut message.groups {
             let most = group.members.len() as u32;
             for structure in &mut group.structures {
-                if structure.scheme == SWITCH.name() {
-                    structure.k = self.ack_fan_in.min(most);
+                let name = SchemeName::from_name(&structure.scheme);
+                if name.is_some_and(|name| name.replication() == Replication::Switches)
+                    && let Some(fan_in) = self.ack_fan_in
+                {
+                    structure.k = fan_in.min(most);
                 }
             }
         }
@@ -261,13 +269,13 @@ fn structure(structure: &AgentStructure) -> StructureMessage {
         ..StructureMessage::default()
     };
     match &structure.recipe {
-        Recipe::Repeat | Recipe::Copied { .. } | Recipe::UTorus | Recipe::STorus => {}
+        Recipe::Repeat | Recipe::UTorus | Recipe::STorus => {}
         Recipe::Circuit(variant) => message.variant = variant.name().to_owned(),
         Recipe::Tree(tree, _) => {
             let edges = tree.edges();
             message.tree_edges = edges.map(|(a, b)| (number(&a), number(&b))).collect();
         }
-        Recipe::KBinomial { k } => message.k = *k,
+        Recipe::KBinomial { k } | Recipe::Copied { fan_in: k } => message.k = *k,
         Recipe::Postal { lambda } => message.lambda = *lambda,
         Recipe::MdTorus { rings } => {
             message.rings = rings.iter().map(|&ring| ring as u32).collect();

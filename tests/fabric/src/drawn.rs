@@ -179,10 +179,13 @@ impl Run {
         config.limits.pool_class2_bytes = pool;
         let mut controller = Controller::new(groups, setting.algorithm);
         controller.setting = setting;
-        controller.ack_fan_in = random.below(4) as u32;
+        controller.ack_fan_in = match random.below(4) {
+            0 => None,
+            fan_in => Some(fan_in as u32),
+        };
         let fan_in = controller.ack_fan_in;
         trace.note(format!(
-            "{setting:?} {link:?}, pools of {pool} bytes, ACK fan-in {fan_in}"
+            "{setting:?} {link:?}, pools of {pool} bytes, ACK fan-in {fan_in:?}"
         ));
         let mut guard = Random::new(seed ^ 1 << 50);
         let guarded = guard.below(2) == 0;

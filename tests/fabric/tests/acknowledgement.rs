@@ -1,12 +1,14 @@
 //! ACKs of many members, where switches copy: they come up a tree of members.
 
 use std::collections::BTreeMap;
-use wormcast_fabric_tests::controller::{Controller, SWITCH, group};
+use wormcast_fabric_tests::controller::{BROADCAST, Controller, SWITCH, TABLE, group};
 use wormcast_fabric_tests::fabric::Place;
 use wormcast_fabric_tests::link::Damage;
+use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
 use wormcast_routing::generate;
+use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::Algorithm;
 use wormcast_routing::structure::Structure;
 use wormcast_wire::HostId;
@@ -15,8 +17,8 @@ const SECOND_US: u64 = 1_000_000;
 const ORIGIN: u16 = 3;
 
 /// A network of 256 hosts, of which so many are members; the origin is one. A host takes the ACKs of
-/// `fan_in` others at most; 0: as agents choose.
-fn large(members: u64, fan_in: u32, damage: Damage, seed: u64) -> Scenario {
+/// `fan_in` others at most; none: as planned, by the costs.
+fn large(scheme: Scheme, members: u64, fan_in: Option<u32>, damage: Damage, seed: u64) -> Scenario {
     let topology = generate::from_spec("irregular:64:1:4:4").expect("a known shape");
     let mut rest: Vec<u16> = topology.hosts().iter().map(|host| host.id.0).collect();
     rest.retain(|host| *host != ORIGIN);
@@ -26,7 +28,7 @@ fn large(members: u64, fan_in: u32, damage: Damage, seed: u64) -> Scenario {
         chosen.push(rest.swap_remove(random.below(rest.len() as u64) as usize));
     }
     chosen.sort_unstable();
-    let groups = vec![group(GROUP, SWITCH, chosen)];
+    let groups = vec![group(GROUP, scheme, chosen)];
     let mut controller = Controller::new(groups, Algorithm::Osud);
     controller.ack_fan_in = fan_in;
     Scenario::with(
@@ -41,7 +43,7 @@ fn large(members: u64, fan_in: u32, damage: Damage, seed: u64) -> Scenario {
 /// Members that take ACKs of others, and a member that takes none and is far from the origin.
 fn inner_and_leaf(scenario: &Scenario) -> (Vec<u16>, u16) {
     let members = scenario.controller.groups[0].members.clone();
-    let fan_in = scenario.controller.ack_fan_in as usize;
+    let fan_in = scenario.controller.ack_fan_in.expect("chosen") as usize;
     let tree = Structure::acknowledgement(members.clone(), HostId(ORIGIN), fan_in).expect("a tree");
     let parent = |host: HostId| tree.role_of(host).expect("a member").parent;
     let depth = |host: HostId| std::iter::successors(parent(host), |host| parent(*host)).count();
@@ -70,48 +72,88 @@ fn counted(scenario: &Scenario, name: &str) -> BTreeMap<u16, u64> {
     streams.collect()
 }
 
-/// ACK frames that the origin handles, and the most that a member handles, for one message.
-fn acks(members: u64, fan_in: u32, bytes: u64) -> (u64, u64) {
-    let mut scenario = large(members, fan_in, Damage::default(), members);
+/// ACK frames for one message.
+#[derive(Debug)]
+struct Acks {
+    /// That the origin handles.
+    at_origin: u64,
+    /// The most that another member handles.
+    at_member: u64,
+    /// Time until the origin knows that all have the message.
+    took_us: u64,
+}
+
+fn acks(scheme: Scheme, members: u64, fan_in: Option<u32>, bytes: u64) -> Acks {
+    let mut scenario = large(scheme, members, fan_in, Damage::default(), members);
     scenario.write(ORIGIN, &[bytes]);
-    scenario.finish(ORIGIN, 60 * SECOND_US);
+    let took_us = scenario.finish(ORIGIN, 60 * SECOND_US);
     scenario.check_delivered(ORIGIN, 1, &[]);
     let mut received = counted(&scenario, "acks_received");
-    let origin = received.remove(&ORIGIN).expect("the origin has the stream");
-    (origin, received.into_values().max().unwrap_or(0))
+    let at_origin = received.remove(&ORIGIN).expect("the origin has the stream");
+    Acks {
+        at_origin,
+        at_member: received.into_values().max().unwrap_or(0),
+        took_us,
+    }
 }
 
 #[test]
 fn the_origin_handles_no_more_acks_of_many_members_than_of_few() {
-    // A member that takes ACKs answers a lone packet twice: that it has come, and that it is stable.
-    for (bytes, answers) in [(16, 3), (20_000, 1), (200_000, 1)] {
-        let (few, _) = acks(8, 0, bytes);
-        for members in [8, 64, 250] {
-            let (direct, _) = acks(members, u32::MAX, bytes);
-            let (many, at_member) = acks(members, 0, bytes);
-            println!(
-                "{bytes} bytes to {members} members: {direct} ACKs directly, {many} by a tree, {at_member} at a member"
-            );
-            assert!(
-                many <= answers * few,
-                "{members} members: {many} ACKs; 8 members: {few}"
-            );
-            assert!(
-                at_member <= answers * few,
-                "{members} members: {at_member} ACKs at one; 8 members: {few}"
-            );
-            assert!(
-                direct >= many,
-                "{members} members: {direct} ACKs without a tree, {many} with one"
-            );
+    for scheme in [SWITCH, TABLE, BROADCAST] {
+        for bytes in [16, 20_000, 200_000] {
+            let few = acks(scheme, 8, None, bytes);
+            for members in [8, 64, 250] {
+                let direct = acks(scheme, members, Some(u32::MAX), bytes);
+                let many = acks(scheme, members, None, bytes);
+                println!(
+                    "{} {bytes} bytes to {members} members: directly {direct:?}, by a tree {many:?}",
+                    scheme.name()
+                );
+                assert!(
+                    many.at_origin <= few.at_origin,
+                    "{members} members: {many:?}; 8 members: {few:?}"
+                );
+                assert!(
+                    many.at_member <= few.at_origin,
+                    "{members} members: {many:?}; 8 members: {few:?}"
+                );
+                assert!(direct.at_origin >= many.at_origin);
+                // Nobody waits for an answer that does not come: no probe, after 20 ms, is needed.
+                assert!(
+                    many.took_us <= direct.took_us + 2_000,
+                    "{members} members: {many:?}; directly {direct:?}"
+                );
+            }
         }
+    }
+}
+
+/// A parent waits for those below it, so that it answers once; if their readers are late, twice, and
+/// nobody takes the waiting for silence.
+#[test]
+fn members_that_read_late_are_answered_for_once_or_twice() {
+    for (late_us, answers) in [(3_000, 1), (15_000, 2)] {
+        let mut scenario = large(SWITCH, 64, None, Damage::default(), 23);
+        let members = scenario.controller.groups[0].members.clone();
+        for member in members.iter().filter(|host| host.0 != ORIGIN) {
+            scenario.fabric.host(member.0).program.policy = ReaderPolicy {
+                asleep_until_us: late_us,
+                ..ReaderPolicy::default()
+            };
+        }
+        scenario.write(ORIGIN, &[16]);
+        let took_us = scenario.finish(ORIGIN, 60 * SECOND_US);
+        scenario.check_delivered(ORIGIN, 1, &[]);
+        let received = counted(&scenario, "acks_received");
+        assert!(took_us < late_us + 2_000, "{took_us} µs");
+        assert_eq!(received[&ORIGIN], 4 * answers, "{late_us} µs: {received:?}");
     }
 }
 
 #[test]
 fn a_parent_repairs_what_its_children_miss_from_its_memory() {
     for fan_in in [1, 2, 5] {
-        let mut scenario = large(40, fan_in, Damage::rough(), 7);
+        let mut scenario = large(SWITCH, 40, Some(fan_in), Damage::rough(), 7);
         scenario.write(ORIGIN, &[100_000, 16, 30_000]);
         scenario.finish(ORIGIN, 120 * SECOND_US);
         scenario.check_delivered(ORIGIN, 3, &[]);
@@ -127,7 +169,7 @@ fn a_parent_repairs_what_its_children_miss_from_its_memory() {
 
 #[test]
 fn a_parent_that_stands_still_delays_and_fails_nobody() {
-    let mut scenario = large(30, 3, Damage::default(), 9);
+    let mut scenario = large(SWITCH, 30, Some(3), Damage::default(), 9);
     let (inner, leaf) = inner_and_leaf(&scenario);
     scenario.write(ORIGIN, &[3_000_000, 16]);
     scenario.run_for(100_000);
@@ -149,7 +191,7 @@ fn a_parent_that_stands_still_delays_and_fails_nobody() {
 #[test]
 fn a_parent_that_dies_is_replaced_and_nothing_is_lost_or_repeated_at_others() {
     for damage in [Damage::default(), Damage::rough()] {
-        let mut scenario = large(30, 3, damage, 11);
+        let mut scenario = large(SWITCH, 30, Some(3), damage, 11);
         let (inner, _) = inner_and_leaf(&scenario);
         let dead = inner[1];
         scenario.write(ORIGIN, &[16, 1_500_000, 40_000]);
@@ -179,7 +221,7 @@ fn a_parent_that_dies_is_replaced_and_nothing_is_lost_or_repeated_at_others() {
 
 #[test]
 fn a_parent_that_starts_anew_gets_the_next_message_and_its_children_all() {
-    let mut scenario = large(30, 2, Damage::default(), 13);
+    let mut scenario = large(SWITCH, 30, Some(2), Damage::default(), 13);
     let (inner, _) = inner_and_leaf(&scenario);
     scenario.write(ORIGIN, &[1_000_000]);
     scenario.run_for(60_000);
@@ -201,7 +243,7 @@ fn a_parent_that_starts_anew_gets_the_next_message_and_its_children_all() {
 
 #[test]
 fn members_come_and_go_while_acks_come_up_the_tree() {
-    let mut scenario = large(40, 3, Damage::rough(), 17);
+    let mut scenario = large(SWITCH, 40, Some(3), Damage::rough(), 17);
     let all: Vec<u16> = scenario.controller.groups[0]
         .members
         .iter()
@@ -233,9 +275,9 @@ fn members_come_and_go_while_acks_come_up_the_tree() {
 
 /// Frames dropped at the slow link of a member far down, and the most bytes that waited there.
 fn at_slow_link(fan_in: u32) -> (u64, u64) {
-    let mut scenario = large(40, 2, Damage::default(), 19);
+    let mut scenario = large(SWITCH, 40, Some(2), Damage::default(), 19);
     let (_, leaf) = inner_and_leaf(&scenario);
-    scenario.controller.ack_fan_in = fan_in;
+    scenario.controller.ack_fan_in = Some(fan_in);
     scenario.replan();
     let at = scenario.fabric.topology.host(HostId(leaf)).expect("a host");
     let place = Place::Switch(at.switch.0, at.port.get());
