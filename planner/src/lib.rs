@@ -46,9 +46,9 @@ pub use difference::{
 pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
 pub use groups::{Group, GroupScheme};
 pub use ids::{
-    INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST, MGID_GROUP_FIRST,
-    MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_PORT, MGID_TREE_ALL, MGID_TREE_SET, Mgid, PortSet,
-    TREE_SET_PORTS,
+    GROUP_NUMBERS_MAX, INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST,
+    MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_PORT, MGID_TREE_ALL, MGID_TREE_SET,
+    Mgid, PortSet, TREE_SET_PORTS,
 };
 pub use narrow::NarrowLinks;
 pub use planner::{FabricState, Method, NOT_PLANNED, Planner, RouteChange};
