@@ -196,7 +196,7 @@ PLAIN: str
 """Why members do not take part."""
 TABLE_GROUPS: str
 TABLES_WITH_DEFAULT: list[str]
-MGID_GROUPS_MAX: int
+GROUP_NUMBERS_MAX: int
 CLASS_D_MODES: list[str]
 """How class D addresses get their numbers, the default first."""
 HASHED_FIRST: GroupId

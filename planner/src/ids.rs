@@ -20,6 +20,8 @@ pub const MGID_GROUP_FIRST: u16 = 0x4000;
 pub const MGID_GROUP_LAST: u16 = 0x7fff;
 /// Group numbers that a switch has room for.
 pub const MGID_GROUPS_MAX: u16 = MGID_GROUP_LAST - MGID_GROUP_FIRST + 1;
+/// Those of them that groups can have: broadcast has one.
+pub const GROUP_NUMBERS_MAX: u16 = MGID_GROUPS_MAX - 1;
 /// Of replicas that the program knows by the port they leave by.
 pub const INSTANCE_PLAIN: u16 = 1;
 /// With a port added: of replicas that take the branch of that port, though they may leave by another.

@@ -16,7 +16,7 @@ use crate::difference::differing;
 use crate::groups::Group;
 use crate::guard::{self, Guard, Guarded};
 use crate::guard_groups::GroupGuard;
-use crate::ids::MGID_GROUPS_MAX;
+use crate::ids::GROUP_NUMBERS_MAX;
 use crate::narrow::NarrowLinks;
 use crate::parts::Part;
 use crate::reuse::{Reuse, is_left_of, joins_hosts, reusable};
@@ -391,12 +391,15 @@ impl Planner {
 
     fn failures(&self) -> Vec<PlanFailure> {
         let mut failures = self.agents.failures();
-        failures.extend(self.switches.without_room().map(|group| PlanFailure {
-            subject: Subject::Group(group),
-            reason: format!(
-                "switches have room for {MGID_GROUPS_MAX} group numbers, and lower ones take it: its messages go by TREE routes"
-            ),
-        }));
+        let without: Vec<GroupId> = self.switches.without_room().collect();
+        if !without.is_empty() {
+            failures.push(PlanFailure {
+                subject: Subject::Groups(without),
+                reason: format!(
+                    "switches have room for {GROUP_NUMBERS_MAX} group numbers, and addresses and lower groups take it: messages go by TREE routes"
+                ),
+            });
+        }
         failures
     }
 

@@ -13,12 +13,15 @@ use crate::entries::{
 };
 use crate::groups::Group;
 use crate::guard_groups::Carriers;
-use crate::ids::{MGID_GROUPS_MAX, Mgid};
+use crate::ids::{CLASS_D_SIZE, GROUP_NUMBERS_MAX, Mgid};
 use crate::parts::Part;
 use crate::replication::{GroupTree, allocate_mgids, port_groups, tree_set_groups};
 use crate::state::{Action, EntryKey, Place, SwitchState, TableEntry};
 use crate::table_numbers::{Along, TableNumbers};
 use crate::trees::own_ports;
+
+/// Addresses never take all numbers: each number of an address has an entry of `ingress.class_d`.
+const _: () = assert!(CLASS_D_SIZE < GROUP_NUMBERS_MAX as usize);
 
 /// A group number as the switches hold it.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,8 +167,7 @@ impl SwitchPlanner {
             .values()
             .filter_map(|group| self.address_number(group));
         let for_addresses = numbers.collect::<BTreeSet<GroupId>>().len();
-        // Broadcast has one too.
-        let room = usize::from(MGID_GROUPS_MAX) - 1 - for_addresses;
+        let room = usize::from(GROUP_NUMBERS_MAX) - for_addresses;
         let news = new.iter().map(|group| &**group);
         let moved = self.tables.change(gone.iter().copied(), news, room);
         let joins = |group: &&Arc<Group>| {

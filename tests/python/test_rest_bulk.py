@@ -21,7 +21,7 @@ from wormcast.reconcile.change_rate import (
 )
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.group_book import NUMBERS_MAX, GroupBook, GroupRequest
+from wormcast.reconcile.group_book import GroupBook, GroupRequest
 from wormcast.store.database import Database, StoreError, SwitchSpec
 from wormcast_planner import CLASS_D_MODES, GROUP_BROADCAST, GROUP_ID_MAX, HASHED_FIRST, assign_class_d
 
@@ -88,20 +88,6 @@ def test_of_several_groups_all_are_made_or_none(groups: list[Any], status: int, 
         assert message in answer.json()["error"]["message"]
         assert controller.groups.groups() == []
         assert (await client.post("groups", json=group())).json()["id"] == 0
-
-    with_hosts(test)
-
-
-def test_groups_beyond_the_room_in_the_switches_are_refused() -> None:
-    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
-        book = controller.groups
-        book.create_all([GroupRequest("tree", (0,))] * (NUMBERS_MAX - 2))
-        answer = await client.post("groups", json={"groups": [group()] * 3})
-        assert answer.status_code == 507
-        assert answer.json()["error"]["message"] == (
-            f"groups.2: the switches have no room for another group; possible: {NUMBERS_MAX}"
-        )
-        assert len(book.groups()) == NUMBERS_MAX - 2
 
     with_hosts(test)
 
@@ -226,12 +212,12 @@ def test_the_book_knows_what_looking_at_every_group_tells(mode: str, seed: int) 
         except RequestError:
             assert (groups.groups(), groups.class_d) == (before, numbers)
         assert groups.class_d == assign_class_d(mode, groups.groups(), numbers)
-        assert groups._index.number_count() == len(numbers_of(groups))
+        assert groups._index._numbers.keys() == numbers_of(groups)
         assert GroupBook(groups._database, HostRegistry()).groups() == groups.groups()
 
 
 def numbers_of(groups: GroupBook) -> set[int]:
-    """Those by which switches know groups: of ids and of addresses."""
+    """Ids of groups and numbers of their addresses."""
     addresses = {group.class_d for group in groups.groups()} - {None}
     numbers = {int(groups.class_d.number(address)) for address in addresses if address is not None}
     return ({int(group.id) for group in groups.groups()} | numbers) - {GROUP_BROADCAST}

@@ -7,15 +7,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from wormcast_planner import is_copied_by_switches
+from wormcast_planner import GROUP_NUMBERS_MAX, is_copied_by_switches
 
-from wormcast.network.groups import AUTO, Group
+from wormcast.network.groups import AUTO, TABLE, TREE_ROUTES, Group
 from wormcast.network.ids import HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
 from wormcast.routing.files import to_text
 from wormcast.routing.routes import add_uses
+
+FALLBACK = (
+    f"switches have room for {GROUP_NUMBERS_MAX} group numbers: messages of this group go by TREE routes"
+)
+"""Of a group of scheme table without a number."""
 
 
 def ask_network(controller: Controller) -> dict[str, Any]:
@@ -92,7 +97,12 @@ def ask_group_file(controller: Controller, group: Group, source: HostId | None) 
         )
     return {
         "topology": controller.topology().to_json(),
-        "about": {"id": group.id, "name": group.name, "epoch": controller.reconciler.epoch},
+        "about": {
+            "id": group.id,
+            "name": group.name,
+            "epoch": controller.reconciler.epoch,
+            **({"fallback": FALLBACK} if is_without_number(controller, group) else {}),
+        },
         "request": (group_request(controller, group, sender, members), tree_root(controller, group)),
     }
 
@@ -123,6 +133,13 @@ def table_number(controller: Controller, group: Group) -> int | None:
     return None if known is None else known.number
 
 
+def is_without_number(controller: Controller, group: Group) -> bool:
+    """Whether switches have no room for the number of a group of scheme table, so that agents send its messages by
+    TREE routes."""
+    planned = any(controller.reconciler.planned(member, group.id) is not None for member in group.members)
+    return group.scheme == TABLE and planned and table_number(controller, group) is None
+
+
 def sequencer(controller: Controller, group: Group) -> HostId | None:
     """Of an ordered group: who says in which order its messages are read. None while nobody takes part."""
     planned = (controller.reconciler.planned(member, group.id) for member in group.members)
@@ -139,8 +156,11 @@ def group_request(
     given = {name: value for name, value in shape.items() if value and name != "ordered"}
     if (number := table_number(controller, group)) is not None:
         given["group"] = number
+    scheme = group.scheme
+    if is_without_number(controller, group):
+        scheme, given = TREE_ROUTES, {}
     request: dict[str, Any] = {
-        "scheme": group.scheme,
+        "scheme": scheme,
         "source": source,
         "members": list(members),
         "parameters": given,

@@ -8,7 +8,14 @@ from typing import Any
 
 from wormcast_planner import NOT_PLANNED
 
-from wormcast.api.plan_requests import sequencer, table_number, tree_root, trees_in_force
+from wormcast.api.plan_requests import (
+    FALLBACK,
+    is_without_number,
+    sequencer,
+    table_number,
+    tree_root,
+    trees_in_force,
+)
 from wormcast.discovery.hosts import HostRecord
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
@@ -142,6 +149,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "epoch": reconciler.epoch,
         "root": tree_root(controller, group),
         "number": table_number(controller, group),
+        "fallback": FALLBACK if is_without_number(controller, group) else None,
         "sequencer": sequencer(controller, group),
         "state": members,
         "switches_refused": [

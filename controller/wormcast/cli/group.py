@@ -217,6 +217,8 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     click.echo(
         f"group {value['id']} ({value['name']}): {value['scheme']}{order}{class_d}, epoch {value['epoch']}{mtu}"
     )
+    if value.get("fallback"):
+        click.echo(value["fallback"])
     if value["scheme"] == AUTO and value["structures"]:
         print_table(
             "each message takes",

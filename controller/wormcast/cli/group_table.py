@@ -16,6 +16,8 @@ def group_table(group: Mapping[str, Any]) -> str:
         f"{group['steps']} steps",
         f"  {parameters}",
     ]
+    if "fallback" in group:
+        lines.append(f"  {group['fallback']}")
     if "edges" in group:
         lines += _sends(group)
     elif "tree" in group:

@@ -28,6 +28,7 @@ from wormcast.cli.files import (
 )
 from wormcast.cli.refusal import Refusal, unknown
 from wormcast.cli.rest import API_ENVIRONMENT, Client, api_address, segment
+from wormcast.network.groups import TREE_ROUTES
 
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 """A host's name or id in a list."""
@@ -49,9 +50,9 @@ class Group:
     root: int | None
     """Root of the tree along which switches copy; None if hosts forward."""
     number: int | None
+    """Under which switches know it; None if they do not."""
     trees: list[list[Json]]
     """Links of trees of its own that its messages take in turn."""
-    """Under which switches know it; None if they do not."""
 
     def request(self, source: int) -> Json:
         """What `routing.group` takes, seen from one sender."""
@@ -173,8 +174,13 @@ class ControllerSource:
 
 
 def _group(value: Mapping[str, Any]) -> Group:
+    about = {name: value[name] for name in ("id", "name", "epoch")}
+    if fallback := value.get("fallback"):
+        # As its messages go now: switches do not copy them by their tables.
+        value = {**value, "scheme": TREE_ROUTES, "parameters": {}}
+        about["fallback"] = fallback
     return Group(
-        {name: value[name] for name in ("id", "name", "epoch")},
+        about,
         value["scheme"],
         [member["host"] for member in value["state"] if member["takes_part"]],
         {name: number for name, number in value["parameters"].items() if number},

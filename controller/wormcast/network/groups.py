@@ -26,6 +26,10 @@ SCHEMES: Final = (*schemes(), AUTO)
 """How a message can reach the members: the list of `wire/src/scheme.rs`, and the choice among it."""
 SCHEMES_ANYWHERE: Final = tuple(name for name in SCHEMES if not needs_grid(name))
 """Those that go by no coordinates, so that any topology can have them."""
+TABLE: Final = "table"
+"""Switches copy by entries of their tables, as long as these have room."""
+TREE_ROUTES: Final = "switch"
+"""Switches copy along TREE routes: so go messages of groups of scheme table that have no entries."""
 SCHEME_DEFAULT: Final = "k-binomial"
 
 

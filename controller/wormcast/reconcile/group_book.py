@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wormcast_planner import GROUP_BROADCAST, HASHED_FIRST, MGID_GROUPS_MAX, ClassDNumbers, assign_class_d
+from wormcast_planner import GROUP_BROADCAST, HASHED_FIRST, ClassDNumbers, assign_class_d
 
 from wormcast.discovery.hosts import HostRecord, HostRegistry
 from wormcast.network.groups import (
@@ -27,8 +27,6 @@ from wormcast.reconcile.errors import RequestError, as_number, unknown
 from wormcast.reconcile.group_index import GroupIndex
 from wormcast.store.database import Database
 
-NUMBERS_MAX = MGID_GROUPS_MAX - 1
-"""Group numbers a switch holds besides broadcast (GROUPS_SIZE of p4src/shared/sizes.p4)."""
 NAME_BOUND = "1 to 64 letters, digits, '.', '_', '-', not digits alone"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -202,15 +200,15 @@ class GroupBook:
         return host
 
     def _add(self, request: GroupRequest) -> Group:
-        """Checks a new group and adds it to the index; raises `RequestError`."""
+        """Checks a new group and adds it to the index; raises `RequestError`.
+
+        Room in the switches refuses none: addresses never take all numbers, and messages of groups of scheme
+        `table` without a number go by TREE routes.
+        """
         group = self._make(request)
         self._check_new(group)
         self._index.add(group)
         self._check_room(group, group.members)
-        if self._index.number_count() > NUMBERS_MAX:
-            raise RequestError(
-                507, "the switches have no room for another group", value=group.id, bound=str(NUMBERS_MAX)
-            )
         return group
 
     def _make(self, request: GroupRequest) -> Group:

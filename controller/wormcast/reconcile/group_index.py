@@ -21,7 +21,8 @@ from wormcast.network.ids import GroupId, HostId
 
 
 class GroupIndex:
-    """Groups with the numbers that switches know them by; adding and removing takes the same time for any count."""
+    """Groups with their ids and the numbers of their addresses; adding and removing takes the same time for any
+    count."""
 
     def __init__(self, groups: Iterable[Group], class_d: ClassDNumbers) -> None:
         self._mode, self._is_wide = class_d.mode, class_d.is_wide
@@ -33,6 +34,7 @@ class GroupIndex:
         self._class_d: ClassDNumbers | None = class_d
         self._carriers: Counter[ipaddress.IPv4Address] = Counter()
         self._numbers: Counter[GroupId] = Counter()
+        """Ids of groups and numbers of their addresses: none of them is free."""
         self.memberships: Counter[HostId] = Counter()
         """Groups of each host."""
         self._free_from = 0
@@ -56,10 +58,6 @@ class GroupIndex:
     def named(self, name: str) -> Group | None:
         """The group of this name."""
         return self._by_name.get(name)
-
-    def number_count(self) -> int:
-        """Numbers that switches know groups by."""
-        return len(self._numbers)
 
     def owner(self, number: GroupId) -> ipaddress.IPv4Address | None:
         """Wide mode: the address that has this number for its own."""

@@ -15,7 +15,7 @@ use wormcast_wire::PortId;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TABLE_GROUPS", planner::TABLE_GROUPS)?;
     module.add("TABLES_WITH_DEFAULT", planner::TABLES_WITH_DEFAULT)?;
-    module.add("MGID_GROUPS_MAX", planner::MGID_GROUPS_MAX)?;
+    module.add("GROUP_NUMBERS_MAX", planner::GROUP_NUMBERS_MAX)?;
     module.add_class::<Place>()?;
     module.add_class::<TableEntry>()?;
     module.add_class::<TableDefault>()?;
