@@ -16,6 +16,7 @@ mod copies;
 pub mod cost;
 mod difference;
 mod entries;
+mod failure;
 mod groups;
 mod ids;
 mod messages;
@@ -35,15 +36,14 @@ mod turning;
 mod wiring;
 mod written;
 
-pub use agents::{
-    CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, PlanFailure, Shortfall, Subject,
-};
+pub use agents::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
 pub use class_d::{ClassDMode, ClassDNumbers};
 pub use copies::{Copies, Replica};
 pub use difference::{
     Entity, MulticastGroup, Operation, Stage, Update, difference, execute, mgid_of,
 };
 pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
+pub use failure::{PlanFailure, Subject};
 pub use groups::{Group, GroupScheme};
 pub use ids::{
     GROUP_NUMBERS_MAX, INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST,

@@ -13,6 +13,7 @@ from wormcast.network.ids import HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
+from wormcast.routing.fallback import runs_as
 from wormcast.routing.files import to_text
 from wormcast.routing.routes import add_uses
 
@@ -39,7 +40,8 @@ async def routes_in_force(controller: Controller, src: HostId | None, dst: HostI
     root = wanted if wanted in roots else next(iter(roots), None)
     if not controller.topology().switches:
         return json.dumps({"algorithm": algorithm, "root": None, "routes": []}).encode()
-    topology = json.dumps(controller.topology().to_json())
+    network = controller.topology().to_json()
+    topology = json.dumps(network)
     file = await asyncio.to_thread(state.routes_file, topology, algorithm, root, src, dst)
     if file is None:
         raise RequestError(
@@ -48,10 +50,15 @@ async def routes_in_force(controller: Controller, src: HostId | None, dst: HostI
             code="too-large",
         )
     status = None if src is None else controller.agents.get(src)
-    if status is None or not status.routes:
+    fallback = runs_as(network, algorithm)
+    if fallback is None and (status is None or not status.routes):
         return file.encode()
     counted = json.loads(file)
-    add_uses(counted["routes"], [{"host": host, "messages": used} for host, used in status.routes.items()])
+    if fallback is not None:
+        counted["runs_as"] = fallback
+    if status is not None:
+        uses = [{"host": host, "messages": used} for host, used in status.routes.items()]
+        add_uses(counted["routes"], uses)
     return json.dumps(counted).encode()
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import wormcast_planner as native
 
+from wormcast.routing.fallback import runs_as
+
 SEED_DEFAULT = 1
 
 
@@ -27,12 +29,15 @@ def routes(
     keeps several routes for a pair (rmit, rrmit, pit, rrmit-min) they follow each other in
     the order in which they take turns, each with its "share" (0 to 1) of the pair's
     messages; `seed` decides which are drawn where there are more than ten. Routes of
-    algorithms that use in-transit hosts say whether they are "minimal". `balanced` takes the
+    algorithms that use in-transit hosts say whether they are "minimal"; where no host re-injects, "runs_as" says
+    what they are then. `balanced` takes the
     paths, and unless it is given the root, that lower the largest load. Raises
     `RoutingError`, for a single pair also if there is no path.
     """
     text = native.plan_all_routes(json.dumps(topology), algorithm, root, seed, src, dst, balanced)
     planned: dict[str, Any] = json.loads(text)
+    if (fallback := runs_as(topology, algorithm)) is not None:
+        planned["runs_as"] = fallback
     return planned
 
 
