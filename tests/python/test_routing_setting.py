@@ -85,7 +85,7 @@ def test_agents_get_the_routes_that_are_set(algorithm: str) -> None:
         file = (await client.get("routes?src=3")).json()
         jsonschema.validate(file, schemas.load("routes"))
         assert routes_of(controller, 3) == [(row["dst"], bytes(row["ports"])) for row in file["routes"]]
-        assert file == routing.routes(NETWORK, algorithm, 4, src=3)
+        assert file == {**routing.routes(NETWORK, algorithm, 4, src=3), "uses_unknown": [3]}
         assert (await client.get("verify")).json()["deadlock_free"]
         status = (await client.get("status")).json()
         assert (status["algorithm"], status["routing"]) == (algorithm, said)
@@ -442,7 +442,7 @@ def test_where_no_host_re_injects_it_is_said_what_routes_are_instead(algorithm: 
         assert ("runs_as" in file) == is_said
         if is_said:
             assert answer["lengthened_pairs"] == pairs
-            assert file == routing.routes(nobody, algorithm)
+            assert file == {**routing.routes(nobody, algorithm), "uses_unknown": list(range(18))}
 
     async def before(client: httpx.AsyncClient, controller: Controller) -> None:
         await look(client, controller, is_said=False)
@@ -471,3 +471,51 @@ def test_what_routes_are_without_hosts_that_re_inject_is_true(algorithm: str) ->
         one = {**network, "hosts": [{**network["hosts"][0], "transit": True}, *network["hosts"][1:]]}
         assert "runs_as" not in routing.routes(one, algorithm)
         assert "runs_as" not in routing.routes(network, "osud")
+
+
+def report_uses(controller: Controller, host: HostId) -> int:
+    """The agent of a host says that it used each route, as often as nobody else did its own; gives how often."""
+    told: Any = controller.reconciler.state.agents[host]
+    counts: dict[int, int] = {}
+    for to, _, _ in told.routes:
+        counts[to] = counts.get(to, 0) + 1
+    used = {to: (1000 + host,) * several for to, several in counts.items()}
+    controller.statistics_received(host, [], used)  # type: ignore[arg-type]
+    return 1000 + host
+
+
+def test_how_often_routes_are_used_is_shown_of_all_hosts_and_who_does_not_say_it_is_named(
+    tmp_path: Path,
+) -> None:
+    silent, away = HostId(4), HostId(7)
+
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        hosts = [record.id for record in controller.hosts.records()]
+        often = {host: report_uses(controller, host) for host in hosts if host != silent}
+        controller.hosts.records()[away].expected_until = 0.0
+        controller.agent_detached(away)
+        assert not controller.hosts.records()[away].attached
+        for query, unknown in (("", [4, 7]), ("?dst=2", [4, 7]), ("?src=4", [4]), ("?src=3", None)):
+            file = (await client.get(f"routes{query}")).json()
+            jsonschema.validate(file, schemas.load("routes"))
+            assert file.get("uses_unknown") == unknown, query
+            assert file["routes"]
+            for row in file["routes"]:
+                expected = None if row["src"] in (silent, away) else often[row["src"]]
+                assert row.get("messages") == expected, (query, row)
+        async with serving(controller, tmp_path / "rest"):
+            for words in ((), ("--to", "2")):
+                api = f"unix:{tmp_path / 'rest'}"
+                printed = await asyncio.to_thread(at_terminal, "route", *words, "--api", api)
+                assert f" {often[HostId(3)]} " in printed
+                assert (
+                    "how often routes from host 4, 7 are used is not known: no word from their agents"
+                    in printed
+                )
+        # It comes back, and has not said anything yet.
+        controller.agent_registered("h7", 7, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        assert (await client.get("routes?src=7")).json()["uses_unknown"] == [7]
+        report_uses(controller, away)
+        assert "uses_unknown" not in (await client.get("routes?src=7")).json()
+
+    with_network(test)

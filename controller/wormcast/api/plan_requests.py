@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wormcast_planner import GROUP_NUMBERS_MAX, is_copied_by_switches
@@ -49,16 +50,28 @@ async def routes_in_force(controller: Controller, src: HostId | None, dst: HostI
             "the file of all routes would be too large; ask for those from a host (src)",
             code="too-large",
         )
-    status = None if src is None else controller.agents.get(src)
+    asked = sorted(state.agents) if src is None else [src] if src in state.agents else []
+    uses: dict[int, Any] = {}
+    for host in asked:
+        if (used := controller.route_uses(host)) is not None:
+            uses[host] = used
     fallback = runs_as(network, algorithm)
-    if fallback is None and (status is None or not status.routes):
+    unknown = [host for host in asked if host not in uses]
+    if fallback is None and not unknown and not any(uses.values()):
         return file.encode()
+    return await asyncio.to_thread(_with_uses, file, uses, unknown, fallback)
+
+
+def _with_uses(
+    file: str, uses: Mapping[int, Mapping[int, Sequence[int]]], unknown: list[HostId], fallback: str | None
+) -> bytes:
+    """A routes file with how many messages took each route, and the hosts of which that is not known."""
     counted = json.loads(file)
     if fallback is not None:
         counted["runs_as"] = fallback
-    if status is not None:
-        uses = [{"host": host, "messages": used} for host, used in status.routes.items()]
-        add_uses(counted["routes"], uses)
+    if unknown:
+        counted["uses_unknown"] = unknown
+    add_uses(counted["routes"], uses)
     return json.dumps(counted).encode()
 
 

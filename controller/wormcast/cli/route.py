@@ -27,6 +27,8 @@ from wormcast.routing.fallback import RUNS_AS, longer_routes, runs_as
 
 SEED_RANGE = click.IntRange(0, 2**63 - 1)
 SEED_DEFAULT = 1
+HOSTS_NAMED_MAX = 16
+"""Hosts named in one line; of more it says how many there are."""
 DRAWN = ("rmit", "rrmit", "pit", "rrmit-min")
 """Algorithms that draw paths."""
 
@@ -82,8 +84,8 @@ def route(
     """Show source routes: from host SRC, to host DST, or all. Hosts are ids or names.
 
     The network is that of the running controller, or that of --topology. Without
-    --algorithm and --root these are the routes in force; of one source also how many
-    messages took each. Prints a table to a terminal, and JSON elsewhere or with --json.
+    --algorithm and --root these are the routes in force, with how many messages took
+    each. Prints a table to a terminal, and JSON elsewhere or with --json.
     """
     src, dst = _either("source", src, "--from", sender), _either("destination", dst, "--to", receiver)
     if summary and (src is not None or dst is not None):
@@ -156,6 +158,12 @@ def _print_routes(routes: Json) -> None:
             for row in listed
         ],
     )
+    if unknown := routes.get("uses_unknown"):
+        named = ", ".join(map(str, unknown[:HOSTS_NAMED_MAX]))
+        more = f" and {len(unknown) - HOSTS_NAMED_MAX} more" if len(unknown) > HOSTS_NAMED_MAX else ""
+        click.echo(
+            f"how often routes from host {named}{more} are used is not known: no word from their agents"
+        )
     if apart := routes.get("unreachable"):
         click.echo(f"{len(apart)} pairs of hosts have no route; --json lists them")
 
