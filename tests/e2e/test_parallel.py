@@ -25,8 +25,12 @@ END_SECONDS_MAX = 120.0
 
 
 @pytest.fixture(scope="module")
-def fabric(make_fabric: Callable[..., Fabric], tmp_path_factory: pytest.TempPathFactory) -> Fabric:
+def fabric(
+    make_fabric: Callable[..., Fabric], tmp_path_factory: pytest.TempPathFactory, switch: str
+) -> Fabric:
     """Three switches in a line, with two links between neighbours."""
+    if switch == "bmv2":
+        pytest.skip("BMv2 has no backup replicas: a link that fails waits for the next plan")
     ends = [(0, 1), (0, 1), (1, 2), (1, 2)]
     ports = {switch: iter(range(1, 8)) for switch in HOSTS}
     network = {
@@ -36,7 +40,7 @@ def fabric(make_fabric: Callable[..., Fabric], tmp_path_factory: pytest.TempPath
     }
     path = tmp_path_factory.mktemp("topology") / "pairs.json"
     path.write_text(json.dumps(network))
-    return make_fabric(str(path), rate_mbps=30.0)
+    return make_fabric(str(path), switch=switch, rate_mbps=30.0)
 
 
 def known(fabric: Fabric, host: int) -> set[int]:
