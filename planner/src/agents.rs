@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use wormcast_routing::routes::Setting;
-use wormcast_wire::{GroupId, HostId, SwitchId};
+use wormcast_wire::{GroupId, HostId};
 
+use crate::failure::{PlanFailure, Subject};
 use crate::groups::Group;
 
 use crate::cost::Costs;
@@ -57,50 +57,6 @@ pub struct Shortfall {
     pub host: HostId,
     /// Why.
     pub reason: Cow<'static, str>,
-}
-
-/// Groups that one failure names; of more it says how many there are.
-const GROUPS_NAMED_MAX: usize = 16;
-
-/// What cannot be planned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A group.
-    Group(GroupId),
-    /// Several groups, for one reason.
-    Groups(Vec<GroupId>),
-    /// The switches of one connected part.
-    Switches(Vec<SwitchId>),
-}
-
-/// Something that cannot be planned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanFailure {
-    /// What.
-    pub subject: Subject,
-    /// Why.
-    pub reason: String,
-}
-
-impl fmt::Display for PlanFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.subject {
-            Subject::Group(group) => write!(f, "group {group}: {}", self.reason),
-            Subject::Groups(groups) => {
-                let named = groups.iter().take(GROUPS_NAMED_MAX);
-                let named: Vec<String> = named.map(GroupId::to_string).collect();
-                write!(f, "groups {}", named.join(", "))?;
-                if groups.len() > GROUPS_NAMED_MAX {
-                    write!(f, " and {} more", groups.len() - GROUPS_NAMED_MAX)?;
-                }
-                write!(f, ": {}", self.reason)
-            }
-            Subject::Switches(switches) => {
-                let named: Vec<String> = switches.iter().map(SwitchId::to_string).collect();
-                write!(f, "switches {}: {}", named.join(", "), self.reason)
-            }
-        }
-    }
 }
 
 type Told = BTreeMap<HostId, Arc<AgentGroup>>;

@@ -17,6 +17,7 @@ pub mod cost;
 mod difference;
 mod difference_guard;
 mod entries;
+mod failure;
 mod groups;
 mod guard;
 mod guard_groups;
@@ -39,15 +40,14 @@ mod turning;
 mod wiring;
 mod written;
 
-pub use agents::{
-    CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, PlanFailure, Shortfall, Subject,
-};
+pub use agents::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
 pub use class_d::{ClassDMode, ClassDNumbers};
 pub use copies::{Copies, Replica};
 pub use difference::{
     Entity, MulticastGroup, Operation, PortRate, Stage, Update, difference, execute, mgid_of,
 };
 pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
+pub use failure::{PlanFailure, Subject};
 pub use groups::{Group, GroupScheme};
 pub use guard::{Guard, TABLE_GUARD};
 pub use ids::{

@@ -8,11 +8,12 @@ use wormcast_routing::routes::Setting;
 use wormcast_routing::topology::{Host, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
-use crate::agents::{AgentPlanner, Hosts, PlanFailure, Shortfall, Subject};
+use crate::agents::{AgentPlanner, Hosts, Shortfall};
 use crate::bridge::{self, Bridge};
 use crate::class_d::ClassDNumbers;
 use crate::cost::Costs;
 use crate::difference::differing;
+use crate::failure::{PlanFailure, Subject};
 use crate::groups::Group;
 use crate::guard::{self, Guard, Guarded};
 use crate::guard_groups::GroupGuard;

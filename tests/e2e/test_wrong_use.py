@@ -8,13 +8,26 @@ from pathlib import Path
 
 import pytest
 from wormcast import routing
+from wormcast.api.models import GROUPS_MAX
 from wormcast.mininet import programs
 from wormcast.mininet.fabric import Fabric
 
+AGENT_GROUPS = 16_384
+"""Groups that an agent takes (hostagent/API.md, Limits)."""
+SECONDS_MAX = 120.0
+"""Only against hanging for ever."""
+
 
 @pytest.fixture(scope="module")
-def fabric(make_fabric: Callable[..., Fabric], switch: str) -> Fabric:
-    return make_fabric("line:2", switch=switch, rate_mbps=20.0)
+def fabric(
+    make_fabric: Callable[..., Fabric], switch: str, tmp_path_factory: pytest.TempPathFactory
+) -> Fabric:
+    """Two hosts that do not re-inject worms of others."""
+    network = routing.make("line:2")
+    network["hosts"] = [{**host, "transit": False} for host in network["hosts"]]
+    path = tmp_path_factory.mktemp("topology") / "line.json"
+    path.write_text(json.dumps(network))
+    return make_fabric(str(path), switch=switch, rate_mbps=20.0)
 
 
 def refuse(fabric: Fabric, body: dict[str, object], *expected: str) -> None:
@@ -41,19 +54,6 @@ def test_unknown_scheme(fabric: Fabric) -> None:
     refuse(fabric, {"scheme": "carrier-pigeon", "members": [0, 1]}, "carrier-pigeon", "k-binomial")
 
 
-def test_unknown_algorithm(fabric: Fabric) -> None:
-    before = fabric.get("routing")["algorithm"]
-    for dry_run in ((), ("--dry-run",)):
-        result = fabric.run(0, ["wormcast", "routing", "set", "fastest", *dry_run])
-        assert result.returncode != 0
-        assert "fastest" in result.stderr
-        assert all(name in result.stderr for name in routing.algorithms())
-    response = fabric.api.put("routing", json={"algorithm": "fastest"})
-    assert response.status_code == 422
-    assert all(name in response.text for name in routing.algorithms())
-    assert fabric.get("routing")["algorithm"] == before
-
-
 def test_port_outside_a_switch(fabric: Fabric) -> None:
     response = fabric.api.post("hosts", json={"id": 50, "switch": 0, "port": 200})
     assert 400 <= response.status_code < 500
@@ -67,6 +67,75 @@ def test_send_to_a_group_that_is_not_there(fabric: Fabric, tmp_path: Path) -> No
     assert result.returncode == 1
     assert "77" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_unknown_algorithm(fabric: Fabric) -> None:
+    response = fabric.api.put("routing", json={"algorithm": "fastest"})
+    assert response.status_code == 422
+    done = fabric.run(0, ["wormcast", "routing", "set", "fastest"])
+    assert done.returncode == 2
+    for said in (response.json()["error"]["message"], done.stderr):
+        assert "fastest" in said
+        assert all(name in said for name in routing.algorithms()), said
+    assert fabric.get("routing")["algorithm"] == routing.ALGORITHM_DEFAULT
+
+
+def test_an_algorithm_that_needs_hosts_where_all_have_opted_out(fabric: Fabric) -> None:
+    said = "no host re-injects: rrmit runs as osud"
+    try:
+        for words in (
+            ("routing", "set", "rrmit", "--dry-run"),
+            ("routing", "set", "rrmit"),
+            ("routing", "show"),
+        ):
+            done = fabric.run(0, ["wormcast", *words])
+            assert done.returncode == 0, done.stderr
+            assert said in done.stdout, words
+    finally:
+        fabric.put("routing", {"algorithm": routing.ALGORITHM_DEFAULT})
+    assert "re-injects" not in fabric.run(0, ["wormcast", "routing", "show"]).stdout
+
+
+def test_more_than_there_is_room_for(fabric: Fabric) -> None:
+    refuse(fabric, {"scheme": "k-binomial", "members": [0, 1], "parameters": {"k": 17}}, "17", "0 to 16")
+    one = {"scheme": "circuit", "members": [0, 1]}
+    response = fabric.api.post("groups", json={"groups": [one] * (GROUPS_MAX + 1)})
+    assert response.status_code == 422, response.text
+    assert str(GROUPS_MAX) in response.json()["error"]["message"]
+    # An agent takes so many groups. None of a request is made if one is too many.
+    made: list[int] = []
+    try:
+        while len(made) < AGENT_GROUPS:
+            count = min(GROUPS_MAX, AGENT_GROUPS - len(made))
+            response = fabric.api.post("groups", json={"groups": [one] * count}, timeout=SECONDS_MAX)
+            assert response.status_code == 201, response.text
+            made += [group["id"] for group in response.json()["groups"]]
+        response = fabric.api.post("groups", json=one, timeout=SECONDS_MAX)
+        assert response.status_code == 507, response.text
+        assert f"possible: {AGENT_GROUPS} groups a host" in response.json()["error"]["message"]
+    finally:
+        while made:
+            body = {"groups": made[:GROUPS_MAX]}
+            made = made[GROUPS_MAX:]
+            fabric.api.request("DELETE", "groups", json=body, timeout=SECONDS_MAX)
+    assert fabric.get("groups")["groups"] == []
+
+
+def test_links_whose_ends_carry_less_than_hosts_send(fabric: Fabric) -> None:
+    link = next(link for link in fabric.links if link.far_switch is not None)
+    for (node, name), switch, port in zip(
+        fabric._ends(link), (link.switch, link.far_switch), (link.port, link.far_port), strict=True
+    ):
+        try:
+            node.cmd(f"ip link set dev {name} mtu 1400")
+            (problem,) = fabric.get("status")["mtu_problems"]
+            for text in (f"s{switch} port {port}", "carries 1400 bytes", f"1400 at s{switch}"):
+                assert text in problem
+            said = " ".join(fabric.run(0, ["wormcast", "status"]).stdout.split())
+            assert problem in said
+        finally:
+            node.cmd(f"ip link set dev {name} mtu {fabric.options.mtus.fabric}")
+    assert fabric.get("status")["mtu_problems"] == []
 
 
 def test_controller_down(fabric: Fabric) -> None:

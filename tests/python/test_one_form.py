@@ -59,6 +59,7 @@ def with_controller(
         for host in network.hosts:
             controller.declare_host(f"n{host.id}", host.switch, host.port, host.id)
             controller.agent_registered(f"n{host.id}", host.id, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.statistics_received(host.id, [])
         assert controller.topology() == network
         async with rest(controller) as client:
             for group in groups:

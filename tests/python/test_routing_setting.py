@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import rest, running, until
+from controller_lab.serving import serving
 from wormcast import routing
 from wormcast.agentrpc import agent_pb2
 from wormcast.cli.controller import EXIT_START
@@ -84,7 +85,7 @@ def test_agents_get_the_routes_that_are_set(algorithm: str) -> None:
         file = (await client.get("routes?src=3")).json()
         jsonschema.validate(file, schemas.load("routes"))
         assert routes_of(controller, 3) == [(row["dst"], bytes(row["ports"])) for row in file["routes"]]
-        assert file == routing.routes(NETWORK, algorithm, 4, src=3)
+        assert file == {**routing.routes(NETWORK, algorithm, 4, src=3), "uses_unknown": [3]}
         assert (await client.get("verify")).json()["deadlock_free"]
         status = (await client.get("status")).json()
         assert (status["algorithm"], status["routing"]) == (algorithm, said)
@@ -381,6 +382,7 @@ def test_the_command_line_says_it_in_words() -> None:
         "roots": [2],
         "root_away": True,
         "lengthened_pairs": 12,
+        "runs_as": None,
         "change": None,
         "left_behind": [],
         "left_behind_count": 0,
@@ -396,3 +398,130 @@ def test_the_command_line_says_it_in_words() -> None:
     code, _, error = run_cli("routing", "set", "fastest")
     assert code == 2
     assert all(name in error for name in ALGORITHMS)
+
+
+def at_terminal(*words: str) -> str:
+    """What a command prints to a terminal, with single spaces."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
+        code, out, error = run_cli(*words)
+    assert code == 0, error
+    return " ".join(out.split())
+
+
+CUTTING = [name for name in ALGORITHMS if name not in ("osud", "tree-only")]
+
+
+@pytest.mark.parametrize("algorithm", CUTTING)
+def test_where_no_host_re_injects_it_is_said_what_routes_are_instead(algorithm: str, tmp_path: Path) -> None:
+    nobody = {**NETWORK, "hosts": [{**host, "transit": False} for host in NETWORK["hosts"]]}
+    pairs = routing.route_summary(nobody, algorithm)["lengthened_pairs"]
+    said = f"no host re-injects: {algorithm} runs as osud"
+    ending = f"; {pairs} pairs of hosts have longer routes"
+
+    async def look(client: httpx.AsyncClient, controller: Controller, is_said: bool) -> None:
+        async def told(*words: str) -> bool:
+            printed = await asyncio.to_thread(at_terminal, *words, "--api", f"unix:{tmp_path / 'rest'}")
+            assert (said in printed) == (ending in printed)
+            return said in printed
+
+        async with serving(controller, tmp_path / "rest"):
+            dry = await client.put("routing?dry_run=true", json={"algorithm": algorithm})
+            jsonschema.validate(dry.json(), schemas.load("routing-change"))
+            assert (dry.json()["runs_as"] is not None) == is_said
+            assert await told("routing", "set", algorithm, "--dry-run") == is_said
+            assert not await told("routing", "show"), "osud needs no host"
+            assert (await client.get("routing")).json()["runs_as"] is None
+            answer = (await client.put("routing", json={"algorithm": algorithm})).json()
+            assert (answer["runs_as"] is not None) == is_said
+            assert answer == (await client.get("routing")).json()
+            for words in (
+                ("routing", "set", algorithm),
+                ("routing", "show"),
+                ("route",),
+                ("route", "0", "5"),
+                ("route", "--summary"),
+            ):
+                assert await told(*words) == is_said, words
+        file = (await client.get("routes")).json()
+        jsonschema.validate(file, schemas.load("routes"))
+        assert ("runs_as" in file) == is_said
+        if is_said:
+            assert answer["lengthened_pairs"] == pairs
+            assert file == {**routing.routes(nobody, algorithm), "uses_unknown": list(range(18))}
+
+    async def before(client: httpx.AsyncClient, controller: Controller) -> None:
+        await look(client, controller, is_said=False)
+
+    async def after(client: httpx.AsyncClient, controller: Controller) -> None:
+        await look(client, controller, is_said=True)
+
+    with_network(before)
+    with_network(after, no_transit=frozenset(range(18)))
+
+
+@pytest.mark.parametrize("algorithm", CUTTING)
+def test_what_routes_are_without_hosts_that_re_inject_is_true(algorithm: str) -> None:
+    for kind in ("irregular:9:2:2:3", "irregular:16:3:1:5", "torus:4x4"):
+        network = routing.make(kind)
+        for host in network["hosts"]:
+            host["transit"] = False
+        others, summary = routing.routes(network, algorithm), routing.route_summary(network, algorithm)
+        assert not any(row["in_transit"] for row in others["routes"])
+        says = others["runs_as"]
+        assert (summary["alternatives_mean"] > 1) == ("several routes" in says), kind
+        length = {(row["src"], row["dst"]): len(row["ports"]) for row in routing.routes(network)["routes"]}
+        longer = [len(row["ports"]) - length[row["src"], row["dst"]] for row in others["routes"]]
+        most = 1 if "up to a link longer" in says and kind != "torus:4x4" else 0
+        assert (min(longer), max(longer)) == (0, most), kind
+        one = {**network, "hosts": [{**network["hosts"][0], "transit": True}, *network["hosts"][1:]]}
+        assert "runs_as" not in routing.routes(one, algorithm)
+        assert "runs_as" not in routing.routes(network, "osud")
+
+
+def report_uses(controller: Controller, host: HostId) -> int:
+    """The agent of a host says that it used each route, as often as nobody else did its own; gives how often."""
+    told: Any = controller.reconciler.state.agents[host]
+    counts: dict[int, int] = {}
+    for to, _, _ in told.routes:
+        counts[to] = counts.get(to, 0) + 1
+    used = {to: (1000 + host,) * several for to, several in counts.items()}
+    controller.statistics_received(host, [], used)  # type: ignore[arg-type]
+    return 1000 + host
+
+
+def test_how_often_routes_are_used_is_shown_of_all_hosts_and_who_does_not_say_it_is_named(
+    tmp_path: Path,
+) -> None:
+    silent, away = HostId(4), HostId(7)
+
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        hosts = [record.id for record in controller.hosts.records()]
+        often = {host: report_uses(controller, host) for host in hosts if host != silent}
+        controller.hosts.records()[away].expected_until = 0.0
+        controller.agent_detached(away)
+        assert not controller.hosts.records()[away].attached
+        for query, unknown in (("", [4, 7]), ("?dst=2", [4, 7]), ("?src=4", [4]), ("?src=3", None)):
+            file = (await client.get(f"routes{query}")).json()
+            jsonschema.validate(file, schemas.load("routes"))
+            assert file.get("uses_unknown") == unknown, query
+            assert file["routes"]
+            for row in file["routes"]:
+                expected = None if row["src"] in (silent, away) else often[row["src"]]
+                assert row.get("messages") == expected, (query, row)
+        async with serving(controller, tmp_path / "rest"):
+            for words in ((), ("--to", "2")):
+                api = f"unix:{tmp_path / 'rest'}"
+                printed = await asyncio.to_thread(at_terminal, "route", *words, "--api", api)
+                assert f" {often[HostId(3)]} " in printed
+                assert (
+                    "how often routes from host 4, 7 are used is not known: no word from their agents"
+                    in printed
+                )
+        # It comes back, and has not said anything yet.
+        controller.agent_registered("h7", 7, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        assert (await client.get("routes?src=7")).json()["uses_unknown"] == [7]
+        report_uses(controller, away)
+        assert "uses_unknown" not in (await client.get("routes?src=7")).json()
+
+    with_network(test)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wormcast_planner import GROUP_NUMBERS_MAX, is_copied_by_switches
@@ -14,6 +14,7 @@ from wormcast.network.ids import HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
+from wormcast.routing.fallback import runs_as
 from wormcast.routing.files import to_text
 from wormcast.routing.routes import add_uses
 
@@ -40,7 +41,8 @@ async def routes_in_force(controller: Controller, src: HostId | None, dst: HostI
     root = wanted if wanted in roots else next(iter(roots), None)
     if not controller.topology().switches:
         return json.dumps({"algorithm": algorithm, "root": None, "routes": []}).encode()
-    topology = json.dumps(controller.topology().to_json())
+    network = controller.topology().to_json()
+    topology = json.dumps(network)
     file = await asyncio.to_thread(state.routes_file, topology, algorithm, root, src, dst)
     if file is None:
         raise RequestError(
@@ -48,24 +50,28 @@ async def routes_in_force(controller: Controller, src: HostId | None, dst: HostI
             "the file of all routes would be too large; ask for those from a host (src)",
             code="too-large",
         )
-    uses = {
-        host: [{"host": to, "messages": used} for to, used in status.routes.items()]
-        for host, status in controller.agents.items()
-        if status.routes and src in (None, host)
-    }
-    return await asyncio.to_thread(_with_uses, file, uses)
-
-
-def _with_uses(file: str, uses: Mapping[HostId, list[dict[str, Any]]]) -> bytes:
-    """A routes file with how many messages took each route, where the agent of its host has said so."""
-    if not uses:
+    asked = sorted(state.agents) if src is None else [src] if src in state.agents else []
+    uses: dict[int, Any] = {}
+    for host in asked:
+        if (used := controller.route_uses(host)) is not None:
+            uses[host] = used
+    fallback = runs_as(network, algorithm)
+    unknown = [host for host in asked if host not in uses]
+    if fallback is None and not unknown and not any(uses.values()):
         return file.encode()
+    return await asyncio.to_thread(_with_uses, file, uses, unknown, fallback)
+
+
+def _with_uses(
+    file: str, uses: Mapping[int, Mapping[int, Sequence[int]]], unknown: list[HostId], fallback: str | None
+) -> bytes:
+    """A routes file with how many messages took each route, and the hosts of which that is not known."""
     counted = json.loads(file)
-    by_source: dict[int, list[dict[str, Any]]] = {}
-    for row in counted["routes"]:
-        by_source.setdefault(row["src"], []).append(row)
-    for host, used in uses.items():
-        add_uses(by_source.get(host, ()), used)
+    if fallback is not None:
+        counted["runs_as"] = fallback
+    if unknown:
+        counted["uses_unknown"] = unknown
+    add_uses(counted["routes"], uses)
     return json.dumps(counted).encode()
 
 

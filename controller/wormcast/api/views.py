@@ -20,6 +20,7 @@ from wormcast.discovery.hosts import HostRecord
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
 from wormcast.reconcile.controller import Controller
+from wormcast.routing.fallback import runs_as
 
 REFUSED_SHOWN = 32
 """Refused groups and entries shown of one host or switch; of more it says how many there are."""
@@ -229,6 +230,7 @@ def show_routing(controller: Controller) -> dict[str, Any]:
         "roots": list(state.roots),
         "root_away": wanted.root is not None and wanted.root not in state.roots,
         "lengthened_pairs": state.lengthened,
+        "runs_as": runs_as(controller.topology().to_json(), wanted.algorithm),
         **controller.reconciler.steps.to_json(),
     }
 

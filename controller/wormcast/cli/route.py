@@ -23,9 +23,12 @@ from wormcast.cli.source import (
     find_host,
     source_options,
 )
+from wormcast.routing.fallback import RUNS_AS, longer_routes, runs_as
 
 SEED_RANGE = click.IntRange(0, 2**63 - 1)
 SEED_DEFAULT = 1
+HOSTS_NAMED_MAX = 16
+"""Hosts named in one line; of more it says how many there are."""
 DRAWN = ("rmit", "rrmit", "pit", "rrmit-min")
 """Algorithms that draw paths."""
 
@@ -81,8 +84,8 @@ def route(
     """Show source routes: from host SRC, to host DST, or all. Hosts are ids or names.
 
     The network is that of the running controller, or that of --topology. Without
-    --algorithm and --root these are the routes in force, with how many messages took each,
-    as far as agents have said so. Prints a table to a terminal, and JSON elsewhere or with --json.
+    --algorithm and --root these are the routes in force, with how many messages took
+    each. Prints a table to a terminal, and JSON elsewhere or with --json.
     """
     src, dst = _either("source", src, "--from", sender), _either("destination", dst, "--to", receiver)
     if summary and (src is not None or dst is not None):
@@ -102,8 +105,10 @@ def route(
         baseline = planned(lambda: routing.route_summary(topology, routing.ALGORITHM_DEFAULT, root))
         if at_terminal:
             _print_summary(figures, baseline)
+            _print_longer(topology, figures)
         else:
-            write_text(routing.to_text(figures | {"baseline": baseline}), output)
+            fallback = {"runs_as": runs_as(topology, chosen)}
+            write_text(routing.to_text(figures | fallback | {"baseline": baseline}), output)
         return
     routes = None
     if algorithm is None and root is None and seed == SEED_DEFAULT and _are_apart(topology, ends):
@@ -114,6 +119,8 @@ def route(
         routes["root"] = None
     if at_terminal:
         _print_routes(routes)
+        if chosen in RUNS_AS and not all(host.get("transit", True) for host in topology["hosts"]):
+            _print_longer(topology, planned(lambda: routing.route_summary(topology, **setting, seed=seed)))
     else:
         write_text(routing.to_text(routes), output)
 
@@ -151,8 +158,21 @@ def _print_routes(routes: Json) -> None:
             for row in listed
         ],
     )
+    if unknown := routes.get("uses_unknown"):
+        named = ", ".join(map(str, unknown[:HOSTS_NAMED_MAX]))
+        more = f" and {len(unknown) - HOSTS_NAMED_MAX} more" if len(unknown) > HOSTS_NAMED_MAX else ""
+        click.echo(
+            f"how often routes from host {named}{more} are used is not known: no word from their agents"
+        )
     if apart := routes.get("unreachable"):
         click.echo(f"{len(apart)} pairs of hosts have no route; --json lists them")
+
+
+def _print_longer(topology: Json, figures: Json) -> None:
+    algorithm = figures["algorithm"]
+    lines = longer_routes(algorithm, runs_as(topology, algorithm), figures["lengthened_pairs"])
+    if lines:
+        click.echo("\n".join(lines))
 
 
 def _print_summary(figures: Json, baseline: Json) -> None:
@@ -165,6 +185,7 @@ def _print_summary(figures: Json, baseline: Json) -> None:
             str(of["unreachable"]),
             f"{of['alternatives_mean']:.2f}",
             f"{of['minimal']:.1%}",
+            str(of["lengthened_pairs"]),
             f"{of['links_mean']:.3f}",
             f"{of['switches_mean']:.3f} / {of['switches_max']}",
             f"{of['in_transit_mean']:.3f} / {of['in_transit_max']}",
@@ -177,6 +198,7 @@ def _print_summary(figures: Json, baseline: Json) -> None:
         "pairs without a route",
         "routes of a pair, mean",
         "minimal routes",
+        "pairs with longer routes, as hosts do not re-inject",
         "links of a route, mean",
         "switches crossed, mean / max",
         "in-transit hosts of a route, mean / max",

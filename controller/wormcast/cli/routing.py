@@ -12,6 +12,7 @@ from wormcast.cli.completion import complete_switches
 from wormcast.cli.files import SWITCH, Json
 from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json, print_table
+from wormcast.routing.fallback import longer_routes
 
 CHANGE_TIMEOUT_S = 75.0
 """A dry run plans and checks all routes twice; the controller gives it 60 s."""
@@ -79,7 +80,7 @@ def _describe(value: Json) -> list[str]:
     lines.append(f"roots in force: {roots}")
     if value["root_away"]:
         lines.append(f"switch {value['root']} is not up; each connected part has chosen its root")
-    lines += _longer(value["lengthened_pairs"])
+    lines += longer_routes(value["algorithm"], value["runs_as"], value["lengthened_pairs"])
     if (change := value["change"]) is not None:
         lines.append(
             f"change {change['change']} is under way: step {change['step']} of {change['steps']}, {change['what']}"
@@ -98,14 +99,6 @@ def _describe(value: Json) -> list[str]:
 
 def _hosts(hosts: list[int]) -> str:
     return "host " + ", ".join(map(str, hosts))
-
-
-def _longer(pairs: int) -> list[str]:
-    if not pairs:
-        return []
-    return [
-        f"{pairs} pairs of hosts have longer routes, because hosts that could re-inject their worms do not"
-    ]
 
 
 def _print_comparison(value: Json) -> None:
@@ -133,7 +126,7 @@ def _print_comparison(value: Json) -> None:
         ["", f"now: {_name(value['now'])}", f"new: {_name(value['new'])}"],
         [list(row) for row in zip(names, column(value["before"]), column(value["after"]), strict=True)],
     )
-    lines = _longer(value["lengthened_pairs"])
+    lines = longer_routes(value["new"]["algorithm"], value["runs_as"], value["lengthened_pairs"])
     for number, step in enumerate(value["steps"], 1):
         safe = "" if step["deadlock_free_with_previous"] else "; CAN DEADLOCK with those before"
         lines.append(

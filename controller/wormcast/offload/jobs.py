@@ -11,6 +11,7 @@ from wormcast.network.groups import GroupError
 from wormcast.network.routing import Routing
 from wormcast.offload.route_change import planned_steps
 from wormcast.offload.switch_plan import switch_plan
+from wormcast.routing.fallback import runs_as
 from wormcast.strict_json import JsonError, read_json
 
 SWITCHES_MAX = 4096
@@ -82,6 +83,7 @@ def change_routing(context: Json, _: bytes) -> bytes:
             "after": figures[1],
             "gain": _gain(*(summary["link_load"]["max"] for summary in figures)),
             "lengthened_pairs": figures[1]["lengthened_pairs"],
+            "runs_as": runs_as(topology, new["algorithm"]),
             **planned_steps(topology, context["order"], context["routing"], context["new"]),
         }
     )

@@ -45,6 +45,8 @@ class AgentStatus:
     """Members of a group it takes; None: it does not say."""
     routes: RouteUses = field(default_factory=dict)
     """How many messages took each of its routes."""
+    has_reported: bool = False
+    """Whether it has sent statistics since it registered."""
     refused: dict[GroupId, tuple[Group | None, str]] = field(default_factory=dict)
     """Groups it does not take, as they were configured then, and why."""
     _installed: AgentPlan | None = None

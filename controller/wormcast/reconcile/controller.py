@@ -573,6 +573,13 @@ class Controller:
         found = self.groups.find(group)
         return found is not None and set(hosts) <= set(found.members)
 
+    def route_uses(self, host: HostId) -> RouteUses | None:
+        """How many messages took each of a host's routes, by its agent's last report; None: there is no word from it."""
+        record, status = self.hosts.get(host), self.agents.get(host)
+        if record is None or not record.attached or status is None or not status.has_reported:
+            return None
+        return status.routes
+
     def statistics_received(
         self, host: HostId, counters: Iterable[tuple[str, int, int]], routes: RouteUses = NO_USES
     ) -> None:
@@ -580,7 +587,7 @@ class Controller:
         status = self.agents.setdefault(host, AgentStatus(Epoch(0)))
         status.take_counters(counters, COUNTERS_MAX)
         self.lateness.note_agent(host, status.counters.get((PAUSED_COUNTER, 0), 0), time.monotonic())
-        status.routes = routes
+        status.routes, status.has_reported = routes, True
         record = self.hosts.get(host)
         if record is not None and record.load.take_report(status.counters, self.clock.now()):
             busy = record.load.busy

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import wormcast_planner as native
+
+from wormcast.routing.fallback import runs_as
 
 SEED_DEFAULT = 1
 
@@ -27,12 +29,15 @@ def routes(
     keeps several routes for a pair (rmit, rrmit, pit, rrmit-min) they follow each other in
     the order in which they take turns, each with its "share" (0 to 1) of the pair's
     messages; `seed` decides which are drawn where there are more than ten. Routes of
-    algorithms that use in-transit hosts say whether they are "minimal". `balanced` takes the
+    algorithms that use in-transit hosts say whether they are "minimal"; where no host re-injects, "runs_as" says
+    what they are then. `balanced` takes the
     paths, and unless it is given the root, that lower the largest load. Raises
     `RoutingError`, for a single pair also if there is no path.
     """
     text = native.plan_all_routes(json.dumps(topology), algorithm, root, seed, src, dst, balanced)
     planned: dict[str, Any] = json.loads(text)
+    if (fallback := runs_as(topology, algorithm)) is not None:
+        planned["runs_as"] = fallback
     return planned
 
 
@@ -70,15 +75,14 @@ def route_summary(
     return figures
 
 
-def add_uses(routes: Iterable[dict[str, Any]], uses: Iterable[Mapping[str, Any]]) -> None:
-    """Adds to routes of one host how many messages took each ("messages"), from what its agent says: to each
-    "host" the "messages" by each route. Where it does not count the same routes, nothing is added."""
-    counted = {use["host"]: use["messages"] for use in uses}
-    rows: dict[int, list[dict[str, Any]]] = {}
+def add_uses(routes: Iterable[dict[str, Any]], uses: Mapping[int, Mapping[int, Sequence[int]]]) -> None:
+    """Adds to routes how many messages took each ("messages"), from what agents say: by host that sends and host
+    that receives, the messages by each route. Where an agent does not count the same routes, nothing is added."""
+    rows: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in routes:
-        rows.setdefault(row["dst"], []).append(row)
-    for dst, alternatives in rows.items():
-        messages = counted.get(dst, ())
+        rows.setdefault((row["src"], row["dst"]), []).append(row)
+    for (src, dst), alternatives in rows.items():
+        messages = uses.get(src, {}).get(dst, ())
         if len(messages) == len(alternatives):
             for row, count in zip(alternatives, messages, strict=True):
                 row["messages"] = count
