@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-RUNS_AS: Final = {
+import wormcast_planner as native
+
+_PLAIN: Final = (native.ALGORITHM_DEFAULT, "tree-only")
+"""They need no host that re-injects."""
+_SEVERAL: Final = "osud with several routes a pair"
+_OTHERS: Final = {
     "omit": "osud with other paths of the same lengths",
-    "rmit": "osud with several routes a pair",
-    "rrmit": "osud with several routes a pair",
-    "pit": "osud with several routes a pair, up to a link longer",
-    "rrmit-min": "osud with several routes a pair",
+    "pit": f"{_SEVERAL}, up to a link longer",
 }
+RUNS_AS: Final = {name: _OTHERS.get(name, _SEVERAL) for name in native.algorithms() if name not in _PLAIN}
 """Of each such algorithm, without any host that re-injects: all its paths keep to the order of switches."""
 
 
