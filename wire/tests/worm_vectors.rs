@@ -205,8 +205,8 @@ fn tree_routes_encode_from_their_paths_and_bad_ones_are_refused() {
     }
 }
 
-/// Whether a switch in this state does more than the route says: it writes records, holds worms back, or
-/// sends by another link than the one named.
+/// Whether a switch in this state does more than the route says: it writes records, refuses worms or holds
+/// them back, or sends by another link than the one named.
 fn does_more(state: &Value) -> bool {
     let any = |list: &str, member: &str, value: &str| {
         let mut entries = state[list].as_array().expect("a list").iter();
@@ -214,6 +214,7 @@ fn does_more(state: &Value) -> bool {
     };
     any("defaults", "table", "egress.trace")
         || any("defaults", "table", "ingress.wormhole")
+        || any("defaults", "table", "ingress.guard")
         || any("tables", "action", "ingress.port_backed")
 }
 
