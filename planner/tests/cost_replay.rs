@@ -164,6 +164,30 @@ fn confirmations_and_shared_processors_add_to_what_a_message_takes() {
 }
 
 #[test]
+fn confirmations_come_up_a_tree_where_switches_copy_to_many() {
+    let mut costs = gigabit();
+    costs.message_confirm_ns = 500.0;
+    costs.forward_packet_ns = 100_000.0;
+    costs.acknowledgement_ns = 2_000.0;
+    let mut case = Case {
+        topology: from_spec("star:16").unwrap(),
+        costs,
+        request: request(Scheme::Switch(SwitchParameters::default()), 0, 0..16),
+    };
+    case.costs.tree_bytes_per_branch = 0;
+    // Two levels of four, and an ACK of 36 bytes between them. The source takes four ACKs of the packet, not fifteen.
+    assert_eq!(case.costs.ack_fan_in(16), 4);
+    let tree = 2.0 * 4.0 * 500.0 + 100_000.0 + 36.0 * 8.0;
+    let sent = 4.0 * 2_000.0 + 2.0 * 8_008.0 + 8_000.0;
+    close(case.replay(1_000, 1).completion_ns, sent + tree);
+    close(case.estimate(1_000, 1), sent + tree);
+    // Where it sends to each, each confirms to it.
+    case.request = request(Scheme::Repeat, 0, 0..16);
+    let each = 2_000.0 + 15.0 * 500.0 + 17.0 * 8_000.0;
+    close(case.replay(1_000, 1).completion_ns, each);
+}
+
+#[test]
 fn a_window_of_host_buffers_holds_the_sender_back() {
     let mut costs = gigabit();
     costs.packet_receive_ns = 100_000.0;

@@ -26,7 +26,7 @@ pub use event::{Arrived, Event, LossReason, MemberState, Read, Transmit, Unclaim
 pub use plan::{ChildRole, Choice, Copies, Edge, GroupPlan, PlanError, Role, Structures};
 pub use reject::Reject;
 pub use routes::{Alternative, Alternatives};
-pub use session::Progress;
+pub use session::{Behind, Progress};
 pub use statistics::{Counters, SessionStatistics};
 pub use time::Instant;
 pub use wormcast_wire::{MTU_MAX, MTU_MIN};

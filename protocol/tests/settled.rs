@@ -2,9 +2,9 @@
 
 mod star;
 
-use star::{Fabric, MEMBERS};
+use star::{Fabric, GROUP, MEMBERS, ORIGIN};
 use wormcast_protocol::Event;
-use wormcast_wire::{Replication, Seq};
+use wormcast_wire::{HostId, Replication, Seq};
 
 /// Writes a message and runs until it is stable; the word of that is on its way.
 fn settled(replication: Replication) -> Fabric {
@@ -35,6 +35,30 @@ fn a_member_whose_word_of_what_is_stable_was_lost_is_told_again() {
         (0..2_000).for_each(|_| fabric.step());
         let told = fabric.arrived(MEMBERS[0]).expect("it has begun");
         assert_eq!(told.stable, told.next, "{replication:?}");
+    }
+}
+
+#[test]
+fn those_that_keep_a_stream_back_are_named_with_what_they_lack() {
+    for replication in [Replication::Hosts, Replication::Switches] {
+        let mut fabric = settled(replication);
+        let behind = |fabric: &mut Fabric| -> Vec<(HostId, usize, u64)> {
+            let found = fabric.origin().behind(GROUP, ORIGIN);
+            found.map(|one| (one.host, one.below, one.bytes)).collect()
+        };
+        assert_eq!(behind(&mut fabric), [], "{replication:?}");
+        fabric.dead = Some(MEMBERS[1]);
+        fabric.write(&[7; 20_000], true);
+        assert_eq!(behind(&mut fabric), [], "{replication:?}: nothing is sent");
+        for _ in 0..20 {
+            fabric.step();
+            fabric.read(MEMBERS[0]);
+        }
+        let lacks = [(MEMBERS[1], 0, 20_000)];
+        assert_eq!(behind(&mut fabric), lacks, "{replication:?}");
+        fabric.dead = None;
+        fabric.run(2_000);
+        assert_eq!(behind(&mut fabric), [], "{replication:?}");
     }
 }
 

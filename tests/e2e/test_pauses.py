@@ -95,6 +95,13 @@ class Transfers:
             )
             assert sha256_of(Path(json.loads(out.strip().splitlines()[-1])["path"])) == want
 
+    def behind(self, scheme: str) -> list[dict[str, Any]]:
+        """Who keeps the transfer back, as its source sees it, the one most behind first."""
+        source = MEMBERS[scheme][0]
+        streams = self._entry(scheme, source, "streams")
+        found: list[dict[str, Any]] = next(one["behind"] for one in streams if one["origin"] == source)
+        return found
+
     def close(self) -> None:
         for process in [*self.sending.values(), *self.receiving.values()]:
             if process.poll() is None:
@@ -181,6 +188,11 @@ def test_a_pause_delays_every_scheme_and_ends_nothing(
         )
         with paused(chosen):
             time.sleep(seconds)
+            behind = [] if pause != "a receiver, 8 s" else transfers.behind("switch")
+        if behind:
+            assert behind[0]["host"] == RECEIVER, behind
+            assert 0 < behind[0]["bytes"] <= size_of(fabric), behind
+        assert bool(behind) == (pause == "a receiver, 8 s"), "the source does not say who keeps it back"
         transfers.check_ended_whole()
         for group in transfers.groups.values():
             state = fabric.get(f"groups/{group}")["state"]

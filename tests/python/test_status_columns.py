@@ -18,6 +18,11 @@ def status(members: int, groups: int) -> dict[str, Any]:
             "data_received_bytes": large + 1,
             "delivered_bytes": large + 2,
             "retransmissions": 10**9,
+            "behind": [
+                {"host": 61_000 + origin, "below": 400 * origin, "bytes": large - member}
+                for member in range(2)
+            ],
+            "behind_left_out": 7,
         }
         for origin in range(3)
     ]
@@ -85,7 +90,12 @@ def test_no_line_is_wider_and_no_value_is_cut(
     for group in value["groups"]:
         assert {str(group["group"]), *map(str, group["members"])} <= set(words)
         for stream in group["streams"]:
-            assert {str(number) for number in stream.values()} <= set(words)
+            assert {str(number) for number in stream.values() if isinstance(number, int)} <= set(words)
+            for member in stream["behind"]:
+                named = f"stream of host {stream['origin']}: host {member['host']}"
+                below = f" or one of {member['below']} below it" if member["below"] else ""
+                assert f"{named}{below} is {member['bytes']} bytes behind" in " ".join(words)
+            assert f"stream of host {stream['origin']}: 7 more are behind" in " ".join(words)
     assert {"drops.receive_queue_full", str(10**14)} <= set(words)
     assert "zero" not in words
     assert "…" not in "".join(lines)

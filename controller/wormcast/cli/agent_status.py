@@ -67,6 +67,18 @@ def _groups(groups: Sequence[dict[str, Any]]) -> Iterator[str]:
         streams = [[str(stream.get(field, "")) for field in _STREAM.values()] for stream in group["streams"]]
         if streams:
             yield from (f"  {line}" for line in _table(list(_STREAM), streams, 0))
+        for stream in group["streams"]:
+            yield from _behind(stream)
+
+
+def _behind(stream: dict[str, Any]) -> Iterator[str]:
+    """Who keeps a stream back, the one most behind first."""
+    for member in stream.get("behind", []):
+        below = f" or one of {member['below']} below it" if member["below"] else ""
+        text = f"stream of host {stream['origin']}: host {member['host']}{below} is {member['bytes']} bytes behind"
+        yield from _wrap(text, "  ")
+    if left_out := stream.get("behind_left_out"):
+        yield f"  stream of host {stream['origin']}: {left_out} more are behind"
 
 
 def _structures(structures: Sequence[dict[str, Any]], streams: Sequence[dict[str, Any]]) -> Iterator[str]:

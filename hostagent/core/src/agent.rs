@@ -556,6 +556,9 @@ impl Agent {
                 for (name, value) in statistics.entries() {
                     figures.push_stream(name, group.0, origin.0, value);
                 }
+                if with_groups {
+                    figures.push_behind(group.0, origin.0, engine.behind(group, origin));
+                }
                 let own = engine.progress(group).filter(|_| Some(origin) == self.host);
                 let planned = self.plan.as_ref().and_then(|plan| plan.groups.get(&group));
                 let chosen = planned.filter(|group| group.scheme_name() == AUTO);

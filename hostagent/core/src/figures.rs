@@ -2,12 +2,16 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use wormcast_protocol::Behind;
 
 /// Streams in one status at most, about 1 KB each; groups with more are left out.
 const STREAMS_MAX: usize = 256;
 
 /// Hosts in one status at most whose routes are named: those used most.
 const ROUTES_MAX: usize = 256;
+
+/// Members of a stream in one status at most that are named as behind: those most behind.
+const BEHIND_MAX: usize = 16;
 
 /// How many messages took each of the unicast routes to a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,6 +69,8 @@ pub struct Figures {
     pub uptime_us: u64,
     /// Counters.
     pub figures: Vec<Figure>,
+    /// Members that keep a stream back, by group and origin, and how many more do ([`Figures::push_behind`]).
+    pub behind: BTreeMap<(u16, u16), (Vec<Behind>, usize)>,
     /// Groups, with members, senders, receivers.
     pub groups: Vec<Value>,
     /// Groups of the plan that are not among them, for want of room in the answer.
@@ -116,6 +122,15 @@ impl Figures {
         });
     }
 
+    /// Takes who keeps a stream back, as many as are named, the one most behind first; the others are counted.
+    pub fn push_behind(&mut self, group: u16, origin: u16, behind: impl Iterator<Item = Behind>) {
+        let mut behind: Vec<Behind> = behind.collect();
+        behind.sort_by_key(|one| std::cmp::Reverse(one.bytes));
+        let left_out = behind.len().saturating_sub(BEHIND_MAX);
+        behind.truncate(BEHIND_MAX);
+        self.behind.insert((group, origin), (behind, left_out));
+    }
+
     /// As the local API gives them (API.md §4, status).
     pub fn to_json(&self) -> Value {
         let mut counters = Map::new();
@@ -165,6 +180,16 @@ impl Figures {
                 .or_insert_with(|| Map::from_iter([("origin".to_owned(), origin.into())]));
             stream.insert(figure.name.clone(), figure.value.into());
         }
+        for ((group, origin), (behind, left_out)) in &self.behind {
+            let Some(stream) = streams.get_mut(&(*group, *origin)) else {
+                continue;
+            };
+            let named = behind
+                .iter()
+                .map(|one| json!({"host": one.host.0, "below": one.below, "bytes": one.bytes}));
+            stream.insert("behind".to_owned(), named.collect());
+            stream.insert("behind_left_out".to_owned(), (*left_out).into());
+        }
         let mut groups = Vec::new();
         let mut streams_left = STREAMS_MAX;
         for group in &self.groups {
@@ -189,6 +214,34 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_most_behind_are_named_and_the_others_counted() {
+        let mut figures = Figures {
+            groups: vec![json!({"group": 3})],
+            ..Figures::default()
+        };
+        figures.push_stream("acks_sent", 3, 1, 0);
+        let behind = |host: u16| Behind {
+            host: wormcast_wire::HostId(host),
+            below: 2,
+            bytes: u64::from(host),
+        };
+        figures.push_behind(3, 1, (10..30).map(behind));
+        let stream = &figures.to_json()["groups"][0]["streams"][0];
+        let hosts: Vec<u64> = stream["behind"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| one["host"].as_u64().expect("a number"))
+            .collect();
+        assert_eq!(hosts, (14..30).rev().collect::<Vec<u64>>());
+        assert_eq!(
+            stream["behind"][0],
+            json!({"host": 29, "below": 2, "bytes": 29})
+        );
+        assert_eq!(stream["behind_left_out"], 4);
+    }
 
     #[test]
     fn the_routes_used_most_are_named_and_the_others_counted() {

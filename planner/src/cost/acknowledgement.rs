@@ -34,14 +34,31 @@ impl Costs {
         least.unwrap_or(1).max(1) as u32
     }
 
+    /// What confirmations take that come up a tree of members: at each level the
+    /// [`Costs::message_confirm_ns`] of those that one host takes, and one passing on for each level above the last.
+    /// With one level this is what it takes where each member's comes to the source.
+    pub(super) fn confirmed_by_tree_ns(&self, others: usize) -> f64 {
+        let fan_in = self.ack_fan_in(others + 1) as usize;
+        let levels = f64::from(levels(others, fan_in));
+        let taken = fan_in.min(others) as f64 * self.message_confirm_ns;
+        levels * taken + (levels - 1.0).max(0.0) * self.ack_passed_ns()
+    }
+
     /// Time until the ACKs of so many hosts have come up a tree of that fan-in.
     fn ack_ascent_ns(&self, others: usize, fan_in: usize) -> f64 {
+        let taken = (PACKETS_PER_ACK * self.acknowledgement_ns).max(self.ack_on_link_ns());
+        f64::from(levels(others, fan_in)) * (self.ack_passed_ns() + fan_in as f64 * taken)
+    }
+
+    /// From when a host has what it waits for until its own ACK is on its link.
+    fn ack_passed_ns(&self) -> f64 {
+        self.forward_packet_ns + self.packet_send_ns + self.ack_on_link_ns()
+    }
+
+    fn ack_on_link_ns(&self) -> f64 {
         let bytes = self.packet_header_bytes + self.route_bytes_per_hop + ACK_BYTES_MORE;
         let free = 1.0 - self.utilisation;
-        let on_link = f64::from(bytes) * 8e9 / self.host_link_bits_per_s as f64 / free;
-        let taken = (PACKETS_PER_ACK * self.acknowledgement_ns).max(on_link);
-        let passed = self.forward_packet_ns + self.packet_send_ns + on_link;
-        f64::from(levels(others, fan_in)) * (passed + fan_in as f64 * taken)
+        f64::from(bytes) * 8e9 / self.host_link_bits_per_s as f64 / free
     }
 }
 

@@ -23,7 +23,8 @@ pub struct Costs {
     /// Instead of [`Costs::message_forward_ns`], by name of scheme.
     pub scheme_message_forward_ns: BTreeMap<String, f64>,
     /// Once a message for each member but the source: until its confirmation has come, and what else a
-    /// member more takes. It adds to the time of every scheme alike.
+    /// member more takes. It adds to the time of every scheme alike, but where switches copy to more members than
+    /// the source takes ACKs of: there confirmations come up a tree.
     pub message_confirm_ns: f64,
     /// Processor time of a sender for each packet and receiver: o_s.
     pub packet_send_ns: f64,
@@ -40,7 +41,7 @@ pub struct Costs {
     /// By byte, the same.
     pub forward_ns_per_byte: f64,
     /// Processor time of a sender for the acknowledgement of one packet by one host it
-    /// sent to. A packet that switches replicate is acknowledged by every member.
+    /// sent to. Of a packet that switches replicate it takes those of [`Costs::ack_fan_in`] members.
     pub acknowledgement_ns: f64,
     /// Time of a packet in a switch, its transmission apart.
     pub switch_hop_ns: f64,

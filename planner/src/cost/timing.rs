@@ -58,6 +58,12 @@ impl Timing {
                 last: ps(fixed + rate * last as f64),
             }
         };
+        let others = traffic.receivers();
+        let copied = traffic.sends.iter().any(|send| send.targets.len() > 1);
+        let confirm_ns = match copied {
+            true => costs.confirmed_by_tree_ns(others),
+            false => costs.message_confirm_ns * others as f64,
+        };
         let mut timing = Timing {
             crossing: Vec::with_capacity(traffic.crossings.len()),
             head: Vec::with_capacity(traffic.crossings.len()),
@@ -73,7 +79,7 @@ impl Timing {
             wire: ps(costs.wire_ns),
             cut_through: costs.cut_through,
             burst: Vec::with_capacity(traffic.channels.len()),
-            confirm: ps(costs.message_confirm_ns) * traffic.receivers() as u64,
+            confirm: ps(confirm_ns),
             shared: ps(costs.shared_crossing_ns) * traffic.crossings.len() as u64,
         };
         for &channel in &traffic.channels {
@@ -98,7 +104,9 @@ impl Timing {
         }
         for (number, send) in traffic.sends.iter().enumerate() {
             timing.send_of[send.first as usize] = number as u32;
-            let acknowledged = costs.acknowledgement_ns * send.targets.len() as f64;
+            let fan_in = costs.ack_fan_in(send.targets.len() + 1) as usize;
+            let acks = send.targets.len().min(fan_in);
+            let acknowledged = costs.acknowledgement_ns * acks as f64;
             let fixed = costs.packet_send_ns + acknowledged;
             timing
                 .send

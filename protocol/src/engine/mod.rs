@@ -13,7 +13,7 @@ use crate::plan::{GroupPlan, PlanError};
 use crate::reject::Reject;
 use crate::routes::{Alternatives, Turns};
 use crate::session::shared::Shared;
-use crate::session::{Arrival, Judgement, Session, Stream};
+use crate::session::{Arrival, Behind, Judgement, Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
 pub use probes::{
@@ -540,6 +540,13 @@ impl Engine {
         self.sessions
             .iter()
             .map(|((group, origin), session)| (*group, *origin, &session.statistics))
+    }
+
+    /// Children that have not confirmed all that this host has of a stream, in the order of the plan; none if this
+    /// host knows no such stream. It looks at each packet that waits for a confirmation.
+    pub fn behind(&self, group: GroupId, origin: HostId) -> impl Iterator<Item = Behind> + '_ {
+        let session = self.sessions.get(&(group, origin));
+        session.into_iter().flat_map(Session::behind)
     }
 
     /// Bytes in a buffer pool.
