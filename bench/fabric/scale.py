@@ -67,7 +67,8 @@ def measure(chosen: argparse.Namespace) -> list[Row]:
             row |= say(verdict_with_groups=verdict(fabric), **used(fabric))
             members = random.Random(chosen.seed).sample(sorted(fabric.hosts), min(chosen.members, hosts))
             for scheme in chosen.schemes:
-                row |= say(**{f"{scheme}_s": one(fabric, scheme, members, chosen.bytes)})
+                seconds = one(fabric, scheme, members, chosen.bytes)
+                row |= say(**{f"{scheme}_s": seconds, f"{scheme}_mib": memory(fabric)})
             row |= say(verdict_at_the_end=verdict(fabric))
             rows.append(row)
     return rows
@@ -110,8 +111,8 @@ def thousand(fabric: fabrics.Fabric, chosen: argparse.Namespace) -> Row:
     }
 
 
-def used(fabric: fabrics.Fabric) -> Row:
-    """Processor time and memory of the processes so far."""
+def running(fabric: fabrics.Fabric) -> dict[str, list[int]]:
+    """The processes of each kind."""
     processes: dict[str, list[subprocess.Popen[bytes] | None]] = {
         "controller": [fabric.controller],
         "switches": [fabric.shared.process]
@@ -119,12 +120,23 @@ def used(fabric: fabrics.Fabric) -> Row:
         else [s.process for s in fabric.switches.values()],
         "agents": [fabric.shared_agents.process] if fabric.shared_agents else list(fabric.agents.values()),
     }
+    return {
+        name: [process.pid for process in each if process is not None] for name, each in processes.items()
+    }
+
+
+def used(fabric: fabrics.Fabric) -> Row:
+    """Processor time and memory of the processes so far."""
     row: Row = {}
-    for name, each in processes.items():
-        running = [process.pid for process in each if process is not None]
-        row[f"{name}_cpu_s"] = round(sum(cpu_seconds(pid) for pid in running), 1)
-        row[f"{name}_mib"] = round(sum(resident_mib(pid) for pid in running))
-    return row
+    for name, processes in running(fabric).items():
+        row[f"{name}_cpu_s"] = round(sum(cpu_seconds(pid) for pid in processes), 1)
+    return row | {f"{name}_mib": mib for name, mib in memory(fabric).items()}
+
+
+def memory(fabric: fabrics.Fabric) -> dict[str, int]:
+    """Resident MiB of the processes of each kind."""
+    processes = running(fabric).items()
+    return {name: round(sum(resident_mib(pid) for pid in each)) for name, each in processes}
 
 
 def cpu_seconds(pid: int) -> float:

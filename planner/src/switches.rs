@@ -70,29 +70,30 @@ impl SwitchPlanner {
         let known_ids = known.switches().iter().map(|switch| switch.id);
         let known: BTreeMap<SwitchId, Neighbours> =
             known_ids.zip(Neighbours::of_all(known)).collect();
-        let mut tree_sets: BTreeMap<u16, Vec<TableEntry>> = BTreeMap::new();
+        // What TREE worms need is most of what a switch holds, and the same in switches of one size.
+        let mut sized: BTreeMap<u16, SwitchState> = BTreeMap::new();
         for Part {
             topology, order, ..
         } in parts.iter()
         {
             let tree = GroupTree::new(topology, order);
             for (switch, uses) in topology.switches().iter().zip(tree.part_ports()) {
-                let mut state = SwitchState::default();
+                let sized = sized
+                    .entry(switch.ports)
+                    .or_insert_with(|| tree_state(switch.ports));
+                let mut state = sized.clone();
                 let led = known.get(&switch.id).unwrap_or(&uses.links);
                 port_entries(switch.ports, (&uses.links, led), uses.to_hosts)
                     .into_iter()
                     .for_each(|e| state.add(e));
-                // Switches of one size share them: they are most of what a switch holds.
-                let sets = tree_sets.entry(switch.ports);
-                let sets = sets.or_insert_with(|| tree_set_entries(switch.ports).collect());
-                sets.iter().cloned().for_each(|entry| state.add(entry));
-                for default in [tree_set_default(switch.ports), trace_default(switch.id)] {
-                    state.defaults.insert(default.table, default.action);
-                }
+                let trace = trace_default(switch.id);
+                state.defaults.insert(trace.table, trace.action);
                 state.multicast.extend(uses.fixed_groups());
-                state
-                    .multicast
-                    .extend(tree_set_groups(switch.ports, &uses.links));
+                if !uses.links.backed().is_empty() {
+                    state
+                        .multicast
+                        .extend(tree_set_groups(switch.ports, &uses.links));
+                }
                 state.multicast.extend(port_groups(&uses.links));
                 planner.switches.insert(switch.id, Arc::new(state));
             }
@@ -392,4 +393,14 @@ impl SwitchPlanner {
         state.multicast.extend(edit.multicast);
         touched.into_iter().collect()
     }
+}
+
+/// What TREE worms need in a switch of that size, if no links of it are parallel.
+fn tree_state(ports: u16) -> SwitchState {
+    let mut state = SwitchState::default();
+    tree_set_entries(ports).for_each(|entry| state.add(entry));
+    let default = tree_set_default(ports);
+    state.defaults.insert(default.table, default.action);
+    state.multicast = tree_set_groups(ports, &Neighbours::default()).collect();
+    state
 }
