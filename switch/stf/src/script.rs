@@ -371,7 +371,7 @@ fn parse_call(text: &str) -> Result<Call, String> {
             let (name, value) = argument
                 .split_once(':')
                 .ok_or_else(|| format!("`{argument}` is not NAME:VALUE"))?;
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
+            Ok((unquote(name.trim()), value.trim().to_owned()))
         })
         .collect::<Result<_, String>>()?;
     Ok((unquote(action.trim()), arguments))
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn an_entry_with_everything() {
-        let lines = parse("add t 7 \"a.b\":0x1* c : 5 act(x:1, y:0xff) = $A # why").unwrap();
+        let lines = parse("add t 7 \"a.b\":0x1* c : 5 act(x:1, \"y\":0xff) = $A # why").unwrap();
         let key = |field: &str, value: &str| KeyMatch {
             field: field.to_owned(),
             value: value.to_owned(),
