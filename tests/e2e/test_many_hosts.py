@@ -85,7 +85,8 @@ def test_status_says_whether_the_machine_keeps_up(fabric: Fabric) -> None:
     while (late := fabric.get("status")["late"])["agents"] < HOSTS // 2:
         assert time.monotonic() < deadline, late
         time.sleep(0.2)
-    assert late["agents_ms"] >= 2_000
+    # They say something once a second, so of three seconds two are noticed, or a little less.
+    assert late["agents_ms"] >= 1_500
 
 
 def wait_up(fabric: Fabric, host: int, up: bool) -> None:
