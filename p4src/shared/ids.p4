@@ -104,7 +104,7 @@ enum bit<8> drop_reason_t {
     RATE_EXCEEDED = 22,      // guard: the host sends more than it may
     HOST_UNKNOWN = 23,       // guard: nothing known is behind the port
     BEYOND_TARGET = 24,      // more route or branches than the program of this target reads
-    GATHER_UNKNOWN = 25,     // no entry for this group, origin and port, or an op without meaning
+    GATHER_UNKNOWN = 25,     // no entry for this group, origin and port, or from another source; no such op
     GATHER_STALE = 26        // of another plan than the entry's, or of a stream that is over
 }
 

@@ -3,8 +3,8 @@
 //          for certain counts as acknowledged: registers count for one life alone (group, origin, epoch
 //          and stream), and only branches that have spoken in it are known. Registers that are 0 after
 //          a restart know no branch.
-// Reads:   hdr.gather, hdr.hop; meta.entry_port; registers.
-// Writes:  hdr.gather, hdr.hop, hdr.worm.route_len; meta.course, .drop_reason; registers.
+// Reads:   hdr.gather, hdr.hop, hdr.worm.source; meta.entry_port; registers.
+// Writes:  hdr.gather, hdr.hop, hdr.worm.source, .route_len; meta.course, .drop_reason; registers.
 // Tables:  gather. Without entries nothing is gathered.
 // TNA:     one register array for each branch, of pairs, and a minimum in four stages; the life of a
 //          slot has to be hashed to 32 bits.
@@ -38,20 +38,27 @@ control Gather(inout headers_t hdr, inout metadata_t meta) {
     bit<4> last = 0;
     bit<32> epoch = 0;
     port_byte_t up = 0;
+    bit<16> from_source = 0;
+    bit<16> as_source = 0;
     // A request names the port that it asks about; anything else is from the port it came in by.
     port_t about = meta.entry_port;
 
     // The port leads to branch `branch_number` of the tree that has `slot` here, whose branches are
     // 0 to `last_branch`; `up_port` leads to the origin. An epoch has one set of branches for ever.
+    // `from_id` is behind the port, a host or a switch; this switch is `as_id` to the next one. So
+    // nothing counts for a branch that comes by a cable in the wrong place.
     @name(".ingress.gather_branch") @id(0x01000011)
     action gather_branch(@name("slot") bit<10> slot_number, @name("branch") bit<4> branch_number,
                          @name("last") bit<4> last_branch, @name("epoch") bit<32> of_epoch,
-                         @name("up") port_byte_t up_port) {
+                         @name("up") port_byte_t up_port, @name("from") bit<16> from_id,
+                         @name("as") bit<16> as_id) {
         slot = (bit<32>)slot_number;
         branch = (bit<32>)branch_number;
         last = last_branch;
         epoch = of_epoch;
         up = up_port;
+        from_source = from_id;
+        as_source = as_id;
     }
 
     @name(".ingress.gather_unknown") @id(0x01000012)
@@ -78,6 +85,8 @@ control Gather(inout headers_t hdr, inout metadata_t meta) {
         gather.apply();
         if (meta.drop_reason != drop_reason_t.NONE) {
             // No entry: the member's ACKs come by hosts.
+        } else if (hdr.gather.op != GATHER_REQUEST && hdr.worm.source != from_source) {
+            meta.drop_reason = drop_reason_t.GATHER_UNKNOWN;
         } else if (hdr.gather.op == GATHER_ANSWER) {
             hdr.hop.setValid();
         } else if (hdr.gather.op != GATHER_ACK && hdr.gather.op != GATHER_REQUEST) {
@@ -155,6 +164,7 @@ control Gather(inout headers_t hdr, inout metadata_t meta) {
         }
         if (hdr.hop.isValid()) {
             hdr.hop.port = up;
+            hdr.worm.source = as_source;
             hdr.worm.route_len = 1;
         }
     }

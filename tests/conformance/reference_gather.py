@@ -88,6 +88,8 @@ class ReferenceGather:
         row = self.rows.get((said.group, said.origin, about))
         if row is None or said.op not in (GATHER_ACK, GATHER_REQUEST, GATHER_ANSWER):
             return DropReason.GATHER_UNKNOWN
+        if said.op != GATHER_REQUEST and worm.source != row["from"]:
+            return DropReason.GATHER_UNKNOWN
         if said.op != GATHER_ANSWER:
             if said.epoch != row["epoch"]:
                 return DropReason.GATHER_STALE
@@ -95,7 +97,7 @@ class ReferenceGather:
             if not isinstance(gathered, Gathered):
                 return gathered
             said = gathered
-        return replace(worm, route=bytes([row["up"]]), gather=said.to_bytes())
+        return replace(worm, route=bytes([row["up"]]), gather=said.to_bytes(), source=row["as"])
 
     def _answer(self, said: Gathered, row: Json) -> Gathered:
         slot, branch = self.slots.get(row["slot"]), row["branch"]

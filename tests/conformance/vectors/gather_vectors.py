@@ -1,7 +1,8 @@
 """ACKs that a switch gathers (SPEC.md §3.2).
 
 The state `gathering` is `small` with entries for group 7: branch 0 is behind port 0, branch 1 behind port 1,
-branch 2 behind ports 5 and 6, and the origin behind port 4; the epoch is 9. The branches of origin 200 are
+branch 2 behind ports 5 and 6, and the origin behind port 4; the epoch is 9. What comes from a branch has source 5,
+what goes up has source 0x8001. The branches of origin 200 are
 one alone. Registers keep what they were told, so each vector has an origin of its own.
 """
 
@@ -19,12 +20,17 @@ from wormcast.wire import (
 )
 
 from vectors.cases import Json, dropped, make_worm, vector
-from vectors.states import GATHER_EPOCH, GATHER_GROUP, GATHER_LONE_ORIGIN, GATHER_ORIGINS
+from vectors.states import GATHER_AS, GATHER_EPOCH, GATHER_GROUP, GATHER_LONE_ORIGIN, GATHER_ORIGINS
 
 STATE = "gathering"
 UP = 4
 ONCE = {"GATHER": 1}
 STREAM = 0x70000000
+
+
+def _up(said: Gathered, hops: int = 1) -> bytes:
+    """What leaves for the origin."""
+    return replace(_worm(said), source=GATHER_AS).at(b"", hops=hops).to_frame()
 
 
 def _worm(said: Gathered, route: str = "") -> Worm:
@@ -48,7 +54,7 @@ class _Tree:
 
     def vector(self, name: str, port: int, said: Gathered, says: Gathered | None, to: int = UP) -> Json:
         """A worm by a port, and what goes up for it."""
-        out = {} if says is None else {to: _worm(says).at(b"").to_frame()}
+        out = {} if says is None else {to: _up(says)}
         kinds = {"GATHER": 1}
         return vector(
             f"GATHER: {name}", _worm(said).to_frame(), port, out, STATE, kinds=kinds, before=self.frames
@@ -87,7 +93,7 @@ def _routed(some: _Tree) -> list[Json]:
             "GATHER: absorbed, then gathered",
             absorbed.to_frame(),
             0,
-            {UP: _worm(said).at(b"", hops=2).to_frame()},
+            {UP: _up(said, hops=2)},
             STATE,
             kinds={"GATHER": 2},
             recirculated=1,
@@ -103,6 +109,22 @@ def _refused(some: _Tree) -> list[Json]:
         some.drop("no entry for the group", 0, replace(ack, group=8), "GATHER_UNKNOWN"),
         some.drop("no entry for the origin", 0, replace(ack, origin=99), "GATHER_UNKNOWN"),
         some.drop("no entry for the port", 2, ack, "GATHER_UNKNOWN"),
+        dropped(
+            "GATHER: of a source that is not behind the port",
+            replace(_worm(ack), source=6),
+            "GATHER_UNKNOWN",
+            0,
+            state=STATE,
+            kinds=ONCE,
+        ),
+        dropped(
+            "GATHER: an answer of a source that is not behind the port",
+            replace(_worm(replace(ack, op=GATHER_ANSWER)), source=6),
+            "GATHER_UNKNOWN",
+            0,
+            state=STATE,
+            kinds=ONCE,
+        ),
         some.drop("no op 0", 0, replace(ack, op=0), "GATHER_UNKNOWN"),
         some.drop("no op 4", 0, replace(ack, op=4), "GATHER_UNKNOWN"),
         some.drop("of an older plan", 0, replace(ack, epoch=GATHER_EPOCH - 1), "GATHER_STALE"),
@@ -217,6 +239,6 @@ def _requests(tree: Callable[[], _Tree]) -> list[Json]:
         )
     )
     cases.append(some.drop("a request of no branch", 4, replace(ask, port=4), "GATHER_UNKNOWN"))
-    cases.append(some.vector("an answer goes on as it is", 5, replace(answer, port=200), replace(answer, port=200)))
+    cases.append(some.vector("an answer goes on with what it says", 5, replace(answer, port=200), replace(answer, port=200)))
     cases.append(some.drop("an answer from no branch", 2, answer, "GATHER_UNKNOWN"))
     return cases

@@ -192,6 +192,7 @@ GATHER_GROUP = 7
 GATHER_EPOCH = 9
 GATHER_ORIGINS = range(100, 140)
 GATHER_LONE_ORIGIN = 200
+GATHER_AS = 0x8001
 
 
 def _gathering() -> Json:
@@ -201,6 +202,7 @@ def _gathering() -> Json:
     def branch(origin: int, slot: int, port: int, number: int, last: int) -> Json:
         key = {"group": GATHER_GROUP, "origin": origin, "port": port}
         parameters = {"slot": slot, "branch": number, "last": last, "epoch": GATHER_EPOCH, "up": 4}
+        parameters |= {"from": 5, "as": GATHER_AS}
         return _entry("ingress.gather", key, "ingress.gather_branch", **parameters)
 
     for slot, origin in enumerate(GATHER_ORIGINS):

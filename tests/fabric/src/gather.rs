@@ -8,6 +8,9 @@ use crate::switch::Switch;
 use std::collections::{BTreeMap, BTreeSet};
 
 const UP: u8 = 0;
+/// Sources: members and switches are numbered from here.
+const MEMBERS: u16 = 1000;
+const SWITCHES: u16 = 2000;
 /// Where a cell of the counter `drops` says that an ACK was of another plan or stream.
 pub const STALE: usize = 26;
 /// And that there is no entry.
@@ -21,6 +24,8 @@ pub struct Faults {
     pub loss: f64,
     /// Worms that come twice.
     pub twice: f64,
+    /// Worms that come to a switch by another port, as if a cable had been moved.
+    pub misled: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,6 +187,15 @@ impl Network {
         }
     }
 
+    fn source_behind(&self, at: usize, port: u8) -> u16 {
+        let member = self.homes.iter().position(|&home| home == (at, port));
+        match (member, self.behind(at, port)) {
+            (Some(member), _) => MEMBERS + member as u16,
+            (None, End::Switch(number, _)) => SWITCHES + number as u16,
+            (None, other) => panic!("{other:?} is no branch"),
+        }
+    }
+
     fn write(&mut self, tree: usize, at: usize, port: u8, row: Row) {
         let up = if at == 0 { UP + tree as u8 } else { UP };
         let parameters = [
@@ -190,6 +204,8 @@ impl Network {
             ("last", row.last.into()),
             ("epoch", row.epoch.into()),
             ("up", up.into()),
+            ("from", self.source_behind(at, port).into()),
+            ("as", (SWITCHES + at as u16).into()),
         ];
         let key = key_of(tree, port);
         self.switches[at].set_entry("ingress.gather", &key, "ingress.gather_branch", &parameters);
@@ -374,7 +390,10 @@ impl Network {
             stable: said.stable,
         };
         let (at, port) = self.homes[member];
-        self.fly(End::Switch(at, port), said.frame(&[]));
+        self.fly(
+            End::Switch(at, port),
+            said.frame(&[], MEMBERS + member as u16),
+        );
     }
 
     /// The origin asks the switch at the end of a route what the branch behind a port has said.
@@ -389,7 +408,10 @@ impl Network {
             cumulative: 0,
             stable: 0,
         };
-        self.fly(End::Switch(0, UP + tree as u8), asks.frame(route));
+        self.fly(
+            End::Switch(0, UP + tree as u8),
+            asks.frame(route, 100 + tree as u16),
+        );
     }
 
     /// Ports from the first switch to another.
@@ -433,7 +455,10 @@ impl Network {
             let (to, frame) = self.flying.remove(&(at_us, number)).expect("it flies");
             match to {
                 End::Origin(tree) => self.hear(tree, &frame),
-                End::Switch(at, port) => {
+                End::Switch(at, mut port) => {
+                    if self.random.chance(self.faults.misled) {
+                        port = self.random.below(self.ports[at].into()) as u8;
+                    }
                     let copies = self.switches[at].forward(&frame, port, self.now_us, |_| 0);
                     for copy in copies {
                         let to = self.behind(at, copy.port);

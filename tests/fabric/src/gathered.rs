@@ -49,22 +49,11 @@ pub struct Said {
 
 impl Said {
     /// The worm, with a route.
-    pub fn frame(&self, route: &[u8]) -> Vec<u8> {
+    pub fn frame(&self, route: &[u8], source: u16) -> Vec<u8> {
         let mut bytes = vec![3, 0x57, 0x4F, 0x52, 0x4D, 0, 2, 0, 0, 0, 0, 1, 0x88, 0xB5];
-        bytes.extend([
-            0x10 | KIND,
-            0x06,
-            route.len() as u8,
-            0,
-            0,
-            9,
-            0,
-            1,
-            0,
-            1,
-            0,
-            0,
-        ]);
+        bytes.extend([0x10 | KIND, 0x06, route.len() as u8, 0]);
+        bytes.extend(source.to_be_bytes());
+        bytes.extend([0, 1, 0, 1, 0, 0]);
         let mut body = vec![self.op, self.flags];
         body.extend(GROUP.to_be_bytes());
         body.extend(self.origin.to_be_bytes());

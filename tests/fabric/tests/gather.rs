@@ -118,6 +118,7 @@ fn the_origin_believes_what_is_true_and_knows_all_in_the_end() {
         network.faults = Faults {
             loss: [0.0, 0.1, 0.4][seed as usize % 3],
             twice: 0.1,
+            misled: 0.1,
         };
         for _ in 0..STEPS {
             step(&mut network, &mut seen);
