@@ -274,7 +274,11 @@ def test_tofino_has_the_names_and_ids_of_the_contract_and_those_of_its_own() -> 
     """One contract for both programs; what is more is in the contract too."""
     ours, common = _preambles("tofino.p4info.txtpb"), _preambles()
     # Registers of wormhole mode and of gathered ACKs.
-    common = {name: number for name, number in common.items() if not name.startswith(("channel_", "output_", "gather_"))}
+    common = {
+        name: number
+        for name, number in common.items()
+        if not name.startswith(("channel_", "output_", "gather_"))
+    }
     assert common.keys() >= NOT_ON_TOFINO
     assert ours == {name: common[name] for name in common.keys() - NOT_ON_TOFINO} | TOFINO_ONLY
     contract = (P4SRC / "CONTRACT.md").read_text()

@@ -231,7 +231,9 @@ def _requests(tree: Callable[[], _Tree]) -> list[Json]:
     answer = replace(ask, op=GATHER_ANSWER, flags=GATHER_KNOWN, cumulative=9, stable=8)
     cases.append(some.vector("a request", 4, ask, answer))
     nothing = replace(answer, flags=0, cumulative=0, stable=0)
-    cases.append(some.vector("a request of a silent branch", 4, replace(ask, port=1), replace(nothing, port=1)))
+    cases.append(
+        some.vector("a request of a silent branch", 4, replace(ask, port=1), replace(nothing, port=1))
+    )
     other = {"stream": STREAM + 1}
     cases.append(
         some.vector(
@@ -239,6 +241,10 @@ def _requests(tree: Callable[[], _Tree]) -> list[Json]:
         )
     )
     cases.append(some.drop("a request of no branch", 4, replace(ask, port=4), "GATHER_UNKNOWN"))
-    cases.append(some.vector("an answer goes on with what it says", 5, replace(answer, port=200), replace(answer, port=200)))
+    cases.append(
+        some.vector(
+            "an answer goes on with what it says", 5, replace(answer, port=200), replace(answer, port=200)
+        )
+    )
     cases.append(some.drop("an answer from no branch", 2, answer, "GATHER_UNKNOWN"))
     return cases

@@ -215,6 +215,7 @@ def _gathering() -> Json:
     state["tables"].append(zero)
     return state
 
+
 # The number of a switch that writes records of hops.
 TRACED_SWITCH = 0x1234
 
