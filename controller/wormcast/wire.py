@@ -44,6 +44,12 @@ CONTROL_STOP: Final = 1
 CONTROL_GO: Final = 2
 CONTROL_RESET: Final = 3
 
+GATHER_ACK: Final = 1
+GATHER_REQUEST: Final = 2
+GATHER_ANSWER: Final = 3
+GATHER_REFRESH: Final = 0x01
+GATHER_KNOWN: Final = 0x02
+
 WORMHOLE_PLAIN: Final = 1
 WORMHOLE_FLUSH: Final = 2
 
@@ -71,12 +77,15 @@ GUARD_SIZE: Final = 256
 SOURCES_SIZE: Final = 4096
 OPEN_GROUPS_SIZE: Final = 16384
 GROUP_SENDERS_SIZE: Final = 65536
+GATHER_SIZE: Final = 16384
 DEVICE_PORTS_SIZE: Final = 512
 
 DROPS_CELLS: Final = 32
 PORT_CELLS: Final = 512
 KIND_CELLS: Final = 16
 TRAIN_CELLS: Final = 16
+GATHER_SLOTS: Final = 1024
+GATHER_CELLS: Final = 16384
 
 
 class Kind(IntEnum):
@@ -87,6 +96,7 @@ class Kind(IntEnum):
     BROADCAST = 2
     GROUP = 3
     CONTROL = 4
+    GATHER = 5
 
 
 class Flag(IntFlag):
@@ -138,3 +148,5 @@ class DropReason(IntEnum):
     RATE_EXCEEDED = 22
     HOST_UNKNOWN = 23
     BEYOND_TARGET = 24
+    GATHER_UNKNOWN = 25
+    GATHER_STALE = 26

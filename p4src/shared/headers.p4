@@ -52,6 +52,20 @@ header signal_t {
     bit<32> stop_us;    // STOP: for how long
 }
 
+// What a GATHER worm says; its checksum covers it.
+header gather_t {
+    bit<8> op;
+    bit<8> flags;
+    group_t group;
+    bit<16> origin;
+    port_byte_t port;   // REQUEST: the branch behind this port
+    bit<8> pad;
+    bit<32> epoch;
+    bit<32> stream;
+    bit<32> cumulative;
+    bit<32> stable;
+}
+
 // First port byte of a UNICAST, CONTROL or BROADCAST route: the one this switch strips.
 header hop_t {
     port_byte_t port;

@@ -19,6 +19,7 @@ const bit<4> KIND_TREE = 1;
 const bit<4> KIND_BROADCAST = 2;
 const bit<4> KIND_GROUP = 3;
 const bit<4> KIND_CONTROL = 4;
+const bit<4> KIND_GATHER = 5;
 const bit<8> FLAG_CLASS2 = 0x01;
 const bit<8> FLAG_HEAD = 0x02;
 const bit<8> FLAG_TAIL = 0x04;
@@ -33,6 +34,13 @@ const bit<16> NEXT_CONTROL = 0x0001;
 const bit<8> CONTROL_STOP = 1;
 const bit<8> CONTROL_GO = 2;
 const bit<8> CONTROL_RESET = 3;
+
+// ACKs that switches gather (SPEC.md §3.2)
+const bit<8> GATHER_ACK = 1;
+const bit<8> GATHER_REQUEST = 2;
+const bit<8> GATHER_ANSWER = 3;
+const bit<8> GATHER_REFRESH = 0x01;
+const bit<8> GATHER_KNOWN = 0x02;
 
 // Routes (SPEC.md §3)
 const bit<8> PORT_MAX = 253;
@@ -95,7 +103,9 @@ enum bit<8> drop_reason_t {
     GROUP_REFUSED = 21,      // guard: a closed group that the host is no member of
     RATE_EXCEEDED = 22,      // guard: the host sends more than it may
     HOST_UNKNOWN = 23,       // guard: nothing known is behind the port
-    BEYOND_TARGET = 24       // more route or branches than the program of this target reads
+    BEYOND_TARGET = 24,      // more route or branches than the program of this target reads
+    GATHER_UNKNOWN = 25,     // no entry for this group, origin and port, or from another source; no such op
+    GATHER_STALE = 26        // of another plan than the entry's, or of a stream that is over
 }
 
 // What happened to trains and channels: index of the counter `trains`.

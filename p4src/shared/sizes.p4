@@ -34,6 +34,7 @@ const bit<32> GUARD_SIZE = 256;
 const bit<32> SOURCES_SIZE = 4096;
 const bit<32> OPEN_GROUPS_SIZE = 16384;
 const bit<32> GROUP_SENDERS_SIZE = 65536;
+const bit<32> GATHER_SIZE = 16384;
 
 // Tofino: what its program reads of a route
 const bit<8> TOFINO_MAX_PATH = 64;   // bytes of a UNICAST, CONTROL or BROADCAST route
@@ -46,5 +47,9 @@ const bit<32> DROPS_CELLS = 32;
 const bit<32> PORT_CELLS = 512;
 const bit<32> KIND_CELLS = 16;
 const bit<32> TRAIN_CELLS = 16;
+
+// Trees of which a switch gathers ACKs at a time, and cells for 16 branches of each
+const bit<32> GATHER_SLOTS = 1024;
+const bit<32> GATHER_CELLS = 16384;
 
 #endif

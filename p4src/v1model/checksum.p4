@@ -15,7 +15,9 @@
     hdr.worm.version, hdr.worm.kind, hdr.worm.flags, hdr.worm.route_len, hdr.worm.hops, \
     hdr.worm.source, hdr.worm.sequence, hdr.worm.next, \
     hdr.train.position, hdr.train.back_count, hdr.train.pad, hdr.train.back, \
-    hdr.signal.op, hdr.signal.pad, hdr.signal.source, hdr.signal.sequence, hdr.signal.stop_us
+    hdr.signal.op, hdr.signal.pad, hdr.signal.source, hdr.signal.sequence, hdr.signal.stop_us, \
+    hdr.gather.op, hdr.gather.flags, hdr.gather.group, hdr.gather.origin, hdr.gather.port, \
+    hdr.gather.pad, hdr.gather.epoch, hdr.gather.stream, hdr.gather.cumulative, hdr.gather.stable
 
 #define BRANCH_FIELDS(i) \
     hdr.branches[i].port, hdr.branches[i].length, hdr.sub_routes[i].bytes

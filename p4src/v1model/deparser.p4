@@ -30,6 +30,7 @@ control WormDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.trace);
         packet.emit(hdr.record);
         packet.emit(hdr.signal);
+        packet.emit(hdr.gather);
         packet.emit(hdr.ipv4);
     }
 }

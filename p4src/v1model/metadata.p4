@@ -30,6 +30,7 @@ struct headers_t {
     worm_t worm;
     train_t train;
     signal_t signal;
+    gather_t gather;
     group_number_t group;
     hop_t hop;
     // A TREE route at this switch, in step: branch i and its sub-route.

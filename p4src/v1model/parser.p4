@@ -72,6 +72,7 @@ parser WormParser(packet_in packet,
             (WORM_VERSION, KIND_UNICAST, _): hop;
             (WORM_VERSION, KIND_CONTROL, _): hop;
             (WORM_VERSION, KIND_BROADCAST, _): hop;
+            (WORM_VERSION, KIND_GATHER, _): hop;
             (WORM_VERSION, _, _): rest;
             default: accept; // another version may mean another format
         }
@@ -91,6 +92,7 @@ parser WormParser(packet_in packet,
     // Only worms between hosts are traced: IP stands right behind the route.
     state behind_route {
         transition select(hdr.worm.flags, hdr.worm.kind, hdr.worm.next) {
+            (_, KIND_GATHER, _): gather;
             (FLAG_TRACE &&& FLAG_TRACE, _, ETHERTYPE_HOST): trace;
             (_, KIND_CONTROL, NEXT_CONTROL): signal;
             default: accept;
@@ -104,6 +106,11 @@ parser WormParser(packet_in packet,
 
     state signal {
         packet.extract(hdr.signal);
+        transition accept;
+    }
+
+    state gather {
+        packet.extract(hdr.gather);
         transition accept;
     }
 

@@ -18,6 +18,7 @@
 #include "claim.p4"
 #include "signals.p4"
 #include "wormhole.p4"
+#include "gather.p4"
 #include "unicast.p4"
 #include "replication.p4"
 #include "edge.p4"
@@ -28,7 +29,7 @@
 #include "deparser.p4"
 
 // Purpose: decide where a frame goes. Reads and writes what its parts do.
-// Tables:  those of Roles, Guard, Unicast, ReplicationIngress and EdgeIngress; counter `ingress_ports`.
+// Tables:  those of Roles, Guard, Gather, Unicast, ReplicationIngress and EdgeIngress; counter `ingress_ports`.
 // TNA:     six stages: admission and role, class D, guard (two), route or group, drops.
 control WormIngress(inout headers_t hdr,
                     inout metadata_t meta,
@@ -41,6 +42,7 @@ control WormIngress(inout headers_t hdr,
     Guard() guard;
     Wormhole() wormhole;
     WormholeAfter() wormhole_after;
+    Gather() gather;
     Unicast() unicast;
     ReplicationIngress() replication;
     EdgeIngress() edge;
@@ -79,12 +81,16 @@ control WormIngress(inout headers_t hdr,
         }
         if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.isValid()) {
             wormhole.apply(hdr, meta, standard_metadata);
+            if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.kind == KIND_GATHER
+                && !hdr.hop.isValid()) {
+                gather.apply(hdr, meta);
+            }
             if (meta.drop_reason != drop_reason_t.NONE || meta.course != course_t.ROUTE) {
                 // It is decided.
-            } else if (hdr.worm.kind > KIND_CONTROL) {
+            } else if (hdr.worm.kind > KIND_GATHER) {
                 meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
             } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
-                       || hdr.hop.isValid()) {
+                       || hdr.hop.isValid()) { // a GATHER worm too
                 unicast.apply(hdr, meta, standard_metadata);
             } else {
                 copied = true;

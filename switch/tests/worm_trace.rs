@@ -23,7 +23,7 @@ use wormcast_switch_pipeline::LoadedProgram;
 use wormcast_switch_pipeline::trace::{
     Filter, Format, TRACES_MAX, TraceRecord, TracesFull, Tracing,
 };
-use wormcast_switch_pipeline::{Pipeline, PortId};
+use wormcast_switch_pipeline::{Execution, Pipeline, PortId};
 
 fn program() -> Arc<LoadedProgram> {
     let json = read("p4src/compiled/wormcast.json");
@@ -83,7 +83,7 @@ fn golden(name: &str, file: &str) {
     let vector = vector(&vectors, name);
     for (format, ending) in [(Format::Text, "txt"), (Format::Json, "ndjson")] {
         let state = &vectors["states"][text(vector, "state")];
-        let mut pipeline = pipeline_in_state(&program(), state);
+        let mut pipeline = pipeline_in_state(&program(), state, Execution::Compiled);
         let reader = trace(&mut pipeline, "count=1", 64);
         let (port, packet) = packet(vector);
         let mut wire = Wire::default();
@@ -119,7 +119,7 @@ fn what_a_log_has_of_a_packet() {
     let vectors = vectors();
     let vector = vector(&vectors, "UNICAST: strips the first byte");
     let state = &vectors["states"][text(vector, "state")];
-    let mut pipeline = pipeline_in_state(&program(), state);
+    let mut pipeline = pipeline_in_state(&program(), state, Execution::Compiled);
     pipeline.set_tracing(Tracing::of_switch("s1"));
     let mut reader = trace(&mut pipeline, "all", 64);
     let (port, packet) = packet(vector);
@@ -177,9 +177,9 @@ fn a_trace_changes_nothing() {
     let mut pipelines: BTreeMap<&str, (Pipeline, Pipeline, TraceReader)> = states
         .iter()
         .map(|(name, state)| {
-            let mut traced = pipeline_in_state(&program, state);
+            let mut traced = pipeline_in_state(&program, state, Execution::Compiled);
             let reader = trace(&mut traced, "all", 4096);
-            let plain = pipeline_in_state(&program, state);
+            let plain = pipeline_in_state(&program, state, Execution::Compiled);
             (name.as_str(), (plain, traced, reader))
         })
         .collect();
@@ -212,7 +212,7 @@ fn one_of_several_and_no_more_than_asked_for() {
     let vectors = vectors();
     let vector = vector(&vectors, "UNICAST: empty route");
     let state = &vectors["states"][text(vector, "state")];
-    let mut pipeline = pipeline_in_state(&program(), state);
+    let mut pipeline = pipeline_in_state(&program(), state, Execution::Compiled);
     let (port, packet) = packet(vector);
     let reader = trace(&mut pipeline, "port=4,every=3,count=2", 64);
     let mut other = trace(&mut pipeline, "port=5", 64);
@@ -237,7 +237,7 @@ fn a_slow_reader_loses_records_and_learns_it() {
     let vectors = vectors();
     let vector = vector(&vectors, "UNICAST: empty route");
     let state = &vectors["states"][text(vector, "state")];
-    let mut pipeline = pipeline_in_state(&program(), state);
+    let mut pipeline = pipeline_in_state(&program(), state, Execution::Compiled);
     let (port, packet) = packet(vector);
     let mut reader = trace(&mut pipeline, "count=7", 2);
     let mut wire = Wire::default();
@@ -273,7 +273,8 @@ fn a_slow_reader_loses_records_and_learns_it() {
 #[test]
 fn traces_are_bounded() {
     let vectors = vectors();
-    let mut pipeline = pipeline_in_state(&program(), &vectors["states"]["small"]);
+    let mut pipeline =
+        pipeline_in_state(&program(), &vectors["states"]["small"], Execution::Compiled);
     let mut readers: Vec<TraceReader> = (0..TRACES_MAX)
         .map(|_| trace(&mut pipeline, "port=99", 1))
         .collect();

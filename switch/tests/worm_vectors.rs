@@ -13,7 +13,7 @@ use serde_json::Value;
 use wire::{Wire, forward};
 use worm_state::{number, packet, pipeline_in_state, read, text};
 use wormcast_switch_pipeline::LoadedProgram;
-use wormcast_switch_pipeline::{CounterValue, Pipeline};
+use wormcast_switch_pipeline::{CounterValue, Execution, Pipeline};
 
 const RECIRCULATE_PORT: usize = 254;
 
@@ -133,7 +133,16 @@ fn without_times(came: &[u8], left: &[u8], now_us: u64) -> Vec<u8> {
 }
 
 #[test]
-fn switch_vectors() {
+fn switch_vectors_compiled() {
+    switch_vectors(Execution::Compiled);
+}
+
+#[test]
+fn switch_vectors_interpreted() {
+    switch_vectors(Execution::Interpreted);
+}
+
+fn switch_vectors(execution: Execution) {
     let program = Arc::new(
         LoadedProgram::from_json(&read("p4src/compiled/wormcast.json")).expect("the program loads"),
     );
@@ -147,6 +156,7 @@ fn switch_vectors() {
             ("BROADCAST", 2),
             ("GROUP", 3),
             ("CONTROL", 4),
+            ("GATHER", 5),
         ]
         .map(|(name, index)| (name.to_string(), index)),
     );
@@ -154,15 +164,22 @@ fn switch_vectors() {
         .as_object()
         .expect("states")
         .iter()
-        .map(|(name, state)| (name.as_str(), pipeline_in_state(&program, state)))
+        .map(|(name, state)| (name.as_str(), pipeline_in_state(&program, state, execution)))
         .collect();
     let list = vectors["vectors"].as_array().expect("vectors");
     let mut failures = Vec::new();
     for (index, vector) in list.iter().enumerate() {
         let name = text(vector, "name");
         let pipeline = pipelines.get_mut(text(vector, "state")).expect("a state");
-        let (port, packet) = packet(vector);
         let now_us = index as u64 * 1000;
+        for earlier in vector["before"].as_array().into_iter().flatten() {
+            let (port, packet) = packet(earlier);
+            forward(pipeline, &mut Wire::default(), port, &packet, now_us, 0);
+            for counter in ["drops", "filtered", "kinds", "egress_ports"] {
+                Counters { pipeline }.take(counter);
+            }
+        }
+        let (port, packet) = packet(vector);
         let mut wire = Wire::default();
         let depth = vector["deq_qdepth"].as_u64().unwrap_or(0) as u32;
         forward(pipeline, &mut wire, port, &packet, now_us, depth);

@@ -14,6 +14,7 @@ from oracle.class_d import class_d_mac, is_link_local
 from oracle.codec import TRAIN_LEN, Worm, WormError, decode_worm
 from oracle.trace import Record, add_record
 from oracle.tree import RouteError, split_tree
+from reference_gather import ReferenceGather
 from reference_guard import ReferenceGuard
 from wormcast.wire import (
     CE_QUEUE_DEPTH,
@@ -92,6 +93,7 @@ class ReferenceSwitch:
         # Without a default entry every port counts as known.
         self.mask_set = "ingress.tree_sets" in defaults
         self.guard = ReferenceGuard(self.tables, state)
+        self.gather = ReferenceGather(self.tables)
         self.number = int(defaults["egress.trace"]["switch"], 16) if "egress.trace" in defaults else None
 
     def _leaves_by(self, entry: Json) -> int:
@@ -153,7 +155,15 @@ class ReferenceSwitch:
                 outcome.drop(DropReason.KIND_UNKNOWN)
                 return
             worm = replace(worm, hops=worm.hops + 1)
-            on_a_path = worm.kind in (Kind.UNICAST, Kind.CONTROL) or (
+            if worm.kind == Kind.GATHER and not worm.route:
+                gathered = self.gather.take(worm, ingress_port)
+                if gathered is None:
+                    return
+                if isinstance(gathered, DropReason):
+                    outcome.drop(gathered)
+                    return
+                worm = gathered
+            on_a_path = worm.kind in (Kind.UNICAST, Kind.CONTROL, Kind.GATHER) or (
                 worm.kind == Kind.BROADCAST and worm.route
             )
             if not on_a_path:

@@ -47,7 +47,7 @@ class ReferenceGuard:
                 return DropReason.SOURCE_REFUSED
         elif not admitted["kinds"] >> worm.kind & 1:
             return DropReason.KIND_REFUSED
-        on_a_path = worm.kind in (Kind.UNICAST, Kind.CONTROL, Kind.BROADCAST)
+        on_a_path = worm.kind in (Kind.UNICAST, Kind.CONTROL, Kind.BROADCAST, Kind.GATHER)
         if on_a_path and len(worm.route) > admitted["route_max"]:
             return DropReason.ROUTE_TOO_LONG
         return None

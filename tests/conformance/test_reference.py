@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from oracle.codec import Worm
 from reference import Outcome, ReferenceSwitch
+from reference_gather import Gathered
 from rig.host import SwitchRig
 from rig.vector_files import load_vectors
 from test_switch_vectors import by_number, times_zero, without_padding
@@ -31,7 +32,10 @@ VLAN_TYPES = (b"\x81\x00", b"\x88\xa8")
 )
 def test_reference_does_what_the_vector_says(vector: Json) -> None:
     """Also those with a queue depth."""
-    outcome = ReferenceSwitch(DOCUMENT["states"][vector["state"]]).handle(
+    reference = ReferenceSwitch(DOCUMENT["states"][vector["state"]])
+    for earlier in vector.get("before", []):
+        reference.handle(earlier["ingress_port"], bytes.fromhex(earlier["frame"]))
+    outcome = reference.handle(
         vector["ingress_port"],
         bytes.fromhex(vector["frame"]),
         vector.get("deq_qdepth", 0),
@@ -52,6 +56,8 @@ class Frames:
     def __init__(self, seed: int, state: Json) -> None:
         self.random = random.Random(seed)
         self.ports = state["ports"]
+        gathers = any(entry["table"] == "ingress.gather" for entry in state["tables"])
+        self.kinds = (0, 0, 1, 1, 1, 1, 2, 3, 3, 4) + (5,) * (30 if gathers else 0)
         self.groups = [
             entry["key"]["group"] for entry in state["tables"] if entry["table"] == "ingress.groups"
         ]
@@ -87,7 +93,7 @@ class Frames:
     def _worm(self, ingress_port: int) -> Worm:
         choose = self.random
         own = self.owners.get(ingress_port, 5)
-        kind = choose.choice((0, 0, 1, 1, 1, 1, 2, 3, 3, 4, choose.randrange(16)))
+        kind = choose.choice((*self.kinds, choose.randrange(16)))
         if kind == Kind.TREE:
             route = self._tree(choose.choice((0, 1, 2, 3, 5, 8, 16)))
         elif kind == Kind.GROUP:
@@ -96,10 +102,15 @@ class Frames:
             route = bytes(self._port() for _ in range(choose.choice((0, 1, 1, 2, 3, 7, 64, 255))))
         if choose.random() < 0.1:
             route = choose.randbytes(choose.randrange(40))
+        gather = b""
+        if kind == Kind.GATHER:
+            route = b"" if choose.random() < 0.8 else route
+            gather = self._gathered().to_bytes()
         flags = choose.randrange(256)
         if choose.random() < 0.9:  # else half of all worms were trains, which are refused
             flags &= ~int(Flag.TRAIN)
         return Worm(
+            gather=gather,
             train=choose.randbytes(20) if flags & Flag.TRAIN else b"",
             kind=kind,
             route=route,
@@ -110,6 +121,26 @@ class Frames:
             sequence=choose.randrange(65536),
             next=choose.choice((0x88B6, 0x0800, choose.randrange(65536))),
             src=bytes.fromhex("020000000009"),
+        )
+
+    def _gathered(self) -> Gathered:
+        """Of few trees and numbers, so that what one says is about what another has said."""
+        choose = self.random
+        near = choose.choice((10, 0xFFFFFFFE))
+
+        def pick(usual: int, *others: int) -> int:
+            return usual if choose.random() < 0.95 else choose.choice(others)
+
+        return Gathered(
+            op=choose.choice((1, 1, 1, 1, 1, 2, 3, pick(1, 0, 4, 255))),
+            flags=choose.choice((0, 0, 0, 1, 3, 255)),
+            group=pick(7, 8),
+            origin=choose.choice((136, 137, 138, pick(200, 99))),
+            port=choose.choice(self.ports),
+            epoch=pick(9, 8, 10),
+            stream=pick(0, 1, 2, 0xFFFFFFFF, 0x90000000),
+            cumulative=(near + choose.randrange(5)) % 2**32,
+            stable=(near + choose.randrange(5)) % 2**32,
         )
 
     def _port(self) -> int:
@@ -136,11 +167,11 @@ class Frames:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("state", ["small", "wide", "traced", "guarded"])
+@pytest.mark.parametrize("state", ["small", "wide", "traced", "guarded", "gathering"])
 def test_switch_does_what_the_reference_says(switch: SwitchRig, state: str) -> None:
     """Frames out and counters, for random frames; WORMCAST_SEED repeats a run."""
     seed = int(os.environ.get("WORMCAST_SEED", "1996"))
-    switch.install(state, DOCUMENT["states"][state])
+    switch.install(state, DOCUMENT["states"][state], anew=True)  # the reference remembers nothing either
     reference = ReferenceSwitch(DOCUMENT["states"][state])
     frames = Frames(seed, DOCUMENT["states"][state])
     seen: Counter[str] = Counter()

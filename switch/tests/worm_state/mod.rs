@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use wormcast_switch_jit::COMPILER;
+use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::LoadedProgram;
 use wormcast_switch_pipeline::{
-    EntryAction, MeterRates, Pipeline, PipelineConfig, PortId, Replica, TableEntry,
+    EntryAction, Execution, MeterRates, Pipeline, PipelineConfig, PortId, Replica, TableEntry,
 };
 use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 use wormcast_switch_program::{MatchKind, Program, TableId};
@@ -70,11 +70,15 @@ fn call(program: &Program, table: TableId, entry: &Value) -> ActionCall {
     }
 }
 
-pub fn pipeline_in_state(program: &Arc<LoadedProgram>, state: &Value) -> Pipeline {
+pub fn pipeline_in_state(
+    program: &Arc<LoadedProgram>,
+    state: &Value,
+    execution: Execution,
+) -> Pipeline {
     let mut pipeline = Pipeline::new(
         Arc::clone(program),
         PipelineConfig {
-            compiler: Some(COMPILER),
+            compiler: compiler_of(execution),
             ..PipelineConfig::default()
         },
     );

@@ -21,6 +21,7 @@ HEADER_LEN = 12
 TRACE_HEADER_LEN = 2
 TRAIN_LEN = 20
 SIGNAL_LEN = 10
+GATHER_LEN = 24
 _HEADER = struct.Struct(">BBBBHHHH")
 
 
@@ -40,7 +41,7 @@ class Worm:
 
     kind 0..15 (the codec passes kinds it does not know), flags and hops 0..255, source,
     sequence and next 0..65535, route at most 255 bytes. `train` is a train header, with flag TRAIN;
-    `signal` a control header, in CONTROL worms with next NEXT_CONTROL.
+    `signal` a control header, in CONTROL worms with next NEXT_CONTROL; `gather` what a GATHER worm says.
     """
 
     kind: int
@@ -53,17 +54,18 @@ class Worm:
     next: int = ETHERTYPE_HOST
     train: bytes = b""
     signal: bytes = b""
+    gather: bytes = b""
     dst: bytes = field(default=WORM_MAC.to_bytes(6, "big"))
     src: bytes = field(default=bytes(6))
 
     def checksum(self) -> int:
         """Checksum of headers and route."""
-        return internet_checksum(self._header(0) + self.train + self.signal + self.route)
+        return internet_checksum(self._header(0) + self.train + self.signal + self.gather + self.route)
 
     def to_bytes(self, checksum: int | None = None) -> bytes:
         """Headers, route and payload. `checksum` overrides the right one, for tests of switches."""
         header = self._header(self.checksum() if checksum is None else checksum)
-        return header + self.train + self.route + self.signal + self.payload
+        return header + self.train + self.route + self.signal + self.gather + self.payload
 
     def to_frame(self, checksum: int | None = None) -> bytes:
         """The Ethernet frame."""
@@ -71,7 +73,7 @@ class Worm:
 
     def is_traced(self) -> bool:
         """Whether records of hops stand in front of the payload proper."""
-        return bool(self.flags & Flag.TRACE) and self.next == ETHERTYPE_HOST
+        return bool(self.flags & Flag.TRACE) and self.next == ETHERTYPE_HOST and self.kind != Kind.GATHER
 
     def _header(self, checksum: int) -> bytes:
         if len(self.route) > MAX_ROUTE:
@@ -102,7 +104,8 @@ def decode_worm(data: bytes) -> Worm:
     route_at = HEADER_LEN + TRAIN_LEN * bool(flags & Flag.TRAIN)
     signal_at = route_at + route_len
     has_signal = first & 0xF == Kind.CONTROL and next_type == NEXT_CONTROL
-    payload_at = signal_at + SIGNAL_LEN * has_signal
+    gather_at = signal_at + SIGNAL_LEN * has_signal
+    payload_at = gather_at + GATHER_LEN * (first & 0xF == Kind.GATHER)
     if len(data) < payload_at and first >> 4 == WORM_VERSION:
         raise WormError(
             DropReason.TRUNCATED,
@@ -122,7 +125,8 @@ def decode_worm(data: bytes) -> Worm:
         next=next_type,
         train=data[HEADER_LEN:route_at],
         route=data[route_at:signal_at],
-        signal=data[signal_at:payload_at],
+        signal=data[signal_at:gather_at],
+        gather=data[gather_at:payload_at],
         payload=data[payload_at:],
     )
     if worm.is_traced() and len(worm.payload) < TRACE_HEADER_LEN:

@@ -69,9 +69,9 @@ class SwitchRig:
         self.process.stdin.flush()
         return self._answer()
 
-    def install(self, name: str, state: Json) -> None:
-        """Writes a state, unless it is the one installed last."""
-        if self.state != name:
+    def install(self, name: str, state: Json, anew: bool = False) -> None:
+        """Writes a state, unless it is the one installed last; `anew`: in any case, so that registers are 0."""
+        if anew or self.state != name:
             self.state = None
             self.ask(do="install", state=state)
             self.state = name

@@ -1,6 +1,8 @@
 """What a switch with the Tofino program makes of a frame: SPEC.md, but for the differences that
 p4src/CONTRACT.md lists. Each is one rule here."""
 
+from collections import Counter
+
 from oracle.checksum import internet_checksum
 from oracle.codec import HEADER_LEN, TRACE_HEADER_LEN, Worm
 from reference import ETHERNET_LEN, Json, Outcome, ReferenceSwitch
@@ -59,6 +61,8 @@ class TofinoReference(ReferenceSwitch):
             return Outcome().drop(
                 DropReason.HOPS_EXCEEDED if worm[3] >= MAX_HOPS else DropReason.BEYOND_TARGET
             )
+        if is_worm and worm[0] & 0xF == Kind.GATHER:
+            return _of_no_kind(worm)
         if is_worm and worm[0] & 0xF == Kind.CONTROL and worm[8:10] == NEXT_CONTROL.to_bytes(2, "big"):
             route_end = HEADER_LEN + worm[2]
             summed = worm[:10] + bytes(2) + worm[HEADER_LEN:route_end]
@@ -82,6 +86,19 @@ class TofinoReference(ReferenceSwitch):
             outcome.drop(DropReason.PORT_UNKNOWN)
         group = MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL
         self._send_branches(outcome, ingress_port, worm, copies, group, deq_qdepth)
+
+
+def _of_no_kind(worm: bytes) -> Outcome:
+    """A GATHER worm, which is not known: what it says is payload, and not in the checksum."""
+    route_end = HEADER_LEN + worm[2]
+    if len(worm) < route_end:
+        return Outcome().drop(DropReason.TRUNCATED)
+    summed = worm[:10] + bytes(2) + worm[HEADER_LEN:route_end]
+    if internet_checksum(summed) != int.from_bytes(worm[10:12], "big"):
+        return Outcome().drop(DropReason.CHECKSUM)
+    if worm[3] >= MAX_HOPS:
+        return Outcome().drop(DropReason.HOPS_EXCEEDED)
+    return Outcome(kinds=Counter([Kind.GATHER.name])).drop(DropReason.KIND_UNKNOWN)
 
 
 def _trace_is_cut(frame: bytes) -> bool:

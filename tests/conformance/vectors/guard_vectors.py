@@ -280,7 +280,7 @@ def _before_the_route() -> list[Json]:
     """The guard judges before anybody looks at the route; what it lets in may still be wrong."""
     cases = []
     for name, fields, reason in (
-        ("kind 5", (5, "05"), "KIND_REFUSED"),
+        ("kind 6", (6, "05"), "KIND_REFUSED"),
         ("UNICAST, empty route", (0, ""), "ROUTE_EMPTY"),
         ("UNICAST, no such port", (0, "07"), "PORT_UNKNOWN"),
         ("BROADCAST, no such port", (2, "07"), "PORT_UNKNOWN"),

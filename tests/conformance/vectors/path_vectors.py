@@ -174,7 +174,7 @@ def refused_vectors() -> list[Json]:
             make_worm(Kind.UNICAST, "05", hops=64).to_frame(checksum=1),
             "CHECKSUM",
         ),
-        dropped("kind 5", make_worm(5, "05"), "KIND_UNKNOWN", kinds={"5": 1}),
+        dropped("kind 6", make_worm(6, "05"), "KIND_UNKNOWN", kinds={"6": 1}),
         dropped("kind 15, empty route", make_worm(15), "KIND_UNKNOWN", kinds={"15": 1}),
         dropped("kind 9, wrong checksum", make_worm(9, "0501").to_frame(checksum=7), "CHECKSUM"),
     ]

@@ -187,6 +187,35 @@ def _guarded() -> Json:
 
 GUARDED = _guarded()
 
+# Of the state `gathering`; `gather_vectors` says which branches there are.
+GATHER_GROUP = 7
+GATHER_EPOCH = 9
+GATHER_ORIGINS = range(100, 140)
+GATHER_LONE_ORIGIN = 200
+GATHER_AS = 0x8001
+
+
+def _gathering() -> Json:
+    """`small`, and it gathers ACKs of group 7 to many origins behind port 4."""
+    state = deepcopy(SMALL)
+
+    def branch(origin: int, slot: int, port: int, number: int, last: int) -> Json:
+        key = {"group": GATHER_GROUP, "origin": origin, "port": port}
+        parameters = {"slot": slot, "branch": number, "last": last, "epoch": GATHER_EPOCH, "up": 4}
+        parameters |= {"from": 5, "as": GATHER_AS}
+        return _entry("ingress.gather", key, "ingress.gather_branch", **parameters)
+
+    for slot, origin in enumerate(GATHER_ORIGINS):
+        for port, number in ((0, 0), (1, 1), (5, 2), (6, 2)):
+            state["tables"].append(branch(origin, slot, port, number, last=2))
+    state["tables"].append(branch(GATHER_LONE_ORIGIN, 1023, 0, 0, last=0))
+    # All that a register of 0 could be taken for.
+    zero = branch(0, 1022, 0, 0, last=0)
+    zero["key"]["group"] = zero["parameters"]["epoch"] = 0
+    state["tables"].append(zero)
+    return state
+
+
 # The number of a switch that writes records of hops.
 TRACED_SWITCH = 0x1234
 
@@ -226,6 +255,7 @@ STATES: dict[str, Json] = {
     "wormhole": WORMHOLE,
     "full": FULL,
     "guarded": GUARDED,
+    "gathering": _gathering(),
     "guarded_wormhole": _wormhole(16, GUARDED),
     "empty": EMPTY,
 }

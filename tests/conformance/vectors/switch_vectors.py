@@ -3,7 +3,15 @@
 Every expectation is written out by hand, from SPEC.md; no model computes it.
 """
 
-from vectors import copy_vectors, edge_vectors, guard_vectors, path_vectors, trace_vectors, train_vectors
+from vectors import (
+    copy_vectors,
+    edge_vectors,
+    gather_vectors,
+    guard_vectors,
+    path_vectors,
+    trace_vectors,
+    train_vectors,
+)
 from vectors.cases import Json
 from vectors.states import STATES
 
@@ -20,6 +28,7 @@ PARTS = [
     edge_vectors.controller_vectors,
     edge_vectors.congestion_vectors,
     guard_vectors.guard_vectors,
+    gather_vectors.gather_vectors,
     trace_vectors.trace_vectors,
 ]
 

@@ -5,6 +5,8 @@
 pub mod controller;
 pub mod drawn;
 pub mod fabric;
+pub mod gather;
+pub mod gathered;
 pub mod host;
 pub mod link;
 pub mod program;

@@ -120,6 +120,35 @@ impl Switch {
         }
     }
 
+    /// Puts an entry with an exact key there, in place of one that has the key.
+    pub fn set_entry(
+        &mut self,
+        table: &'static str,
+        key: &[(&'static str, u128)],
+        action: &'static str,
+        parameters: &[(&'static str, u128)],
+    ) {
+        let action = Action {
+            name: action.into(),
+            parameters: parameters
+                .iter()
+                .map(|&(name, value)| (name.into(), value))
+                .collect(),
+        };
+        self.remove_entry(table, key);
+        let entry = table_entry(table_of(table), &exact_key(table, key), &action);
+        let made = self.pipeline.insert_entry(table_of(table), &entry);
+        made.expect("room for an entry");
+    }
+
+    /// Takes an entry away, if it is there.
+    pub fn remove_entry(&mut self, table: &'static str, key: &[(&'static str, u128)]) {
+        let fields = key.iter().map(|&(_, value)| FieldMatch::Exact(bits(value)));
+        let fields: Vec<FieldMatch> = fields.collect();
+        // An error says that it is not there.
+        let _ = self.pipeline.delete_entry(table_of(table), &fields, 0);
+    }
+
     /// A cell of a register of the program, modulo 2^64.
     pub fn register(&self, name: &str, index: usize) -> u64 {
         let register = program().register(name).expect("a register");
@@ -298,6 +327,15 @@ fn table_entry(table: TableId, key: &KeyFields, action: &Action) -> TableEntry {
         key: key.matches.iter().map(field).collect(),
         priority: key.priority,
         action: EntryAction::Call(call(table, action)),
+    }
+}
+
+fn exact_key(table: &'static str, key: &[(&'static str, u128)]) -> KeyFields {
+    let field = |&(name, value): &(&'static str, u128)| (name.into(), MatchValue::Exact(value));
+    KeyFields {
+        table: table.into(),
+        matches: key.iter().map(field).collect(),
+        priority: 0,
     }
 }
 

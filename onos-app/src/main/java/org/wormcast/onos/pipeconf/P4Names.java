@@ -35,15 +35,19 @@ public final class P4Names {
     public static final PiTableId OPEN_GROUPS = PiTableId.of("ingress.open_groups");
     /** Ports whose hosts may send to a group; has two keys. */
     public static final PiTableId GROUP_SENDERS = PiTableId.of("ingress.group_senders");
+    /** Branches by which ACKs are gathered; has three keys, and no objective means it. */
+    public static final PiTableId GATHER = PiTableId.of("ingress.gather");
 
-    /** Key of PORTS. */
+    /** Key of PORTS and GATHER. */
     public static final PiMatchFieldId PORT = PiMatchFieldId.of("port");
     /** Key of PORT_ROLES, GUARD and GROUP_SENDERS. */
     public static final PiMatchFieldId INGRESS_PORT = PiMatchFieldId.of("standard_metadata.ingress_port");
     /** Key of TREE_SETS. */
     public static final PiMatchFieldId PORT_SET = PiMatchFieldId.of("port_set");
-    /** Key of GROUPS, OPEN_GROUPS and GROUP_SENDERS. */
+    /** Key of GROUPS, OPEN_GROUPS, GROUP_SENDERS and GATHER. */
     public static final PiMatchFieldId GROUP = PiMatchFieldId.of("group");
+    /** Key of GATHER. */
+    public static final PiMatchFieldId ORIGIN = PiMatchFieldId.of("origin");
     /** Key of SOURCES. */
     public static final PiMatchFieldId SOURCE = PiMatchFieldId.of("source");
     /** Key of CLASS_D. */

@@ -63,7 +63,9 @@ public class P4NamesTest {
         for (PiTableModel table : model.tables()) {
             tables.add(table.id());
             boolean hasNone = Set.of(P4Names.TRACE, P4Names.WORMHOLE).contains(table.id());
-            int keys = hasNone ? 0 : table.id().equals(P4Names.GROUP_SENDERS) ? 2 : 1;
+            int keys = hasNone ? 0
+                    : table.id().equals(P4Names.GATHER) ? 3
+                    : table.id().equals(P4Names.GROUP_SENDERS) ? 2 : 1;
             assertThat("keys of " + table.id(), table.matchFields().size(), is(keys));
             table.matchFields().forEach(field -> fields.add(field.id()));
         }
