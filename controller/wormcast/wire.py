@@ -148,5 +148,25 @@ class DropReason(IntEnum):
     RATE_EXCEEDED = 22
     HOST_UNKNOWN = 23
     BEYOND_TARGET = 24
+<<<<<<< HEAD
     GATHER_UNKNOWN = 25
     GATHER_STALE = 26
+=======
+
+
+class TrainEvent(IntEnum):
+    """What happened to trains and channels in wormhole mode: index of the counter `trains`."""
+
+    HELD = 0
+    STOP_SENT = 1
+    GO_SENT = 2
+    STOP_HEARD = 3
+    GO_HEARD = 4
+    RESET_SENT = 5
+    RESET_PASSED = 6
+    ABORTED = 7
+    TAIL_LOST = 8
+    EXPIRED = 9
+    FLUSHED = 10
+    TURN_LOST = 11
+>>>>>>> fig3

@@ -22,7 +22,7 @@ use wormcast_switch_listen::Address;
 use wormcast_switch_listen::socket_file::SocketMode;
 use wormcast_switch_p4runtime::{TlsArguments, TranslationArguments};
 use wormcast_switch_pipeline::trace::{Filter, Format};
-use wormcast_switch_pipeline::{Execution, PortId};
+use wormcast_switch_pipeline::{Execution, PortId, limits};
 use wormcast_switch_ports::receive::{RING_FRAMES_MAX, RING_FRAMES_MIN};
 use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
 
@@ -111,6 +111,11 @@ struct Arguments {
     /// [default: 1024; called as simple_switch or simple_switch_grpc 64]
     #[arg(long, value_name = "N", value_parser = whole_number(1..=1_000_000u32))]
     queue_frames: Option<u32>,
+
+    /// Times one packet may be recirculated; then it is dropped and counted (pass_limit). 0: for ever, as worms need
+    /// it that wait in wormhole mode
+    #[arg(long, value_name = "N", default_value_t = limits::RECIRCULATIONS_MAX)]
+    recirculations: u32,
 
     /// Frames that may wait to be received, for each port
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = whole_number(RING_FRAMES_MIN as u32..=RING_FRAMES_MAX as u32))]
@@ -399,6 +404,7 @@ impl Arguments {
             priority_queues: self
                 .priority_queues
                 .unwrap_or(personality.priority_queues()),
+            recirculations: (self.recirculations > 0).then_some(self.recirculations),
             queue_frames: self.queue_frames.unwrap_or(personality.queue_frames()) as usize,
             queueing,
             ring_frames: self.ring_frames as usize,

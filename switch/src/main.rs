@@ -76,6 +76,7 @@ fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         drop_port: settings.drop_port,
         priorities: settings.priority_queues,
         seed: settings.seed,
+        recirculations_max: settings.recirculations,
         compiler: wormcast_switch_jit::compiler_of(settings.execution),
     };
     let traces = Traces::new(&settings, log.clone())?;

@@ -16,6 +16,7 @@ from finsy.proto.p4.config.v1.p4info_pb2 import P4Info
 from google.protobuf import text_format
 from rig.targets import COMPILED, REPOSITORY
 from wormcast import wire as ids
+from wormcast.routing import held
 
 P4SRC = REPOSITORY / "p4src"
 # Names in P4 that the Python enums spell without their prefix.
@@ -55,8 +56,12 @@ def _constants() -> dict[str, int]:
 
 
 def _drop_reasons() -> dict[str, int]:
+    return _enum("drop_reason_t")
+
+
+def _enum(of: str) -> dict[str, int]:
     text = (P4SRC / "shared" / "ids.p4").read_text()
-    body = re.search(r"enum bit<8> drop_reason_t \{(.*?)\n\}", text, re.DOTALL)
+    body = re.search(rf"enum bit<8> {of} \{{(.*?)\n\}}", text, re.DOTALL)
     assert body is not None
     return {name: int(value) for name, value in re.findall(r"^ +(\w+) = (\d+)", body.group(1), re.MULTILINE)}
 
@@ -76,6 +81,23 @@ def test_python_drop_reasons_equal_those_of_p4() -> None:
     numbers = list(_drop_reasons().values())
     assert numbers == list(range(len(numbers)))
     assert numbers[-1] < ids.DROPS_CELLS
+
+
+def test_python_train_events_equal_those_of_p4() -> None:
+    """Names, numbers and order."""
+    assert {event.name: int(event) for event in ids.TrainEvent} == _enum("train_event_t")
+    assert max(ids.TrainEvent) < ids.TRAIN_CELLS
+
+
+def test_python_registers_of_channels_are_those_of_p4() -> None:
+    """What `wormcast worms` reads is there, as wide as it takes it, and its states are those of P4."""
+    text = (P4SRC / "v1model" / "channels.p4").read_text()
+    names = set(re.findall(r'@name\("\.(\w+)"\) register<', text))
+    assert set(held.REGISTERS) <= names
+    for count in ("channel_came", "channel_gone"):
+        assert f'@name(".{count}") register<bit<{held.COUNT_BITS}>>' in text
+    states = dict(re.findall(r"^ +(\w+) = (\d+)", text, re.MULTILINE))
+    assert (states["CLAIMING"], states["OPEN"]) == (str(held.CLAIMING), str(held.OPEN))
 
 
 def test_constants_of_the_contract_are_those_of_p4() -> None:

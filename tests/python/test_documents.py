@@ -28,6 +28,7 @@ BY_E2E = re.compile(
     r"wormcast (on h\d|up|demo|host list|routing|controller run|-agent)|wormcast-agent|mkdir|echo"
 )
 REASONS = {
+    r"wormcast worms": "switches in wormhole mode: tests/e2e/test_wormhole.py",
     r"make (demo|lab|build|dist|test|bench|docs|help|onos)\b": "takes minutes, or runs these tests; the target is looked up",
     r"make run ": "a target of p4lang's tutorials, which are not here",
     r"cargo |target/release/": "builds; its package, test or example is looked up",

@@ -80,6 +80,8 @@ def commands() -> dict[str, list[tuple[list[object], tuple[int, ...]]]]:
         "routing-change": [],  # of a running fabric: test_routing_setting.py
         # Of running switches: test_verify_switches.
         "tables": [],
+        # Of running switches: test_worms.py, tests/e2e/test_wormhole.py.
+        "worms": [],
     }
     found["topology"] += [
         (["topo", "convert", spec, "--to", "json"], (0,)) for spec in ("testbed", "torus:3")

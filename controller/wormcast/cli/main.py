@@ -33,6 +33,9 @@ _COMMANDS = {
     "verify": _Command("wormcast.cli.verify", "verify", "Check routes for deadlock."),
     "change": _Command("wormcast.cli.change", "change", "Plan a change of routes without deadlock."),
     "schema": _Command("wormcast.cli.schema", "schema", "Print the JSON Schemas of files and answers."),
+    "worms": _Command(
+        "wormcast.cli.worms", "worms", "Show worms that hold channels, and whether they are stuck."
+    ),
     "trace": _Command("wormcast.cli.trace", "trace", "Show the ways of worms, hop by hop."),
     "costs": _Command("wormcast.cli.costs", "costs", "Print the costs that scheme auto goes by."),
     "events": _Command("wormcast.cli.events", "events", "Follow what happens in the fabric."),

@@ -37,7 +37,7 @@ PORT_PARAMETER = "port"
 def read_switch_tables(foreign: Foreign, topology: Json) -> Json:
     """Reads every switch that the option names. Raises `Refusal`."""
     assert foreign.p4runtime is not None
-    places = _places(foreign.p4runtime, foreign.device_id, topology)
+    places = places_of(foreign.p4runtime, foreign.device_id, topology)
     wanted = None
     if foreign.table is not None:
         wanted = Wanted(foreign.table, foreign.key, foreign.port_parameter or PORT_PARAMETER)
@@ -63,7 +63,7 @@ def _table(name: str, rows: Mapping[str, SwitchRows], *, never_back: bool = Fals
     return {"name": name, "bits": bits, "never_back": never_back, "switches": switches}
 
 
-def _places(given: str, device_id: int | None, topology: Json) -> dict[int, tuple[str, int]]:
+def places_of(given: str, device_id: int | None, topology: Json) -> dict[int, tuple[str, int]]:
     """Address and device id by switch id: a switches file, or addresses for all switches of the topology."""
     ids = sorted(switch["id"] for switch in topology["switches"])
     addresses = [address.strip() for address in given.split(",")]

@@ -55,6 +55,8 @@ pub struct PipelineConfig {
     pub priorities: u8,
     /// Seed of the generator behind `random`.
     pub seed: u64,
+    /// Times one packet may be recirculated; then it is dropped and counted. None: for ever, as BMv2 does it.
+    pub recirculations_max: Option<u32>,
     /// Makes the program's machine code; packets are interpreted without. Both give the same.
     pub compiler: Option<Compiler>,
 }
@@ -65,6 +67,7 @@ impl Default for PipelineConfig {
             drop_port: PortId(511),
             priorities: 8,
             seed: 0,
+            recirculations_max: Some(limits::RECIRCULATIONS_MAX),
             compiler: None,
         }
     }
@@ -76,7 +79,7 @@ pub mod limits {
     pub const PACKET_BYTES_MAX: usize = 16 * 1024;
     /// Passes through ingress one packet may make in one go, resubmitted again and again.
     pub const PASSES_MAX: u8 = 200;
-    /// Times one packet may be recirculated. It waits in a queue each time.
+    /// Times one packet may be recirculated unless said otherwise. It waits in a queue each time.
     pub const RECIRCULATIONS_MAX: u32 = 1 << 16;
     /// Clones of clones: how often a copy may itself be cloned.
     pub const CLONE_DEPTH_MAX: u8 = 16;

@@ -452,10 +452,11 @@ impl Pipeline {
 
     /// Sends the frame that was just made through ingress again.
     fn recirculate<S: EmitSink>(&mut self, list: u64, mut pass: Pass, sink: &mut S) {
-        if pass.recirculations >= limits::RECIRCULATIONS_MAX {
+        let most = self.config.recirculations_max;
+        if most.is_some_and(|most| pass.recirculations >= most) {
             return self.machine.end_packet(DropCause::PassLimit);
         }
-        pass.recirculations += 1;
+        pass.recirculations = pass.recirculations.saturating_add(1);
         let spare = std::mem::take(&mut self.spare_frame);
         let packet = std::mem::replace(&mut self.frame, spare);
         // Other copies of the packet may have to run through egress yet.

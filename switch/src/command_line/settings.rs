@@ -47,6 +47,8 @@ pub struct Settings {
     pub drop_port: PortId,
     /// Egress queues of a port.
     pub priority_queues: u8,
+    /// Times a packet may be recirculated; None: for ever.
+    pub recirculations: Option<u32>,
     /// Most packets in an egress queue.
     pub queue_frames: usize,
     /// How egress queues behave, and whether frames are lost at all.

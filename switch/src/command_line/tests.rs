@@ -163,7 +163,7 @@ fn options_of_the_log_that_do_nothing_are_said() {
 fn every_number_can_be_given() {
     let settings = run(
         "--no-p4 --device-id 1 --workers 2 --cpu-port 3 --drop-port 4 --priority-queues 5 \
-         --queue-frames 6 --ring-frames 512 --seed 8 --thrift-port 9 --lossless --frame-max 1000 \
+         --queue-frames 6 --recirculations 7 --ring-frames 512 --seed 8 --thrift-port 9 --lossless --frame-max 1000 \
          --pause-quanta 10 --ecn-threshold 11 --log-file l --log-file-max-size 12 \
          --log-file-max-files 13 --dump-packet-data 14",
     );
@@ -175,6 +175,9 @@ fn every_number_can_be_given() {
     );
     assert_eq!((settings.priority_queues, settings.queue_frames), (5, 6));
     assert_eq!((settings.ring_frames, settings.seed), (512, 8));
+    assert_eq!(settings.recirculations, Some(7));
+    assert_eq!(run("--no-p4").recirculations, Some(1 << 16));
+    assert_eq!(run("--no-p4 --recirculations 0").recirculations, None);
     assert_eq!(settings.drop_in.thrift_port, Some(9));
     let lossless = settings.queueing.lossless.unwrap();
     assert_eq!((lossless.frame_bytes_max, lossless.quanta), (1_000, 10));
