@@ -148,10 +148,8 @@ class DropReason(IntEnum):
     RATE_EXCEEDED = 22
     HOST_UNKNOWN = 23
     BEYOND_TARGET = 24
-<<<<<<< HEAD
     GATHER_UNKNOWN = 25
     GATHER_STALE = 26
-=======
 
 
 class TrainEvent(IntEnum):
@@ -169,4 +167,3 @@ class TrainEvent(IntEnum):
     EXPIRED = 9
     FLUSHED = 10
     TURN_LOST = 11
->>>>>>> fig3
