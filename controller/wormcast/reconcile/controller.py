@@ -38,7 +38,7 @@ from wormcast.reconcile.giving_way import GivingWay
 from wormcast.reconcile.group_book import GroupBook
 from wormcast.reconcile.guard_book import GuardBook
 from wormcast.reconcile.lateness import Lateness
-from wormcast.reconcile.mtu_watch import MtuWatch
+from wormcast.reconcile.mtu_watch import LOOK_LATER_S, MtuWatch
 from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.port_sources import check_port_sources
 from wormcast.reconcile.reconciler import COSTS_DEFAULT, Reconciler, View
@@ -369,12 +369,12 @@ class Controller:
         now = self.clock.now()
         network = self.discovered.describe(now)
         if network != self._network:
-            for kind, data in changes(self._network, network):
+            for kind, data in (found := [*changes(self._network, network)]):
                 LOG.info("%s %s", kind, " ".join(f"{k}={v}" for k, v in data.items()))
                 self.events.add(kind, time.time(), **data)
             self._network = network
             self._keep_network(now)
-            self._mtu_looks.call()
+            self._mtu_looks.call(0.0 if {kind for kind, _ in found} - {"link_down"} else LOOK_LATER_S)
         elif self.mtus.is_due(now):
             self._mtu_looks.call()
         self.reconciler.notice()

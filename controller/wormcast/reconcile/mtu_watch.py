@@ -23,6 +23,8 @@ WORM_BYTES = 14
 """Worm header (12) and the route of a GROUP worm (2): what an IP multicast packet gains."""
 NAMED_MAX = 8
 """Findings that are named; the rest is counted."""
+LOOK_LATER_S = 1.0
+"""After links have gone: then none becomes narrower, and hosts that were cut off wait for their new routes."""
 LOOK_INTERVAL_S = 1.0
 """Between looks at interfaces of switches that do not tell of their MTUs."""
 

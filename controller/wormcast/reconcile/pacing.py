@@ -19,15 +19,19 @@ class Paced:
         self._work = work
         self._rest = rest
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
         self._after = 0.0
 
-    def call(self) -> None:
-        """Has it done."""
-        if self._timer is not None:
+    def call(self, after_s: float = 0.0) -> None:
+        """Has it done, in so many seconds at the earliest unless another call wants it sooner."""
+        now = time.monotonic()
+        due = max(now + after_s, self._after)
+        if self._timer is not None and self._due <= due:
             return
-        wait_s = self._after - time.monotonic()
-        if wait_s > 0:
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self._do)
+        self.cancel()
+        if due > now:
+            self._due = due
+            self._timer = asyncio.get_running_loop().call_later(due - now, self._do)
         else:
             self._do()
 
