@@ -57,7 +57,7 @@ LOOK_INTERVAL_S = 0.1
 TICK_REST = 4.0
 """After a tick the others have the loop for so many times as long as it took: it looks at every port."""
 PROBES_WAIT_S = 0.1
-"""While routes change probes wait, so long at most: in large fabrics they take a third of the processor."""
+"""While routes change probes wait, so long at most: of 256 switches they had a third of the event loop."""
 PAUSED_COUNTER = "loop.paused_ms"
 """What agents call the time that they should have run and did not."""
 MTU_REST = 50.0

@@ -10,9 +10,10 @@ import asyncio
 import gc
 from collections.abc import Callable
 
+from wormcast.reconcile.giving_way import GivingWay
+
 INTERVAL_S = 30.0
 """Between collections of all objects."""
-QUIET_POLL_S = 0.25
 WAIT_MAX_S = 30.0
 """A collection waits so long for a quiet time at most."""
 YOUNG_COLLECTIONS_MAX = 1000
@@ -21,15 +22,12 @@ YOUNG_COLLECTIONS_MAX = 1000
 
 async def collect_at_quiet_times(is_quiet: Callable[[], bool], interval_s: float = INTERVAL_S) -> None:
     """Collects for ever; leaves Python's settings as it found them."""
-    before = gc.get_threshold()
+    before, way = gc.get_threshold(), GivingWay(is_quiet, WAIT_MAX_S)
     gc.set_threshold(before[0], before[1], YOUNG_COLLECTIONS_MAX)
     try:
         while True:
             await asyncio.sleep(interval_s)
-            waited_s = 0.0
-            while not is_quiet() and waited_s < WAIT_MAX_S:
-                await asyncio.sleep(QUIET_POLL_S)
-                waited_s += QUIET_POLL_S
+            await way.wait()
             gc.collect()
     finally:
         gc.set_threshold(*before)
