@@ -1,6 +1,7 @@
 //! The routes to one host, and which of them the next message takes.
 
 use crate::plan::PlanError;
+use std::sync::Arc;
 use wormcast_wire::{ALTERNATIVES_MAX, HostId, ROUTE_LENGTH_MAX, SHARES_WHOLE};
 
 /// One of the routes to a host.
@@ -70,7 +71,7 @@ pub(crate) fn check_ports(host: HostId, ports: &[u8], port_max: u8) -> Result<()
 /// them.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    pub alternatives: Alternatives,
+    pub alternatives: Arc<Alternatives>,
     /// What each route is owed, in shares of a message.
     owed: Vec<i64>,
     /// Messages that took each route.
@@ -78,7 +79,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    pub fn new(alternatives: Alternatives) -> Turns {
+    pub fn new(alternatives: Arc<Alternatives>) -> Turns {
         let count = alternatives.routes.len();
         Turns {
             alternatives,
@@ -141,7 +142,7 @@ mod tests {
             share,
         };
         let routes = shares.iter().map(route).collect();
-        Turns::new(Alternatives { routes, at_random })
+        Turns::new(Arc::new(Alternatives { routes, at_random }))
     }
 
     #[test]

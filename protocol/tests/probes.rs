@@ -64,7 +64,7 @@ fn engine_with(
     let others: Vec<HostId> = others.collect();
     let unicast = others
         .iter()
-        .map(|other| (*other, two_routes(other.0 as u8)))
+        .map(|other| (*other, Arc::new(two_routes(other.0 as u8))))
         .collect();
     let tree: BTreeMap<HostId, Vec<u8>> = others
         .iter()
@@ -76,7 +76,7 @@ fn engine_with(
         .collect();
     let trees = vec![tree.clone(), other_tree];
     engine
-        .set_all_routes(unicast, tree, Some(vec![9, 9]), NOW)
+        .set_all_routes(&unicast, &Arc::new(tree), Some(&[9, 9]), NOW)
         .expect("routes");
     let plan = GroupPlan {
         id: GROUP,

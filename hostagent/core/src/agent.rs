@@ -189,9 +189,9 @@ impl Agent {
         };
         engine
             .set_all_routes(
-                plan.routes.clone(),
-                plan.tree_routes.clone(),
-                plan.root_route.clone(),
+                &plan.routes,
+                &plan.tree_routes,
+                plan.root_route.as_deref(),
                 now,
             )
             .map_err(|error| error.to_string())?;

@@ -11,7 +11,7 @@ use crate::config::{ConfigError, EngineConfig};
 use crate::event::{Event, LossReason, Transmit};
 use crate::plan::{GroupPlan, PlanError};
 use crate::reject::Reject;
-use crate::routes::{Alternatives, Turns};
+use crate::routes::Alternatives;
 use crate::session::shared::Shared;
 use crate::session::{Arrival, Behind, Judgement, Session, Stream};
 use crate::statistics::{Counters, SessionStatistics};
@@ -19,8 +19,7 @@ use crate::time::Instant;
 pub use probes::{
     Choices, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, WAYS_MAX, Way,
 };
-use roles::{check_tree, check_unicast};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 pub use unclaimed::UNCLAIMED_MAX;
@@ -91,27 +90,11 @@ impl Engine {
         now: Instant,
     ) -> Result<(), PlanError> {
         self.advance(now);
-        let routes = routes
-            .into_iter()
-            .map(|(host, routes)| (host, routes.into()));
-        let routes: BTreeMap<HostId, Alternatives> = routes.collect();
-        check_unicast(&routes)?;
-        let mut before = core::mem::take(&mut self.shared.unicast);
-        let mut same = BTreeSet::new();
-        let count = before.len();
-        for (host, alternatives) in routes {
-            let kept = before.remove(&host);
-            let kept = kept.filter(|turns| turns.alternatives == alternatives);
-            same.extend(kept.is_some().then_some(host));
-            let turns = kept.unwrap_or_else(|| Turns::new(alternatives));
-            self.shared.unicast.insert(host, turns);
-        }
-        if same.len() < count.max(self.shared.unicast.len()) {
-            self.shared.routes_version += 1;
-            for session in self.sessions.values_mut() {
-                session.note_routes(|host| !same.contains(&host));
-            }
-        }
+        let routes = routes.into_iter();
+        let routes = routes.map(|(host, routes)| (host, Arc::new(routes.into())));
+        let routes: BTreeMap<HostId, Arc<Alternatives>> = routes.collect();
+        let new = self.new_unicast(&routes)?;
+        self.replace_unicast(&routes, new);
         Ok(())
     }
 
@@ -133,15 +116,7 @@ impl Engine {
         now: Instant,
     ) -> Result<(), PlanError> {
         self.advance(now);
-        check_tree(&routes)?;
-        if self.shared.tree != routes {
-            self.shared.tree = routes;
-            self.shared.routes_version += 1;
-            for session in self.sessions.values_mut() {
-                session.note_tree_routes();
-            }
-        }
-        Ok(())
+        self.replace_tree(&Arc::new(routes))
     }
 
     /// Makes this host a member of a group, or moves the group to a new plan.

@@ -3,11 +3,12 @@
 
 use crate::config::EngineConfig;
 use crate::event::{Event, Transmit};
-use crate::routes::Turns;
+use crate::routes::{Alternatives, Turns};
 use crate::statistics::Counters;
 use crate::time::Instant;
 use crate::window::store::Pools;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use wormcast_wire::pdu::{self, Body, Common};
 use wormcast_wire::worm::{self, Header, Kind, flags};
 use wormcast_wire::{BufferClass, ETHERNET_LENGTH, ETHERTYPE_HOST_PDU, HostId};
@@ -30,7 +31,7 @@ pub(crate) struct Shared {
     pub unicast: BTreeMap<HostId, Turns>,
     /// Numbers drawn so far for the choice of routes.
     draws: u64,
-    pub tree: BTreeMap<HostId, Vec<u8>>,
+    pub tree: Arc<BTreeMap<HostId, Vec<u8>>>,
     /// Ports to the root of the spanning tree.
     pub root: Option<Vec<u8>>,
     /// Grows with every change of the routes.
@@ -58,7 +59,7 @@ impl Shared {
             counters: Counters::default(),
             unicast: BTreeMap::new(),
             draws: 0,
-            tree: BTreeMap::new(),
+            tree: Arc::default(),
             root: None,
             routes_version: 0,
             events: VecDeque::new(),
@@ -178,26 +179,18 @@ impl Shared {
         common: &Common,
         body: &Body<'_>,
     ) -> Option<Transmit> {
-        let Some(ports) = self.ports_mut(to, route).map(core::mem::take) else {
+        let turns = self.unicast.get(&to);
+        let alternatives = turns.map(|turns| Arc::clone(&turns.alternatives));
+        let chosen = |all: &Arc<Alternatives>| all.routes.len() > usize::from(route);
+        let Some(alternatives) = alternatives.filter(chosen) else {
             self.counters.no_route += 1;
             return None;
         };
         let worm_route = WormRoute {
             kind: Kind::Unicast,
-            route: &ports,
+            route: &alternatives.routes[usize::from(route)].ports,
         };
-        let transmit = self.encode(buf, worm_route, class, common, body);
-        if let Some(place) = self.ports_mut(to, route) {
-            *place = ports;
-        }
-        transmit
-    }
-
-    fn ports_mut(&mut self, to: HostId, route: u8) -> Option<&mut Vec<u8>> {
-        let routes = &mut self.unicast.get_mut(&to)?.alternatives.routes;
-        routes
-            .get_mut(usize::from(route))
-            .map(|route| &mut route.ports)
+        self.encode(buf, worm_route, class, common, body)
     }
 
     /// A flow that keeps a queue at its bottleneck ends a round: from time to time

@@ -67,10 +67,13 @@ impl AgentPlan {
             plan.routes.remove(&host);
         }
         plan.routes.extend(part.routes);
-        for host in hosts(&change.no_tree_routes) {
-            plan.tree_routes.remove(&host);
+        if !(change.no_tree_routes.is_empty() && part.tree_routes.is_empty()) {
+            let tree_routes = Arc::make_mut(&mut plan.tree_routes);
+            for host in hosts(&change.no_tree_routes) {
+                tree_routes.remove(&host);
+            }
+            tree_routes.extend(Arc::unwrap_or_clone(part.tree_routes));
         }
-        plan.tree_routes.extend(part.tree_routes);
         let gone = change.no_groups.iter();
         for group in gone.filter_map(|&group| u16::try_from(group).ok()) {
             plan.groups.remove(&GroupId(group));

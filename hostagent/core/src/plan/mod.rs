@@ -102,9 +102,9 @@ pub struct AgentPlan {
     /// This host.
     pub host: HostId,
     /// Unicast routes by destination.
-    pub routes: BTreeMap<HostId, Alternatives>,
+    pub routes: BTreeMap<HostId, Arc<Alternatives>>,
     /// Routes along the multicast spanning tree by destination.
-    pub tree_routes: BTreeMap<HostId, Vec<u8>>,
+    pub tree_routes: Arc<BTreeMap<HostId, Vec<u8>>>,
     /// Port bytes to its root, from where switches copy to all hosts.
     pub root_route: Option<Vec<u8>>,
     /// Groups this host is a member of.
@@ -199,7 +199,7 @@ impl AgentPlan {
             epoch: message.epoch,
             host,
             routes,
-            tree_routes,
+            tree_routes: Arc::new(tree_routes),
             root_route,
             groups,
             refused,
@@ -403,7 +403,7 @@ fn parse_structures(
 fn parse_unicast(
     message: &PlanMessage,
     own: HostId,
-) -> Result<BTreeMap<HostId, Alternatives>, PlanRejected> {
+) -> Result<BTreeMap<HostId, Arc<Alternatives>>, PlanRejected> {
     let what = "routes";
     let mut parsed: BTreeMap<HostId, Alternatives> = BTreeMap::new();
     for route in &message.routes {
@@ -435,7 +435,8 @@ fn parse_unicast(
             ));
         }
     }
-    Ok(parsed)
+    let parsed = parsed.into_iter();
+    Ok(parsed.map(|(host, all)| (host, Arc::new(all))).collect())
 }
 
 fn parse_tree_routes(
