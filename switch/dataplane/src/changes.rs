@@ -7,7 +7,7 @@ use super::port_set::PortSet;
 use super::settings::{Attachment, PortSettings};
 use super::switch::Switch;
 use wormcast_switch_pipeline::PortId;
-use wormcast_switch_ports::{Interface, Pace};
+use wormcast_switch_ports::Pace;
 
 /// A port as its switch sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,8 @@ impl Switch {
     pub fn look_at_ports(&mut self) -> Vec<PortStatus> {
         for (input, port) in self.inputs.iter().zip(&mut self.traffic.ports) {
             if matches!(input.source, Source::Interface { .. }) {
-                port.saw(Interface::find(&input.name).ok().as_ref());
+                let found = self.asker.find(&input.name);
+                port.saw(found.map(|(_, look)| look).unwrap_or_default());
             }
         }
         self.tell_ports();

@@ -12,7 +12,8 @@ use wormcast_switch_flow::{FrameHold, PrioritySet};
 use wormcast_switch_pipeline::{PortId, Queued};
 use wormcast_switch_ports::transmit::{Departure, Flushed};
 use wormcast_switch_ports::{
-    EgressQueue, Impairment, Interface, LinkSender, Pace, PcapWriter, TransmitCounts, TransmitQueue,
+    EgressQueue, Impairment, InterfaceLook, LinkSender, Pace, PcapWriter, TransmitCounts,
+    TransmitQueue,
 };
 
 /// A capture of one direction of a port.
@@ -138,8 +139,7 @@ impl Port {
     }
 
     /// Takes what the kernel says of its interface, which may be gone.
-    pub(super) fn saw(&mut self, interface: Option<&Interface>) {
-        let look = interface.map(Interface::look).unwrap_or_default();
+    pub(super) fn saw(&mut self, look: InterfaceLook) {
         self.up = look.running;
         self.enabled = look.enabled;
         self.mtu = look.mtu;

@@ -102,7 +102,11 @@ impl Dataplane {
                     ThreadWork::new(thread, is_shared, members),
                     Arc::clone(&mailbox),
                     Load::new(settings.spin_us),
-                );
+                )
+                .map_err(|error| StartError::System {
+                    step: "making a set of descriptors",
+                    error,
+                })?;
                 let name = match thread {
                     0 => format!("dataplane-{number}"),
                     _ => format!("dataplane-{number}.{thread}"),

@@ -15,7 +15,7 @@ use crate::log::{Level, Log};
 use wormcast_switch_pipeline::trace::Tracing;
 use wormcast_switch_pipeline::{DequeueInfo, Pipeline, PortId};
 use wormcast_switch_ports::transmit::Departure;
-use wormcast_switch_ports::{Interface, ReceiveRing, TransmitQueue};
+use wormcast_switch_ports::{Asker, Interface, ReceiveRing, TransmitQueue};
 
 /// Frames taken from one input before the next one has its turn.
 const BATCH_FRAMES: usize = 64;
@@ -55,6 +55,8 @@ pub struct Switch {
     pub(super) inputs_changed: bool,
     /// An interface is other than before, but frames are being sent by its old socket.
     pub(super) renewal_waits: bool,
+    /// How its interfaces are is asked by it.
+    pub(super) asker: Asker,
 }
 
 /// What a turn has done, and what is left.
@@ -102,6 +104,7 @@ impl Switch {
             port_changes: watch::Sender::new(0),
             inputs_changed: false,
             renewal_waits: false,
+            asker: Asker::default(),
         }
     }
 
@@ -405,16 +408,17 @@ impl Switch {
             if let Link::Interface(transmit) = &self.traffic.ports[position].link {
                 transmit.take_error();
             }
-            let found = Interface::find(&input.name).ok();
-            self.traffic.ports[position].saw(found.as_ref());
+            let found = self.asker.find(&input.name);
+            let look = found.as_ref().map(|(_, look)| *look).unwrap_or_default();
+            self.traffic.ports[position].saw(look);
             let (name, number) = (&input.name, input.number.0);
             match &found {
-                Some(interface) if interface.index() == *index => {
+                Some((interface, _)) if interface.index() == *index => {
                     if let Some(error) = error {
                         let text = format_args!("port {number} ({name}): {error}");
                         self.log.write(Level::Warn, text);
                     }
-                    let outgrown = |ring: &ReceiveRing| ring.is_outgrown(interface);
+                    let outgrown = |ring: &ReceiveRing| ring.is_outgrown(look.mtu);
                     if !ring.as_ref().is_none_or(outgrown) {
                         continue;
                     }
@@ -428,7 +432,7 @@ impl Switch {
             }
             renewed = true;
             match found {
-                Some(interface) => self.attach(position, &interface),
+                Some((interface, _)) => self.attach(position, &interface),
                 None => {
                     let text = format_args!("port {number}: interface {name} has gone");
                     self.log.write(Level::Warn, text);

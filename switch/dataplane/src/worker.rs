@@ -12,13 +12,16 @@ use super::mailbox::Mailbox;
 use super::switch::Switch;
 use super::worker_thread::{Sleep, ThreadWork, spread};
 use wormcast_switch_ports::readiness::Woken;
-use wormcast_switch_ports::{ReceiveRing, TransmitQueue};
+use wormcast_switch_ports::{ReadableSet, ReceiveRing, TransmitQueue};
 
 /// Operations that run before packets have their turn again.
 const COMMANDS_A_TURN: usize = 16;
 
 /// How often interfaces are looked after.
 const MAINTENANCE_US: u64 = 250_000;
+
+/// How often a thread looks for frames while the kernel does not watch all of its sockets.
+const UNWATCHED_LOOK_US: u64 = 1_000;
 
 /// What an event in the mailbox of a worker means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,7 +274,13 @@ impl Worker {
     }
 
     /// What a thread without anything to do waits for; none if it had better go on.
-    pub(super) fn fall_asleep(&mut self, work: &ThreadWork, mailbox: &Mailbox) -> Option<Sleep> {
+    /// `readable` has the sockets that bring frames for it watched.
+    pub(super) fn fall_asleep(
+        &mut self,
+        work: &ThreadWork,
+        mailbox: &Mailbox,
+        readable: &mut ReadableSet,
+    ) -> Option<Sleep> {
         let now_us = self.clock.now_us();
         let mut wakes_us = NEVER;
         for member in &mut self.members {
@@ -297,21 +306,31 @@ impl Worker {
             }
             self.leader_wakes_us = wakes_us;
         }
+        readable.watch(self.received_by(work, now_us));
+        if !readable.is_whole() {
+            wakes_us = wakes_us.min(now_us + UNWATCHED_LOOK_US);
+        }
         Some(Sleep {
-            readable: self.received_by(work, now_us),
             writable: self.awaited_by(work),
             timeout_us: (wakes_us != NEVER).then(|| wakes_us - now_us),
         })
     }
 
     /// Sockets that bring frames for a thread.
-    fn received_by(&self, work: &ThreadWork, now_us: u64) -> Vec<Arc<OwnedFd>> {
-        let inputs = self.watched.iter();
-        let inputs = inputs.map(|watched| self.input(watched));
-        let inputs = inputs.filter(|input| input.thread == work.number);
-        let inputs = inputs.filter(|input| input.blocked_until_us <= now_us);
-        let rings = inputs.filter_map(Input::ring);
-        rings.map(ReceiveRing::socket).collect()
+    fn received_by(
+        &self,
+        work: &ThreadWork,
+        now_us: u64,
+    ) -> impl Iterator<Item = Option<&Arc<OwnedFd>>> {
+        let inputs = self.watched.iter().map(|watched| self.input(watched));
+        let (number, brings) = (work.number, move |input: &&Input| {
+            input.blocked_until_us <= now_us
+        });
+        inputs.map(move |input| {
+            let input = Some(input).filter(|input| input.thread == number);
+            let ring = input.filter(brings).and_then(Input::ring);
+            ring.map(ReceiveRing::socket)
+        })
     }
 
     /// Sockets that are to take frames again.

@@ -6,6 +6,7 @@
 //! happen in one order, as with one thread, and no packet waits for a lock of its own.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +15,7 @@ use super::mailbox::Mailbox;
 use super::worker::Worker;
 use wormcast_switch_ports::readiness::{Interest, Woken};
 use wormcast_switch_ports::transmit::Departure;
-use wormcast_switch_ports::wait;
+use wormcast_switch_ports::{ReadableSet, wait};
 
 /// How often a thread that looks for frames asks the processor to wait a little before it
 /// takes the switch from the others again.
@@ -90,23 +91,23 @@ impl ThreadWork {
     }
 }
 
-/// What a sleeping thread waits for, beside its mailbox.
+/// What a sleeping thread waits for, beside its mailbox and the sockets that bring frames.
 #[derive(Debug)]
 pub(super) struct Sleep {
-    pub(super) readable: Vec<Arc<OwnedFd>>,
     pub(super) writable: Vec<Arc<OwnedFd>>,
     pub(super) timeout_us: Option<u64>,
 }
 
 impl Sleep {
-    fn wait(&self, mailbox: &Mailbox) -> Woken {
-        let mut interests = Vec::with_capacity(1 + self.readable.len() + self.writable.len());
+    fn wait(&self, mailbox: &Mailbox, readable: &ReadableSet) -> Woken {
+        let mut interests = Vec::with_capacity(2 + self.writable.len());
         interests.push(Interest::Readable(mailbox.as_fd()));
-        let readable = self.readable.iter();
-        interests.extend(readable.map(|socket| Interest::Readable(socket.as_fd())));
+        interests.push(Interest::Readable(readable.as_fd()));
         let writable = self.writable.iter();
         interests.extend(writable.map(|socket| Interest::Writable(socket.as_fd())));
-        wait(&interests, self.timeout_us)
+        let mut woken = wait(&interests, self.timeout_us);
+        woken.error |= woken.ready && readable.has_error();
+        woken
     }
 }
 
@@ -116,22 +117,28 @@ pub(super) struct WorkerThread {
     work: ThreadWork,
     mailbox: Arc<Mailbox>,
     load: Load,
+    /// Sockets that bring frames for it.
+    readable: ReadableSet,
 }
 
 impl WorkerThread {
     /// `mailbox`: of the first thread that of the worker.
+    ///
+    /// # Errors
+    /// When the kernel has no descriptors left.
     pub(super) fn new(
         worker: Arc<Mutex<Worker>>,
         work: ThreadWork,
         mailbox: Arc<Mailbox>,
         load: Load,
-    ) -> Self {
-        Self {
+    ) -> io::Result<Self> {
+        Ok(Self {
             worker,
             work,
             mailbox,
             load,
-        }
+            readable: ReadableSet::new()?,
+        })
     }
 
     /// Works until it is told to stop, or nobody can tell it anything any more, or another
@@ -148,13 +155,13 @@ impl WorkerThread {
             let idle = round.is_idle && self.work.departures.is_empty();
             let may_sleep = idle && self.load.may_sleep(round.now_us);
             let sleep = match may_sleep {
-                true => worker.fall_asleep(&self.work, &self.mailbox),
+                true => worker.fall_asleep(&self.work, &self.mailbox, &mut self.readable),
                 false => None,
             };
             drop(worker);
             self.work.send();
             if let Some(sleep) = sleep {
-                let woken = sleep.wait(&self.mailbox);
+                let woken = sleep.wait(&self.mailbox, &self.readable);
                 self.mailbox.wake_up(woken.first);
                 let Ok(mut worker) = self.worker.lock() else {
                     return;

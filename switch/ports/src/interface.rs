@@ -80,30 +80,42 @@ impl Interface {
         &self.name
     }
 
-    /// What the kernel says of it now; of an interface that cannot be asked, nothing good.
-    pub fn look(&self) -> InterfaceLook {
-        let Ok(socket) = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)
-        else {
-            return InterfaceLook::default();
-        };
-        let socket = OwnedFd::from(socket);
-        let flags = socket::flags(&socket, self).unwrap_or(0);
-        let enabled = flags & libc::IFF_UP != 0;
-        InterfaceLook {
-            enabled,
-            running: enabled && flags & libc::IFF_RUNNING != 0,
-            mtu: socket::mtu(&socket, self).ok(),
-        }
-    }
-
-    /// Whether it is up and has a carrier. An interface that cannot be asked is not.
-    pub fn is_running(&self) -> bool {
-        self.look().running
-    }
-
     /// The kernel's number for it; another one after it was deleted and made anew.
     pub fn index(&self) -> u32 {
         self.index
+    }
+}
+
+/// Asks the kernel about interfaces, always by the same socket: a new one for each question costs ten times as
+/// much as the answer. The network namespace is that of the thread that asked first.
+#[derive(Debug, Default)]
+pub struct Asker {
+    socket: Option<OwnedFd>,
+}
+
+impl Asker {
+    /// An interface as it is now; of one that cannot be asked, nothing good. `None`: there is none of that name.
+    pub fn find(&mut self, name: &str) -> Option<(Interface, InterfaceLook)> {
+        if self.socket.is_none() {
+            let new = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None);
+            self.socket = new.ok().map(OwnedFd::from);
+        }
+        let Some(socket) = &self.socket else {
+            return Some((Interface::find(name).ok()?, InterfaceLook::default()));
+        };
+        let mut interface = Interface {
+            name: name.to_owned(),
+            index: 0,
+        };
+        interface.index = socket::index(socket, &interface).ok()?;
+        let flags = socket::flags(socket, &interface).unwrap_or(0);
+        let enabled = flags & libc::IFF_UP != 0;
+        let look = InterfaceLook {
+            enabled,
+            running: enabled && flags & libc::IFF_RUNNING != 0,
+            mtu: socket::mtu(socket, &interface).ok(),
+        };
+        Some((interface, look))
     }
 }
 
@@ -113,12 +125,13 @@ mod tests {
 
     #[test]
     fn loopback_is_found_and_others_refused() {
-        assert_eq!(Interface::find("lo").unwrap().name(), "lo");
-        let gone = Interface {
-            name: "no-such-iface".to_owned(),
-            index: 1,
-        };
-        assert_eq!(gone.look(), InterfaceLook::default());
+        let lo = Interface::find("lo").unwrap();
+        assert_eq!(lo.name(), "lo");
+        let mut asker = Asker::default();
+        assert_eq!(asker.find("lo").map(|(interface, _)| interface), Some(lo));
+        for name in ["no-such-iface", "", "sixteen-letters-"] {
+            assert_eq!(asker.find(name), None);
+        }
         let error = |name: &str| Interface::find(name).unwrap_err().to_string();
         assert_eq!(
             error("no-such-iface"),

@@ -15,6 +15,7 @@ pub mod memory;
 pub mod pace;
 pub mod pcap;
 pub mod queue;
+pub mod readable_set;
 pub mod readiness;
 pub mod receive;
 mod received;
@@ -27,12 +28,13 @@ pub mod vlan;
 pub use impairment::{
     Impairment, ImpairmentCounts, ImpairmentError, ImpairmentSettings, ImpairmentTable,
 };
-pub use interface::{Interface, InterfaceError, InterfaceLook};
+pub use interface::{Asker, Interface, InterfaceError, InterfaceLook};
 pub use link_events::{ChangedLinks, LinkEvents};
 pub use memory::{LinkCounts, LinkReceiver, LinkSender};
 pub use pace::Pace;
 pub use pcap::{CapturedFrame, PcapError, PcapReader, PcapWriter};
 pub use queue::{EgressQueue, QueueCounts};
+pub use readable_set::ReadableSet;
 pub use readiness::{Waker, wait};
 pub use receive::{ReceiveCounts, ReceiveMode, ReceiveRing};
 pub use transmit::{TransmitCounts, TransmitQueue};

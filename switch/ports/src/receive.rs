@@ -207,8 +207,8 @@ impl ReceiveRing {
 
     /// Whether the MTU has been raised since this was opened: longer frames may come, and
     /// may be sent, than there is room for.
-    pub fn is_outgrown(&self, interface: &Interface) -> bool {
-        socket::mtu(&self.socket, interface).is_ok_and(|mtu| mtu > self.mtu)
+    pub fn is_outgrown(&self, mtu: Option<usize>) -> bool {
+        mtu.is_some_and(|mtu| mtu > self.mtu)
     }
 
     /// Whether a frame waits.
@@ -232,8 +232,8 @@ impl ReceiveRing {
     }
 
     /// The socket, to wait for without the ring.
-    pub fn socket(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.socket)
+    pub fn socket(&self) -> &Arc<OwnedFd> {
+        &self.socket
     }
 
     /// Goes on counting where another ring of the same port ended.

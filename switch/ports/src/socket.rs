@@ -106,6 +106,13 @@ pub(super) fn flags(socket: &OwnedFd, interface: &Interface) -> io::Result<libc:
     Ok(libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags }))
 }
 
+/// The kernel's number for the interface.
+pub(super) fn index(socket: &OwnedFd, interface: &Interface) -> io::Result<u32> {
+    let request = ask(socket, interface, libc::SIOCGIFINDEX)?;
+    // SAFETY: the request has succeeded and filled in this member of the union.
+    Ok(unsafe { request.ifr_ifru.ifru_ifindex }.cast_unsigned())
+}
+
 /// Largest payload of a frame on the interface in bytes, as it is set now.
 pub(super) fn mtu(socket: &OwnedFd, interface: &Interface) -> io::Result<usize> {
     let request = ask(socket, interface, libc::SIOCGIFMTU)?;
@@ -127,7 +134,11 @@ pub(super) fn has_ethernet(socket: &OwnedFd, interface: &Interface) -> io::Resul
 fn ask(socket: &OwnedFd, interface: &Interface, what: libc::Ioctl) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid value of this plain structure.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.name().bytes()) {
+    let name = interface.name().as_bytes();
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, &from) in request.ifr_name.iter_mut().zip(name) {
         *to = from as libc::c_char;
     }
     // SAFETY: the name ends with a zero, being shorter than its room; the structure is

@@ -9,7 +9,7 @@ use super::rig::{Controller, PATIENCE, Rig, objects, runtime, settings};
 use wormcast_switch_dataplane::{DataplaneSettings, PortSettings, Snapshot, SwitchSettings};
 use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch_pipeline::PortId;
-use wormcast_switch_ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue};
+use wormcast_switch_ports::{Asker, Interface, ReceiveMode, ReceiveRing, TransmitQueue};
 
 /// Every frame to an address that begins with 02:…:02 leaves by port 2.
 const TO_PORT_2: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -214,8 +214,9 @@ fn checksums_left_to_the_interface_are_completed() {
 /// Until then the kernel itself drops what is sent: it looks at carriers in its own time.
 pub fn wait_until_links_carry(names: [&str; 4]) {
     let start = Instant::now();
-    let carries = |name: &&str| Interface::find(name).is_ok_and(|found| found.is_running());
-    while !names.iter().all(carries) {
+    let mut asker = Asker::default();
+    let mut carries = |name: &&str| asker.find(name).is_some_and(|(_, look)| look.running);
+    while !names.iter().all(&mut carries) {
         assert!(start.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(1));
     }
