@@ -19,9 +19,11 @@ ETHERTYPE_WORM = bytes.fromhex("88b5")
 ETHERTYPE_IPV4 = bytes.fromhex("0800")
 CPU_PORT, DROP_PORT = 510, 511
 UNICAST, TREE, BROADCAST, GROUP = range(4)
+GATHER = 5
 HEAD_AND_TAIL, TRACE = 0x06, 0x20
 MGID_BROADCAST = 1
 GROUP_NUMBER, MGID_GROUP_FIRST = 7, 0x4000
+HOST, EPOCH = 1, 3
 
 PREFIXES = 10_000
 ACCESS_LIST_ENTRIES = 500
@@ -60,13 +62,23 @@ def internet_checksum(data: bytes) -> bytes:
     return (total ^ 0xFFFF).to_bytes(2, "big")
 
 
-def worm_header(kind: int, route: bytes, flags: int = 0) -> bytes:
-    """Header and route of a worm of one frame (wire/SPEC.md §2)."""
+def worm_header(kind: int, route: bytes, flags: int = 0, covered: bytes = b"") -> bytes:
+    """Header and route of a worm of one frame, and what else its checksum covers (wire/SPEC.md §2)."""
     header = (
-        bytearray([0x10 | kind, HEAD_AND_TAIL | flags, len(route), 0, 0, 1, 0, 1, 0x88, 0xB6, 0, 0]) + route
+        bytearray([0x10 | kind, HEAD_AND_TAIL | flags, len(route), 0, 0, 1, 0, 1, 0x88, 0xB6, 0, 0])
+        + route
+        + covered
     )
     header[10:12] = internet_checksum(header)
     return bytes(header)
+
+
+def gathered_ack() -> bytes:
+    """What a member says to its switch, to be said further up each time (wire/SPEC.md §3.2)."""
+    acknowledges, again = 1, 1
+    numbers = (number.to_bytes(4, "big") for number in (EPOCH, 1, 9, 9))
+    pair = GROUP_NUMBER.to_bytes(2, "big") + HOST.to_bytes(2, "big")
+    return bytes([acknowledges, again]) + pair + bytes(2) + b"".join(numbers)
 
 
 def ipv4_header(source: int, destination: int, ports: tuple[int, int], length: int) -> bytes:
@@ -108,6 +120,21 @@ def _worm_group() -> Entities:
 def _traced() -> Entities:
     action = fy.Action("trace_as", switch=1)
     return [*_worm_ports(), fy.P4TableEntry("trace", action=action, is_default_action=True)]
+
+
+def _guarded() -> Entities:
+    action = fy.Action("admit_host", host=HOST, kinds=1 << UNICAST, transit=0, route_max=64)
+    entry = fy.P4TableEntry("guard", match=fy.Match({"standard_metadata.ingress_port": 0}), action=action)
+    return [*_worm_ports(), entry]
+
+
+def _gathered() -> Entities:
+    # One branch: each ACK goes on. Where a tree has several, most end here.
+    branch = fy.Action(
+        "gather_branch", slot=0, branch=0, last=0, epoch=EPOCH, up=1, **{"from": HOST, "as": HOST + 1}
+    )
+    match = fy.Match(group=GROUP_NUMBER, origin=HOST, port=0)
+    return [*_worm_ports(), fy.P4TableEntry("gather", match=match, action=branch)]
 
 
 def _wormhole() -> Entities:
@@ -269,6 +296,20 @@ def cases() -> dict[str, Case]:
             *worm,
             _traced,
             (ethernet + worm_header(UNICAST, bytes([1, 7]), TRACE) + bytes([0, 4]),),
+        ),
+        Case(
+            "guarded",
+            "worm UNICAST that the edge guard judges",
+            *worm,
+            _guarded,
+            (ethernet + worm_header(UNICAST, bytes([1, 7])),),
+        ),
+        Case(
+            "gathered",
+            "gathered ACK that goes on",
+            *worm,
+            _gathered,
+            (ethernet + worm_header(GATHER, b"", covered=gathered_ack()),),
         ),
         Case(
             "wormhole",
