@@ -10,6 +10,7 @@
 #include "admission.p4"
 #include "ports.p4"
 #include "roles.p4"
+#include "guard.p4"
 #include "unicast.p4"
 #include "replication.p4"
 #include "edge.p4"
@@ -34,6 +35,7 @@ control WormIngress(inout ingress_headers_t hdr,
     EntryPort() entry_port;
     Admission() admission;
     Roles() roles;
+    Guard() guard;
     Unicast() unicast;
     ReplicationIngress() replication;
     EdgeIngress() edge;
@@ -49,6 +51,7 @@ control WormIngress(inout ingress_headers_t hdr,
             }
             ig_dprsr_md.resubmit_type = RESUBMIT_TREE;
         } else {
+            bool is_plain = false;
             bool copied = false;
             hdr.bridge.setValid();
             hdr.bridge.as_is = 0;
@@ -63,23 +66,30 @@ control WormIngress(inout ingress_headers_t hdr,
                 if (hdr.packet_out.isValid()) {
                     punt_out.apply(hdr, meta);
                 } else if (hdr.worm.isValid()) {
-                    if (hdr.worm.kind > KIND_CONTROL) {
-                        meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
-                    } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
-                               || hdr.hop.isValid()) {
-                        unicast.apply(hdr, meta, ig_tm_md);
-                    } else {
-                        copied = true;
-                    }
+                    // Below.
                 } else if (hdr.ipv4.isValid()) {
                     edge.apply(hdr, meta);
-                    copied = hdr.group.isValid();
+                    is_plain = hdr.worm.isValid();
                 } else if (hdr.ethernet.type == ETHERTYPE_LLDP) {
                     meta.out_port = CPU_PORT;
                     meta.unicast = true;
                     hdr.bridge.as_is = 1;
                 } else {
                     meta.drop_reason = drop_reason_t.NOT_A_WORM;
+                }
+            }
+            if (!hdr.recirculated.isValid() && meta.drop_reason == drop_reason_t.NONE
+                && hdr.worm.isValid()) {
+                guard.apply(hdr, meta, is_plain);
+            }
+            if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.isValid()) {
+                if (hdr.worm.kind > KIND_CONTROL) {
+                    meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
+                } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
+                           || hdr.hop.isValid()) {
+                    unicast.apply(hdr, meta, ig_tm_md);
+                } else {
+                    copied = true;
                 }
             }
             if (copied) {

@@ -267,19 +267,8 @@ TOFINO_ONLY = {
 }
 
 
-# What that program does not do yet: telemetry, wormhole mode, the guard, gathered ACKs.
+# What that program does not do yet: telemetry, wormhole mode, gathered ACKs.
 NOT_ON_TOFINO = {
-    "ingress.guard",
-    "ingress.sources",
-    "ingress.open_groups",
-    "ingress.group_senders",
-    "ingress.trust_port",
-    "ingress.admit_host",
-    "ingress.refuse_port",
-    "ingress.source_known",
-    "ingress.group_open",
-    "ingress.sender_known",
-    "rates",
     "egress.trace",
     "egress.trace_as",
     "ingress.packet_mode",

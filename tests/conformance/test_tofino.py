@@ -4,13 +4,14 @@ import functools
 import os
 import tempfile
 from collections import Counter
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from oracle.codec import Worm
 from reference import Outcome, ReferenceSwitch
-from reference_guard import ReferenceGuard
 from rig.vector_files import load_vectors
 from test_p4_artifacts import compile_script
 from test_reference import Frames
@@ -218,7 +219,6 @@ def test_tofino_differs_from_other_targets_where_listed_and_nowhere_else() -> No
         state = DOCUMENT["states"][vector["state"]]
         other = ReferenceSwitch(state)
         other.number = None  # no telemetry on this target: as a switch without a number
-        other.guard = ReferenceGuard({}, {"defaults": []})  # nor a guard
         ours, theirs = TofinoReference(state).handle(*given), other.handle(*given)
         for outcome in (ours, theirs):
             outcome.out.sort()
@@ -308,3 +308,67 @@ def test_a_mark_keeps_the_checksum_right(checksum: int) -> None:
     assert int.from_bytes(plain[24:26], "big") == checksum
     expected = reference.handle(3, worm.to_frame(), CE_QUEUE_DEPTH)
     assert_equal(outcome_of(switch, 3, worm.to_frame(), CE_QUEUE_DEPTH), expected, f"{checksum:#06x}")
+
+
+@pytest.mark.parametrize("kind", range(16))
+def test_each_bit_of_kinds_is_of_one_kind(kind: int) -> None:
+    """The program asks for each by itself."""
+    worm = Worm(kind=kind, route=b"\x05", payload=b"payload", source=5)
+    for kinds in (0, *(1 << bit for bit in range(8)), 0xFF):
+        state = deepcopy(DOCUMENT["states"]["guarded"])
+        next(entry for entry in state["tables"] if "kinds" in entry["parameters"])["parameters"]["kinds"] = (
+            kinds
+        )
+        switch = chip.Chip(program_of("sources"))
+        switch.install(state, state["ports"])
+        actual = outcome_of(switch, 0, worm.to_frame())
+        assert_equal(actual, TofinoReference(state).handle(0, worm.to_frame()), f"{kind} of {kinds:#x}")
+        assert ("KIND_REFUSED" in actual.drops) != bool(kinds >> kind & 1)
+
+
+def test_a_group_worm_is_not_held_against_the_longest_route() -> None:
+    """Its route is wrong, and it counts as that."""
+    worm = Worm(kind=Kind.GROUP, route=bytes(9), payload=b"payload", source=5)
+    assert outcome_of(installed("guarded"), 0, worm.to_frame()).drops == {"GROUP_MALFORMED": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "route"),
+    [
+        (Kind.UNICAST, b"\x05"),
+        (Kind.UNICAST, b"\xfe\xfe\x05"),
+        (Kind.TREE, b"\x05\x00\xff"),
+        (Kind.GROUP, b"\x01\x2c"),
+    ],
+)
+def test_a_port_gets_its_rate_and_no_more(kind: Kind, route: bytes) -> None:
+    """Bytes of whole frames, each once in however many passes; what is refused takes nothing."""
+    worm = Worm(kind=kind, route=route, payload=bytes(1000), source=5)
+    frame, forged = worm.to_frame(), replace(worm, source=8).to_frame()
+    state = deepcopy(DOCUMENT["states"]["guarded"])
+    rate = 1_000_000
+    state["meters"] = [{"meter": "rates", "index": 0, "rate_bytes": rate, "burst_bytes": 3 * len(frame)}]
+    switch = chip.Chip(program_of("sources"))
+    switch.install(state, state["ports"])
+    frame_ns = 1_000_000_000 * len(frame) // rate + 1
+    now_ns = 0
+
+    def drops(frame: bytes, after_ns: int = 0) -> list[int]:
+        nonlocal now_ns
+        now_ns += after_ns
+        return list(switch.forward(chip.device_port(0), frame, now_ns=now_ns).grown.get("drops", {}))
+
+    too_fast, refused = [DropReason.RATE_EXCEEDED], [DropReason.SOURCE_REFUSED]
+    for _ in range(3):
+        assert drops(frame) == []
+        assert drops(forged) == refused
+    assert drops(frame) == too_fast
+    assert drops(frame, frame_ns // 2) == too_fast
+    assert drops(frame, frame_ns // 2 + 1) == []
+    assert drops(frame) == too_fast
+    assert [drops(frame, frame_ns) for _ in range(20)] == [[]] * 20
+    now_ns += 10**12  # a quiet port saves no more than its burst
+    assert [drops(frame) for _ in range(4)] == [[], [], [], too_fast]
+    # Another port has no bound.
+    other = Worm(kind=Kind.UNICAST, route=b"\x05", payload=bytes(1000), source=6).to_frame()
+    assert not switch.forward(chip.device_port(1), other, now_ns=now_ns).grown.get("drops")

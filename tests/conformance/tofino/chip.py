@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tofino.machine import Cell, Entry, Frame, Machine, Switch
+from tofino.meter import Bucket, MeterCell
 from tofino.syntax import Program, TypeName, read_program
 
 Json = dict[str, Any]
@@ -99,6 +100,10 @@ class Chip:
             ):
                 name = "port" if table == "ingress.device_ports" else "device_port"
                 self.switch.entries.setdefault(table, []).append(Entry({name: (key, -1)}, action, value))
+        for meter in state.get("meters", []):
+            bucket = meter["rate_bytes"], meter["burst_bytes"]
+            cells = self.switch.meters.setdefault(meter["meter"], {})
+            cells[meter["index"]] = MeterCell(Bucket(*bucket), Bucket(*bucket))
         self.groups = {
             group["id"]: [
                 (device_port(replica["port"]), _instance(group["id"], replica))
@@ -109,9 +114,10 @@ class Chip:
 
     # What the chip does
 
-    def forward(self, port: int, frame: bytes, deq_qdepth: int = 0) -> Result:
+    def forward(self, port: int, frame: bytes, deq_qdepth: int = 0, now_ns: int = 0) -> Result:
         """A frame that comes in by a device port, until all that is made of it has left."""
         self.switch.counters = {}
+        self.switch.now_ns = now_ns
         result = Result()
         waiting = [(port, frame)]
         passes = 0
@@ -148,6 +154,7 @@ class Chip:
         """Where the frame goes, or what is said to its second pass; and the frame."""
         machine = Machine(self.program, self.switch)
         machine.frame = Frame(data)
+        machine.frame_bytes = len(data) - len(METADATA)
         parser, control, deparser = (self.program.blocks[name] for name in self.program.pipeline[:3])
         hdr, meta = (machine.new(parameter.type) for parameter in parser.parameters[1:3])
         intrinsic = machine.new(parser.parameters[3].type)

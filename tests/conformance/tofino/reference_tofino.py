@@ -1,12 +1,9 @@
 """What a switch with the Tofino program makes of a frame: SPEC.md, but for the differences that
 p4src/CONTRACT.md lists. Each is one rule here."""
 
-from collections import Counter
-
 from oracle.checksum import internet_checksum
 from oracle.codec import HEADER_LEN, TRACE_HEADER_LEN, Worm
 from reference import ETHERNET_LEN, Json, Outcome, ReferenceSwitch
-from reference_guard import ReferenceGuard
 from wormcast.wire import (
     END_OF_ROUTE,
     ETHERTYPE_HOST,
@@ -30,12 +27,11 @@ PATHS = (Kind.UNICAST, Kind.CONTROL, Kind.BROADCAST)
 
 
 class TofinoReference(ReferenceSwitch):
-    """The oracle of the Tofino program. It has no telemetry: a trace is payload. It has no guard either."""
+    """The oracle of the Tofino program. It has no telemetry: a trace is payload."""
 
     def __init__(self, state: Json) -> None:
         super().__init__(state)
         self.number = None
-        self.guard = ReferenceGuard({}, {"defaults": []})
 
     def handle(
         self, ingress_port: int, frame: bytes, deq_qdepth: int = 0, egress_port: int | None = None
@@ -62,7 +58,7 @@ class TofinoReference(ReferenceSwitch):
                 DropReason.HOPS_EXCEEDED if worm[3] >= MAX_HOPS else DropReason.BEYOND_TARGET
             )
         if is_worm and worm[0] & 0xF == Kind.GATHER:
-            return _of_no_kind(worm)
+            return self._of_no_kind(ingress_port, frame)
         if is_worm and worm[0] & 0xF == Kind.CONTROL and worm[8:10] == NEXT_CONTROL.to_bytes(2, "big"):
             route_end = HEADER_LEN + worm[2]
             summed = worm[:10] + bytes(2) + worm[HEADER_LEN:route_end]
@@ -87,18 +83,22 @@ class TofinoReference(ReferenceSwitch):
         group = MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL
         self._send_branches(outcome, ingress_port, worm, copies, group, deq_qdepth)
 
-
-def _of_no_kind(worm: bytes) -> Outcome:
-    """A GATHER worm, which is not known: what it says is payload, and not in the checksum."""
-    route_end = HEADER_LEN + worm[2]
-    if len(worm) < route_end:
-        return Outcome().drop(DropReason.TRUNCATED)
-    summed = worm[:10] + bytes(2) + worm[HEADER_LEN:route_end]
-    if internet_checksum(summed) != int.from_bytes(worm[10:12], "big"):
-        return Outcome().drop(DropReason.CHECKSUM)
-    if worm[3] >= MAX_HOPS:
-        return Outcome().drop(DropReason.HOPS_EXCEEDED)
-    return Outcome(kinds=Counter([Kind.GATHER.name])).drop(DropReason.KIND_UNKNOWN)
+    def _of_no_kind(self, ingress_port: int, frame: bytes) -> Outcome:
+        """A GATHER worm, which is not known: what it says is payload, and not in the checksum."""
+        worm = frame[ETHERNET_LEN:]
+        route_end = HEADER_LEN + worm[2]
+        if len(worm) < route_end:
+            return Outcome().drop(DropReason.TRUNCATED)
+        summed = worm[:10] + bytes(2) + worm[HEADER_LEN:route_end]
+        if internet_checksum(summed) != int.from_bytes(worm[10:12], "big"):
+            return Outcome().drop(DropReason.CHECKSUM)
+        if worm[3] >= MAX_HOPS:
+            return Outcome().drop(DropReason.HOPS_EXCEEDED)
+        outcome = Outcome()
+        outcome.kinds[Kind.GATHER.name] += 1
+        read = Worm(Kind.GATHER, worm[HEADER_LEN:route_end], source=int.from_bytes(worm[4:6], "big"))
+        refused = self.guard.refuse(ingress_port, read, len(frame), is_plain=False)
+        return outcome.drop(DropReason.KIND_UNKNOWN if refused is None else refused)
 
 
 def _trace_is_cut(frame: bytes) -> bool:
