@@ -25,6 +25,7 @@ header ingress_intrinsic_metadata_t {
 }
 
 struct ingress_intrinsic_metadata_from_parser_t {
+    bit<48> global_tstamp;
     bit<16> parser_err;
 }
 
@@ -49,6 +50,7 @@ header egress_intrinsic_metadata_t {
 }
 
 struct egress_intrinsic_metadata_from_parser_t {
+    bit<48> global_tstamp;
     bit<16> parser_err;
 }
 

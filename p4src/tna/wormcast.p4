@@ -19,6 +19,7 @@
 #include "drops.p4"
 #include "egress_parser.p4"
 #include "congestion.p4"
+#include "trace.p4"
 #include "deparser.p4"
 
 // Purpose: decide where a frame goes. Reads and writes what its parts do.
@@ -56,7 +57,7 @@ control WormIngress(inout ingress_headers_t hdr,
             hdr.bridge.setValid();
             hdr.bridge.as_is = 0;
             hdr.bridge.pad = 0;
-            entry_port.apply(hdr, ig_intr_md);
+            entry_port.apply(hdr, ig_intr_md, ig_prsr_md);
             if (!hdr.recirculated.isValid()) {
                 ingress_ports.count(hdr.bridge.entry_port);
             }
@@ -105,7 +106,7 @@ control WormIngress(inout ingress_headers_t hdr,
 }
 
 // Purpose: make a frame, or one copy of it, what leaves by its port.
-// Tables:  those of ExitPort and EdgeEgress; counters `egress_ports`, and `filtered`: copies that
+// Tables:  those of ExitPort, EdgeEgress and Trace; counters `egress_ports`, and `filtered`: copies that
 //          were made in vain and end here, by kind. They are no loss: a GROUP worm does not go
 //          back where it came from, and MGID_TREE_ALL copies to ports a route leaves out.
 control WormEgress(inout egress_headers_t hdr,
@@ -123,6 +124,7 @@ control WormEgress(inout egress_headers_t hdr,
     ReplicationEgress() replication;
     EdgeEgress() edge;
     Congestion() congestion;
+    Trace() trace;
     PuntIn() punt_in;
 
     apply {
@@ -135,12 +137,16 @@ control WormEgress(inout egress_headers_t hdr,
                 hdr.recirculated.setValid();
                 hdr.recirculated.pad = 0;
                 hdr.recirculated.entry_port = hdr.bridge.entry_port;
+                hdr.recirculated.entered_at = hdr.bridge.entered_at;
             } else {
                 replication.apply(hdr, meta, eg_intr_md, wanted);
                 if (wanted) {
                     congestion.apply(hdr, eg_intr_md);
                     edge.apply(hdr, meta);
                 }
+            }
+            if (wanted) {
+                trace.apply(hdr, meta, eg_intr_md, eg_prsr_md);
             }
         }
         if (wanted) {

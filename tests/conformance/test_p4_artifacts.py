@@ -267,10 +267,8 @@ TOFINO_ONLY = {
 }
 
 
-# What that program does not do yet: telemetry, wormhole mode, gathered ACKs.
+# What that program does not do yet: wormhole mode, gathered ACKs.
 NOT_ON_TOFINO = {
-    "egress.trace",
-    "egress.trace_as",
     "ingress.packet_mode",
     "ingress.wormhole",
     "ingress.wormhole_mode",
@@ -372,6 +370,8 @@ def test_limits_of_tofino_are_those_of_its_parser() -> None:
     pieces = [int(size) for size in re.findall(r"state route_(\d+) ", text)]
     assert sum(pieces) == ids.TOFINO_MAX_ROUTE
     assert sum(int(size) for size in re.findall(r"state hop_(\d+) ", text)) == ids.TOFINO_MAX_PATH - 1
+    egress = (P4SRC / "tna" / "egress_parser.p4").read_text()
+    assert sum(int(size) for size in re.findall(r"state route_(\d+) ", egress)) == ids.TOFINO_MAX_PATH - 1
 
 
 def _without(tree: Any, key: str) -> bool:
