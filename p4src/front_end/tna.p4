@@ -15,6 +15,8 @@ const bit<16> PARSER_ERROR_OK = 0x0000;
 const bit<32> PORT_METADATA_SIZE = 64;
 
 enum CounterType_t { PACKETS, BYTES, PACKETS_AND_BYTES }
+enum MeterType_t { PACKETS, BYTES }
+enum bit<8> MeterColor_t { GREEN = 0, YELLOW = 1, RED = 3 }
 
 header ingress_intrinsic_metadata_t {
     bit<1> resubmit_flag;
@@ -23,6 +25,7 @@ header ingress_intrinsic_metadata_t {
 }
 
 struct ingress_intrinsic_metadata_from_parser_t {
+    bit<48> global_tstamp;
     bit<16> parser_err;
 }
 
@@ -47,6 +50,7 @@ header egress_intrinsic_metadata_t {
 }
 
 struct egress_intrinsic_metadata_from_parser_t {
+    bit<48> global_tstamp;
     bit<16> parser_err;
 }
 
@@ -77,6 +81,12 @@ extern ParserCounter {
 extern Counter<W, I> {
     Counter(bit<32> n_counters, CounterType_t type);
     void count(in I index);
+}
+
+// The same of its first parameter. Returns a MeterColor_t.
+extern Meter<I> {
+    Meter(bit<32> n_meters, MeterType_t type);
+    bit<8> execute(in I index);
 }
 
 extern Resubmit {

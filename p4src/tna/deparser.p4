@@ -1,7 +1,7 @@
 // Purpose: put the frame together again, and compute the checksum of what ingress and egress made
-//          new (SPEC.md §2). The stripped port byte, branches that are not this copy's and the
+//          new (SPEC.md §2, §2.2). The stripped port byte, branches that are not this copy's and the
 //          packet_out header are consumed by this switch and never emitted.
-// Reads:   hdr.*, meta.tree_*; resubmit_type. Writes: hdr.worm.checksum. Tables: none.
+// Reads:   hdr.*, meta.tree_*; resubmit_type. Writes: hdr.worm.checksum, hdr.record.check. Tables: none.
 // Cost:    no stage.
 //
 // Headers that are not there add nothing to a sum, and every piece of a route but the last has an
@@ -48,6 +48,7 @@ control WormIngressDeparser(packet_out packet,
         packet.emit(hdr.route_2);
         packet.emit(hdr.route_1);
         packet.emit(hdr.group);
+        packet.emit(hdr.trace);
         packet.emit(hdr.ipv4);
     }
 }
@@ -57,6 +58,7 @@ control WormEgressDeparser(packet_out packet,
                            in egress_metadata_t meta,
                            in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
     Checksum() sum;
+    Checksum() record_sum;
 
     apply {
         if (meta.tree == 1) {
@@ -76,6 +78,13 @@ control WormEgressDeparser(packet_out packet,
                     hdr.end.marker
             });
         }
+        if (hdr.record.isValid()) {
+            hdr.record.check = record_sum.update({
+                    hdr.record.switch_id, hdr.record.hop,
+                    hdr.record.ingress_port, hdr.record.egress_port, hdr.record.stay,
+                    hdr.record.queue, hdr.record.left_at
+            });
+        }
         packet.emit(hdr.packet_in);
         packet.emit(hdr.recirculated);
         packet.emit(hdr.ethernet);
@@ -86,8 +95,11 @@ control WormEgressDeparser(packet_out packet,
         packet.emit(hdr.route_8);
         packet.emit(hdr.route_4);
         packet.emit(hdr.route_2);
+        packet.emit(hdr.route_1);
         packet.emit(hdr.group);
         packet.emit(hdr.end);
+        packet.emit(hdr.trace);
+        packet.emit(hdr.record);
         packet.emit(hdr.ipv4);
     }
 }

@@ -1,4 +1,5 @@
-// Purpose: take a copy apart into the fields egress acts on; of a TREE, find its own branch.
+// Purpose: take a copy apart into the fields egress acts on; of a TREE, find its own branch. A route
+//          that is no TREE's is read only where a trace stands behind it.
 // Reads:   eg_intr_md.egress_rid: INSTANCE_BRANCH + the port whose branch this copy takes.
 // Writes:  hdr.*, meta.tree.
 // Cost:    parser only. A branch takes 3 cycles and one for each bit of its length.
@@ -30,10 +31,11 @@ parser WormEgressParser(packet_in packet,
 
     state worm {
         packet.extract(hdr.worm);
-        transition select(hdr.worm.kind) {
-            KIND_GROUP: group;
-            KIND_TREE: before_own;
-            default: accept;
+        transition select(hdr.worm.flags, hdr.worm.kind, hdr.worm.next) {
+            (_, KIND_GROUP, _): group;
+            (_, KIND_TREE, _): before_own;
+            (FLAG_TRACE &&& FLAG_TRACE, _, ETHERTYPE_HOST): route;
+            default: accept; // all else stays in the frame
         }
     }
 
@@ -41,13 +43,81 @@ parser WormEgressParser(packet_in packet,
         packet.extract(hdr.group);
         transition select(hdr.worm.next) {
             ETHERTYPE_IPV4: ipv4;
-            default: accept;
+            default: behind_route;
         }
     }
 
     state ipv4 {
         packet.extract(hdr.ipv4);
         transition accept;
+    }
+
+    // What is left of a path, at most 63 bytes. A record goes behind it.
+    state route {
+        transition select(hdr.worm.route_len) {
+            0x20 &&& 0x20: route_32;
+            0x10 &&& 0x10: route_16;
+            0x08 &&& 0x08: route_8;
+            0x04 &&& 0x04: route_4;
+            0x02 &&& 0x02: route_2;
+            0x01 &&& 0x01: route_1;
+            default: trace;
+        }
+    }
+
+    state route_32 {
+        packet.extract(hdr.route_32);
+        transition select(hdr.worm.route_len) {
+            0x10 &&& 0x10: route_16;
+            0x08 &&& 0x08: route_8;
+            0x04 &&& 0x04: route_4;
+            0x02 &&& 0x02: route_2;
+            0x01 &&& 0x01: route_1;
+            default: trace;
+        }
+    }
+
+    state route_16 {
+        packet.extract(hdr.route_16);
+        transition select(hdr.worm.route_len) {
+            0x08 &&& 0x08: route_8;
+            0x04 &&& 0x04: route_4;
+            0x02 &&& 0x02: route_2;
+            0x01 &&& 0x01: route_1;
+            default: trace;
+        }
+    }
+
+    state route_8 {
+        packet.extract(hdr.route_8);
+        transition select(hdr.worm.route_len) {
+            0x04 &&& 0x04: route_4;
+            0x02 &&& 0x02: route_2;
+            0x01 &&& 0x01: route_1;
+            default: trace;
+        }
+    }
+
+    state route_4 {
+        packet.extract(hdr.route_4);
+        transition select(hdr.worm.route_len) {
+            0x02 &&& 0x02: route_2;
+            0x01 &&& 0x01: route_1;
+            default: trace;
+        }
+    }
+
+    state route_2 {
+        packet.extract(hdr.route_2);
+        transition select(hdr.worm.route_len) {
+            0x01 &&& 0x01: route_1;
+            default: trace;
+        }
+    }
+
+    state route_1 {
+        packet.extract(hdr.route_1);
+        transition trace;
     }
 
     // Branches in front of its own. Is the next one its own? Port and instance are compared in two
@@ -292,6 +362,18 @@ parser WormEgressParser(packet_in packet,
 
     state end {
         packet.extract(hdr.end);
+        transition behind_route;
+    }
+
+    state behind_route {
+        transition select(hdr.worm.flags, hdr.worm.next) {
+            (FLAG_TRACE &&& FLAG_TRACE, ETHERTYPE_HOST): trace;
+            default: accept;
+        }
+    }
+
+    state trace {
+        packet.extract(hdr.trace);
         transition accept;
     }
 }

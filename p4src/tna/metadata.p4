@@ -71,6 +71,7 @@ header bridge_t {
     @padding bit<6> pad;
     port_t entry_port; // worm port by which the frame entered the switch
     instance_t neighbour;
+    bit<32> entered_at; // when it did, in ticks of 1,024 ns
 }
 
 // What the first pass of a TREE worm found out, for the second (Resubmit; 64 bits).
@@ -85,6 +86,7 @@ header tree_t {
 header recirculated_t {
     bit<7> pad;
     port_t entry_port;
+    bit<32> entered_at; // when it came first
 }
 
 struct ingress_headers_t {
@@ -105,6 +107,7 @@ struct ingress_headers_t {
     route_2_t route_2;
     route_1_t route_1;
     group_number_t group;
+    trace_t trace;
     ipv4_t ipv4;
 }
 
@@ -137,14 +140,18 @@ struct egress_headers_t {
     worm_t worm;
     group_number_t group;
     branch_t branch; // the one looked at
-    branch_t own;    // that of this copy, and its sub-route:
+    branch_t own;    // that of this copy
+    // Its sub-route; of a traced worm that goes by a path, the route behind this switch.
     route_64_t route_64;
     route_32_t route_32;
     route_16_t route_16;
     route_8_t route_8;
     route_4_t route_4;
     route_2_t route_2;
+    route_1_t route_1;
     end_of_route_t end;
+    trace_t trace;
+    record_t record;
     ipv4_t ipv4;
 }
 

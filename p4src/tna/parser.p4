@@ -105,6 +105,20 @@ parser WormIngressParser(packet_in packet,
 
     state summed {
         meta.checksum_error = sum.verify();
+        transition behind_route;
+    }
+
+    // Only worms between hosts are traced: IP stands right behind the route.
+    state behind_route {
+        transition select(hdr.worm.flags, hdr.worm.kind, hdr.worm.next) {
+            (_, KIND_GATHER, _): accept;
+            (FLAG_TRACE &&& FLAG_TRACE, _, ETHERTYPE_HOST): trace;
+            default: accept;
+        }
+    }
+
+    state trace {
+        packet.extract(hdr.trace);
         transition accept;
     }
 
@@ -114,7 +128,7 @@ parser WormIngressParser(packet_in packet,
         meta.checksum_error = sum.verify();
         transition select(hdr.worm.next) {
             ETHERTYPE_IPV4: ipv4;
-            default: accept;
+            default: behind_route;
         }
     }
 

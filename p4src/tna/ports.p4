@@ -6,9 +6,11 @@
 #ifndef WORMCAST_PORTS_P4
 #define WORMCAST_PORTS_P4
 
-// Reads:   ingress_port, hdr.recirculated. Writes: hdr.bridge.entry_port.
+// Reads:   ingress_port, hdr.recirculated, global_tstamp. Writes: hdr.bridge.entry_port, .entered_at.
 // Tables:  entry_ports.
-control EntryPort(inout ingress_headers_t hdr, in ingress_intrinsic_metadata_t ig_intr_md) {
+control EntryPort(inout ingress_headers_t hdr,
+                  in ingress_intrinsic_metadata_t ig_intr_md,
+                  in ingress_intrinsic_metadata_from_parser_t ig_prsr_md) {
     @name(".ingress.entry_port") @id(0x01000080)
     action entry_port(port_t port) {
         hdr.bridge.entry_port = port;
@@ -25,7 +27,9 @@ control EntryPort(inout ingress_headers_t hdr, in ingress_intrinsic_metadata_t i
     apply {
         if (hdr.recirculated.isValid()) {
             hdr.bridge.entry_port = hdr.recirculated.entry_port;
+            hdr.bridge.entered_at = hdr.recirculated.entered_at;
         } else {
+            hdr.bridge.entered_at = ig_prsr_md.global_tstamp[41:10];
             entry_ports.apply();
         }
     }

@@ -10,6 +10,7 @@
 #include "admission.p4"
 #include "ports.p4"
 #include "roles.p4"
+#include "guard.p4"
 #include "unicast.p4"
 #include "replication.p4"
 #include "edge.p4"
@@ -18,6 +19,7 @@
 #include "drops.p4"
 #include "egress_parser.p4"
 #include "congestion.p4"
+#include "trace.p4"
 #include "deparser.p4"
 
 // Purpose: decide where a frame goes. Reads and writes what its parts do.
@@ -34,6 +36,7 @@ control WormIngress(inout ingress_headers_t hdr,
     EntryPort() entry_port;
     Admission() admission;
     Roles() roles;
+    Guard() guard;
     Unicast() unicast;
     ReplicationIngress() replication;
     EdgeIngress() edge;
@@ -49,11 +52,12 @@ control WormIngress(inout ingress_headers_t hdr,
             }
             ig_dprsr_md.resubmit_type = RESUBMIT_TREE;
         } else {
+            bool is_plain = false;
             bool copied = false;
             hdr.bridge.setValid();
             hdr.bridge.as_is = 0;
             hdr.bridge.pad = 0;
-            entry_port.apply(hdr, ig_intr_md);
+            entry_port.apply(hdr, ig_intr_md, ig_prsr_md);
             if (!hdr.recirculated.isValid()) {
                 ingress_ports.count(hdr.bridge.entry_port);
             }
@@ -63,23 +67,30 @@ control WormIngress(inout ingress_headers_t hdr,
                 if (hdr.packet_out.isValid()) {
                     punt_out.apply(hdr, meta);
                 } else if (hdr.worm.isValid()) {
-                    if (hdr.worm.kind > KIND_CONTROL) {
-                        meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
-                    } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
-                               || hdr.hop.isValid()) {
-                        unicast.apply(hdr, meta, ig_tm_md);
-                    } else {
-                        copied = true;
-                    }
+                    // Below.
                 } else if (hdr.ipv4.isValid()) {
                     edge.apply(hdr, meta);
-                    copied = hdr.group.isValid();
+                    is_plain = hdr.worm.isValid();
                 } else if (hdr.ethernet.type == ETHERTYPE_LLDP) {
                     meta.out_port = CPU_PORT;
                     meta.unicast = true;
                     hdr.bridge.as_is = 1;
                 } else {
                     meta.drop_reason = drop_reason_t.NOT_A_WORM;
+                }
+            }
+            if (!hdr.recirculated.isValid() && meta.drop_reason == drop_reason_t.NONE
+                && hdr.worm.isValid()) {
+                guard.apply(hdr, meta, is_plain);
+            }
+            if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.isValid()) {
+                if (hdr.worm.kind > KIND_CONTROL) {
+                    meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
+                } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
+                           || hdr.hop.isValid()) {
+                    unicast.apply(hdr, meta, ig_tm_md);
+                } else {
+                    copied = true;
                 }
             }
             if (copied) {
@@ -95,7 +106,7 @@ control WormIngress(inout ingress_headers_t hdr,
 }
 
 // Purpose: make a frame, or one copy of it, what leaves by its port.
-// Tables:  those of ExitPort and EdgeEgress; counters `egress_ports`, and `filtered`: copies that
+// Tables:  those of ExitPort, EdgeEgress and Trace; counters `egress_ports`, and `filtered`: copies that
 //          were made in vain and end here, by kind. They are no loss: a GROUP worm does not go
 //          back where it came from, and MGID_TREE_ALL copies to ports a route leaves out.
 control WormEgress(inout egress_headers_t hdr,
@@ -113,6 +124,7 @@ control WormEgress(inout egress_headers_t hdr,
     ReplicationEgress() replication;
     EdgeEgress() edge;
     Congestion() congestion;
+    Trace() trace;
     PuntIn() punt_in;
 
     apply {
@@ -125,12 +137,16 @@ control WormEgress(inout egress_headers_t hdr,
                 hdr.recirculated.setValid();
                 hdr.recirculated.pad = 0;
                 hdr.recirculated.entry_port = hdr.bridge.entry_port;
+                hdr.recirculated.entered_at = hdr.bridge.entered_at;
             } else {
                 replication.apply(hdr, meta, eg_intr_md, wanted);
                 if (wanted) {
                     congestion.apply(hdr, eg_intr_md);
                     edge.apply(hdr, meta);
                 }
+            }
+            if (wanted) {
+                trace.apply(hdr, meta, eg_intr_md, eg_prsr_md);
             }
         }
         if (wanted) {

@@ -5,7 +5,7 @@
 //          plain host, made here.
 // Writes:  meta.drop_reason.
 // Tables:  guard, sources, open_groups, group_senders; meter `rates`.
-// TNA:     two stages: guard and sources, then groups and the meter.
+// TNA:     three stages: guard; the worm against its entry, and sources; groups and the meter.
 
 #ifndef WORMCAST_GUARD_P4
 #define WORMCAST_GUARD_P4

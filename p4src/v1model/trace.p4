@@ -3,7 +3,7 @@
 //          standard_metadata.egress_port, .deq_qdepth, .egress_global_timestamp.
 // Writes:  hdr.trace.count, hdr.record; its check is computed with the checksums.
 // Tables:  trace, without a key: a switch that no controller gave its id writes no records.
-// TNA:     one stage; the times are in the intrinsic metadata, in nanoseconds.
+// TNA:     six stages: its clock counts nanoseconds, and no stage divides.
 
 #ifndef WORMCAST_TRACE_P4
 #define WORMCAST_TRACE_P4

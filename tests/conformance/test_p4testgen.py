@@ -111,17 +111,27 @@ def test_the_chip_does_what_it_says_of_the_program_for_tofino(tmp_path: Path) ->
 def state_of(script: str) -> dict[str, Any]:
     """The entries of a script, as vectors have them."""
     tables: list[dict[str, Any]] = []
-    for table, key, action, arguments in re.findall(
-        r"^add (\S+) (.*?) ?(\S+)\((.*)\)$", script, re.MULTILINE
+    for table, priority, key, action, arguments in re.findall(
+        r"^add (\S+) (\d* ?)(.*?) ?(\S+)\((.*)\)$", script, re.MULTILINE
     ):
         fields = (part.rpartition(":") for part in key.split())
         values = (part.rpartition(":") for part in arguments.split(",") if part)
         tables.append(
             {
                 "table": table,
-                "key": {name: int(value, 16) for name, _, value in fields},
+                "key": {name: key_of(value) for name, _, value in fields},
                 "action": action,
                 "parameters": {name: value for name, _, value in values},
+                "priority": int(priority or 0),
             }
         )
     return {"tables": tables, "defaults": [], "multicast_groups": []}
+
+
+def key_of(text: str) -> int | dict[str, int]:
+    """A key of a script; one with a mask has stars for the bits that do not matter."""
+    if not text.startswith("0b"):
+        return int(text, 16)
+    bits = text[2:]
+    mask = re.sub("[01]", "1", bits).replace("*", "0")
+    return {"value": int(bits.replace("*", "0"), 2), "mask": int(mask, 2)}

@@ -1,28 +1,39 @@
 """The Tofino program (p4src/tna), run from its sources on a model of the chip, does what the others do."""
 
 import functools
+import itertools
 import os
 import tempfile
 from collections import Counter
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from oracle.codec import Worm
+from oracle.trace import Record, decode_record, encode_trace, without_times
 from reference import Outcome, ReferenceSwitch
-from reference_guard import ReferenceGuard
 from rig.vector_files import load_vectors
 from test_p4_artifacts import compile_script
 from test_reference import Frames
 from tofino import chip
-from tofino.reference_tofino import TofinoReference
+from tofino.reference_tofino import CELLS_A_FRAME, TofinoReference
 from tofino.syntax import Program, read_program
-from wormcast.wire import CE_QUEUE_DEPTH, CPU_PORT, DROP_PORT, RECIRCULATE_PORT, DropReason, Kind
+from wormcast.wire import (
+    CE_QUEUE_DEPTH,
+    CPU_PORT,
+    DROP_PORT,
+    RECIRCULATE_PORT,
+    TRACE_QUEUE_MAX,
+    TRACE_STAY_MAX,
+    DropReason,
+    Kind,
+)
 
 Json = dict[str, Any]
 DOCUMENT = load_vectors("worm_switch.json")
 RANDOM_FRAMES = int(os.environ.get("WORMCAST_RANDOM_FRAMES", "300"))
-CELLS_A_FRAME = 512 // CE_QUEUE_DEPTH
 READINGS = ("sources", "p4c")
 
 
@@ -49,7 +60,7 @@ def installed(state: str, reading: str = "sources") -> chip.Chip:
 def outcome_of(
     switch: chip.Chip, port: int, frame: bytes, deq_qdepth: int = 0, egress_port: int | None = None
 ) -> Outcome:
-    """What the chip made of a frame, in the words of the reference."""
+    """What the chip made of a frame, in the words of the reference; times of its records are left out."""
     header = b"" if egress_port is None else (egress_port << 7).to_bytes(2, "big")
     result = switch.forward(chip.device_port(port), header + frame, deq_qdepth * CELLS_A_FRAME)
     back = {chip.device_port(number): number for number in (*range(254), CPU_PORT)}
@@ -60,7 +71,7 @@ def outcome_of(
         if to == CPU_PORT:
             assert int.from_bytes(data[:2], "big") == port << 7
             data = data[2:]
-        outcome.out.append((to, data))
+        outcome.out.append((to, without_times(frame, data)))
     cells = result.grown
     outcome.drops = Counter({DropReason(cell).name: n for cell, n in cells.get("drops", {}).items()})
     outcome.filtered = Counter({Kind(cell).name: n for cell, n in cells.get("filtered", {}).items()})
@@ -174,8 +185,7 @@ DIFFERENT = {
     "TREE: ports descend",
     "TREE: ports descend behind a sub-route",
     "TREE: seventeen branches",
-    "TRACE: ends inside its head",
-    "TRACE: ends inside its head, no number",
+    "TRACE: queue",
     "TRAIN: in packet mode",
     "TRAIN: by way of port 254",
     "TRAIN: GROUP",
@@ -216,10 +226,7 @@ def test_tofino_differs_from_other_targets_where_listed_and_nowhere_else() -> No
             vector.get("packet_out", {}).get("egress_port"),
         )
         state = DOCUMENT["states"][vector["state"]]
-        other = ReferenceSwitch(state)
-        other.number = None  # no telemetry on this target: as a switch without a number
-        other.guard = ReferenceGuard({}, {"defaults": []})  # nor a guard
-        ours, theirs = TofinoReference(state).handle(*given), other.handle(*given)
+        ours, theirs = (switch(state).handle(*given) for switch in (TofinoReference, ReferenceSwitch))
         for outcome in (ours, theirs):
             outcome.out.sort()
             for counts in (outcome.drops, outcome.filtered, outcome.kinds):
@@ -273,13 +280,16 @@ def test_tofino_does_what_its_reference_says(state: str, reading: str) -> None:
 @pytest.mark.parametrize("length", [*range(66), 126, 127, 128, 255])
 @pytest.mark.parametrize("kind", list(Kind))
 def test_every_length_of_a_route(kind: Kind, length: int) -> None:
-    """Each length takes its own way through the parser; the last byte of the sum is padded or not."""
-    switch, reference = installed("small"), TofinoReference(DOCUMENT["states"]["small"])
+    """Each length takes its own way through the parsers; the last byte of the sum is padded or not.
+
+    Behind the route egress finds a trace, where there is one.
+    """
+    switch, reference = installed("traced"), TofinoReference(DOCUMENT["states"]["traced"])
     route = bytes([5, length - 3] + [1, 0] * 126)[: length - 1] + b"\xff" if length > 2 else b"\xff" * length
-    for wrong in (False, True):
-        worm = Worm(kind=kind, route=route, payload=b"payload", source=7, sequence=length)
+    for flags, wrong in itertools.product((0x06, 0x26), (False, True)):
+        worm = Worm(kind, route, encode_trace([]) + b"payload", flags, source=7, sequence=length)
         frame = bytearray(worm.to_frame())
-        frame[-9 if wrong and length else -1] ^= wrong
+        frame[-10 if wrong and length else -1] ^= wrong
         expected = reference.handle(3, bytes(frame), CE_QUEUE_DEPTH)
         assert_equal(outcome_of(switch, 3, bytes(frame), CE_QUEUE_DEPTH), expected, f"{kind.name} {length}")
 
@@ -308,3 +318,119 @@ def test_a_mark_keeps_the_checksum_right(checksum: int) -> None:
     assert int.from_bytes(plain[24:26], "big") == checksum
     expected = reference.handle(3, worm.to_frame(), CE_QUEUE_DEPTH)
     assert_equal(outcome_of(switch, 3, worm.to_frame(), CE_QUEUE_DEPTH), expected, f"{checksum:#06x}")
+
+
+@pytest.mark.parametrize("kind", range(16))
+def test_each_bit_of_kinds_is_of_one_kind(kind: int) -> None:
+    """The program asks for each by itself."""
+    worm = Worm(kind=kind, route=b"\x05", payload=b"payload", source=5)
+    for kinds in (0, *(1 << bit for bit in range(8)), 0xFF):
+        state = deepcopy(DOCUMENT["states"]["guarded"])
+        next(entry for entry in state["tables"] if "kinds" in entry["parameters"])["parameters"]["kinds"] = (
+            kinds
+        )
+        switch = chip.Chip(program_of("sources"))
+        switch.install(state, state["ports"])
+        actual = outcome_of(switch, 0, worm.to_frame())
+        assert_equal(actual, TofinoReference(state).handle(0, worm.to_frame()), f"{kind} of {kinds:#x}")
+        assert ("KIND_REFUSED" in actual.drops) != bool(kinds >> kind & 1)
+
+
+def test_a_group_worm_is_not_held_against_the_longest_route() -> None:
+    """Its route is wrong, and it counts as that."""
+    worm = Worm(kind=Kind.GROUP, route=bytes(9), payload=b"payload", source=5)
+    assert outcome_of(installed("guarded"), 0, worm.to_frame()).drops == {"GROUP_MALFORMED": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "route"),
+    [
+        (Kind.UNICAST, b"\x05"),
+        (Kind.UNICAST, b"\xfe\xfe\x05"),
+        (Kind.TREE, b"\x05\x00\xff"),
+        (Kind.GROUP, b"\x01\x2c"),
+    ],
+)
+def test_a_port_gets_its_rate_and_no_more(kind: Kind, route: bytes) -> None:
+    """Bytes of whole frames, each once in however many passes; what is refused takes nothing."""
+    worm = Worm(kind=kind, route=route, payload=bytes(1000), source=5)
+    frame, forged = worm.to_frame(), replace(worm, source=8).to_frame()
+    state = deepcopy(DOCUMENT["states"]["guarded"])
+    rate = 1_000_000
+    state["meters"] = [{"meter": "rates", "index": 0, "rate_bytes": rate, "burst_bytes": 3 * len(frame)}]
+    switch = chip.Chip(program_of("sources"))
+    switch.install(state, state["ports"])
+    frame_ns = 1_000_000_000 * len(frame) // rate + 1
+    now_ns = 0
+
+    def drops(frame: bytes, after_ns: int = 0) -> list[int]:
+        nonlocal now_ns
+        now_ns += after_ns
+        return list(switch.forward(chip.device_port(0), frame, now_ns=now_ns).grown.get("drops", {}))
+
+    too_fast, refused = [DropReason.RATE_EXCEEDED], [DropReason.SOURCE_REFUSED]
+    for _ in range(3):
+        assert drops(frame) == []
+        assert drops(forged) == refused
+    assert drops(frame) == too_fast
+    assert drops(frame, frame_ns // 2) == too_fast
+    assert drops(frame, frame_ns // 2 + 1) == []
+    assert drops(frame) == too_fast
+    assert [drops(frame, frame_ns) for _ in range(20)] == [[]] * 20
+    now_ns += 10**12  # a quiet port saves no more than its burst
+    assert [drops(frame) for _ in range(4)] == [[], [], [], too_fast]
+    # Another port has no bound.
+    other = Worm(kind=Kind.UNICAST, route=b"\x05", payload=bytes(1000), source=6).to_frame()
+    assert not switch.forward(chip.device_port(1), other, now_ns=now_ns).grown.get("drops")
+
+
+# What the program multiplies nanoseconds by.
+MICROSECONDS = 2**-10 + 2**-16 + 2**-17 + 2**-21
+LAST_NS = 1 << 48
+CLOCK_US = 1 << 32
+
+
+def records_of(route: bytes, now_ns: int, stay_ns: int, deq_qdepth: int = 0) -> list[Record]:
+    """Those of a worm with this route, oldest first."""
+    worm = Worm(Kind.UNICAST, route, encode_trace([]) + b"payload", 0x26)
+    frame = worm.to_frame()
+    (copy,) = installed("traced").forward(chip.device_port(3), frame, deq_qdepth, now_ns, stay_ns).out
+    count = copy.data[26]
+    found = [decode_record(copy.data[28 + 16 * at :][:16]) for at in range(count)]
+    assert None not in found
+    return [record for record in reversed(found) if record]
+
+
+@pytest.mark.parametrize(
+    "now_ns", [0, 1023, 1024, 123_456_789_012, (1 << 42) - 700, LAST_NS // 2, LAST_NS - 500]
+)
+@pytest.mark.parametrize(
+    "stay_ns",
+    [0, 1, 700, 1024, 10_000, 999_999, 1 << 32, 5_000_000_000, 16_770_000_000, 16_790_000_000, 10**12],
+)
+def test_times_of_a_record(now_ns: int, stay_ns: int) -> None:
+    """Within 4 microseconds and 72 millionths, also where 32 bits of nanoseconds go round, or the clock."""
+    (record,) = records_of(b"\x05", now_ns, stay_ns)
+    assert record.stay_us == TRACE_STAY_MAX or -4.1 < record.stay_us - MICROSECONDS * stay_ns < 1.1
+    assert (record.stay_us == TRACE_STAY_MAX) == (stay_ns > 16_780_000_000)
+    left = MICROSECONDS * ((now_ns + stay_ns) % LAST_NS)
+    assert 0 <= (left - record.left_us) % CLOCK_US < 4
+    assert abs(1 - 1000 * MICROSECONDS) < 73e-6
+
+
+def test_the_stay_of_a_worm_that_recirculates_begins_where_it_came_in() -> None:
+    records = records_of(b"\xfe\xfe\x05", 2_000_000, 50_000_000)
+    assert [round(record.stay_us / 1000) for record in records] == [50, 100, 150]
+    assert [round(record.left_us / 1000) for record in records] == [52, 102, 152]
+
+
+@pytest.mark.parametrize("cells", [0, 1, 0xFFFE, 0xFFFF, 0x10000, 0x7FFFF])
+def test_a_record_has_the_cells_of_the_queue(cells: int) -> None:
+    (record,) = records_of(b"\x05", 0, 0, cells)
+    assert record.queue == min(cells, TRACE_QUEUE_MAX)
+
+
+def test_a_gather_worm_has_no_trace() -> None:
+    """The flag means nothing in it: where its payload ends, nothing is cut off."""
+    worm = Worm(Kind.GATHER, b"\x05", b"", 0x26)
+    assert outcome_of(installed("traced"), 3, worm.to_frame()).drops == {"KIND_UNKNOWN": 1}

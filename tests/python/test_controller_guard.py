@@ -15,14 +15,17 @@ from controller_lab.model import FakeSwitch
 from controller_lab.running import rest, running, until
 from controller_lab.serving import serving
 from controller_lab.small import add_fabric, with_rest
+from finsy.p4entity import decode_entity, encode_updates
 from wormcast.cli.main import main as wormcast
 from wormcast.network.guard import RATE_MAX_BPS, RATE_MIN_BPS, Guard
 from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
+from wormcast.p4rt.artifacts import find_artifacts
+from wormcast.p4rt.convert import decode_into, encode_update
 from wormcast.p4rt.tables import Stage, SwitchTables, split_batches
 from wormcast.reconcile import route_steps
 from wormcast.reconcile.controller import Controller
 from wormcast.store.database import Database, StoreError
-from wormcast_planner import PortRate, SwitchState, TableDefault, TableEntry
+from wormcast_planner import PortRate, SwitchState, TableDefault, TableEntry, difference
 
 INGRESS = "standard_metadata.ingress_port"
 CLASS_D = {"members": [0, 1], "class_d": "239.1.1.7"}
@@ -152,6 +155,20 @@ def guarded(*entries: TableEntry) -> SwitchState:
     for entry in entries:
         state.put_entry(entry)
     return state
+
+
+def test_entries_are_read_back_as_they_were_written() -> None:
+    """Else a switch that the controller meets again loses them: they count as not there, and as not wanted."""
+    schema, wanted = find_artifacts().schema, guarded(admit(0, 0b0101))
+    members = [(INGRESS, 1), ("group", 7)]
+    wanted.put_entry(TableEntry("ingress.group_senders", members, "ingress.sender_known"))
+    wanted.put_entry(TableEntry("ingress.sources", [("source", (8, 0xFFF8))], "ingress.source_known", [], 1))
+    updates = [u for u in difference(wanted, SwitchState()) if isinstance(u.entity, TableEntry)]
+    assert len({u.entity.table for u in updates}) == 3
+    read = guarded()
+    for message in encode_updates([encode_update(u) for u in updates], schema):
+        decode_into(read, decode_entity(message.entity, schema), schema)
+    assert difference(wanted, read) == []
 
 
 def write(tables: SwitchTables, stage: Stage) -> None:

@@ -94,8 +94,9 @@ def decode_into(state: SwitchState, entity: Any, schema: Any) -> None:
     if entity.is_default_action or entity.is_const:
         return
     table = schema.tables[entity.table_id]
-    fields = {field.alias: field.name for field in table.match_fields}
-    match = [(fields[alias], _decode_value(value)) for alias, value in sorted((entity.match or {}).items())]
+    # In the order of the P4Info, which is that of the planner: else the same entry would have another key.
+    found = entity.match or {}
+    match = [(f.name, _decode_value(found[f.alias])) for f in table.match_fields if f.alias in found]
     action = schema.actions[entity.action.name].name
     parameters = sorted(entity.action.args.items())
     state.put_entry(TableEntry(table.name, match, action, parameters, entity.priority))

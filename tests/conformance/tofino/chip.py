@@ -3,7 +3,7 @@
 A frame that ends while its parser reads goes on with `parser_err` set. What parsers take leaves the
 frame; what deparsers emit goes in front of the rest. A resubmitted frame comes again as it came, with
 eight bytes of the first pass where the port's metadata were. Copies of a multicast group each have
-an egress of their own.
+an egress of their own. The clock counts nanoseconds in 48 bits; both gresses read it.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tofino.machine import Cell, Entry, Frame, Machine, Switch
+from tofino.meter import Bucket, MeterCell
 from tofino.syntax import Program, TypeName, read_program
 
 Json = dict[str, Any]
@@ -23,6 +24,8 @@ PORT_BYTE_RECIRCULATION = 254
 CPU = 510
 PASSES_MAX = 300  # of one frame; more means that it recirculates for ever
 METADATA = bytes(8)  # of a port
+CLOCK_BITS = 48
+DEPTH_MAX = (1 << 19) - 1  # cells of a queue that are counted
 
 
 def device_port(port: int) -> int:
@@ -99,6 +102,10 @@ class Chip:
             ):
                 name = "port" if table == "ingress.device_ports" else "device_port"
                 self.switch.entries.setdefault(table, []).append(Entry({name: (key, -1)}, action, value))
+        for meter in state.get("meters", []):
+            bucket = meter["rate_bytes"], meter["burst_bytes"]
+            cells = self.switch.meters.setdefault(meter["meter"], {})
+            cells[meter["index"]] = MeterCell(Bucket(*bucket), Bucket(*bucket))
         self.groups = {
             group["id"]: [
                 (device_port(replica["port"]), _instance(group["id"], replica))
@@ -109,9 +116,15 @@ class Chip:
 
     # What the chip does
 
-    def forward(self, port: int, frame: bytes, deq_qdepth: int = 0) -> Result:
-        """A frame that comes in by a device port, until all that is made of it has left."""
+    def forward(
+        self, port: int, frame: bytes, deq_qdepth: int = 0, now_ns: int = 0, stay_ns: int = 0
+    ) -> Result:
+        """A frame that comes in by a device port, until all that is made of it has left.
+
+        From ingress to egress it takes `stay_ns`, in each pass.
+        """
         self.switch.counters = {}
+        self.switch.now_ns = now_ns
         result = Result()
         waiting = [(port, frame)]
         passes = 0
@@ -120,7 +133,7 @@ class Chip:
             if passes > PASSES_MAX:
                 raise RuntimeError(f"a frame passes more than {PASSES_MAX} times: {frame.hex()}")
             port, data = waiting.pop(0)
-            for copy in self._pass(port, data, deq_qdepth, result):
+            for copy in self._pass(port, data, min(deq_qdepth, DEPTH_MAX), stay_ns, result):
                 if copy.device_port == RECIRCULATION:
                     result.recirculated += 1
                     waiting.append((RECIRCULATION, copy.data))
@@ -129,7 +142,7 @@ class Chip:
         result.grown = {name: dict(counter) for name, counter in self.switch.counters.items()}
         return result
 
-    def _pass(self, port: int, frame: bytes, deq_qdepth: int, result: Result) -> list[Copy]:
+    def _pass(self, port: int, frame: bytes, deq_qdepth: int, stay_ns: int, result: Result) -> list[Copy]:
         to, data = self._ingress(port, METADATA + frame, resubmit_flag=0)
         if isinstance(to, bytes):
             result.resubmitted += 1
@@ -137,6 +150,7 @@ class Chip:
         assert isinstance(to, Routed), "a frame is resubmitted once at most"
         if to.copies:
             result.priorities.append((to.ingress_cos, to.queue))
+        self.switch.now_ns += stay_ns
         copies = []
         for device, rid in to.copies:
             left = self._egress(device, rid, data, deq_qdepth)
@@ -148,13 +162,14 @@ class Chip:
         """Where the frame goes, or what is said to its second pass; and the frame."""
         machine = Machine(self.program, self.switch)
         machine.frame = Frame(data)
+        machine.frame_bytes = len(data) - len(METADATA)
         parser, control, deparser = (self.program.blocks[name] for name in self.program.pipeline[:3])
         hdr, meta = (machine.new(parameter.type) for parameter in parser.parameters[1:3])
         intrinsic = machine.new(parser.parameters[3].type)
         self._fill(machine, intrinsic, {"resubmit_flag": resubmit_flag, "ingress_port": port})
         error = machine.run(parser, [_packet(), hdr, meta, intrinsic])
         from_parser, to_deparser, to_manager = (machine.new(p.type) for p in control.parameters[3:])
-        self._fill(machine, from_parser, {"parser_err": error})
+        self._fill(machine, from_parser, {"parser_err": error, "global_tstamp": self._clock()})
         for cell in (to_deparser, to_manager):
             cell.value.valid = True
         machine.run(control, [hdr, meta, intrinsic, from_parser, to_deparser, to_manager])
@@ -182,11 +197,15 @@ class Chip:
         if error:
             raise RuntimeError(f"egress cannot read what ingress sent: error {error}, {data.hex()}")
         from_parser, to_deparser, to_port = (machine.new(p.type) for p in control.parameters[3:])
+        self._fill(machine, from_parser, {"global_tstamp": self._clock()})
         machine.run(control, [hdr, meta, intrinsic, from_parser, to_deparser, to_port])
         if _field(to_deparser, "drop_ctl") & 1:
             return None
         machine.run(deparser, [_packet(), hdr, meta, to_deparser])
         return bytes(machine.emitted) + machine.frame.rest()
+
+    def _clock(self) -> int:
+        return self.switch.now_ns % (1 << CLOCK_BITS)
 
     def _fill(self, machine: Machine, cell: Cell, values: dict[str, int]) -> None:
         machine.intrinsic.add(id(cell.value))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tofino.meter import GREEN, MeterCell
 from tofino.syntax import Block, Expression, Program, Statement, Table, TypeName
 
 PARTIAL_HEADER = 0x0002  # PARSER_ERROR_PARTIAL_HDR
@@ -96,11 +97,13 @@ class Entry:
 
 @dataclass
 class Switch:
-    """What outlives a frame: entries, default entries and counters, by their names in the P4Info."""
+    """What outlives a frame: entries, default entries, counters and meters, by their names in the P4Info; the clock."""
 
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     defaults: dict[str, tuple[str, dict[str, int]]] = field(default_factory=dict)
     counters: dict[str, Counter[int]] = field(default_factory=dict)
+    meters: dict[str, dict[int, MeterCell]] = field(default_factory=dict)  # cells that are configured
+    now_ns: int = 0
 
 
 class Frame:
@@ -135,6 +138,7 @@ class Machine:
         self.program = program
         self.switch = switch
         self.frame = Frame(b"")
+        self.frame_bytes = 0  # of the whole frame as it came
         self.emitted = bytearray()
         self.resubmitted: bytes | None = None
         self.intrinsic: set[int] = set()  # headers that the chip fills in
@@ -323,6 +327,8 @@ class Scope:
 
     def member(self, expression: Expression) -> Any:
         base = expression.parts[0]
+        if base.kind == "call" and expression.text == "hit":
+            return self.call(base)
         if base.kind == "word" and base.text in self.program.enums:
             width = self.program.enum_types[base.text].width
             return Bits(self.number(self.program.enums[base.text][expression.text]), width)
@@ -379,6 +385,7 @@ class Scope:
             "^": lambda a, b: a ^ b,
             "+": lambda a, b: a + b,
             "-": lambda a, b: a - b,
+            "|-|": lambda a, b: max(a - b, 0),
         }
         width = left.width if left.width is not None else right.width
         number = arithmetic[operator](left.value, right.value)
@@ -460,6 +467,10 @@ class Scope:
             counter = self.machine.switch.counters.setdefault(control_name, Counter())
             counter[self.number(arguments[0])] += 1
             return None
+        if kind == "Meter" and method == "execute":
+            cell = self.machine.switch.meters.get(control_name, {}).get(self.number(arguments[0]))
+            frame_bytes, now_ns = self.machine.frame_bytes, self.machine.switch.now_ns
+            return Bits(GREEN if cell is None else cell.execute(frame_bytes, now_ns), 8)
         if kind == "Resubmit" and method == "emit":
             record = self.machine.new(TypeName("tree_t"))
             argument = arguments[0]
@@ -489,7 +500,8 @@ class Scope:
         self.execute_all(action.body)
         self.names = outer
 
-    def apply_table(self, table: Table) -> None:
+    def apply_table(self, table: Table) -> bool:
+        """Whether an entry was hit."""
         keys = {name: self.number(expression) for expression, _, name in table.keys}
         entries = self.machine.switch.entries.get(table.control_name, [])
         hits = [
@@ -504,6 +516,7 @@ class Scope:
             self.call_named(*self.machine.switch.defaults[table.control_name])
         else:
             self.value(table.default)
+        return bool(hits)
 
     def call_named(self, control_name: str, parameters: dict[str, int]) -> None:
         """An action by its name in the P4Info."""

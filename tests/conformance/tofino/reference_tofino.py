@@ -1,15 +1,12 @@
 """What a switch with the Tofino program makes of a frame: SPEC.md, but for the differences that
 p4src/CONTRACT.md lists. Each is one rule here."""
 
-from collections import Counter
-
 from oracle.checksum import internet_checksum
-from oracle.codec import HEADER_LEN, TRACE_HEADER_LEN, Worm
-from reference import ETHERNET_LEN, Json, Outcome, ReferenceSwitch
-from reference_guard import ReferenceGuard
+from oracle.codec import HEADER_LEN, Worm
+from reference import ETHERNET_LEN, Outcome, ReferenceSwitch
 from wormcast.wire import (
+    CE_QUEUE_DEPTH,
     END_OF_ROUTE,
-    ETHERTYPE_HOST,
     ETHERTYPE_WORM,
     MAX_HOPS,
     MGID_TREE_ALL,
@@ -25,17 +22,13 @@ from wormcast.wire import (
     Kind,
 )
 
-CUT = bytes(TRACE_HEADER_LEN)
+CELLS_A_FRAME = 512 // CE_QUEUE_DEPTH
+"""As many cells as make CE_QUEUE_CELLS of tofino.p4 of CE_QUEUE_DEPTH frames."""
 PATHS = (Kind.UNICAST, Kind.CONTROL, Kind.BROADCAST)
 
 
 class TofinoReference(ReferenceSwitch):
-    """The oracle of the Tofino program. It has no telemetry: a trace is payload. It has no guard either."""
-
-    def __init__(self, state: Json) -> None:
-        super().__init__(state)
-        self.number = None
-        self.guard = ReferenceGuard({}, {"defaults": []})
+    """The oracle of the Tofino program. Queues are given in frames and recorded in cells."""
 
     def handle(
         self, ingress_port: int, frame: bytes, deq_qdepth: int = 0, egress_port: int | None = None
@@ -62,17 +55,12 @@ class TofinoReference(ReferenceSwitch):
                 DropReason.HOPS_EXCEEDED if worm[3] >= MAX_HOPS else DropReason.BEYOND_TARGET
             )
         if is_worm and worm[0] & 0xF == Kind.GATHER:
-            return _of_no_kind(worm)
+            return self._of_no_kind(ingress_port, frame)
         if is_worm and worm[0] & 0xF == Kind.CONTROL and worm[8:10] == NEXT_CONTROL.to_bytes(2, "big"):
             route_end = HEADER_LEN + worm[2]
             summed = worm[:10] + bytes(2) + worm[HEADER_LEN:route_end]
             if len(worm) >= route_end and internet_checksum(summed) != int.from_bytes(worm[10:12], "big"):
                 return Outcome().drop(DropReason.CHECKSUM)
-        if egress_port is None and _trace_is_cut(frame):
-            # Seen by nobody: as if what is missing were there.
-            outcome = super().handle(ingress_port, frame + CUT, deq_qdepth)
-            outcome.out = [(port, data[: -len(CUT)]) for port, data in outcome.out]
-            return outcome
         return super().handle(ingress_port, frame, deq_qdepth, egress_port)
 
     def _replicate_tree(self, outcome: Outcome, ingress_port: int, worm: Worm, deq_qdepth: int) -> None:
@@ -87,30 +75,25 @@ class TofinoReference(ReferenceSwitch):
         group = MGID_TREE_SET + bitmap if exact else MGID_TREE_ALL
         self._send_branches(outcome, ingress_port, worm, copies, group, deq_qdepth)
 
+    def _recorded(self, worm: Worm, ingress_port: int, port: int, deq_qdepth: int) -> Worm:
+        return super()._recorded(worm, ingress_port, port, deq_qdepth * CELLS_A_FRAME)
 
-def _of_no_kind(worm: bytes) -> Outcome:
-    """A GATHER worm, which is not known: what it says is payload, and not in the checksum."""
-    route_end = HEADER_LEN + worm[2]
-    if len(worm) < route_end:
-        return Outcome().drop(DropReason.TRUNCATED)
-    summed = worm[:10] + bytes(2) + worm[HEADER_LEN:route_end]
-    if internet_checksum(summed) != int.from_bytes(worm[10:12], "big"):
-        return Outcome().drop(DropReason.CHECKSUM)
-    if worm[3] >= MAX_HOPS:
-        return Outcome().drop(DropReason.HOPS_EXCEEDED)
-    return Outcome(kinds=Counter([Kind.GATHER.name])).drop(DropReason.KIND_UNKNOWN)
-
-
-def _trace_is_cut(frame: bytes) -> bool:
-    """Whether a frame is a worm with its whole route that other targets find truncated in its trace."""
-    worm = frame[ETHERNET_LEN:]
-    return (
-        frame[12:14] == ETHERTYPE_WORM.to_bytes(2, "big")
-        and len(worm) >= HEADER_LEN
-        and bool(worm[1] & Flag.TRACE)
-        and worm[8:10] == ETHERTYPE_HOST.to_bytes(2, "big")
-        and HEADER_LEN + worm[2] <= len(worm) < HEADER_LEN + worm[2] + len(CUT)
-    )
+    def _of_no_kind(self, ingress_port: int, frame: bytes) -> Outcome:
+        """A GATHER worm, which is not known: what it says is payload, and not in the checksum."""
+        worm = frame[ETHERNET_LEN:]
+        route_end = HEADER_LEN + worm[2]
+        if len(worm) < route_end:
+            return Outcome().drop(DropReason.TRUNCATED)
+        summed = worm[:10] + bytes(2) + worm[HEADER_LEN:route_end]
+        if internet_checksum(summed) != int.from_bytes(worm[10:12], "big"):
+            return Outcome().drop(DropReason.CHECKSUM)
+        if worm[3] >= MAX_HOPS:
+            return Outcome().drop(DropReason.HOPS_EXCEEDED)
+        outcome = Outcome()
+        outcome.kinds[Kind.GATHER.name] += 1
+        read = Worm(Kind.GATHER, worm[HEADER_LEN:route_end], source=int.from_bytes(worm[4:6], "big"))
+        refused = self.guard.refuse(ingress_port, read, len(frame), is_plain=False)
+        return outcome.drop(DropReason.KIND_UNKNOWN if refused is None else refused)
 
 
 def split(route: bytes) -> tuple[dict[int, bytes], DropReason | None]:

@@ -1,0 +1,144 @@
+// Purpose: what may enter by a port (SPEC.md §7): source against port, kind and route against
+//          role, groups against members, rate. Each frame is judged once, where it enters, before
+//          its route is looked at.
+// Reads:   hdr.worm, hdr.group, hdr.bridge.entry_port; `is_plain`: the worm is a class D packet of a
+//          plain host, made here.
+// Writes:  meta.drop_reason.
+// Tables:  guard, sources, open_groups, group_senders; meter `rates`.
+// Cost:    three stages behind entry_ports: guard; the worm against its entry, and sources; groups and
+//          the meter. group_senders takes the most memory of all tables.
+//
+// A condition of the chip compares fields with constants alone, and nothing shifts by a field. So
+// the action of `guard` leaves differences, and each bit of `kinds` is asked for by itself.
+
+#ifndef WORMCAST_GUARD_P4
+#define WORMCAST_GUARD_P4
+
+control Guard(in ingress_headers_t hdr,
+              inout ingress_metadata_t meta,
+              in bool is_plain) {
+    bool judged = false;
+    bit<16> foreign = 0;     // 0: the source is the host of the port
+    bit<8> may_send = 0;
+    bit<1> may_reinject = 0;
+    bit<8> beyond_longest = 0; // port bytes
+    bit<8> colour = (bit<8>)MeterColor_t.GREEN;
+
+    // A switch is behind the port: it has judged what it sends. So is every port of a switch whose
+    // guard is off.
+    @name(".ingress.trust_port") @id(0x0100000b)
+    action trust_port() {
+    }
+
+    // Bit k of `kinds`: worms of kind k from `host` itself. `transit`: it re-injects UNICAST worms
+    // of others. `route_max`: port bytes of UNICAST, CONTROL and BROADCAST routes.
+    @name(".ingress.admit_host") @id(0x0100000c)
+    action admit_host(bit<16> host, bit<8> kinds, bit<1> transit, bit<8> route_max) {
+        judged = true;
+        foreign = hdr.worm.source ^ host;
+        may_send = kinds;
+        may_reinject = transit;
+        beyond_longest = hdr.worm.route_len |-| route_max;
+    }
+
+    @name(".ingress.refuse_port") @id(0x0100000d)
+    action refuse_port() {
+        meta.drop_reason = drop_reason_t.HOST_UNKNOWN;
+    }
+
+    @name(".ingress.guard") @id(0x02000007)
+    table guard {
+        key = { hdr.bridge.entry_port: exact @name("standard_metadata.ingress_port"); }
+        actions = { trust_port; admit_host; @defaultonly refuse_port; }
+        default_action = trust_port();
+        size = (int)GUARD_SIZE;
+    }
+
+    @name(".ingress.source_known") @id(0x0100000e)
+    action source_known() {
+    }
+
+    // Whose worms may be in transit. Ids of hosts are dense, so few masks hold them all.
+    @name(".ingress.sources") @id(0x02000008)
+    table sources {
+        key = { hdr.worm.source: ternary @name("source"); }
+        actions = { source_known; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = (int)SOURCES_SIZE;
+    }
+
+    @name(".ingress.group_open") @id(0x0100000f)
+    action group_open() {
+    }
+
+    // Everybody may send to these; to others members alone.
+    @name(".ingress.open_groups") @id(0x02000009)
+    table open_groups {
+        key = { hdr.group.number: exact @name("group"); }
+        actions = { group_open; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = (int)OPEN_GROUPS_SIZE;
+    }
+
+    @name(".ingress.sender_known") @id(0x01000010)
+    action sender_known() {
+    }
+
+    @name(".ingress.group_senders") @id(0x0200000a)
+    table group_senders {
+        key = {
+            hdr.bridge.entry_port: exact @name("standard_metadata.ingress_port");
+            hdr.group.number: exact @name("group");
+        }
+        actions = { sender_known; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = (int)GROUP_SENDERS_SIZE;
+    }
+
+    @name(".rates") @id(0x14000001)
+    Meter<port_t>(PORT_CELLS, MeterType_t.BYTES) rates;
+
+    apply {
+        guard.apply();
+        if (judged) {
+            if (!is_plain) {
+                if (foreign != 0) {
+                    if (may_reinject == 0 || hdr.worm.kind != KIND_UNICAST) {
+                        meta.drop_reason = drop_reason_t.SOURCE_REFUSED;
+                    } else if (!sources.apply().hit) {
+                        meta.drop_reason = drop_reason_t.SOURCE_REFUSED;
+                    }
+                } else if (hdr.worm.kind[3:3] == 1
+                           || (hdr.worm.kind == 0 && may_send[0:0] == 0)
+                           || (hdr.worm.kind == 1 && may_send[1:1] == 0)
+                           || (hdr.worm.kind == 2 && may_send[2:2] == 0)
+                           || (hdr.worm.kind == 3 && may_send[3:3] == 0)
+                           || (hdr.worm.kind == 4 && may_send[4:4] == 0)
+                           || (hdr.worm.kind == 5 && may_send[5:5] == 0)
+                           || (hdr.worm.kind == 6 && may_send[6:6] == 0)
+                           || (hdr.worm.kind == 7 && may_send[7:7] == 0)) {
+                    meta.drop_reason = drop_reason_t.KIND_REFUSED;
+                }
+                if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.kind != KIND_TREE
+                    && hdr.worm.kind != KIND_GROUP && beyond_longest != 0) {
+                    meta.drop_reason = drop_reason_t.ROUTE_TOO_LONG;
+                }
+            }
+            if (meta.drop_reason == drop_reason_t.NONE && hdr.group.isValid()) {
+                if (!open_groups.apply().hit) {
+                    if (!group_senders.apply().hit) {
+                        meta.drop_reason = drop_reason_t.GROUP_REFUSED;
+                    }
+                }
+            }
+            if (meta.drop_reason == drop_reason_t.NONE) {
+                colour = rates.execute(hdr.bridge.entry_port);
+                if (colour == (bit<8>)MeterColor_t.RED) {
+                    meta.drop_reason = drop_reason_t.RATE_EXCEEDED;
+                }
+            }
+        }
+    }
+}
+
+#endif
