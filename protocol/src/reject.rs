@@ -41,6 +41,8 @@ rejects! {
     NotForHosts = "not_for_hosts",
     /// Payload is no host PDU (EtherType other than 0x88B6).
     NotHostPdu = "not_host_pdu",
+    /// A GATHER worm that is neither ACK nor request nor answer.
+    GatherOp = "gather_op",
     /// PDU CRC-32 wrong.
     PduChecksum = "pdu_checksum",
     /// PDU version other than 1.
@@ -101,6 +103,7 @@ impl From<DecodeError> for Reject {
             DecodeError::WormVersion => Reject::WormVersion,
             DecodeError::WormKind => Reject::WormKind,
             DecodeError::WormChecksum => Reject::WormChecksum,
+            DecodeError::GatherOp => Reject::GatherOp,
             DecodeError::PduChecksum => Reject::PduChecksum,
             DecodeError::PduVersion => Reject::PduVersion,
             DecodeError::PduType => Reject::PduType,
