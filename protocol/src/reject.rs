@@ -74,6 +74,10 @@ rejects! {
     UnknownStream = "unknown_stream",
     /// An answer from a host that is not a child in this stream.
     NotChild = "not_child",
+    /// A gathered ACK that is not for this host, or from another source than the plan names.
+    GatheredUnasked = "gathered_unasked",
+    /// A gathered ACK of another epoch or stream.
+    GatheredStale = "gathered_stale",
     /// DATA further ahead than the reception window ([`crate::WINDOW_PACKETS_MAX`]).
     BeyondWindow = "beyond_window",
     /// An acknowledgement of packets that were never sent, or one that contradicts itself.

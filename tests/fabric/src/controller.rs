@@ -217,6 +217,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         sequencer: group.sequencer.map(|one| (one.host.0.into(), one.reign)),
         mtu: group.mtu.map(u32::from),
         sink: group.sink,
+        gathered: None,
     });
     PlanMessage {
         epoch,
