@@ -25,7 +25,7 @@ fn whole(spec: &str, scheme: Scheme) -> (Topology, FabricState, Arc<Group>) {
         gather: true,
         ..group(7, scheme, &host_ids(&network))
     });
-    let state = plan_all(&network, &[all.clone()]);
+    let state = plan_all(&network, std::slice::from_ref(&all));
     (network, state, all)
 }
 
@@ -61,7 +61,7 @@ fn an_origin_with_too_many_branches_at_a_switch_goes_by_hosts() {
         gather: true,
         ..group(7, SWITCH, &host_ids(&network))
     });
-    let state = plan_all(&network, &[all.clone()]);
+    let state = plan_all(&network, std::slice::from_ref(&all));
     assert!(all_entries(&state).is_empty());
     let reasons: BTreeSet<&str> = state.by_hosts.iter().map(|one| &*one.reason).collect();
     let reason = "switch 0 would gather 17 branches; at most 16";
@@ -71,7 +71,7 @@ fn an_origin_with_too_many_branches_at_a_switch_goes_by_hosts() {
         members: all.members[1..].to_vec(),
         ..(*all).clone()
     });
-    let state = plan_all(&network, &[fewer.clone()]);
+    let state = plan_all(&network, std::slice::from_ref(&fewer));
     let alone: Vec<u16> = state.by_hosts.iter().map(|short| short.host.0).collect();
     assert_eq!(alone, Vec::<u16>::new());
     check(&network, &network, &state, &[fewer], &all_live(&network));

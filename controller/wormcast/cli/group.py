@@ -13,7 +13,16 @@ from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.decimal import read_decimal
-from wormcast.network.groups import AUTO, COPIED, GROUP_BOUND, GUARDS, LEASTS, SCHEME_DEFAULT, SCHEMES, VARIANTS
+from wormcast.network.groups import (
+    AUTO,
+    COPIED,
+    GROUP_BOUND,
+    GUARDS,
+    LEASTS,
+    SCHEME_DEFAULT,
+    SCHEMES,
+    VARIANTS,
+)
 
 
 @click.group(cls=Commands)

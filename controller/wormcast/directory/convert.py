@@ -109,7 +109,7 @@ def _group_message(group: AgentGroup) -> Any:
     )
 
 
-def _gathered_message(epoch: int, origins: list[tuple[int, int]]) -> Any:
+def _gathered_message(epoch: int, origins: Iterable[tuple[int, int]]) -> Any:
     rows = [agent_pb2.GatheredOrigin(host=host, source=source) for host, source in origins]
     return agent_pb2.Gathered(epoch=epoch, origins=rows)
 
