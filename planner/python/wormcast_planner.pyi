@@ -418,6 +418,11 @@ class AgentGroup:
     def sink(self) -> bool:
         """Whether agents take its messages where no receiver is open, and drop them."""
 
+    @property
+    def gathered(self) -> tuple[int, list[tuple[HostId, int]]] | None:
+        """ACKs that switches gather: the epoch, and each origin with the number of its switch; None: hosts alone
+        acknowledge."""
+
 @final
 class AgentStructure:
     """A scheme with its parameters (`Structure` of agent.proto); parameters of other schemes are 0 or empty."""
@@ -571,6 +576,13 @@ class FabricState:
     def shortfalls_of(self, group: int) -> dict[HostId, str]:
         """Why members of a group do not take part, by host."""
 
+    def by_hosts_of(self, group: int) -> dict[HostId, str]:
+        """Why ACKs for origins of a group that gathers come by hosts alone, by host."""
+
+    @property
+    def by_hosts_count(self) -> int:
+        """Such origins in all groups."""
+
 class CapacityLike(Protocol):
     """What one agent takes: groups, members of one, and which groups it refuses and why."""
 
@@ -598,6 +610,14 @@ class Planner:
     def set_reign(self, reign: int) -> None:
         """Sequencers that are chosen from now on have reigns of this number or more: one that no earlier planner of
         this network has reached."""
+
+    def set_gather_epochs(self, first: int, end: int) -> None:
+        """Epochs of gathered ACKs from `first` to `end` - 1 may be taken from now on. Groups with one before `first`,
+        which an earlier planner of this network may have taken too, get another. A plan takes one at most."""
+
+    @property
+    def next_gather_epoch(self) -> int:
+        """The one that the next plan takes, if it takes one."""
 
     def set_narrow(self, links: Mapping[tuple[SwitchId, PortId], int]) -> None:
         """Links carry less than the longest frames that hosts send, from now on.

@@ -1,6 +1,5 @@
 //! What every agent must have, planned again and again: only what a change concerns is made anew.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +7,9 @@ use wormcast_routing::routes::Setting;
 use wormcast_wire::{GroupId, HostId};
 
 use crate::failure::{PlanFailure, Subject};
+use crate::gather::{GatherPlanner, Spans};
 use crate::groups::Group;
+use crate::hosts::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
 
 use crate::cost::Costs;
 use crate::narrow::{Narrow, NarrowLinks};
@@ -16,48 +17,6 @@ use crate::parts::Part;
 use crate::shapes::{HostRoutes, Kept, Lasting, Shapes, Whole};
 use crate::state::{AgentGroup, AgentPlan, Sequencer};
 use crate::trees::{self, routes_to_root};
-
-/// Why a member does not take part: it is nowhere.
-pub const NOT_LOCATED: &str = "no place known for it, or its switch is down";
-/// Why a member does not take part: it is a plain host.
-pub const PLAIN: &str = "it has no agent, and the group has no class D address";
-/// Why a member does not take part: its agent does not answer.
-pub const NOT_LIVE: &str = "its agent is gone";
-/// Why a member does not take part: it is in another part of the network.
-pub const CUT_OFF: &str = "no known link leads to the other members";
-
-/// What one agent takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Capacity {
-    /// How many groups.
-    pub groups: u64,
-    /// How many members of one group.
-    pub members: u64,
-    /// Groups it has refused as they are, and why.
-    pub refused: BTreeMap<GroupId, String>,
-}
-
-/// What is known of hosts apart from where they are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hosts {
-    /// Those that have an agent.
-    pub agents: BTreeSet<HostId>,
-    /// Agents that take part in their groups.
-    pub live: BTreeSet<HostId>,
-    /// Of agents; one that is not named takes anything.
-    pub capacities: BTreeMap<HostId, Capacity>,
-}
-
-/// A member that a group has and its plan cannot serve, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shortfall {
-    /// The group.
-    pub group: GroupId,
-    /// The member.
-    pub host: HostId,
-    /// Why.
-    pub reason: Cow<'static, str>,
-}
 
 type Told = BTreeMap<HostId, Arc<AgentGroup>>;
 
@@ -69,6 +28,13 @@ struct Planned {
     told: Told,
     sequencer: Option<Sequencer>,
     failure: Option<PlanFailure>,
+}
+
+/// What groups are planned with.
+struct Making<'m> {
+    shapes: Shapes<'m>,
+    spans: Spans<'m>,
+    gather: &'m mut GatherPlanner,
 }
 
 /// Keeps the last plan of the agents of one network, and changes it.
@@ -219,6 +185,7 @@ impl AgentPlanner {
         new: &[Arc<Group>],
         hosts: &Hosts,
         number: impl Fn(GroupId) -> Option<GroupId>,
+        (spans, gather): (Spans<'_>, &mut GatherPlanner),
     ) {
         for &id in gone {
             self.numbers.remove(&id);
@@ -232,7 +199,7 @@ impl AgentPlanner {
         let wholes = self.wholes.clone();
         let costs = self.costs.clone();
         let links = self.narrow.clone();
-        let mut shapes = Shapes::new(&wholes, &costs, Narrow::new(&wholes, &links));
+        let shapes = Shapes::new(&wholes, &costs, Narrow::new(&wholes, &links));
         let mut stale = BTreeSet::new();
         let mut before = std::mem::take(&mut self.inherited);
         for id in gone.iter().copied().chain(new.iter().map(|group| group.id)) {
@@ -258,18 +225,43 @@ impl AgentPlanner {
             self.groups_of.clear();
             stale.extend(self.whole_of.keys());
         }
-        for (id, group) in again {
-            let planned = self.plan(group, before.get(&id), &mut shapes);
+        let mut making = Making {
+            shapes,
+            spans,
+            gather,
+        };
+        self.plan_groups(again, &before, &mut making, &mut stale);
+        // What others gave back may be room for groups that lack it.
+        let mut again = BTreeMap::new();
+        for id in making.gather.waiting() {
+            if let Some(waiting) = self.remove(id, &mut stale) {
+                for &member in &waiting.group.members {
+                    *self.memberships.entry(member).or_default() += 1;
+                }
+                again.insert(id, waiting.group.clone());
+                before.insert(id, waiting);
+            }
+        }
+        self.plan_groups(again, &before, &mut making, &mut stale);
+        self.plan_agents(stale);
+    }
+
+    fn plan_groups(
+        &mut self,
+        groups: BTreeMap<GroupId, Arc<Group>>,
+        before: &BTreeMap<GroupId, Planned>,
+        making: &mut Making<'_>,
+        stale: &mut BTreeSet<HostId>,
+    ) {
+        for (id, group) in groups {
+            let planned = self.plan(group, before.get(&id), making);
             for (&host, described) in &planned.told {
-                self.groups_of
-                    .entry(host)
-                    .or_default()
-                    .insert(id, described.clone());
+                let groups = self.groups_of.entry(host).or_default();
+                groups.insert(id, described.clone());
                 stale.insert(host);
             }
             self.planned.insert(id, planned);
         }
-        self.plan_agents(stale);
     }
 
     /// Of all groups by id.
@@ -318,14 +310,18 @@ impl AgentPlanner {
         &self,
         group: Arc<Group>,
         before: Option<&Planned>,
-        shapes: &mut Shapes<'_>,
+        making: &mut Making<'_>,
     ) -> Planned {
         let (live, mut shortfalls) = self.assign(&group);
         let mut failure = None;
         let sequencer = self.choose_sequencer(&group, &live, before);
-        let told = match self.tell((&group, sequencer), &live, before, shapes) {
+        if live.is_empty() {
+            making.gather.forget(group.id);
+        }
+        let told = match self.tell((&group, sequencer), &live, before, making) {
             Ok(told) => told,
             Err(reason) => {
+                making.gather.forget(group.id);
                 let reason = format!("it cannot be planned: {reason}");
                 let told = unchanged(&group, &live, before);
                 if told.is_empty() {
@@ -378,11 +374,13 @@ impl AgentPlanner {
         (group, sequencer): (&Group, Option<Sequencer>),
         live: &[HostId],
         before: Option<&Planned>,
-        shapes: &mut Shapes<'_>,
+        making: &mut Making<'_>,
     ) -> Result<Told, String> {
         let mut told = Told::new();
         if !live.is_empty() {
-            let described = self.describe((group, sequencer), live, before, shapes)?;
+            let mut described = self.describe((group, sequencer), live, &mut making.shapes)?;
+            described.gathered = making.gather.plan(&making.spans, group, &described);
+            let described = same_or_new(described, before);
             told.extend(live.iter().map(|&host| (host, described.clone())));
         }
         let mut here: BTreeMap<usize, Vec<HostId>> = BTreeMap::new();
@@ -407,7 +405,8 @@ impl AgentPlanner {
                     ..one
                 };
                 let own = sequencer.map(|one| if here(&one) { one } else { lowest(one) });
-                let described = self.describe((group, own), members, before, shapes)?;
+                let described = self.describe((group, own), members, &mut making.shapes)?;
+                let described = same_or_new(described, before);
                 told.extend(gone.into_iter().map(|&host| (host, described.clone())));
             }
         }
@@ -480,9 +479,8 @@ impl AgentPlanner {
         &self,
         (group, sequencer): (&Group, Option<Sequencer>),
         members: &[HostId],
-        before: Option<&Planned>,
         shapes: &mut Shapes<'_>,
-    ) -> Result<Arc<AgentGroup>, String> {
+    ) -> Result<AgentGroup, String> {
         let whole = self.whole_of[&members[0]];
         let mut described = AgentGroup {
             id: group.id,
@@ -494,17 +492,13 @@ impl AgentPlanner {
             sequencer,
             mtu: None,
             sink: group.sink,
+            gathered: None,
             digest: OnceLock::new(),
         };
         if !shapes.narrow.is_nowhere() {
             described.mtu = self.mtu_of(whole, group, &described, &mut shapes.narrow);
         }
-        // The same object as before says that nothing has to be encoded again.
-        let mut old: Vec<&Arc<AgentGroup>> =
-            before.map_or_else(Vec::new, |before| before.told.values().collect());
-        old.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        let same = old.into_iter().find(|old| ***old == described);
-        Ok(same.cloned().unwrap_or_else(|| Arc::new(described)))
+        Ok(described)
     }
 
     /// What all ways of a group carry; `None`: what its hosts send.
@@ -552,7 +546,16 @@ impl AgentPlanner {
     }
 }
 
-/// A group as it was planned before, if that still fits its members.
+/// The same object as before says that nothing has to be encoded again.
+fn same_or_new(described: AgentGroup, before: Option<&Planned>) -> Arc<AgentGroup> {
+    let mut old: Vec<&Arc<AgentGroup>> =
+        before.map_or_else(Vec::new, |before| before.told.values().collect());
+    old.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    let same = old.into_iter().find(|old| ***old == described);
+    same.cloned().unwrap_or_else(|| Arc::new(described))
+}
+
+/// A group as it was planned before, if that still fits its members. Its ACKs come by hosts.
 fn unchanged(group: &Group, live: &[HostId], before: Option<&Planned>) -> Told {
     let fits = |planned: &&Planned| {
         let is_told = |host| {
@@ -563,7 +566,7 @@ fn unchanged(group: &Group, live: &[HostId], before: Option<&Planned>) -> Told {
         };
         planned.group.scheme == group.scheme && live.iter().all(is_told)
     };
-    before
-        .filter(fits)
-        .map_or_else(Told::new, |planned| planned.told.clone())
+    let told = before.filter(fits).map(|planned| &planned.told);
+    let by_hosts = |(&host, told): (&HostId, &Arc<AgentGroup>)| (host, told.by_hosts());
+    told.map_or_else(Told::new, |told| told.iter().map(by_hosts).collect())
 }

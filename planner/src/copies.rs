@@ -164,6 +164,13 @@ impl Neighbours {
             .collect()
     }
 
+    /// The port, and those that lead to the same neighbour.
+    pub(crate) fn beside(&self, port: PortId) -> PortSet {
+        let mut ports = self.backups(port);
+        ports.insert(port);
+        ports
+    }
+
     /// Copies that go to neighbours and hosts: GROUP and BROADCAST worms.
     pub(crate) fn copies(&self, ports: &PortSet) -> Copies {
         let replica = |port| Replica {

@@ -9,6 +9,7 @@ use wormcast_wire::PortId;
 use crate::copies::Copies;
 use crate::difference_guard::{self, is_of_guard};
 use crate::entries::TABLE_PORT_ROLES;
+use crate::gather::TABLE_GATHER;
 use crate::guard::TABLE_GUARD;
 use crate::ids::{MGID_BROADCAST, MGID_GROUP_FIRST, Mgid};
 use crate::state::{Action, EntryKey, Place, SwitchState, TableDefault, TableEntry};
@@ -19,7 +20,7 @@ use crate::state::{Action, EntryKey, Place, SwitchState, TableDefault, TableEntr
 /// PERMIT lets in by the guard what is new, before any agent is told of it. REVOKE takes away what is let
 /// in no more, once all agents follow their new plan and older worms have left.
 ///
-/// SHRINK takes ports away, until every replication group holds nothing but ports of its new
+/// SHRINK takes entries of gathered ACKs away that change, and ports, until every replication group holds nothing but ports of its new
 /// tree; GROW adds the rest of the new tree. So until all have finished SHRINK worms follow parts
 /// of the old tree, and from then on parts of the new one: a worm caught in the change may be
 /// lost, but neither loops nor arrives twice. RETIRE takes away what nothing uses any more, once
@@ -271,6 +272,14 @@ impl<'s> Difference<'s> {
                 action = None;
             }
             let wanted = self.desired.entries.get(key);
+            // By what gathers ACKs worms leave a switch. It goes here and comes in GROW, so no ACK meets ways
+            // of an old and of a new order.
+            if let Some(there) =
+                action.filter(|there| key.table == TABLE_GATHER && wanted != Some(there))
+            {
+                self.entry(Stage::Shrink, Operation::Delete, key, there);
+                action = None;
+            }
             if let Some(wanted) = wanted.filter(|_| key.table == TABLE_PORT_ROLES)
                 && action != Some(wanted)
             {

@@ -43,4 +43,6 @@ pub struct Group {
     pub class_d: Option<Ipv4Addr>,
     /// Whether agents take its messages where no receiver is open, and drop them: to measure.
     pub sink: bool,
+    /// Whether switches gather its ACKs, where they copy its messages.
+    pub gather: bool,
 }

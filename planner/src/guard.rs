@@ -183,6 +183,9 @@ fn admit(host: &Host, kinds: u8, transit: bool, route_max: u16) -> TableEntry {
     )
 }
 
+/// Worms GATHER, as a bit.
+const KIND_GATHER: u8 = 1 << 5;
+
 /// Kinds of worms that agents send, bit k for kind k.
 fn kinds(needs: &Needs<'_>) -> BTreeMap<HostId, u8> {
     let bit = |kind: Kind| 1 << kind as u8;
@@ -200,6 +203,10 @@ fn kinds(needs: &Needs<'_>) -> BTreeMap<HostId, u8> {
                 SwitchMode::Broadcast => bit(Kind::Tree) | bit(Kind::Broadcast),
             },
             GroupScheme::One(_) => 0,
+        };
+        let more = match group.gather && more != 0 {
+            true => more | KIND_GATHER,
+            false => more,
         };
         for member in &group.members {
             if let Some(kinds) = kinds.get_mut(member) {

@@ -43,6 +43,19 @@ pub(crate) const SOURCES_SIZE: usize = 4096;
 /// Entries of the table of who may send to closed groups.
 pub(crate) const GROUP_SENDERS_SIZE: usize = 65536;
 
+/// Entries of the table of gathered ACKs.
+pub(crate) const GATHER_SIZE: usize = 16384;
+/// Those of them that plans use. The others are room for entries that a switch does not give up.
+pub const GATHER_ENTRIES_MAX: usize = GATHER_SIZE - GATHER_SIZE / 16;
+/// Trees of which a switch gathers ACKs: one for each group and origin.
+pub const GATHER_SLOTS: u16 = 1024;
+/// Branches of such a tree at one switch.
+pub const GATHER_BRANCHES_MAX: usize = 16;
+/// The number by which switch 0 names itself in gathered ACKs; the others follow by their ids.
+pub const GATHER_SOURCE_FIRST: u16 = 0xF000;
+/// The last such number.
+pub const GATHER_SOURCE_LAST: u16 = 0xFFFE;
+
 /// Ports of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortSet([u64; 4]);
@@ -120,6 +133,9 @@ mod tests {
             ("SOURCES_SIZE", SOURCES_SIZE as u32),
             ("GROUP_SENDERS_SIZE", GROUP_SENDERS_SIZE as u32),
             ("OPEN_GROUPS_SIZE", MGID_GROUPS_MAX.into()),
+            ("GATHER_SIZE", GATHER_SIZE as u32),
+            ("GATHER_SLOTS", GATHER_SLOTS.into()),
+            ("MAX_BRANCHES", GATHER_BRANCHES_MAX as u32),
             ("MAX_HOPS", SWITCHES_CROSSED_MAX as u32),
         ] {
             let mut lines = sources.iter().flat_map(|text| text.lines());

@@ -18,9 +18,12 @@ mod difference;
 mod difference_guard;
 mod entries;
 mod failure;
+mod gather;
+mod gather_tree;
 mod groups;
 mod guard;
 mod guard_groups;
+mod hosts;
 mod ids;
 mod messages;
 mod narrow;
@@ -30,6 +33,7 @@ mod planner;
 pub mod replay;
 mod replication;
 mod reuse;
+mod route_change;
 mod route_order;
 mod shapes;
 mod state;
@@ -40,7 +44,6 @@ mod turning;
 mod wiring;
 mod written;
 
-pub use agents::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
 pub use class_d::{ClassDMode, ClassDNumbers};
 pub use copies::{Copies, Replica};
 pub use difference::{
@@ -48,20 +51,24 @@ pub use difference::{
 };
 pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
 pub use failure::{PlanFailure, Subject};
+pub use gather::TABLE_GATHER;
 pub use groups::{Group, GroupScheme};
 pub use guard::{Guard, TABLE_GUARD};
+pub use hosts::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
 pub use ids::{
+    GATHER_BRANCHES_MAX, GATHER_ENTRIES_MAX, GATHER_SLOTS, GATHER_SOURCE_FIRST, GATHER_SOURCE_LAST,
     GROUP_NUMBERS_MAX, INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST,
     MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_PORT, MGID_TREE_ALL, MGID_TREE_SET,
     Mgid, PortSet, TREE_SET_PORTS,
 };
 pub use narrow::NarrowLinks;
-pub use planner::{FabricState, Method, NOT_PLANNED, Planner, RouteChange};
+pub use planner::{FabricState, NOT_PLANNED, Planner};
 pub use replication::{CapacityError, allocate_mgids};
+pub use route_change::{Method, RouteChange};
 pub use route_order::{RouteOrder, RouteOrderError};
 pub use shapes::BULK_PACKETS;
 pub use state::{
-    Action, AgentGroup, AgentPlan, AgentStructure, AgentTrees, EntryKey, KeyFields, Leaf,
+    Action, AgentGroup, AgentPlan, AgentStructure, AgentTrees, EntryKey, Gathered, KeyFields, Leaf,
     MatchValue, Name, Place, PlannedRoute, RouteTable, Sequencer, SwitchState, TableDefault,
     TableEntry, digest_agents,
 };

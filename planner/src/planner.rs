@@ -8,82 +8,30 @@ use wormcast_routing::routes::Setting;
 use wormcast_routing::topology::{Host, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
-use crate::agents::{AgentPlanner, Hosts, Shortfall};
+use crate::agents::AgentPlanner;
 use crate::bridge::{self, Bridge};
 use crate::class_d::ClassDNumbers;
 use crate::cost::Costs;
 use crate::difference::differing;
 use crate::failure::{PlanFailure, Subject};
+use crate::gather::GatherPlanner;
 use crate::groups::Group;
 use crate::guard::{self, Guard, Guarded};
 use crate::guard_groups::GroupGuard;
+use crate::hosts::{Hosts, Shortfall};
 use crate::ids::GROUP_NUMBERS_MAX;
 use crate::narrow::NarrowLinks;
 use crate::parts::Part;
 use crate::reuse::{Reuse, is_left_of, joins_hosts, reusable};
+use crate::route_change::{Method, RouteChange, count_changed, crossed_max};
 use crate::route_order::{LinkEnds, RouteOrder, without};
 use crate::shapes::{HostRoutes, Lasting};
-use crate::state::{AgentPlan, Place, RouteTable, SwitchState};
+use crate::state::{AgentPlan, Place, SwitchState};
 use crate::switches::SwitchPlanner;
 use crate::wiring::{Wiring, ranks};
 
 /// Why a member does not take part: its group was made a moment ago.
 pub const NOT_PLANNED: &str = "the plan in force is older than this group";
-
-/// How the routes of a plan follow from those before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
-    /// Along the order of switches in force: safe at once.
-    #[default]
-    KeptOrder,
-    /// Along that order, repaired where switches lost every way up.
-    RepairedOrder,
-    /// Along an order from scratch.
-    NewOrder,
-}
-
-impl Method {
-    /// Its name in files and events.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Method::KeptOrder => "kept-order",
-            Method::RepairedOrder => "repaired-order",
-            Method::NewOrder => "new-order",
-        }
-    }
-}
-
-/// How to get from the routes before to those of a plan.
-///
-/// At every moment all worms in flight keep to one order of switches. Under the order in force new
-/// routes may be used at once, in one step. So they may under another order that allows all turns that
-/// worms of the order in force can still take; links that carry nothing then stay out of use, should
-/// they come back, until older worms have left ([`Planner::drained`]). To any other order it takes two: first all hosts use the
-/// *bridge*, routes that keep to both orders, and switches copy along what both trees have (their
-/// stage SHRINK). When all hosts have confirmed that and older worms have left, the new order is
-/// in force ([`Planner::settle`]), and what keeps to it alone may be used.
-#[derive(Clone, Debug, Default)]
-pub struct RouteChange {
-    /// How the order was found.
-    pub method: Method,
-    /// The order in force, which is to be stored before worms use it.
-    pub in_force: RouteOrder,
-    /// The order to which it changes, if it does.
-    pub next: Option<RouteOrder>,
-    /// What every agent must have first, if the order changes.
-    pub bridge: Option<BTreeMap<HostId, Arc<AgentPlan>>>,
-    /// Pairs of hosts that have a route in the end and none on the bridge.
-    pub stopped: u64,
-    /// Pairs of hosts whose routes are other in the end than in the state that the same planner
-    /// gave before.
-    pub changed: u64,
-    /// Pairs of hosts whose routes are other on the bridge than in the state before.
-    pub bridged: u64,
-    /// Switches that a worm crosses at most, by any route of this plan or the one before.
-    pub crossed_max: u32,
-    /// Whether to say when older worms have left ([`Planner::drained`]).
-    pub drains: bool,
-}
 
 /// What every switch and every agent must have.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +42,8 @@ pub struct FabricState {
     pub agents: BTreeMap<HostId, Arc<AgentPlan>>,
     /// Members that are not served, by group.
     pub shortfalls: Vec<Shortfall>,
+    /// Origins in groups that gather whose ACKs come by hosts alone, by group.
+    pub by_hosts: Vec<Shortfall>,
     /// Switches that are joined, by their lowest.
     pub parts: Vec<BTreeSet<SwitchId>>,
     /// The root of each of these parts.
@@ -153,6 +103,7 @@ pub struct Planner {
     group_guard: GroupGuard,
     /// Hosts may re-inject for the sake of a bridge alone.
     lent: bool,
+    gather: GatherPlanner,
 }
 
 impl Planner {
@@ -183,6 +134,7 @@ impl Planner {
             guarded: BTreeMap::new(),
             group_guard: GroupGuard::default(),
             lent: false,
+            gather: GatherPlanner::default(),
         }
     }
 
@@ -232,6 +184,19 @@ impl Planner {
     /// earlier life of this planner has reached, so that agents believe them.
     pub fn set_reign(&mut self, reign: u64) {
         self.agents.reign = self.agents.reign.max(reign);
+    }
+
+    /// Epochs of gathered ACKs that may be taken from now on, those before the first by an earlier life of this
+    /// planner perhaps: groups that have one of these get another. A plan takes one at most.
+    pub fn set_gather_epochs(&mut self, first: u32, end: u32) {
+        if self.gather.set_epochs(first, end) {
+            self.network = None;
+        }
+    }
+
+    /// The epoch of gathered ACKs that the next plan takes, if it takes one.
+    pub fn next_gather_epoch(&self) -> u32 {
+        self.gather.next_epoch()
     }
 
     /// These links carry less than the longest frames that hosts send, from now on. Groups whose ways
@@ -329,7 +294,10 @@ impl Planner {
             }
         };
         let number = |group| self.switches.table_number(group);
-        self.agents.change(&gone, &for_agents, hosts, number);
+        self.gather.keep(|group| wanted.contains_key(&group));
+        let gathering = (self.switches.spans(), &mut self.gather);
+        (self.agents).change(&gone, &for_agents, hosts, number, gathering);
+        let gathered = self.gather.apply(&mut self.switches.switches);
         self.build_bridge(given, reuse);
         let guarded = self.let_in(&wanted, (given, given_known), &hosts.agents);
         let (mut changed, mut bridged) = (0, 0);
@@ -344,7 +312,7 @@ impl Planner {
             Reuse::Nothing => self.touched_since(),
             _ => {
                 let mut touched = touched;
-                for (switch, places) in guarded {
+                for (switch, places) in gathered.into_iter().chain(guarded) {
                     touched.entry(switch).or_default().extend(places);
                 }
                 Some(touched)
@@ -360,6 +328,7 @@ impl Planner {
             switches: self.switches.switches.clone(),
             agents: self.agents.agents.clone(),
             shortfalls: self.agents.shortfalls(),
+            by_hosts: self.gather.by_hosts(),
             parts: self.parts.clone(),
             roots: self.roots.clone(),
             lengthened: self.lengthened,
@@ -501,6 +470,7 @@ impl Planner {
             self.switches = SwitchPlanner::new(parts.clone(), known);
             self.guarded.clear();
             self.group_guard.forget();
+            self.gather.forget_switches();
         }
         // A part without routes has none that are longer, and is named among the failures.
         let lengthened = |part: &Part| part.lengthened(&self.setting).unwrap_or(0);
@@ -559,39 +529,4 @@ impl Planner {
         }
         same
     }
-}
-
-/// Most switches that a worm crosses by these routes.
-fn crossed_max<'r>(routes: impl Iterator<Item = &'r HostRoutes>) -> u32 {
-    let lengths = routes.flat_map(|(unicast, tree)| {
-        let all = unicast.0.iter().chain(&tree.0);
-        all.map(|route| route.ports.len())
-    });
-    lengths.max().unwrap_or(0) as u32
-}
-
-/// Pairs of hosts whose unicast routes differ.
-fn count_changed<'r>(
-    before: &BTreeMap<HostId, HostRoutes>,
-    routes: impl Iterator<Item = (HostId, &'r HostRoutes)>,
-) -> u64 {
-    let none = HostRoutes::default();
-    let changed = routes.map(|(host, routes)| {
-        let old = before.get(&host).unwrap_or(&none);
-        match Arc::ptr_eq(&old.0, &routes.0) {
-            true => 0,
-            false => pairs_changed(&old.0, &routes.0),
-        }
-    });
-    changed.sum()
-}
-
-/// Destinations to which the routes differ.
-fn pairs_changed(old: &RouteTable, new: &RouteTable) -> u64 {
-    let mut before = old.0.chunk_by(|a, b| a.to == b.to).peekable();
-    let changed = new.0.chunk_by(|a, b| a.to == b.to).filter(|own| {
-        while before.next_if(|old| old[0].to < own[0].to).is_some() {}
-        before.next_if(|old| old[0].to == own[0].to) != Some(own)
-    });
-    changed.count() as u64
 }

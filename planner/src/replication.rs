@@ -149,8 +149,13 @@ impl GroupTree {
 
     /// Copies of a switch of the part to some of its ports.
     pub(crate) fn copies_at(&self, switch: SwitchId, ports: &PortSet) -> Copies {
+        self.links_at(switch).copies(ports)
+    }
+
+    /// What the ports of a switch of the part lead to.
+    pub(crate) fn links_at(&self, switch: SwitchId) -> &Neighbours {
         let at = self.switches.binary_search(&switch).expect("of the part");
-        self.part[at].links.copies(ports)
+        &self.part[at].links
     }
 
     /// All hosts of the part.
@@ -168,6 +173,16 @@ impl GroupTree {
         &self,
         members: impl IntoIterator<Item = &'m HostId>,
     ) -> impl Iterator<Item = (SwitchId, Copies)> + '_ {
+        let named = self.ports(members).into_iter().zip(&self.part);
+        let named = named.filter(|((_, ports), _)| !ports.is_empty());
+        named.map(|((switch, ports), part)| (switch, part.links.copies(&ports)))
+    }
+
+    /// The ports of each switch by which members are reached, in the order of the part's switches.
+    pub(crate) fn ports<'m>(
+        &self,
+        members: impl IntoIterator<Item = &'m HostId>,
+    ) -> Vec<(SwitchId, PortSet)> {
         let mut wanted = vec![PortSet::default(); self.switches.len()];
         let mut below = vec![0u32; self.switches.len()];
         let mut all = 0;
@@ -194,12 +209,6 @@ impl GroupTree {
                 wanted[child].insert(link.b_port);
             }
         }
-        let named = self
-            .switches
-            .iter()
-            .copied()
-            .zip(self.part.iter().zip(wanted));
-        let named = named.filter(|(_, (_, ports))| !ports.is_empty());
-        named.map(|(switch, (part, ports))| (switch, part.links.copies(&ports)))
+        self.switches.iter().copied().zip(wanted).collect()
     }
 }

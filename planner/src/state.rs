@@ -167,7 +167,18 @@ pub struct AgentGroup {
     pub mtu: Option<u16>,
     /// Whether agents take its messages where no receiver is open, and drop them.
     pub sink: bool,
+    /// Whose ACKs switches gather; `None`: hosts alone acknowledge.
+    pub gathered: Option<Gathered>,
     pub(crate) digest: OnceLock<[u8; 32]>,
+}
+
+/// ACKs that switches gather (wire/SPEC.md §3.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gathered {
+    /// Of members and branches; a group never has it again with others.
+    pub epoch: u32,
+    /// Origins whose ACKs switches gather, and the number by which the switch of each names itself.
+    pub origins: BTreeMap<HostId, u16>,
 }
 
 /// The sequencer of an ordered group. It stays for as long as it takes part.
@@ -214,12 +225,13 @@ impl PartialEq for AgentGroup {
             sequencer,
             mtu,
             sink,
+            gathered,
             digest: _,
         } = self;
         (id, name, members) == (&other.id, &other.name, &other.members)
             && structures == &other.structures
             && (number, trees, sink) == (&other.number, &other.trees, &other.sink)
-            && (sequencer, mtu) == (&other.sequencer, &other.mtu)
+            && (sequencer, mtu, gathered) == (&other.sequencer, &other.mtu, &other.gathered)
     }
 }
 
@@ -335,6 +347,13 @@ impl AgentGroup {
             if let Some(mtu) = self.mtu {
                 number(1 << 17 | usize::from(mtu));
             }
+            if let Some(Gathered { epoch, origins }) = &self.gathered {
+                number(1 << 32 | *epoch as usize);
+                for (host, source) in origins {
+                    number(4 << 16 | usize::from(host.0));
+                    number((*source).into());
+                }
+            }
             if let Some(AgentTrees {
                 trees,
                 roots,
@@ -373,14 +392,27 @@ impl AgentGroup {
         })
     }
 
+    /// The same with its ACKs by hosts alone.
+    pub(crate) fn by_hosts(self: &Arc<AgentGroup>) -> Arc<AgentGroup> {
+        match self.gathered {
+            None => self.clone(),
+            Some(_) => Arc::new(AgentGroup {
+                gathered: None,
+                digest: OnceLock::new(),
+                ..(**self).clone()
+            }),
+        }
+    }
+
     /// The group as it is to be used while the tree of switches changes: its messages go by the TREE
-    /// routes of that time, which carry `mtu`.
+    /// routes of that time, which carry `mtu`, and its ACKs by hosts.
     pub(crate) fn without_trees(self: &Arc<AgentGroup>, mtu: Option<u16>) -> Arc<AgentGroup> {
-        match (self.number, &self.trees) {
-            (None, None) if self.mtu == mtu => self.clone(),
+        match (self.number, &self.trees, &self.gathered) {
+            (None, None, None) if self.mtu == mtu => self.clone(),
             _ => Arc::new(AgentGroup {
                 number: None,
                 trees: None,
+                gathered: None,
                 mtu,
                 digest: OnceLock::new(),
                 ..(**self).clone()

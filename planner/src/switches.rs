@@ -11,6 +11,7 @@ use crate::copies::{Copies, Neighbours};
 use crate::entries::{
     class_d_entries, group_entry, port_entries, trace_default, tree_set_default, tree_set_entries,
 };
+use crate::gather::Spans;
 use crate::groups::Group;
 use crate::guard_groups::Carriers;
 use crate::ids::{CLASS_D_SIZE, GROUP_NUMBERS_MAX, Mgid};
@@ -108,6 +109,11 @@ impl SwitchPlanner {
     /// another, or where switches have no room for it.
     pub(crate) fn table_number(&self, group: GroupId) -> Option<GroupId> {
         self.tables.of(group)
+    }
+
+    /// Connected parts with the tree of each.
+    pub(crate) fn spans(&self) -> Spans<'_> {
+        self.parts.iter().zip(&self.trees).collect()
     }
 
     /// Group numbers with the groups that carry them, and whether each carries it by its address; that of broadcast

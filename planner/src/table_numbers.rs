@@ -161,6 +161,7 @@ mod tests {
             ordered: false,
             class_d: None,
             sink: false,
+            gather: false,
         }
     }
 

@@ -12,6 +12,7 @@ use wormcast_wire::{GroupId, HostId, SwitchId};
 use crate::groups::{Group, GroupScheme};
 use crate::ids::PortSet;
 use crate::parts::Part;
+use crate::replication::GroupTree;
 use crate::state::{AgentTrees, Leaf};
 use crate::table_numbers::Along;
 
@@ -59,6 +60,28 @@ pub(crate) fn own_ports(
     ports
         .map(|(switch, ports)| (switch, ports.iter().copied().collect()))
         .collect()
+}
+
+/// Ports of the switches of a part by which these members of it are reached: along a tree of the group's
+/// own where its messages go along one, else along the spanning tree. Between any two of its places the way is legal.
+pub(crate) fn ports_to_members(
+    (part, spanning): (&Part, &GroupTree),
+    group: &Group,
+    members: &[HostId],
+    turn: GroupId,
+) -> BTreeMap<SwitchId, PortSet> {
+    let along = match group.scheme {
+        GroupScheme::One(Scheme::Switch(parameters)) => Along::of(parameters),
+        _ => Along::Spanning,
+    };
+    let own = match along {
+        Along::Own(least) => own_ports(part, members, least, turn),
+        Along::Spanning => BTreeMap::new(),
+    };
+    match own.is_empty() {
+        true => spanning.ports(members).into_iter().collect(),
+        false => own,
+    }
 }
 
 /// The trees that agents make TREE routes of: those of scheme `switch` with trees of its own, or whose

@@ -8,11 +8,14 @@ use wormcast_routing::deadlock::{Branching, ChannelGraph, DeadlockError, TableEn
 use wormcast_routing::group::paths_along;
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::{Attachment, Topology};
-use wormcast_wire::{GroupId, HostId, PortId, SHARES_WHOLE, SchemeName, SwitchId};
+use wormcast_wire::{
+    GroupId, HostId, PortId, SHARES_WHOLE, SWITCHES_CROSSED_MAX, SchemeName, SwitchId,
+};
 
 use crate::copies::Copies;
 use crate::difference::mgid_of;
 use crate::entries::group_entry;
+use crate::gather::gathered_up;
 use crate::ids::{MGID_BROADCAST, Mgid, PortSet};
 use crate::state::{AgentPlan, AgentTrees, PlannedRoute, SwitchState};
 
@@ -116,6 +119,11 @@ pub fn dependencies<'t>(
                 graph.add_route(&route)?;
             }
         }
+        for route in ways_of_acks(topology, switches, from, plan) {
+            if let Some(route) = follow(topology, from, &route) {
+                graph.add_route(&route)?;
+            }
+        }
     }
     add_copied(&mut graph, topology, switches, plans)?;
     Ok(graph)
@@ -145,6 +153,41 @@ fn along_own_trees(from: HostId, plan: &AgentPlan) -> Vec<PlannedRoute> {
                 share: SHARES_WHOLE,
                 ports: path.into(),
             }));
+        }
+    }
+    routes
+}
+
+/// The ways of a host's ACKs that these switches gather.
+fn ways_of_acks(
+    topology: &Topology,
+    switches: &Switches,
+    from: HostId,
+    plan: &AgentPlan,
+) -> Vec<PlannedRoute> {
+    let mut routes = Vec::new();
+    let Ok(place) = topology.host(from) else {
+        return routes;
+    };
+    for group in &plan.groups {
+        let origins = group.gathered.iter().flat_map(|told| told.origins.keys());
+        for &to in origins.filter(|origin| **origin != from) {
+            let (mut at, mut port) = (place.switch, place.port);
+            let mut ports = Vec::new();
+            while ports.len() < SWITCHES_CROSSED_MAX
+                && let Some(up) = gathered_up(switches.get(&at), (group.id, to, port))
+            {
+                ports.push(up.get());
+                match topology.attachment(at, up) {
+                    Some(Attachment::Switch(next, into)) => (at, port) = (next, into),
+                    _ => break,
+                }
+            }
+            routes.push(PlannedRoute {
+                to,
+                share: SHARES_WHOLE,
+                ports: ports.into(),
+            });
         }
     }
     routes
@@ -184,6 +227,7 @@ fn add_copied(
                 .clone()
                 .any(|scheme| scheme == SchemeName::Broadcast)
                 && let Some(ports) = &plan.root_route
+                && !down.is_empty()
                 && climbs(topology, host.switch, ports)
                 && broadcast.insert((from, ports.clone()))
             {

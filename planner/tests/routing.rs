@@ -34,6 +34,7 @@ fn groups(topology: &Topology) -> Vec<Arc<Group>> {
         ordered: false,
         class_d: None,
         sink: false,
+        gather: false,
     })]
 }
 

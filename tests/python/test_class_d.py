@@ -64,7 +64,9 @@ def test_a_state_file_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
     book(database).create(GroupRequest("switch", (1, 2), class_d="239.1.1.7"))
     database.close()
     with contextlib.closing(sqlite3.connect(state)) as sql:
-        sql.executescript("DROP TABLE settings; DROP TABLE class_d; PRAGMA user_version=1;")
+        sql.executescript(
+            "DROP TABLE settings; DROP TABLE class_d; ALTER TABLE groups DROP COLUMN gather; PRAGMA user_version=1;"
+        )
     database = Database(state)
     groups = book(database)
     assert [g.id for g in groups.groups()] == [7]

@@ -254,7 +254,7 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
 def _group_request(body: GroupBody) -> GroupRequest:
     parameters = body.parameters.model_dump(exclude_none=True, by_alias=True) if body.parameters else None
     return GroupRequest(
-        body.scheme, tuple(body.members), body.id, body.name, parameters, body.class_d, body.sink
+        body.scheme, tuple(body.members), body.id, body.name, parameters, body.class_d, body.sink, body.gather
     )
 
 

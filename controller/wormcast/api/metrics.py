@@ -162,6 +162,12 @@ def _add_plans(page: _Page, controller: Controller) -> None:
         "group_shortfalls", "gauge", "members that do not take part", [({}, reconciler.state.shortfall_count)]
     )
     page.add(
+        "gather_shortfalls",
+        "gauge",
+        "origins whose ACKs come by hosts alone, in groups whose ACKs switches gather",
+        [({}, reconciler.state.by_hosts_count)],
+    )
+    page.add(
         "watchers_cut_off_total",
         "counter",
         "event watchers that fell behind",

@@ -17,6 +17,7 @@ from wormcast_planner import (
 )
 
 from wormcast.network.groups import (
+    COPIED,
     FAN_OUT_MAX,
     GROUP_BOUND,
     K_MAX,
@@ -200,6 +201,13 @@ class GroupBody(Body):
         Field(
             description="to measure: where no receiver is open, agents take the messages of the group and drop them; "
             "the group is not kept across restarts of the controller"
+        ),
+    ] = False
+    gather: Annotated[
+        StrictBool,
+        Field(
+            description=f"{', '.join(COPIED)}: switches gather the ACKs of the messages that they copy, so that an origin "
+            "gets one in place of many; false if absent"
         ),
     ] = False
 

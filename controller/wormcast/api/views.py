@@ -147,6 +147,8 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "class_d": None if group.class_d is None else str(group.class_d),
         **_show_class_d(controller, group),
         "sink": group.sink,
+        "gather": group.gather,
+        "gathered": _show_gathered(controller, group) if group.gather else None,
         "epoch": reconciler.epoch,
         "root": tree_root(controller, group),
         "number": table_number(controller, group),
@@ -164,6 +166,18 @@ def _mtu(controller: Controller, group: Group) -> int | None:
     """Bytes of its frames at most, where a link on its ways carries less than others; None: as hosts have it."""
     planned = (controller.reconciler.planned(member, group.id) for member in group.members)
     return next((one.mtu for one in planned if one is not None), None)
+
+
+def _show_gathered(controller: Controller, group: Group) -> dict[str, Any]:
+    """For which origins switches gather ACKs; for which they do not, and why."""
+    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    told = next((one.gathered for one in planned if one is not None and one.gathered is not None), None)
+    by_hosts = controller.reconciler.state.by_hosts_of(group.id)
+    return {
+        "epoch": None if told is None else told[0],
+        "origins": [] if told is None else [host for host, _ in told[1]],
+        "by_hosts": [{"host": host, "reason": reason} for host, reason in by_hosts.items()],
+    }
 
 
 def _show_structures(controller: Controller, group: Group) -> list[dict[str, Any]]:

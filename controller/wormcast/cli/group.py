@@ -13,7 +13,16 @@ from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.decimal import read_decimal
-from wormcast.network.groups import AUTO, GROUP_BOUND, GUARDS, LEASTS, SCHEME_DEFAULT, SCHEMES, VARIANTS
+from wormcast.network.groups import (
+    AUTO,
+    COPIED,
+    GROUP_BOUND,
+    GUARDS,
+    LEASTS,
+    SCHEME_DEFAULT,
+    SCHEMES,
+    VARIANTS,
+)
 
 
 @click.group(cls=Commands)
@@ -75,6 +84,11 @@ def _host(value: str) -> int | str:
     help="switch with guard C: over how many trees messages spread. [default: 1]",
 )
 @click.option("--ordered", is_flag=True, help="All members read the messages of all origins in one order.")
+@click.option(
+    "--gather",
+    is_flag=True,
+    help=f"{', '.join(COPIED)}: switches gather the ACKs of the messages that they copy.",
+)
 @click.option("--class-d", metavar="ADDRESS", help="IP multicast address whose packets the group carries.")
 @api_options
 def create(
@@ -92,6 +106,7 @@ def create(
     least: str | None,
     trees: int | None,
     ordered: bool,
+    gather: bool,
     class_d: str | None,
     api: str,
     as_json: bool,
@@ -116,6 +131,7 @@ def create(
         "members": [_host(member) for member in members],
         "parameters": {**shape, "ordered": ordered},
         "class_d": class_d,
+        "gather": gather,
     }
     _show(Client(api).send("POST", "/groups", body), as_json)
 
@@ -219,6 +235,8 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     )
     if value.get("fallback"):
         click.echo(value["fallback"])
+    if value.get("gathered") is not None:
+        _show_gathered(value["gathered"])
     if value["scheme"] == AUTO and value["structures"]:
         print_table(
             "each message takes",
@@ -251,3 +269,10 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
             for m in value["state"]
         ],
     )
+
+
+def _show_gathered(gathered: dict[str, Any]) -> None:
+    origins, by_hosts = gathered["origins"], gathered["by_hosts"]
+    click.echo(f"switches gather the ACKs for {len(origins)} of {len(origins) + len(by_hosts)} origins")
+    if by_hosts:
+        print_table("by hosts alone", ["origin", "why"], [[one["host"], one["reason"]] for one in by_hosts])

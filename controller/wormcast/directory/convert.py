@@ -105,7 +105,13 @@ def _group_message(group: AgentGroup) -> Any:
         leaves=[agent_pb2.Leaf(host=host, switch=switch, port=port) for host, switch, port in group.leaves],
         mtu=group.mtu,
         sink=group.sink,
+        gathered=None if group.gathered is None else _gathered_message(*group.gathered),
     )
+
+
+def _gathered_message(epoch: int, origins: Iterable[tuple[int, int]]) -> Any:
+    rows = [agent_pb2.GatheredOrigin(host=host, source=source) for host, source in origins]
+    return agent_pb2.Gathered(epoch=epoch, origins=rows)
 
 
 def _structure_message(structure: AgentStructure) -> Any:

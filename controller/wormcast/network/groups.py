@@ -30,6 +30,8 @@ TABLE: Final = "table"
 """Switches copy by entries of their tables, as long as these have room."""
 TREE_ROUTES: Final = "switch"
 """Switches copy along TREE routes: so go messages of groups of scheme table that have no entries."""
+COPIED: Final = ("switch", "table", "broadcast", AUTO)
+"""Schemes in which switches copy messages, or may."""
 SCHEME_DEFAULT: Final = "k-binomial"
 
 
@@ -145,6 +147,8 @@ class Group:
     sink: bool = False
     """To measure: agents take its messages where no receiver is open, and drop them. It is not kept in the state
     file."""
+    gather: bool = False
+    """Whether switches gather the ACKs of the messages that they copy."""
 
     def __post_init__(self) -> None:
         check_group_id(self.id)
@@ -163,6 +167,12 @@ class Group:
         if self.sink and self.is_ordered:
             raise GroupError(
                 "a group that is a sink is not ordered: nobody reads it", value=True, bound="false"
+            )
+        if self.gather and self.scheme not in COPIED:
+            raise GroupError(
+                f"scheme {self.scheme} has no messages that switches copy, so there are no ACKs that they could gather",
+                value=self.scheme,
+                choices=COPIED,
             )
         if not self.members:
             raise GroupError("a group without members", value=[], bound="1 member or more")

@@ -42,6 +42,7 @@ class GroupRequest:
     parameters: dict[str, int] | None = None
     class_d: str | None = None
     sink: bool = False
+    gather: bool = False
 
 
 class GroupBook:
@@ -225,6 +226,7 @@ class GroupBook:
                 Parameters.from_json(request.parameters or {}),
                 class_d,
                 request.sink,
+                request.gather,
             )
         except GroupError as error:
             raise _refusal(error) from error

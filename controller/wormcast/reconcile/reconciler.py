@@ -34,6 +34,7 @@ from wormcast.p4rt.tables import Stage
 from wormcast.reconcile.agent_status import Capacity
 from wormcast.reconcile.bring_out import BringOut, Part, Waits
 from wormcast.reconcile.events import EventLog
+from wormcast.reconcile.gather_epochs import GatherEpochs
 from wormcast.reconcile.route_steps import RouteSteps
 from wormcast.store.database import Database, StoreError
 
@@ -146,6 +147,7 @@ class Reconciler:
         self._told: dict[HostId, Told] = {}
         self.epoch, self._digest = database.agent_plan()
         self._planner.set_reign(self.epoch)
+        self._gather_epochs = GatherEpochs(database, self._planner, self.epoch)
         self.state = FabricState()
         self.figures = PlanFigures()
 
@@ -165,6 +167,7 @@ class Reconciler:
             )
             self.epoch, self._digest, self._view = epoch, "", None
             self._planner.set_reign(epoch)
+            self._gather_epochs.outbid(epoch)
             self._told = {}
             self.notice()
 
@@ -270,6 +273,8 @@ class Reconciler:
     async def _plan(self, view: View) -> None:
         async with self._planning:
             began = time.perf_counter()
+            if any(group.gather for group in view.groups):
+                self._gather_epochs.allow()
             try:
                 # Beside the event loop: on large fabrics it takes longer than a probe may wait.
                 state = await asyncio.to_thread(self._make, view)
@@ -372,6 +377,7 @@ class Reconciler:
                 for group, host, reason in state.shortfalls(SHORTFALLS_SHOWN)
             ],
             shortfalls_total=state.shortfall_count,
+            gather_shortfalls_total=state.by_hosts_count,
         )
 
     async def _renew(self, plans: dict[HostId, AgentPlan]) -> None:

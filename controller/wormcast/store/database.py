@@ -26,7 +26,7 @@ from wormcast.network.ids import Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.topology import Grid, Link
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _SCHEMA_1 = """
 CREATE TABLE switches (id INTEGER PRIMARY KEY, address TEXT NOT NULL, device_id INTEGER NOT NULL,
                        ports INTEGER NOT NULL, up INTEGER NOT NULL DEFAULT 0);
@@ -43,6 +43,10 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE class_d (address TEXT PRIMARY KEY, number INTEGER NOT NULL);
 """
 
+_ADDED_IN_3 = """
+ALTER TABLE groups ADD COLUMN gather INTEGER NOT NULL DEFAULT 0;
+"""
+
 _COUNTED_AT = "switch %d is counted at"
 
 
@@ -50,6 +54,8 @@ _DEVICE_MAX = (1 << 64) - 1
 """P4Runtime's device ids have 64 bits without a sign, SQLite's integers 64 with one."""
 EPOCH_MAX = (1 << 63) - (1 << 32)
 """Epochs stay below; SQLite keeps integers below 2^63."""
+GATHER_EPOCHS_END = (1 << 32) - 1
+"""Epochs of gathered ACKs are below: they have 32 bits."""
 EPOCH_TOLD_MAX = 1 << 62
 """Greatest epoch that an agent's word is taken for, unless this controller was there already."""
 
@@ -113,13 +119,14 @@ class Database:
         if version == 0:
             first = f"INSERT INTO agent_plan VALUES (1, {first_epoch()}, '');"
             self._sql.executescript(
-                f"BEGIN; {_SCHEMA_1} {_ADDED_IN_2} {first} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
+                f"BEGIN; {_SCHEMA_1} {_ADDED_IN_2} {_ADDED_IN_3} {first} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
             )
-        elif version == 1:
-            self._sql.executescript(f"BEGIN; {_ADDED_IN_2} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+        elif version in (1, 2):
+            added = f"{_ADDED_IN_2 if version == 1 else ''} {_ADDED_IN_3}"
+            self._sql.executescript(f"BEGIN; {added} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
         elif version != SCHEMA_VERSION:
             raise StoreError(
-                f"state file {self._path} has schema {version}; this version reads 1 and {SCHEMA_VERSION}"
+                f"state file {self._path} has schema {version}; this version reads 1 to {SCHEMA_VERSION}"
             )
 
     @contextlib.contextmanager
@@ -243,7 +250,7 @@ class Database:
 
     def groups(self) -> list[Group]:
         """All groups by id."""
-        columns = "id, name, scheme, members, parameters, class_d"
+        columns = "id, name, scheme, members, parameters, class_d, gather"
         return self._read("groups", f"{columns} FROM {{table}} ORDER BY id", _group)
 
     def change_groups(
@@ -253,7 +260,7 @@ class Database:
         with self._change() as sql:
             sql.executemany("DELETE FROM groups WHERE id=?", [(group,) for group in removed])
             sql.executemany(
-                "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [_group_row(group) for group in put],
             )
             if class_d is not None:
@@ -305,6 +312,15 @@ class Database:
     def put_route_order(self, order: str) -> None:
         """Remembers the order of switches; call before any agent is told of routes that keep to it."""
         self._put("INSERT OR REPLACE INTO settings VALUES ('route_order', ?)", (order,))
+
+    def gather_epochs(self) -> int:
+        """Epochs of gathered ACKs below it may have been taken."""
+        found = self._read("settings", "value FROM {table} WHERE name='gather_epochs'", _gather_epochs)
+        return found[0] if found else 0
+
+    def put_gather_epochs(self, end: int) -> None:
+        """Remembers that all below may be taken from now on; call before any is."""
+        self._put("INSERT OR REPLACE INTO settings VALUES ('gather_epochs', ?)", (str(end),))
 
     def class_d(self) -> ClassDNumbers:
         """Mode and numbers of class D addresses; narrow if none was ever set."""
@@ -382,6 +398,10 @@ def _suspected(text: str) -> tuple[list[SwitchId], list[Link]]:
     return switches, [_link(*link) for link in value["links"]]
 
 
+def _gather_epochs(text: str) -> int:
+    return _within("gather_epochs", int(text), 0, GATHER_EPOCHS_END)
+
+
 def _grid(text: str) -> Grid:
     return Grid.from_json(json.loads(text))
 
@@ -433,7 +453,13 @@ def _host(
 
 
 def _group(
-    number: object, name: object, scheme: str, members: str, parameters: str, class_d: str | None
+    number: object,
+    name: object,
+    scheme: str,
+    members: str,
+    parameters: str,
+    class_d: str | None,
+    gather: object,
 ) -> Group:
     return Group(
         GroupId(_within("id", number, 0, GROUP_ID_MAX)),
@@ -442,6 +468,7 @@ def _group(
         tuple(HostId(_within("a member", m, 0, HOST_ID_MAX)) for m in json.loads(members)),
         Parameters.from_json(json.loads(parameters)),
         None if class_d is None else ipaddress.IPv4Address(class_d),
+        gather=bool(gather),
     )
 
 
@@ -470,6 +497,7 @@ def _group_row(group: Group) -> tuple[object, ...]:
         json.dumps(group.members),
         json.dumps(group.parameters.to_json()),
         None if group.class_d is None else str(group.class_d),
+        group.gather,
     )
 
 

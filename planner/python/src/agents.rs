@@ -86,6 +86,17 @@ impl AgentGroup {
         self.0.sink
     }
 
+    /// ACKs that switches gather: the epoch, and each origin with the number of its switch; None: hosts alone
+    /// acknowledge.
+    #[getter]
+    fn gathered(&self) -> Option<(u32, Vec<(u16, u16)>)> {
+        self.0.gathered.as_ref().map(|gathered| {
+            let origins = gathered.origins.iter();
+            let origins = origins.map(|(host, source)| (host.0, *source));
+            (gathered.epoch, origins.collect())
+        })
+    }
+
     /// How its messages reach them.
     #[getter]
     fn structures(&self) -> Vec<AgentStructure> {

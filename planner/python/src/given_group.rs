@@ -22,6 +22,7 @@ struct GivenGroup {
     parameters: GivenParameters,
     class_d: Option<IpAddr>,
     sink: bool,
+    gather: bool,
 }
 
 #[derive(FromPyObject)]
@@ -82,5 +83,6 @@ pub(crate) fn read_group(group: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
         members: given.members.into_iter().map(HostId).collect(),
         class_d: given.class_d.map(ipv4).transpose()?,
         sink: given.sink,
+        gather: given.gather,
     }))
 }

@@ -12,6 +12,7 @@ mod cost;
 mod foreign;
 mod forwarding;
 mod given_group;
+mod given_topology;
 mod groups;
 mod planning;
 mod routes;

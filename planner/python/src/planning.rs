@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ::wormcast_planner as planner;
-use ::wormcast_routing::topology::{Grid, Host, Link, Parts, Switch, Topology};
 use planner::cost::Costs;
 use planner::{Capacity, Group, Hosts, Shortfall};
 use pyo3::prelude::*;
@@ -14,6 +13,7 @@ use wormcast_wire::{GroupId, HostId, SwitchId};
 use crate::agents::{AgentGroup, AgentPlan, AgentStructure};
 use crate::class_d::ClassDNumbers;
 use crate::given_group::read_group;
+use crate::given_topology::GivenTopology;
 use crate::switches::{Place, SwitchState};
 use crate::{RoutingError, host_id, port_id, read_topology, run, setting, switch_id, text};
 
@@ -31,95 +31,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Planner>()
 }
 
-/// A topology as the controller has it.
-#[derive(FromPyObject)]
-struct GivenTopology {
-    switches: Vec<GivenSwitch>,
-    hosts: Vec<GivenHost>,
-    links: Vec<GivenLink>,
-    grid: Option<GivenGrid>,
-}
-
-#[derive(FromPyObject)]
-struct GivenGrid {
-    radix: Vec<u16>,
-    wraps: bool,
-}
-
-#[derive(FromPyObject)]
-struct GivenSwitch {
-    id: u16,
-    ports: u16,
-}
-
-#[derive(FromPyObject)]
-struct GivenHost {
-    id: u16,
-    switch: u16,
-    port: i64,
-    transit: bool,
-}
-
-#[derive(FromPyObject)]
-struct GivenLink {
-    a: u16,
-    a_port: i64,
-    b: u16,
-    b_port: i64,
-}
-
-impl GivenTopology {
-    fn read(self) -> Result<Topology, String> {
-        let mut parts = Parts::default();
-        for GivenSwitch { id, ports } in self.switches {
-            parts.switches.push(Switch {
-                id: SwitchId(id),
-                ports,
-            });
-        }
-        for GivenHost {
-            id,
-            switch,
-            port,
-            transit,
-        } in self.hosts
-        {
-            let (id, switch) = (HostId(id), SwitchId(switch));
-            parts.hosts.push(Host {
-                id,
-                switch,
-                port: port_id(port)?,
-                transit,
-            });
-        }
-        for GivenLink {
-            a,
-            a_port,
-            b,
-            b_port,
-        } in self.links
-        {
-            let (a_port, b_port) = (port_id(a_port)?, port_id(b_port)?);
-            parts.links.push(Link {
-                a: SwitchId(a),
-                a_port,
-                b: SwitchId(b),
-                b_port,
-            });
-        }
-        if parts == Parts::default() {
-            return Ok(Topology::empty());
-        }
-        parts.grid = self.grid.map(|GivenGrid { radix, wraps }| Grid {
-            radix,
-            wraps,
-            unidirectional: false,
-        });
-        Topology::new_split(parts).map_err(text)
-    }
-}
-
-/// A group as the controller has it.
+/// What an agent takes, as the controller has it.
 #[derive(FromPyObject)]
 struct GivenCapacity {
     groups: u64,
@@ -163,6 +75,7 @@ pub(crate) struct FabricState {
     #[pyo3(get)]
     lengthened: u64,
     shortfalls: Vec<Shortfall>,
+    by_hosts: Vec<Shortfall>,
     /// Plans that agents must have first, while the order of switches changes; else None.
     #[pyo3(get)]
     bridge: Option<Py<PyDict>>,
@@ -210,6 +123,7 @@ impl FabricState {
             roots: Vec::new(),
             lengthened: 0,
             shortfalls: Vec::new(),
+            by_hosts: Vec::new(),
             bridge: None,
             bridge_digest: String::new(),
             method: planner::Method::KeptOrder.name(),
@@ -294,14 +208,27 @@ impl FabricState {
 
     /// Why members of a group do not take part, by host.
     fn shortfalls_of(&self, group: u16) -> BTreeMap<u16, &str> {
-        let first = self
-            .shortfalls
-            .partition_point(|short| short.group.0 < group);
-        let own = self.shortfalls[first..]
-            .iter()
-            .take_while(|short| short.group.0 == group);
-        own.map(|short| (short.host.0, &*short.reason)).collect()
+        of_group(&self.shortfalls, group)
     }
+
+    /// Why ACKs for origins of a group that gathers come by hosts alone, by host.
+    fn by_hosts_of(&self, group: u16) -> BTreeMap<u16, &str> {
+        of_group(&self.by_hosts, group)
+    }
+
+    /// How many such origins there are in all groups.
+    #[getter]
+    fn by_hosts_count(&self) -> usize {
+        self.by_hosts.len()
+    }
+}
+
+/// Reasons by host.
+fn of_group(all: &[Shortfall], group: u16) -> BTreeMap<u16, &str> {
+    let first = all.partition_point(|short| short.group.0 < group);
+    let own = all[first..].iter();
+    let own = own.take_while(|short| short.group.0 == group);
+    own.map(|short| (short.host.0, &*short.reason)).collect()
 }
 
 fn plans_of(
@@ -377,6 +304,17 @@ impl Planner {
     /// Sequencers that are chosen from now on have reigns of this number or more.
     fn set_reign(&mut self, reign: u64) {
         self.planner.set_reign(reign);
+    }
+
+    /// Epochs of gathered ACKs that may be taken from now on: those before the first may be of an earlier life.
+    fn set_gather_epochs(&mut self, first: u32, end: u32) {
+        self.planner.set_gather_epochs(first, end);
+    }
+
+    /// The epoch of gathered ACKs that the next plan takes, if it takes one.
+    #[getter]
+    fn next_gather_epoch(&self) -> u32 {
+        self.planner.next_gather_epoch()
     }
 
     /// Groups of scheme auto go by these costs from now on: a file of them, as text.
@@ -533,6 +471,7 @@ impl Planner {
             roots: state.roots.iter().map(|root| root.0).collect(),
             lengthened: state.lengthened,
             shortfalls: state.shortfalls,
+            by_hosts: state.by_hosts,
             bridge,
             bridge_digest,
             method: state.routes.method.name(),

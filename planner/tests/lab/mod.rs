@@ -1,6 +1,7 @@
 //! Random networks and groups; ids have holes, as after failures.
 #![allow(dead_code)] // each test uses some of it
 
+pub mod gather;
 pub mod guard;
 pub mod model;
 
@@ -174,6 +175,7 @@ pub fn group(number: u16, scheme: impl Into<GroupScheme>, members: &[HostId]) ->
         ordered: false,
         class_d: None,
         sink: false,
+        gather: false,
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wormcast_agent_core::plan::{
-    GroupMessage, LeafMessage, LinkMessage, PlanMessage, RouteMessage, StructureMessage,
+    GatheredMessage, GroupMessage, LeafMessage, LinkMessage, PlanMessage, RouteMessage,
+    StructureMessage,
 };
 use wormcast_planner::cost::Costs;
 use wormcast_planner::{
@@ -103,6 +104,7 @@ pub fn group(
         members: members.into_iter().map(HostId).collect(),
         class_d: None,
         sink: false,
+        gather: false,
     }
 }
 
@@ -217,6 +219,12 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         sequencer: group.sequencer.map(|one| (one.host.0.into(), one.reign)),
         mtu: group.mtu.map(u32::from),
         sink: group.sink,
+        gathered: group.gathered.as_ref().map(|gathered| GatheredMessage {
+            epoch: gathered.epoch,
+            origins: (gathered.origins.iter())
+                .map(|(host, source)| (number(host), u32::from(*source)))
+                .collect(),
+        }),
     });
     PlanMessage {
         epoch,
