@@ -9,7 +9,7 @@ use wormcast_agent_core::plan::{
 use wormcast_planner::cost::Costs;
 use wormcast_planner::{
     AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Group,
-    GroupScheme, Guard, Hosts, Leaf, PlannedRoute, Planner, RouteTable,
+    GroupScheme, Guard, Hosts, Leaf, PlannedRoute, Planner, RouteOrder, RouteTable,
 };
 use wormcast_routing::group::{Guard as TreeGuard, Least, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
@@ -34,6 +34,9 @@ pub struct Controller {
     /// The last epoch planned.
     pub epoch: u64,
     planner: Planner,
+    /// What the state file says of the order of switches: the one in force, and the one after the bridge.
+    order: RouteOrder,
+    next_order: Option<RouteOrder>,
 }
 
 /// The usual circuit.
@@ -130,6 +133,8 @@ impl Controller {
             ack_fan_in: None,
             guard: Guard::default(),
             epoch: 0,
+            order: RouteOrder::default(),
+            next_order: None,
             planner: several_structures(Setting::plain(unicast)),
         }
     }
@@ -163,7 +168,19 @@ impl Controller {
             .planner
             .plan(&up, &up, &groups, &hosts, &ClassDNumbers::default());
         assert!(state.failures.is_empty(), "{:?}", state.failures);
+        self.order = state.routes.in_force.clone();
+        self.next_order = state.routes.next.clone();
         state
+    }
+
+    /// A new life of the controller: it knows what users want and what the state file keeps.
+    pub fn restart(&mut self) {
+        let gathered = self.planner.next_gather_epoch();
+        self.planner = several_structures(self.setting);
+        let order = RouteOrder::from_json(&self.order.to_json());
+        self.planner.restore_order(order.expect("as it was kept"));
+        self.planner.set_reign(self.epoch);
+        self.planner.set_gather_epochs(gathered, u32::MAX);
     }
 
     /// All agents follow the bridge, and older worms have left. The plans after it are the next
@@ -171,6 +188,10 @@ impl Controller {
     pub fn settle(&mut self) {
         self.planner.settle();
         self.epoch += 1;
+        self.order = self
+            .next_order
+            .take()
+            .expect("a bridge leads to another order");
     }
 }
 

@@ -54,7 +54,7 @@ struct Run {
     planned_until_us: u64,
     /// Whether switches judge what enters; of its own, so that what else is drawn does not depend on it.
     guard: Option<Random>,
-    /// Which switches start anew; of its own too.
+    /// Which switches start anew, and whether the controller does; of its own too.
     restarts: Random,
 }
 
@@ -280,22 +280,52 @@ impl Run {
         hosts[self.random.below(hosts.len() as u64) as usize]
     }
 
-    /// A switch forgets what it has gathered, and what its counters say.
+    /// A switch forgets what it has gathered, what its counters say, and perhaps its entries, until the controller
+    /// has reached it again.
     fn restart_switch(&mut self) {
+        let is_empty = self.restarts.below(2) == 0;
+        if is_empty {
+            // All that was planned is written, and nothing is revoked: that would be written to an empty switch.
+            let now_us = self.scenario.fabric.now_us();
+            let until_us = self.planned_until_us.saturating_sub(now_us);
+            self.scenario.run_for(until_us);
+            self.scenario.fabric.begin_plan();
+        }
         let switches = &mut self.scenario.fabric.switches;
         let number = self.restarts.below(switches.len() as u64) as usize;
         let (id, switch) = switches.iter_mut().nth(number).expect("a switch");
         let refused = switch.refused();
         assert!(refused.is_empty(), "switch {id} refused {refused:?}");
-        switch.restart(self.restarts.below(1 << 32));
-        let line = format!("switch {id} starts anew");
+        let seed = self.restarts.below(1 << 32);
+        if !is_empty {
+            switch.restart(seed);
+            let line = format!("switch {id} starts anew");
+            return self.note(&line);
+        }
+        switch.start_empty(seed);
+        let line = format!("switch {id} starts anew, and is empty");
         self.note(&line);
+        let blind_us = self.restarts.below(2 * SECOND_US);
+        self.scenario.run_for(blind_us);
+        self.replan();
+    }
+
+    /// The controller is away for a while; what it comes back with is in the state file.
+    fn restart_controller(&mut self) {
+        self.note("the controller ends");
+        let away_us = self.restarts.below(3 * SECOND_US);
+        self.scenario.run_for(away_us);
+        self.scenario.controller.restart();
+        self.note("the controller starts");
+        self.replan();
     }
 
     /// One thing happens.
     fn befall(&mut self) {
-        if self.restarts.below(4) == 0 {
-            self.restart_switch();
+        match self.restarts.below(8) {
+            0 | 1 => self.restart_switch(),
+            2 => self.restart_controller(),
+            _ => {}
         }
         match self.random.below(10) {
             0 => self.cut_or_mend(),

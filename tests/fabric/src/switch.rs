@@ -102,12 +102,18 @@ impl Switch {
 
     /// Starts anew: its registers and counters are 0, and it has the entries again that it had.
     pub fn restart(&mut self, seed: u64) {
+        let state = self.state.clone();
+        self.start_empty(seed);
+        for update in self.difference(&state) {
+            self.write(&update);
+        }
+    }
+
+    /// Starts anew, and no controller has reached it yet.
+    pub fn start_empty(&mut self, seed: u64) {
         let had = std::mem::replace(self, Switch::new(seed));
         for port in had.down {
             self.set_port_up(port, false);
-        }
-        for update in self.difference(&had.state) {
-            self.write(&update);
         }
     }
 
