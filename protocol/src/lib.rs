@@ -23,7 +23,7 @@ pub use engine::{
     WAYS_MAX, Way,
 };
 pub use event::{Arrived, Event, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
-pub use plan::{ChildRole, Choice, Copies, Edge, GroupPlan, PlanError, Role, Structures};
+pub use plan::{ChildRole, Choice, Copies, Edge, Gathered, GroupPlan, PlanError, Role, Structures};
 pub use reject::Reject;
 pub use routes::{Alternative, Alternatives};
 pub use session::{Behind, Progress};

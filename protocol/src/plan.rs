@@ -137,6 +137,15 @@ impl Choice {
     }
 }
 
+/// ACKs of a group that switches gather (`wire/SPEC.md` §3.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gathered {
+    /// Of its branches and members; never used twice for a group.
+    pub epoch: u32,
+    /// Origins whose ACKs are gathered, and the source of those that come to each. ACKs of others go from host to host alone.
+    pub origins: BTreeMap<HostId, HostId>,
+}
+
 /// Everything the engine has to know about a group it is a member of.
 #[derive(Clone)]
 pub struct GroupPlan {
@@ -158,6 +167,8 @@ pub struct GroupPlan {
     pub structures: Arc<dyn Structures>,
     /// [`crate::Event::Begun`] is wanted for every message.
     pub tells_begun: bool,
+    /// Which of its ACKs switches gather, where they copy; none: all go from host to host alone.
+    pub gathered: Option<Gathered>,
 }
 
 impl GroupPlan {

@@ -41,6 +41,8 @@ rejects! {
     NotForHosts = "not_for_hosts",
     /// Payload is no host PDU (EtherType other than 0x88B6).
     NotHostPdu = "not_host_pdu",
+    /// A GATHER worm that is neither ACK nor request nor answer.
+    GatherOp = "gather_op",
     /// PDU CRC-32 wrong.
     PduChecksum = "pdu_checksum",
     /// PDU version other than 1.
@@ -72,6 +74,10 @@ rejects! {
     UnknownStream = "unknown_stream",
     /// An answer from a host that is not a child in this stream.
     NotChild = "not_child",
+    /// A gathered ACK that is not for this host, or from another source than the plan names.
+    GatheredUnasked = "gathered_unasked",
+    /// A gathered ACK of another epoch or stream.
+    GatheredStale = "gathered_stale",
     /// DATA further ahead than the reception window ([`crate::WINDOW_PACKETS_MAX`]).
     BeyondWindow = "beyond_window",
     /// An acknowledgement of packets that were never sent, or one that contradicts itself.
@@ -101,6 +107,7 @@ impl From<DecodeError> for Reject {
             DecodeError::WormVersion => Reject::WormVersion,
             DecodeError::WormKind => Reject::WormKind,
             DecodeError::WormChecksum => Reject::WormChecksum,
+            DecodeError::GatherOp => Reject::GatherOp,
             DecodeError::PduChecksum => Reject::PduChecksum,
             DecodeError::PduVersion => Reject::PduVersion,
             DecodeError::PduType => Reject::PduType,

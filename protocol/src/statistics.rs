@@ -54,6 +54,10 @@ counters! {
         acks_sent,
         /// ACKs received from children.
         acks_received,
+        /// ACKs sent for switches to gather.
+        gathered_sent,
+        /// At the origin: gathered ACKs received.
+        gathered_received,
         /// NACKs sent: no buffer.
         nacks_sent,
         /// NACKs received.

@@ -61,6 +61,7 @@ fn engine(host: HostId) -> Engine {
         mtu: None,
         structures: Arc::new(Chain(host)),
         tells_begun: false,
+        gathered: None,
     };
     engine.set_group(plan, Instant::ZERO).expect("a plan");
     engine

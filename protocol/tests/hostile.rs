@@ -55,6 +55,7 @@ fn engine(replication: Replication) -> Engine {
         mtu: None,
         structures: Arc::new(Chain),
         tells_begun: false,
+        gathered: None,
     };
     engine.set_group(plan, now).expect("a plan");
     engine

@@ -51,6 +51,7 @@ fn a_host_sends_in_thousands_of_groups_at_once() {
             mtu: None,
             structures: Arc::new(Pair),
             tells_begun: false,
+            gathered: None,
         };
         engine.set_group(plan, now).expect("there is room");
     }

@@ -110,6 +110,7 @@ impl Net {
                             chain: case.scheme == SchemeName::Circuit,
                         }),
                         tells_begun: false,
+                        gathered: None,
                     };
                     engine.set_group(plan, Instant::ZERO).expect("a plan");
                 }

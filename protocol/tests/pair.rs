@@ -39,6 +39,7 @@ fn plan(host: HostId) -> GroupPlan {
         mtu: None,
         structures: Arc::new(Direct(host)),
         tells_begun: false,
+        gathered: None,
     }
 }
 

@@ -90,6 +90,7 @@ fn engine_with(
             trees,
         }),
         tells_begun: false,
+        gathered: None,
     };
     engine.set_group(plan, NOW).expect("a plan");
     engine

@@ -13,6 +13,7 @@ from oracle.codec import Worm, WormError, decode_frame
 from oracle.layers import Worm as WormLayer
 from oracle.trace import Record, believed, decode_record, encode_trace, split_trace, without_times
 from oracle.tree import Branch, RouteError, decode_tree, encode_tree, split_tree
+from reference_gather import Gathered
 from rig.vector_files import load_vectors
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
@@ -126,6 +127,20 @@ def test_traces_that_are_cut_off_are_refused(entry: Json) -> None:
     with pytest.raises(WormError) as refused:
         split_trace(decode_frame(bytes.fromhex(entry["frame"])))
     assert refused.value.reason is DropReason.TRUNCATED
+
+
+@pytest.mark.parametrize("entry", _named("gathers"))
+def test_what_gather_worms_say_is_read(entry: Json) -> None:
+    """And their padding is nothing."""
+    worm = decode_frame(bytes.fromhex(entry["frame"]))
+    said = vars(Gathered.from_bytes(worm.gather))
+    assert said == {name: entry.get(name, 0) for name in said}
+    assert worm.payload == bytes(len(worm.payload))
+    assert (worm.source, worm.sequence, worm.route.hex()) == (
+        entry["source"],
+        entry["sequence"],
+        entry["route"],
+    )
 
 
 @given(st.integers(0, 127))

@@ -20,6 +20,9 @@ pub enum DecodeError {
     /// Worm header checksum wrong.
     #[error("worm_checksum")]
     WormChecksum,
+    /// A GATHER worm that is neither ACK nor request nor answer.
+    #[error("gather_op")]
+    GatherOp,
     /// PDU CRC-32 wrong.
     #[error("pdu_checksum")]
     PduChecksum,

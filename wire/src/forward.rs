@@ -1,8 +1,8 @@
-//! What a switch makes of a worm by its route alone (SPEC §2, §3): UNICAST, CONTROL and TREE.
+//! What a switch makes of a worm by its route alone (SPEC §2, §3): UNICAST, CONTROL, GATHER with a route, and TREE.
 //! The tests of engine, agent and fabric join hosts by it.
 
-use crate::worm::{self, HEADER_LENGTH, Header, Kind, RECIRCULATE_PORT, Worm, flags};
-use crate::{ETHERNET_LENGTH, PORT_ID_MAX, SWITCHES_CROSSED_MAX, put_u16, tree_route};
+use crate::worm::{self, HEADER_LENGTH, Kind, RECIRCULATE_PORT, Worm, flags};
+use crate::{ETHERNET_LENGTH, PORT_ID_MAX, SWITCHES_CROSSED_MAX, tree_route};
 
 /// A copy of a worm that leaves by a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub fn forward(frame: &[u8]) -> Vec<Copy> {
         frame: onward(frame, &worm, route),
     };
     match worm.header.kind {
-        Kind::Unicast | Kind::Control => match worm.route {
+        Kind::Unicast | Kind::Control | Kind::Gather => match worm.route {
             [RECIRCULATE_PORT, rest @ ..] => forward(&onward(frame, &worm, rest)),
             [port @ ..=PORT_ID_MAX, rest @ ..] => vec![copy(*port, rest)],
             _ => Vec::new(),
@@ -49,21 +49,17 @@ fn onward(frame: &[u8], worm: &Worm<'_>, route: &[u8]) -> Vec<u8> {
     let header = &mut out[ETHERNET_LENGTH..];
     header[2] = route.len() as u8;
     header[3] += 1;
-    let sum = worm::checksum(header);
-    put_u16(header, 10, sum);
     let behind = ETHERNET_LENGTH + HEADER_LENGTH + worm.route.len();
     out.extend_from_slice(&frame[behind..]);
+    worm::seal(&mut out[ETHERNET_LENGTH..]);
     out
 }
 
 /// Sets the CE flag of a worm that is about to wait in a long queue.
 pub fn mark(frame: &mut [u8]) {
-    if let Ok(worm) = worm::decode(frame) {
-        let header = Header {
-            flags: worm.header.flags | flags::CE,
-            ..worm.header
-        };
-        let route = worm.route.to_vec();
-        worm::encode_worm(&mut frame[ETHERNET_LENGTH..], &header, &route);
+    if worm::decode(frame).is_ok() {
+        let worm = &mut frame[ETHERNET_LENGTH..];
+        worm[1] |= flags::CE;
+        worm::seal(worm);
     }
 }

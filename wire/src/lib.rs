@@ -7,6 +7,7 @@ pub mod ack;
 mod error;
 mod fail_reason;
 pub mod forward;
+pub mod gather;
 mod ids;
 pub mod order;
 pub mod pdu;

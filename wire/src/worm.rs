@@ -1,5 +1,6 @@
 //! The worm header (SPEC §1–§3): encoding in place, decoding, checksum.
 
+use crate::gather;
 use crate::trace::Trace;
 use crate::{DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC, put_u16, u16_at};
 use crate::{ETHERTYPE_HOST_PDU, HostId, ROUTE_LENGTH_MAX};
@@ -11,6 +12,8 @@ pub const RECIRCULATE_PORT: u8 = 254;
 /// Ends the list of branches of a TREE route at a switch.
 pub const END_OF_ROUTE: u8 = 0xFF;
 const VERSION: u8 = 1;
+/// Where the checksum stands in the header.
+const CHECKSUM_AT: usize = 10;
 
 /// What a worm's route means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,16 +29,19 @@ pub enum Kind {
     Group = 3,
     /// For targets without PFC.
     Control = 4,
+    /// An ACK that switches gather ([`crate::gather`]); with a route, as UNICAST.
+    Gather = 5,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 5] = [
+    pub const ALL: [Kind; 6] = [
         Kind::Unicast,
         Kind::Tree,
         Kind::Broadcast,
         Kind::Group,
         Kind::Control,
+        Kind::Gather,
     ];
 
     fn from_code(code: u8) -> Option<Kind> {
@@ -87,23 +93,52 @@ pub struct Worm<'a> {
     pub route: &'a [u8],
     /// Records of the hops so far, of a worm that is traced.
     pub trace: Option<Trace<'a>>,
-    /// What follows route and records, Ethernet padding included if there was any.
+    /// What follows route and records, Ethernet padding included if there was any. What a GATHER worm says is its
+    /// beginning.
     pub payload: &'a [u8],
 }
 
 /// The RFC 1071 checksum of a header and the route after it, the checksum field
 /// taken as zero. `header_and_route` has at least 12 bytes.
 pub fn checksum(header_and_route: &[u8]) -> u16 {
-    let mut sum: u32 = 0;
-    for (index, pair) in header_and_route.chunks(2).enumerate() {
-        if index != 5 {
-            sum += u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
-        }
-    }
+    checksum_with(header_and_route, &[])
+}
+
+/// The same with what it covers behind the route.
+fn checksum_with(header_and_route: &[u8], behind: &[u8]) -> u16 {
+    let (before, rest) = header_and_route.split_at(CHECKSUM_AT);
+    let mut sum = sum_of(before) + sum_of(&rest[2..]) + sum_of(behind);
     while sum > 0xFFFF {
         sum = (sum & 0xFFFF) + (sum >> 16);
     }
     !(sum as u16)
+}
+
+fn sum_of(bytes: &[u8]) -> u32 {
+    let pairs = bytes.chunks(2);
+    let pair = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+    pairs.map(pair).sum()
+}
+
+/// Where the bytes end that the checksum covers.
+fn covered_end(kind: Kind, route_end: usize) -> usize {
+    match kind {
+        Kind::Gather => route_end + gather::LENGTH,
+        _ => route_end,
+    }
+}
+
+/// Writes the checksum of a worm that is whole as far as that covers it.
+pub(crate) fn seal(worm: &mut [u8]) {
+    let route_end = HEADER_LENGTH + usize::from(worm[2]);
+    let end = Kind::from_code(worm[0] & 0xF).map_or(route_end, |kind| covered_end(kind, route_end));
+    if let Some((route, behind)) = worm
+        .get(..end)
+        .and_then(|all| all.split_at_checked(route_end))
+    {
+        let sum = checksum_with(route, behind);
+        put_u16(worm, CHECKSUM_AT, sum);
+    }
 }
 
 /// Reads a worm out of an Ethernet frame and verifies its checksum.
@@ -127,10 +162,11 @@ pub fn decode_worm(bytes: &[u8]) -> Result<Worm<'_>, DecodeError> {
     }
     let kind = Kind::from_code(bytes[0] & 0xF).ok_or(DecodeError::WormKind)?;
     let end = HEADER_LENGTH + usize::from(bytes[2]);
-    if bytes.len() < end {
+    let covered = covered_end(kind, end);
+    if bytes.len() < covered {
         return Err(DecodeError::Truncated);
     }
-    if checksum(&bytes[..end]) != u16_at(bytes, 10) {
+    if checksum_with(&bytes[..end], &bytes[end..covered]) != u16_at(bytes, CHECKSUM_AT) {
         return Err(DecodeError::WormChecksum);
     }
     let header = Header {
@@ -157,7 +193,8 @@ impl Header {
     /// Whether a trace stands behind the route: only worms that carry a host PDU have one, since switches
     /// look for IP packets right behind the route.
     pub const fn is_traced(&self) -> bool {
-        self.flags & flags::TRACE != 0 && self.next == ETHERTYPE_HOST_PDU
+        let can_be = self.next == ETHERTYPE_HOST_PDU && !matches!(self.kind, Kind::Gather);
+        self.flags & flags::TRACE != 0 && can_be
     }
 }
 
@@ -175,7 +212,8 @@ pub fn encode(frame: &mut [u8], mac: [u8; 6], header: &Header, route: &[u8]) -> 
     ETHERNET_LENGTH + encode_worm(&mut frame[ETHERNET_LENGTH..], header, route)
 }
 
-/// Writes worm header and route; gives the bytes written.
+/// Writes worm header and route; gives the bytes written. The checksum is that of a worm whose checksum covers no more
+/// than these.
 pub fn encode_worm(worm: &mut [u8], header: &Header, route: &[u8]) -> usize {
     worm[0] = VERSION << 4 | header.kind as u8;
     worm[1] = header.flags & flags::ALL;
@@ -187,7 +225,7 @@ pub fn encode_worm(worm: &mut [u8], header: &Header, route: &[u8]) -> usize {
     let end = HEADER_LENGTH + route.len();
     worm[HEADER_LENGTH..end].copy_from_slice(route);
     let sum = checksum(&worm[..end]);
-    put_u16(worm, 10, sum);
+    put_u16(worm, CHECKSUM_AT, sum);
     end
 }
 

@@ -8,11 +8,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 use support::{read, to_hex};
+use wormcast_wire::gather::{self, Op, Said};
 use wormcast_wire::trace::{self, Record};
 use wormcast_wire::worm::{self, Header, Kind};
 use wormcast_wire::{
-    DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, SWITCHES_CROSSED_MAX, SwitchId,
-    forward, tree_route,
+    DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, SWITCHES_CROSSED_MAX, Seq,
+    SwitchId, forward, tree_route,
 };
 
 fn from_hex(text: &str) -> Vec<u8> {
@@ -148,6 +149,49 @@ fn traces_are_read_as_the_vectors_say() {
     }
 }
 
+#[test]
+fn gather_worms_say_what_the_vectors_say_and_encode_back() {
+    let vectors = read("worm.json");
+    let gathers = vectors["gathers"].as_array().expect("a list");
+    assert!(gathers.len() > 4);
+    for vector in gathers {
+        let name = vector["name"].as_str().expect("a name");
+        let number = |member: &str| vector[member].as_u64().expect("a number");
+        let bytes = |member: &str| from_hex(vector[member].as_str().expect("hexadecimal"));
+        let expected = Said {
+            op: match number("op") {
+                1 => Op::Ack,
+                2 => Op::Request,
+                3 => Op::Answer,
+                other => panic!("{name}: op {other}"),
+            },
+            flags: number("flags") as u8,
+            group: GroupId(number("group") as u16),
+            origin: HostId(number("origin") as u16),
+            port: number("port") as u8,
+            epoch: number("epoch") as u32,
+            stream: number("stream") as u32,
+            cumulative: Seq(number("cumulative") as u32),
+            stable: Seq(number("stable") as u32),
+        };
+        let frame = bytes("frame");
+        let worm = worm::decode(&frame).unwrap_or_else(|reject| panic!("{name}: {reject}"));
+        assert_eq!(worm.header.kind, Kind::Gather, "{name}");
+        assert_eq!(gather::decode(&worm), Ok(expected), "{name}");
+        let mut written = vec![0xAA; gather::FRAME_LENGTH_MAX];
+        let from = (HostId(number("source") as u16), number("sequence") as u16);
+        let mac = bytes("src").try_into().expect("six bytes");
+        let length = gather::encode(&mut written, mac, from, &bytes("route"), &expected);
+        assert_eq!(to_hex(&written[..length]), to_hex(&frame), "{name}");
+    }
+    for vector in vectors["bad_gathers"].as_array().expect("a list") {
+        let frame = from_hex(vector["frame"].as_str().expect("a frame"));
+        let refused = worm::decode(&frame).and_then(|worm| gather::decode(&worm));
+        let reason = refused.expect_err("bad").to_string();
+        assert_eq!(vector["reason"], reason, "{}", vector["name"]);
+    }
+}
+
 fn paths_of(branches: &Value, before: &[u8], out: &mut Vec<Vec<u8>>) {
     for branch in branches.as_array().expect("a list") {
         let port = branch["port"].as_u64().expect("a port") as u8;
@@ -225,7 +269,13 @@ fn worms_go_by_their_routes_where_switches_send_them() {
     for vector in document["vectors"].as_array().expect("a list") {
         let frame = from_hex(vector["frame"].as_str().expect("a frame"));
         let by_route = worm::decode(&frame).is_ok_and(|worm| {
-            matches!(worm.header.kind, Kind::Unicast | Kind::Control | Kind::Tree)
+            // One that ends at the switch goes on by its entries.
+            let passes = worm
+                .route
+                .iter()
+                .any(|port| *port != worm::RECIRCULATE_PORT);
+            worm.header.kind == Kind::Gather && passes
+                || matches!(worm.header.kind, Kind::Unicast | Kind::Control | Kind::Tree)
         });
         let state = vector["state"].as_str().expect("a state");
         let state = &document["states"][state];
@@ -293,12 +343,17 @@ fn constants_are_those_of_the_data_plane() {
         value("ETHERTYPE_HOST"),
         u64::from(wormcast_wire::ETHERTYPE_HOST_PDU)
     );
-    for (name, kind) in ["UNICAST", "TREE", "BROADCAST", "GROUP", "CONTROL"]
+    for (name, kind) in ["UNICAST", "TREE", "BROADCAST", "GROUP", "CONTROL", "GATHER"]
         .iter()
         .zip(Kind::ALL)
     {
         assert_eq!(value(&format!("KIND_{name}")), kind as u64);
     }
+    assert_eq!(value("GATHER_ACK"), Op::Ack as u64);
+    assert_eq!(value("GATHER_REQUEST"), Op::Request as u64);
+    assert_eq!(value("GATHER_ANSWER"), Op::Answer as u64);
+    assert_eq!(value("GATHER_REFRESH"), u64::from(gather::flags::REFRESH));
+    assert_eq!(value("GATHER_KNOWN"), u64::from(gather::flags::KNOWN));
     assert_eq!(value("FLAG_CLASS2"), u64::from(worm::flags::CLASS2));
     assert_eq!(value("FLAG_HEAD"), u64::from(worm::flags::HEAD));
     assert_eq!(value("FLAG_TAIL"), u64::from(worm::flags::TAIL));

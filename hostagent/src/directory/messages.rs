@@ -2,7 +2,8 @@
 
 use super::rpc;
 use wormcast_agent_core::plan::{
-    GroupMessage, LinkMessage, PlanChangeMessage, PlanMessage, RouteMessage, StructureMessage,
+    GatheredMessage, GroupMessage, LinkMessage, PlanChangeMessage, PlanMessage, RouteMessage,
+    StructureMessage,
 };
 
 /// A plan as the agent takes it.
@@ -60,6 +61,12 @@ fn group(group: rpc::Group) -> GroupMessage {
         sequencer: group.sequencer.map(|of| (of.host, of.reign)),
         mtu: group.mtu,
         sink: group.sink,
+        gathered: group.gathered.map(|of| GatheredMessage {
+            epoch: of.epoch,
+            origins: (of.origins.into_iter())
+                .map(|origin| (origin.host, origin.source))
+                .collect(),
+        }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a sender knows of one child: which packets it has, which are on the way,
 //! which are taken for lost (RACK, RFC 8985), and when to probe it.
 
+mod gathered;
 mod loss;
 mod routes;
 mod scoreboard;
@@ -14,8 +15,10 @@ use crate::window::congestion::Congestion;
 use crate::window::path::{Path, Queueing};
 use crate::window::store::Store;
 use crate::window::unproven::{self, Unproven};
+use gathered::Gathered;
 use routes::MessageRoutes;
 use scoreboard::{Scoreboard, Send};
+pub(crate) use silence::Patience;
 use wormcast_wire::FailReason;
 use wormcast_wire::ack::{Echo, FailedMember};
 use wormcast_wire::{BufferClass, HostId, Seq};
@@ -108,6 +111,7 @@ pub(crate) struct Child {
     /// Queueing delay from the origin to the child, the most of those below it, µs, and when it
     /// was measured.
     queued: Option<(u64, Instant)>,
+    gathered: Gathered,
 }
 
 impl Child {
@@ -155,6 +159,7 @@ impl Child {
             marked: 0,
             queueing: Queueing::default(),
             queued: None,
+            gathered: Gathered::default(),
         }
     }
 
@@ -195,6 +200,7 @@ impl Child {
         self.seen_packets = 0;
         self.seen_duplicates = 0;
         self.seen_congestion = 0;
+        self.gathered.distrust();
     }
 
     /// The child has everything before.

@@ -13,6 +13,15 @@ const PROBE_US_LEAST: u64 = 5_000;
 /// Probes without an answer after which the path is taken for dark.
 const DARK_PROBES: u32 = 3;
 
+/// How long a child may be silent at least, where others than it say what it would say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Patience {
+    /// With packets under way, µs.
+    pub in_flight_us: u64,
+    /// Where only a confirmation is missing, µs.
+    pub confirm_us: u64,
+}
+
 impl Child {
     /// Something was heard from the child; `progress` if it has more than before.
     pub fn note_heard(&mut self, progress: bool, now: Instant) {
@@ -40,8 +49,10 @@ impl Child {
     }
 
     /// Whether the child owes an answer. `end` is what this host has in order.
-    pub fn set_owing(&mut self, end: u64, now: Instant) -> bool {
-        let owes = self.is_behind || self.stable < end || self.next() > self.cumulative();
+    /// Everything before `known` is confirmed by all.
+    pub fn set_owing(&mut self, end: u64, known: u64, now: Instant) -> bool {
+        let owes =
+            self.is_behind || self.stable.max(known) < end || self.next() > self.cumulative();
         if !owes {
             self.owed_since = None;
             self.probes = 0;
@@ -65,14 +76,14 @@ impl Child {
     }
 
     /// When to probe, if it owes an answer.
-    pub fn probe_deadline(&self, timing: &Timing) -> Option<Instant> {
+    pub fn probe_deadline(&self, timing: &Timing, patience: Patience) -> Option<Instant> {
         self.owed_since?;
         let base = self.path.probe_us(timing.ack_delay_us).max(PROBE_US_LEAST);
         // With nothing in flight only a confirmation is missing: less hurry.
         let base = if self.under_way() > 0 {
-            base
+            base.max(patience.in_flight_us)
         } else {
-            base.max(20_000)
+            base.max(20_000).max(patience.confirm_us)
         };
         let interval_us = (base << self.probes.min(16)).min(timing.probe_interval_us_max);
         Some(self.last_probe_basis.plus_us(interval_us))
@@ -80,7 +91,13 @@ impl Child {
 
     /// Times that are due: end of a pause, loss by reordering time, probe. Gives the
     /// packets newly taken for lost.
-    pub fn handle_timeout(&mut self, timing: &Timing, store: &Store, now: Instant) -> u32 {
+    pub fn handle_timeout(
+        &mut self,
+        timing: &Timing,
+        patience: Patience,
+        store: &Store,
+        now: Instant,
+    ) -> u32 {
         let mut lost = 0;
         if self.paused_until.is_some_and(|until| until <= now) {
             self.paused_until = None;
@@ -93,7 +110,7 @@ impl Child {
             lost += self.mark_lost(now);
         }
         if self
-            .probe_deadline(timing)
+            .probe_deadline(timing, patience)
             .is_some_and(|deadline| deadline <= now)
         {
             self.probes += 1;
@@ -109,11 +126,12 @@ impl Child {
     }
 
     /// When [`Child::handle_timeout`] has something to do.
-    pub fn deadline(&self, timing: &Timing) -> Option<Instant> {
+    pub fn deadline(&self, timing: &Timing, patience: Patience) -> Option<Instant> {
         [
             self.paused_until,
             self.reorder_deadline,
-            self.probe_deadline(timing).filter(|_| self.probe.is_none()),
+            self.probe_deadline(timing, patience)
+                .filter(|_| self.probe.is_none()),
         ]
         .into_iter()
         .flatten()

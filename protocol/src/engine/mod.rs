@@ -24,8 +24,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 pub use unclaimed::UNCLAIMED_MAX;
+use wormcast_wire::gather;
 use wormcast_wire::pdu::{self, Body, Common, Data};
-use wormcast_wire::worm::{self, Kind};
+use wormcast_wire::worm::{self, Kind, Worm};
 use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
 use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_HOST_PDU};
 
@@ -241,6 +242,7 @@ impl Engine {
             Kind::Unicast | Kind::Tree | Kind::Broadcast if worm.route.is_empty() => {}
             // Its route is the number, which switches leave.
             Kind::Group => {}
+            Kind::Gather if worm.route.is_empty() => return self.take_gathered(&worm, now),
             _ => return Err(Reject::NotForHosts),
         }
         if worm.header.next != ETHERTYPE_HOST_PDU {
@@ -322,6 +324,20 @@ impl Engine {
             // Taken before: it is not a member's alone.
             Body::Probe(_) => Ok(()),
         }
+    }
+
+    /// An ACK that switches have gathered.
+    fn take_gathered(&mut self, worm: &Worm<'_>, now: Instant) -> Result<(), Reject> {
+        let said = gather::decode(worm)?;
+        if !self.groups.contains_key(&said.group) {
+            return Err(Reject::UnknownGroup);
+        }
+        if said.origin != self.shared.config.host {
+            return Err(Reject::GatheredUnasked);
+        }
+        let session = self.sessions.get_mut(&(said.group, said.origin));
+        let session = session.ok_or(Reject::UnknownStream)?;
+        session.handle_gathered(&said, worm.header.source, &mut self.shared, now)
     }
 
     /// The stream an answer is about.

@@ -85,6 +85,9 @@ impl Session {
             failed: List::Values(failed.as_slice()),
             failed_more: failed.more,
         };
+        if let Some(gathering) = &mut self.gathering {
+            gathering.note_host_ack(stable);
+        }
         self.statistics.acks_sent += 1;
         shared.encode_to(buf, to?, BufferClass::One, &common, &Body::Ack(ack))
     }
@@ -239,6 +242,7 @@ impl Session {
             Memory::First => child.receiver = Some(ack.receiver),
             Memory::Lost => child.reset(ack.receiver, cumulative.max(stable_here), stable_here),
         }
+        child.hold_against_gathered(cumulative.max(stable_here), &shared.config.timing, now);
         let mut acked = Acked::default();
         let progress_before = (child.cumulative(), child.stable);
         // It will not get what it misses; it has to know.
@@ -281,7 +285,7 @@ impl Session {
             child.status_due = true;
             child.told_stable = 0;
         }
-        self.measure(index, ack, &acked, now);
+        self.measure(index, ack, &acked, shared, now);
         self.end_round(index, shared, now);
         self.gather_repairs(index, now);
         self.note_failed(index, shared);
@@ -291,7 +295,15 @@ impl Session {
     }
 
     /// Round trip, delay, marks and losses an ACK tells of.
-    fn measure(&mut self, index: usize, ack: &Ack<'_>, acked: &Acked, now: Instant) {
+    fn measure(
+        &mut self,
+        index: usize,
+        ack: &Ack<'_>,
+        acked: &Acked,
+        shared: &Shared,
+        now: Instant,
+    ) {
+        let is_rare = self.hears_gathered();
         let child = &mut self.children[index];
         let settled_at = match &self.broadcast {
             Some(broadcast) => broadcast.congestion.settled_at(),
@@ -313,6 +325,11 @@ impl Session {
                 };
                 let forward = route.map(|route| (route, echo.forward_delay_us));
                 child.path.add(rtt_us.max(1), forward, settled, now);
+                if is_rare && settled {
+                    let packets = ack.packets.wrapping_sub(child.seen_packets);
+                    let every = shared.config.timing.ack_every_packets;
+                    child.path.weigh(packets.min(WINDOW_PACKETS_MAX) / every);
+                }
             }
         }
         child.note_duplicates(ack.duplicates);
@@ -391,8 +408,11 @@ impl Session {
     /// Whether the child still owes something, after any change of its state.
     pub(super) fn settle_child(&mut self, index: usize, now: Instant) {
         let end = self.cumulative.max(self.store.end());
+        // That it confirmed what all have confirmed need not be said by it.
+        let known = if self.gathers() { self.stable } else { 0 };
         let child = &mut self.children[index];
-        child.set_owing(end, now);
+        let known = if child.excluded { 0 } else { known };
+        child.set_owing(end, known, now);
         if !child.has_remote() {
             child.repair_at = None;
         }

@@ -159,7 +159,11 @@ impl Session {
             false => Some(sender) == self.parent,
         };
         let timing = &shared.config.timing;
-        let (every, delay_us) = (timing.ack_every_packets, timing.ack_delay_us);
+        let rare_us = self.rare_ack_us(now).filter(|_| !marked);
+        let (every, delay_us) = match rare_us {
+            Some(us) => (u32::MAX, us),
+            None => (timing.ack_every_packets, timing.ack_delay_us),
+        };
         let Some(reception) = &mut self.reception else {
             return Err(Reject::OwnStream);
         };
@@ -224,7 +228,7 @@ impl Session {
             reception.recent = Some(position);
             let at_once = data.ack_now || opens_gap || closes_gap;
             reception.note_arrival(at_once, every, delay_us, now);
-            if is_whole && waits_below {
+            if is_whole && waits_below && rare_us.is_none() {
                 reception.await_below(delay_us, now);
             }
         }

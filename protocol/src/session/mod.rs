@@ -6,6 +6,7 @@ mod broadcast;
 mod choice;
 pub(crate) mod copied;
 mod delivery;
+mod gathering;
 mod incoming;
 mod lag;
 mod outgoing;
@@ -24,6 +25,7 @@ use crate::time::Instant;
 use crate::window::store::Store;
 use crate::window::unproven::Unproven;
 use broadcast::Broadcast;
+use gathering::{Gathering, Heard};
 use incoming::Said;
 pub(crate) use incoming::{Arrival, Judgement};
 pub use lag::Behind;
@@ -83,6 +85,10 @@ pub(crate) struct Session {
     broadcast: Option<Broadcast>,
     /// At the origin of a circuit that returns; `parent` is the last host.
     returned: Option<Returned>,
+    /// At a member whose ACKs switches gather.
+    gathering: Option<Gathering>,
+    /// At the origin, once a gathered ACK has come.
+    heard: Option<Heard>,
     pub statistics: SessionStatistics,
     /// Last time anything happened.
     pub touched: Instant,
@@ -105,6 +111,7 @@ impl Session {
             session.broadcast = Some(Broadcast::new(session.cumulative, timing));
         }
         session.join_return();
+        session.join_gathering(now);
         session
     }
 
@@ -124,6 +131,7 @@ impl Session {
         for child in &mut session.children {
             child.copied = copied;
         }
+        session.join_gathering(now);
         session
     }
 
@@ -160,6 +168,8 @@ impl Session {
             sending: None,
             broadcast: None,
             returned: None,
+            gathering: None,
+            heard: None,
             statistics: SessionStatistics::default(),
             touched: now,
             detached: false,
@@ -227,12 +237,20 @@ impl Session {
     /// origin, move the window.
     fn note_stability(&mut self, shared: &mut Shared, now: Instant) {
         let stable = self.subtree_stable();
+        let delay_us = shared.config.timing.ack_delay_us;
+        self.note_word(delay_us, now);
+        let rare_us = self.rare_ack_us(now);
         if self.sending.is_some() {
             if stable > self.stable {
                 self.advance_stable(stable, shared, now);
             }
         } else if let Some(reception) = &mut self.reception {
-            reception.note_stable(stable, shared.config.timing.ack_delay_us, now);
+            match rare_us {
+                None => reception.note_stable(stable, delay_us, false, now),
+                // What all know to be stable need not be told.
+                Some(us) if stable > self.stable => reception.note_stable(stable, us, true, now),
+                Some(_) => {}
+            }
             let all_here = self.store.end() <= self.cumulative;
             let all_read = all_here && reception.consumed() == self.cumulative;
             let unsettled = all_read && self.stable < self.cumulative && !self.detached;
@@ -264,6 +282,7 @@ impl Session {
             // What is stable nobody gets any more, not even one taken for dead.
             child.acknowledge_before(stable, &mut Acked::default());
         }
+        self.note_gathered_stable(shared.config.timing.ack_every_packets, now);
         self.settle_messages(shared);
         self.write_pending_end(shared, now);
     }

@@ -38,6 +38,9 @@ impl Session {
                 return Some(sent);
             }
         }
+        if let Some(sent) = self.poll_gathering(shared, now, buf) {
+            return Some(sent);
+        }
         if let Some(sent) = self.poll_ack(shared, now, buf) {
             return Some(sent);
         }
@@ -321,10 +324,12 @@ impl Session {
         if let Some(reception) = self.acknowledging_mut() {
             reception.handle_timeout(now);
         }
+        self.handle_gathering_timeout(now);
+        let patience = self.patience(now);
         for index in 0..self.children.len() {
             let timing = &shared.config.timing;
             let child = &mut self.children[index];
-            let lost = child.handle_timeout(timing, &self.store, now);
+            let lost = child.handle_timeout(timing, patience, &self.store, now);
             self.statistics.losses_detected += u64::from(lost);
             let lost = child.lost_by_window(lost);
             if lost > 0 {
@@ -445,6 +450,9 @@ impl Session {
             add(reception.ack_deadline());
             add(reception.is_ack_due().then_some(now));
         }
+        if let Some(gathering) = &self.gathering {
+            add(gathering.timeout(now));
+        }
         if let Some(sending) = &self.sending {
             add((!sending.repairs.is_empty()).then_some(sending.repair_next));
             add((!sending.answers.is_empty()).then_some(now));
@@ -456,8 +464,9 @@ impl Session {
                 .map(|time| time.max(drained)));
         }
         let lead_end = self.lead_end();
+        let patience = self.patience(now);
         for child in &self.children {
-            add(child.deadline(timing));
+            add(child.deadline(timing, patience));
             if child.receiver.is_some() {
                 add(child.repair_at);
             }

@@ -55,8 +55,10 @@ pub(crate) struct Reception {
     /// All that is here is confirmed, and is not known to be stable: when to say so again.
     unsettled_at: Option<Instant>,
     unsettled_us: u64,
-    /// The next ACK goes to the origin: the parent may know nothing of the stream.
+    /// It was said to the origin last: the parent may know nothing of the stream.
     asks_origin: bool,
+    /// The next ACK says it, to the origin. What the parent asks for meanwhile is not lost: it asks again.
+    is_for_origin: bool,
     ack_deadline: Option<Instant>,
     last_arrival: Option<(u32, Instant)>,
     forward_least_us: Option<u32>,
@@ -66,6 +68,10 @@ pub(crate) struct Reception {
     acked_packets: u32,
     acked_congestion: u32,
     told_congestion: u32,
+    /// Duplicates of the last ACK.
+    acked_duplicates: u32,
+    /// An ACK has left of this memory.
+    has_answered: bool,
     told_stable: u64,
     message_end: u64,
     pub nack: Option<Nack>,
@@ -95,6 +101,7 @@ impl Reception {
             unsettled_at: None,
             unsettled_us: UNSETTLED_US,
             asks_origin: false,
+            is_for_origin: false,
             ack_deadline: None,
             last_arrival: None,
             forward_least_us: None,
@@ -102,6 +109,8 @@ impl Reception {
             acked_packets: 0,
             acked_congestion: 0,
             told_congestion: 0,
+            acked_duplicates: 0,
+            has_answered: false,
             told_stable: start,
             message_end: start,
             nack: None,
@@ -128,6 +137,8 @@ impl Reception {
             self.acked_congestion,
             self.told_congestion,
         ) = (0, 0, 0);
+        self.acked_duplicates = 0;
+        self.has_answered = false;
         self.last_arrival = None;
         self.forward_least_us = None;
         self.recent = None;
@@ -279,6 +290,26 @@ impl Reception {
         })
     }
 
+    /// Whether there are messages that this member will not have, and not all know.
+    pub fn misses_any(&self) -> bool {
+        !self.missed.is_empty()
+    }
+
+    /// Whether the next ACK says more than how far this member has come.
+    pub fn says_more(&self) -> bool {
+        let has_marks = self.congestion != self.acked_congestion;
+        let has_duplicates = self.duplicates != self.acked_duplicates;
+        !self.has_answered || has_marks || has_duplicates || self.misses_any()
+    }
+
+    /// What the next ACK would say is known: unless it is due, or tells the delay of `every` packets or more, it need not leave.
+    pub fn drop_ack(&mut self, every: u32) {
+        if !self.ack_due && self.since_ack < every {
+            self.since_ack = 0;
+            self.ack_deadline = None;
+        }
+    }
+
     /// Packets with CE to be told in the ACK that leaves, all in all: at each ACK those here or at
     /// the member below that had the most.
     pub fn take_marks(&mut self, below: u32) -> u32 {
@@ -337,12 +368,12 @@ impl Reception {
     }
 
     /// The subtree's confirmation stands at `stable`; the end of a message is told
-    /// at once.
-    pub fn note_stable(&mut self, stable: u64, delay_us: u64, now: Instant) {
+    /// at once, if not `rare`.
+    pub fn note_stable(&mut self, stable: u64, delay_us: u64, rare: bool, now: Instant) {
         if stable <= self.told_stable {
             return;
         }
-        if stable >= self.message_end && self.message_end > self.told_stable {
+        if !rare && stable >= self.message_end && self.message_end > self.told_stable {
             self.ack_due = true;
         } else if self.ack_deadline.is_none() {
             self.ack_deadline = Some(now.plus_us(delay_us));
@@ -351,7 +382,7 @@ impl Reception {
 
     /// Whether the ACK that leaves is for the origin and not for the parent.
     pub fn is_for_origin(&self) -> bool {
-        self.asks_origin && self.unsettled_at.is_some()
+        self.is_for_origin && self.unsettled_at.is_some()
     }
 
     /// Whether all that is here is confirmed and not known to be stable.
@@ -375,6 +406,7 @@ impl Reception {
         if self.unsettled_at.is_some_and(|at| at <= now) {
             // The parent first; then every other time the origin.
             self.asks_origin = !self.asks_origin && self.unsettled_us > UNSETTLED_US;
+            self.is_for_origin = self.asks_origin;
             self.unsettled_us = (2 * self.unsettled_us).min(UNSETTLED_US_MAX);
             self.unsettled_at = Some(now.plus_us(self.unsettled_us));
             self.ack_due = true;
@@ -393,9 +425,12 @@ impl Reception {
     /// below is `queued_us`: where switches copy, the slowest member rules the stream.
     pub fn take_ack(&mut self, stable: u64, queued_us: u64, now: Instant) -> Option<Echo> {
         self.ack_due = false;
+        self.is_for_origin = false;
         self.ack_deadline = None;
         self.since_ack = 0;
         self.told_stable = stable;
+        self.acked_duplicates = self.duplicates;
+        self.has_answered = true;
         let (tx_time, arrived) = self.last_arrival.take()?;
         let least_us = self.forward_least_us.take()?;
         let beyond_us = queued_us.saturating_sub(self.queueing.add(least_us, now));

@@ -96,6 +96,7 @@ impl Session {
             self.settle_child(index, now);
         }
         self.join_return();
+        self.join_gathering(now);
         // The new parent learns at once what this host has.
         if let Some(reception) = self.acknowledging_mut() {
             reception.request_ack();
@@ -141,6 +142,8 @@ impl Session {
         self.children.clear();
         self.broadcast = None;
         self.returned = None;
+        self.gathering = None;
+        self.heard = None;
         let Some(reception) = &mut self.reception else {
             return;
         };

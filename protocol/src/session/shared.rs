@@ -8,6 +8,7 @@ use crate::statistics::Counters;
 use crate::time::Instant;
 use crate::window::store::Pools;
 use std::collections::{BTreeMap, VecDeque};
+use wormcast_wire::gather::{self, Said};
 use wormcast_wire::pdu::{self, Body, Common};
 use wormcast_wire::worm::{self, Header, Kind, flags};
 use wormcast_wire::{BufferClass, ETHERNET_LENGTH, ETHERTYPE_HOST_PDU, HostId};
@@ -134,6 +135,18 @@ impl Shared {
         self.counters.sent_frames += 1;
         self.counters.sent_bytes += length as u64;
         Some(Transmit { length, class })
+    }
+
+    /// Writes a frame that switches gather.
+    pub fn encode_gathered(&mut self, buf: &mut [u8], said: &Said) -> Transmit {
+        let from = (self.config.host, self.next_worm());
+        let length = gather::encode(buf, self.config.mac, from, &[], said);
+        self.counters.sent_frames += 1;
+        self.counters.sent_bytes += length as u64;
+        Transmit {
+            length,
+            class: BufferClass::One,
+        }
     }
 
     /// The number of the next worm.

@@ -79,6 +79,11 @@ impl Congestion {
         !self.starting
     }
 
+    /// Whether a round with that delay would double the window, if the window was the limit.
+    pub fn may_double(&self, queue_delay_us: u64) -> bool {
+        self.starting && queue_delay_us * 2 < self.target_us
+    }
+
     /// Whether so many packets in flight leave room for another; notes that the
     /// window was the limit if not.
     pub fn has_room(&mut self, in_flight: u32) -> bool {
@@ -131,7 +136,7 @@ impl Congestion {
             return;
         }
         if self.starting {
-            if queue_delay_us * 2 < self.target_us {
+            if self.may_double(queue_delay_us) {
                 if limited {
                     self.set_window(self.window * 2.0);
                 }

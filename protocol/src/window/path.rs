@@ -124,6 +124,11 @@ impl Path {
         }
     }
 
+    /// The sample added last, which counts for the round, was the least of as many packets as so many usual ACKs tell of.
+    pub fn weigh(&mut self, acks: u32) {
+        self.round_samples += acks.saturating_sub(1);
+    }
+
     /// Forget the delays: the route has changed.
     pub fn forget_delays(&mut self) {
         self.rtt_least = WindowedMin::default();

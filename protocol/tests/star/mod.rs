@@ -69,6 +69,7 @@ fn plan(host: HostId, choices: &[Choice], mtu: Option<u16>, returns: bool) -> Gr
         mtu,
         structures: Arc::new(Star { host, returns }),
         tells_begun: false,
+        gathered: None,
     }
 }
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vectors import codec_vectors, switch_vectors, trace_vectors
+from vectors import codec_vectors, gather_vectors, switch_vectors, trace_vectors
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "wire" / "vectors"
 WORM = DIRECTORY / "worm.json"
@@ -14,7 +14,11 @@ SWITCH = DIRECTORY / "worm_switch.json"
 def render() -> dict[Path, str]:
     """Text of each file."""
     traces = {"traces": trace_vectors.codec_traces(), "bad_traces": trace_vectors.codec_bad_traces()}
-    return {WORM: _text({**codec_vectors.build(), **traces}), SWITCH: _text(switch_vectors.build())}
+    gathers = {"gathers": gather_vectors.codec_gathers(), "bad_gathers": gather_vectors.codec_bad_gathers()}
+    return {
+        WORM: _text({**codec_vectors.build(), **traces, **gathers}),
+        SWITCH: _text(switch_vectors.build()),
+    }
 
 
 def write_all() -> list[Path]:

@@ -28,6 +28,50 @@ ONCE = {"GATHER": 1}
 STREAM = 0x70000000
 
 
+CODEC_CASES: list[tuple[str, Gathered, str]] = [
+    ("an ACK for the first switch", Gathered(1, 0, 7, 300, 0, 0, 9, 1000, 41, 33), ""),
+    (
+        "an ACK to be said again, at its origin",
+        Gathered(1, GATHER_REFRESH, 7, 300, 0, 0, 9, 1000, 41, 33),
+        "",
+    ),
+    ("highest numbers", Gathered(1, 0, 65535, 65534, 0, 0, *(2**32 - 1,) * 4), ""),
+    ("a request by a route of odd length", Gathered(2, 0, 7, 300, 253, 0, 9, 1000, 0, 0), "050301"),
+    ("an answer of a branch that has spoken", Gathered(3, GATHER_KNOWN, 7, 300, 6, 0, 9, 1000, 5, 4), ""),
+    ("an answer of one that has not", Gathered(3, 0, 7, 300, 6, 0, 9, 1000, 0, 0), ""),
+]
+
+
+def codec_gathers() -> list[Json]:
+    """GATHER worms as hosts send and receive them."""
+    return [_codec_case(name, said, _worm(said, route)) for name, said, route in CODEC_CASES]
+
+
+def _codec_case(name: str, said: Gathered, worm: Worm) -> Json:
+    fields = {name: value for name, value in vars(said).items() if name != "pad"}
+    padding = bytes(max(0, 60 - len(worm.to_frame()) + len(worm.payload)))
+    frame = replace(worm, payload=padding).to_frame().hex()
+    return {"name": name, "src": worm.src.hex(), "source": worm.source, "sequence": worm.sequence} | {
+        "route": worm.route.hex(),
+        **fields,
+        "frame": frame,
+    }
+
+
+def codec_bad_gathers() -> list[Json]:
+    """What says nothing."""
+    _, said, _ = CODEC_CASES[0]
+    good = _worm(said).to_frame()
+    damaged = good[:-11] + bytes([good[-11] ^ 1]) + good[-10:]
+    cases = [
+        ("ends a byte early", good[: -len(_worm(said).payload) - 1], "truncated"),
+        ("its last byte is damaged", damaged, "worm_checksum"),
+        ("op 0", _worm(replace(said, op=0)).to_frame(), "gather_op"),
+        ("op 4", _worm(replace(said, op=4)).to_frame(), "gather_op"),
+    ]
+    return [{"name": name, "frame": frame.hex(), "reason": reason} for name, frame, reason in cases]
+
+
 def _up(said: Gathered, hops: int = 1) -> bytes:
     """What leaves for the origin."""
     return replace(_worm(said), source=GATHER_AS).at(b"", hops=hops).to_frame()

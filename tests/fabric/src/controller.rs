@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wormcast_agent_core::plan::{
-    GroupMessage, LeafMessage, LinkMessage, PlanMessage, RouteMessage, StructureMessage,
+    GatheredMessage, GroupMessage, LeafMessage, LinkMessage, PlanMessage, RouteMessage,
+    StructureMessage,
 };
 use wormcast_planner::cost::Costs;
 use wormcast_planner::{
-    AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Group,
+    AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Gathered, Group,
     GroupScheme, Guard, Hosts, Leaf, PlannedRoute, Planner, RouteTable,
 };
 use wormcast_routing::group::{Guard as TreeGuard, Least, Scheme, SwitchMode, SwitchParameters};
@@ -218,6 +219,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         sequencer: group.sequencer.map(|one| (one.host.0.into(), one.reign)),
         mtu: group.mtu.map(u32::from),
         sink: group.sink,
+        gathered: group.gathered.as_ref().map(gathered),
     });
     PlanMessage {
         epoch,
@@ -227,6 +229,16 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         tree_routes: routes(&plan.tree_routes),
         root_route: plan.root_route.as_deref().map(<[u8]>::to_vec),
         groups: groups.collect(),
+    }
+}
+
+fn gathered(of: &Gathered) -> GatheredMessage {
+    let origins = of.origins.iter();
+    GatheredMessage {
+        epoch: of.epoch,
+        origins: origins
+            .map(|(host, source)| (host.0.into(), (*source).into()))
+            .collect(),
     }
 }
 

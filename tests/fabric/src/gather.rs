@@ -2,10 +2,11 @@
 //! members that acknowledge, links that lose, repeat and reorder, switches that restart, plans and streams
 //! that change under way. The origin must never believe what a member has not said.
 
-use crate::gathered::{GROUP, Op, REFRESH, Said, before};
+use crate::gathered::{GROUP, Op, Said, before, flags, frame_of, read};
 use crate::random::Random;
 use crate::switch::Switch;
 use std::collections::{BTreeMap, BTreeSet};
+use wormcast_wire::{HostId, Seq};
 
 const UP: u8 = 0;
 /// Sources: members and switches are numbered from here.
@@ -380,37 +381,39 @@ impl Network {
         }
         let said = self.trees[tree].truth[&(member, stream)];
         let said = Said {
-            op: Op::Ack as u8,
-            flags: if again { REFRESH } else { 0 },
-            origin: 100 + tree as u16,
+            op: Op::Ack,
+            flags: if again { flags::REFRESH } else { 0 },
+            group: GROUP,
+            origin: HostId(100 + tree as u16),
             port: 0,
             epoch,
             stream,
-            cumulative: said.cumulative,
-            stable: said.stable,
+            cumulative: Seq(said.cumulative),
+            stable: Seq(said.stable),
         };
         let (at, port) = self.homes[member];
         self.fly(
             End::Switch(at, port),
-            said.frame(&[], MEMBERS + member as u16),
+            frame_of(&said, &[], MEMBERS + member as u16),
         );
     }
 
     /// The origin asks the switch at the end of a route what the branch behind a port has said.
     pub fn ask(&mut self, tree: usize, route: &[u8], port: u8) {
         let asks = Said {
-            op: Op::Request as u8,
+            op: Op::Request,
             flags: 0,
-            origin: 100 + tree as u16,
+            group: GROUP,
+            origin: HostId(100 + tree as u16),
             port,
             epoch: self.trees[tree].epoch,
             stream: self.trees[tree].stream,
-            cumulative: 0,
-            stable: 0,
+            cumulative: Seq(0),
+            stable: Seq(0),
         };
         self.fly(
             End::Switch(0, UP + tree as u8),
-            asks.frame(route, 100 + tree as u16),
+            frame_of(&asks, route, 100 + tree as u16),
         );
     }
 
@@ -496,13 +499,13 @@ impl Network {
 
     /// The origin must not be told what is not true, of whichever plan and stream.
     fn hear(&mut self, tree: usize, frame: &[u8]) {
-        let said = Said::read(frame);
+        let said = read(frame);
         assert_eq!(
-            usize::from(said.origin) - 100,
+            usize::from(said.origin.0) - 100,
             tree,
             "an ACK of another origin"
         );
-        if said.op == Op::Answer as u8 {
+        if said.op == Op::Answer {
             self.answers.push(said);
             return;
         }
@@ -511,15 +514,16 @@ impl Network {
         for &member in members {
             let truth = here.truth[&(member, said.stream)];
             assert!(
-                !before(truth.cumulative, said.cumulative) && !before(truth.stable, said.stable),
+                !before(truth.cumulative, said.cumulative.0)
+                    && !before(truth.stable, said.stable.0),
                 "{said:?} at the origin, but member {member} has said {truth:?}"
             );
         }
         self.claims += 1;
         if (said.epoch, said.stream) == (here.epoch, here.stream) {
             let told = Progress {
-                cumulative: said.cumulative,
-                stable: said.stable,
+                cumulative: said.cumulative.0,
+                stable: said.stable.0,
             };
             let known = here.believed.get_or_insert(told);
             if !before(told.cumulative, known.cumulative) {
@@ -534,7 +538,7 @@ impl Network {
 
 fn key_of(tree: usize, port: u8) -> [(&'static str, u128); 3] {
     [
-        ("group", GROUP.into()),
+        ("group", GROUP.0.into()),
         ("origin", 100 + tree as u128),
         ("port", port.into()),
     ]

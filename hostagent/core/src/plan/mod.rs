@@ -2,21 +2,24 @@
 
 mod change;
 mod fields;
+mod gathered;
 mod structure;
 mod structures;
 mod trees;
 
 pub use change::PlanChangeMessage;
+pub use gathered::GatheredMessage;
 pub use structure::{PlannedStructure, StructureMessage};
 pub use trees::{LeafMessage, LinkMessage, TreePaths};
 
 use crate::order::Sequencer;
 use fields::{list, parse_host, parse_hosts, rejected};
+use gathered::parse_gathered;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use structures::PlannedStructures;
 use trees::{parse_number, parse_trees};
-use wormcast_protocol::{Alternative, Alternatives, Choice, GroupPlan};
+use wormcast_protocol::{Alternative, Alternatives, Choice, Gathered, GroupPlan};
 use wormcast_wire::{
     ALTERNATIVES_MAX, GroupId, HostId, MTU_MAX, MTU_MIN, PORT_ID_MAX, ROUTE_LENGTH_MAX,
     SHARES_WHOLE, SWITCHES_CROSSED_MAX, pdu,
@@ -92,6 +95,8 @@ pub struct GroupMessage {
     pub mtu: Option<u32>,
     /// Whether agents take its messages where no receiver is open, and drop them.
     pub sink: bool,
+    /// Which of its ACKs switches gather.
+    pub gathered: Option<GatheredMessage>,
 }
 
 /// A plan that can be applied.
@@ -151,6 +156,8 @@ pub struct PlannedGroup {
     pub mtu: Option<u16>,
     /// Whether this agent takes its messages where no receiver is open, and drops them.
     pub sink: bool,
+    /// Which of its ACKs switches gather.
+    pub gathered: Option<Gathered>,
     /// Equal at two hosts exactly if they have the same plan of the group (up to a
     /// collision in 32 bits); the epoch that the engine wants.
     pub fingerprint: u32,
@@ -236,16 +243,18 @@ impl PlannedGroup {
             sequencer: None,
             mtu: parse_mtu(id, message.mtu)?,
             sink: message.sink,
+            gathered: None,
             fingerprint: 0,
         };
         group.sequencer = parse_sequencer(id, &group.members, message.sequencer)?;
+        group.gathered = parse_gathered(id, &group.members, message.gathered.as_ref())?;
         group.trees = parse_trees(id, own, &group.members, message)?;
         group.fingerprint = group.compute_fingerprint(message);
         Ok(group)
     }
 
-    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name and MTU do not: another
-    /// one disturbs no transfer.
+    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name, MTU and who
+    /// gathers ACKs do not: another one disturbs no transfer.
     fn compute_fingerprint(&self, message: &GroupMessage) -> u32 {
         let mut hash = 0x811c_9dc5_u32;
         let mut mix = |value: u32| {
@@ -307,6 +316,7 @@ impl PlannedGroup {
                 group: Arc::clone(self),
             }),
             tells_begun: self.sequencer.is_some(),
+            gathered: self.gathered.clone(),
         }
     }
 

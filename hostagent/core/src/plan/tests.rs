@@ -439,9 +439,12 @@ prop_compose! {
         sequencer in proptest::option::of((small(), any::<u64>())),
         mtu in proptest::option::of(any::<u32>()),
         roots in proptest::collection::vec(0_u32..6, 0..3),
+        gathered in proptest::option::of((any::<u32>(), proptest::collection::vec((small(), small()), 0..3))),
     ) -> GroupMessage {
+        let gathered = gathered.map(|(epoch, origins)| GatheredMessage { epoch, origins });
         GroupMessage {
             id, name: String::new(), members, structures, number, trees, leaves, roots, sequencer, mtu, sink: id % 2 == 1,
+            gathered,
         }
     }
 }
@@ -469,5 +472,58 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn gathered_acks_are_told_to_the_engine_and_disturb_no_transfer() {
+    let mut message = plan_message(1);
+    message.groups = vec![group_message(3, "switch", &[1, 2, 4])];
+    let before = AgentPlan::parse(&message).unwrap().groups[&GroupId(3)].clone();
+    assert_eq!(before.engine_plan(HostId(1)).gathered, None);
+    message.groups[0].gathered = Some(GatheredMessage {
+        epoch: 0xFFFF_FFFF,
+        origins: vec![(1, 0), (4, 65_534)],
+    });
+    let group = AgentPlan::parse(&message).unwrap().groups[&GroupId(3)].clone();
+    let gathered = group.engine_plan(HostId(1)).gathered.expect("planned");
+    assert_eq!(gathered.epoch, 0xFFFF_FFFF);
+    let origins = [(HostId(1), HostId(0)), (HostId(4), HostId(65_534))];
+    assert_eq!(gathered.origins, BTreeMap::from(origins));
+    assert_eq!(group.fingerprint, before.fingerprint);
+}
+
+#[test]
+fn gathered_acks_that_cannot_be_are_refused_by_name() {
+    let with = |origins: &[(u32, u32)]| {
+        let origins = origins.to_vec();
+        refusal(|message| {
+            message.groups[1].gathered = Some(GatheredMessage { epoch: 1, origins });
+        })
+    };
+    assert_eq!(
+        with(&[(3, 900)]),
+        "ACKs to host 3 in group 3 are gathered; it must be one of the members 1, 2, 4"
+    );
+    assert_eq!(
+        with(&[(70_000, 900)]),
+        "an origin of gathered ACKs in group 3 is 70000; it must be 0 to 65534"
+    );
+    assert_eq!(
+        with(&[(1, 900), (2, 65_535)]),
+        "the source of gathered ACKs to host 2 in group 3 is 65535; it must be 0 to 65534"
+    );
+    assert_eq!(
+        with(&[(1, 4)]),
+        "the source of gathered ACKs to host 1 in group 3 is 4; it must be the number of a switch, none of the \
+         members 1, 2, 4"
+    );
+    for second in [2, 1] {
+        assert_eq!(
+            with(&[(2, 900), (second, 900)]),
+            format!(
+                "the origins of gathered ACKs in group 3 are not ascending: 2 comes before {second}"
+            )
+        );
     }
 }

@@ -41,7 +41,13 @@ fn only_sound_unicast_worms_with_route_left_are_in_transit() {
         !is_in_transit(&frame(Kind::Unicast, &[], 1, 30)),
         "for this host"
     );
-    for kind in [Kind::Tree, Kind::Broadcast, Kind::Group, Kind::Control] {
+    for kind in [
+        Kind::Tree,
+        Kind::Broadcast,
+        Kind::Group,
+        Kind::Control,
+        Kind::Gather,
+    ] {
         assert!(!is_in_transit(&frame(kind, &[1, 2, 3], 1, 30)), "{kind:?}");
     }
     for end in 0..ETHERNET_LENGTH + worm::HEADER_LENGTH + 3 {

@@ -1,0 +1,86 @@
+//! What gathered ACKs say of a child: as much as of any other member.
+
+use super::{Acked, Child};
+use crate::config::Timing;
+use crate::time::Instant;
+use crate::window::unproven;
+
+/// How far gathered ACKs are believed of a child.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    /// They said that it holds everything before.
+    until: u64,
+    /// It says that it holds less than that, and since when.
+    denied: Option<(u64, Instant)>,
+    /// What switches remember was said by a memory that it has lost. What it has confirmed counts still.
+    lost: bool,
+}
+
+impl Gathered {
+    /// The child has lost its memory: what it holds, it says itself.
+    pub fn distrust(&mut self) {
+        *self = Gathered {
+            lost: true,
+            ..Gathered::default()
+        };
+    }
+}
+
+impl Acked {
+    /// When the latest of the packets acknowledged was sent, if it was sent once.
+    pub fn latest_sent(&self) -> Option<Instant> {
+        let once = self.latest.filter(|send| send.own && !send.again);
+        once.map(|send| send.sent)
+    }
+}
+
+impl Child {
+    /// All members, the child and those below it among them, hold everything before `cumulative`, and have confirmed
+    /// everything before `stable`. One that was given up stays so until it speaks itself.
+    pub fn take_gathered(&mut self, cumulative: u64, stable: u64, now: Instant) -> Acked {
+        let mut acked = Acked::default();
+        if self.excluded {
+            return acked;
+        }
+        let before = (self.cumulative(), self.stable);
+        if !self.gathered.lost {
+            self.gathered.until = self.gathered.until.max(cumulative);
+            self.acknowledge_before(cumulative, &mut acked);
+        }
+        self.stable = self.stable.max(stable);
+        self.stable_current = true;
+        if acked.packets > 0 || (self.cumulative(), self.stable) != before {
+            // It need not be asked yet. That it lives is not said.
+            self.probes = 0;
+            self.last_probe_basis = now;
+        }
+        acked
+    }
+
+    /// Another plan, or another stream: what was gathered counts no more, and may be believed again.
+    pub fn forget_gathered(&mut self) {
+        self.gathered = Gathered::default();
+    }
+
+    /// The child itself says that it holds everything before `cumulative`. If that is less than gathered ACKs said, and still
+    /// is after a while, it has lost its memory, or a switch is wrong: its own word counts.
+    pub fn hold_against_gathered(&mut self, cumulative: u64, timing: &Timing, now: Instant) {
+        match self.gathered.denied {
+            Some((until, since)) if cumulative < until => {
+                if now.since_us(since) >= unproven::forward_us(timing) {
+                    self.board.restart(cumulative);
+                    self.gathered.distrust();
+                }
+            }
+            _ => {
+                let until = self.gathered.until;
+                self.gathered.denied = (cumulative < until).then_some((until, now));
+            }
+        }
+    }
+
+    /// Whether the child says what has to be passed on before long: marks, and members that lack messages.
+    pub fn says_more(&self) -> bool {
+        self.excluded || self.marked > 0 || self.failed_more || !self.failed.is_empty()
+    }
+}
