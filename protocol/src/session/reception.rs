@@ -302,11 +302,13 @@ impl Reception {
         !self.has_answered || has_marks || has_duplicates || self.misses_any()
     }
 
-    /// What the next ACK would say is known: unless it is due, or tells the delay of `every` packets or more, it need not leave.
-    pub fn drop_ack(&mut self, every: u32) {
-        if !self.ack_due && self.since_ack < every {
+    /// What the next ACK would say is known: unless it is due, or tells the delay of so many packets, it need not leave.
+    pub fn drop_ack(&mut self, measured_packets: u32) {
+        if !self.ack_due && self.since_ack < measured_packets {
             self.since_ack = 0;
             self.ack_deadline = None;
+            self.last_arrival = None;
+            self.forward_least_us = None;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Hosts at one switch that copies and gathers: an origin, and members below each other in the tree of ACKs.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wormcast_protocol::{
     Choice, Edge, Engine, EngineConfig, Event, Gathered, GroupPlan, Instant, Role, Structures,
@@ -61,7 +61,10 @@ pub struct Net {
     pub plan_epoch: u32,
     pub gather_epoch: Option<u32>,
     pub now_us: u64,
-    under_way: VecDeque<(u64, HostId, Vec<u8>)>,
+    under_way: BTreeMap<(u64, u64), (HostId, Vec<u8>)>,
+    frames: u64,
+    /// Time that an ACK of a host to another is under way, µs.
+    pub ack_way_us: u64,
     slots: BTreeMap<HostId, Slot>,
     /// The switch has entries.
     pub gathers: bool,
@@ -99,7 +102,9 @@ impl Net {
             plan_epoch: 1,
             gather_epoch: Some(9),
             now_us: 1_000,
-            under_way: VecDeque::new(),
+            under_way: BTreeMap::new(),
+            frames: 0,
+            ack_way_us: WAY_US,
             slots: BTreeMap::new(),
             gathers: true,
             loses_gathered: false,
@@ -221,12 +226,11 @@ impl Net {
 
     fn step(&mut self) {
         self.now_us += STEP_US;
-        while let Some((at_us, to, frame)) = self.under_way.front() {
-            if *at_us > self.now_us {
+        while let Some((&(at_us, number), _)) = self.under_way.first_key_value() {
+            if at_us > self.now_us {
                 break;
             }
-            let (to, frame) = (*to, frame.clone());
-            self.under_way.pop_front();
+            let (to, frame) = self.under_way.remove(&(at_us, number)).expect("a frame");
             let now = self.now();
             let engine = self.engines.get_mut(&to).expect("a host");
             // What is refused is counted.
@@ -334,7 +338,8 @@ impl Net {
             copy[..ETHERNET_LENGTH].copy_from_slice(&frame[..ETHERNET_LENGTH]);
             worm::encode_worm(&mut copy[ETHERNET_LENGTH..], &header, &[]);
             copy.extend(found.payload);
-            self.under_way.push_back((self.now_us + WAY_US, to, copy));
+            let way_us = if is_ack { self.ack_way_us } else { WAY_US };
+            self.send(way_us, to, copy);
         }
     }
 
@@ -385,8 +390,13 @@ impl Net {
         let length = gather::encode(&mut frame, [2, 0, 0, 0, 9, 0], (source, 0), &[], said);
         frame.truncate(length);
         self.gathered += 1;
-        self.under_way
-            .push_back((self.now_us + WAY_US, ORIGIN, frame));
+        self.send(WAY_US, ORIGIN, frame);
+    }
+
+    fn send(&mut self, way_us: u64, to: HostId, frame: Vec<u8>) {
+        self.frames += 1;
+        let at = (self.now_us + way_us, self.frames);
+        self.under_way.insert(at, (to, frame));
     }
 
     /// The ACKs that have come to the origin since the last call: by hosts, gathered.

@@ -8,7 +8,7 @@ use wormcast_agent_core::plan::{
 };
 use wormcast_planner::cost::Costs;
 use wormcast_planner::{
-    AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Gathered, Group,
+    AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Group,
     GroupScheme, Guard, Hosts, Leaf, PlannedRoute, Planner, RouteTable,
 };
 use wormcast_routing::group::{Guard as TreeGuard, Least, Scheme, SwitchMode, SwitchParameters};
@@ -219,7 +219,12 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         sequencer: group.sequencer.map(|one| (one.host.0.into(), one.reign)),
         mtu: group.mtu.map(u32::from),
         sink: group.sink,
-        gathered: group.gathered.as_ref().map(gathered),
+        gathered: group.gathered.as_ref().map(|gathered| GatheredMessage {
+            epoch: gathered.epoch,
+            origins: (gathered.origins.iter())
+                .map(|(host, source)| (number(host), u32::from(*source)))
+                .collect(),
+        }),
     });
     PlanMessage {
         epoch,
@@ -229,16 +234,6 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         tree_routes: routes(&plan.tree_routes),
         root_route: plan.root_route.as_deref().map(<[u8]>::to_vec),
         groups: groups.collect(),
-    }
-}
-
-fn gathered(of: &Gathered) -> GatheredMessage {
-    let origins = of.origins.iter();
-    GatheredMessage {
-        epoch: of.epoch,
-        origins: origins
-            .map(|(host, source)| (host.0.into(), (*source).into()))
-            .collect(),
     }
 }
 

@@ -54,6 +54,8 @@ struct Run {
     planned_until_us: u64,
     /// Whether switches judge what enters; of its own, so that what else is drawn does not depend on it.
     guard: Option<Random>,
+    /// Which switches start anew; of its own too.
+    restarts: Random,
 }
 
 /// Runs the scenario of a seed.
@@ -151,6 +153,10 @@ impl Run {
             if group.ordered {
                 trace.note(format!("group {index} is ordered"));
             }
+            group.gather = Random::new(seed ^ u64::from(index) << 44).below(2) == 0;
+            if group.gather {
+                trace.note(format!("switches gather ACKs of group {index}"));
+            }
             groups.push(group);
             origins.insert(index, writing);
         }
@@ -214,6 +220,7 @@ impl Run {
             cut: None,
             planned_until_us: 0,
             guard: guarded.then_some(guard),
+            restarts: Random::new(seed ^ 1 << 51),
         };
         run.note_sequencers();
         run
@@ -273,8 +280,23 @@ impl Run {
         hosts[self.random.below(hosts.len() as u64) as usize]
     }
 
+    /// A switch forgets what it has gathered, and what its counters say.
+    fn restart_switch(&mut self) {
+        let switches = &mut self.scenario.fabric.switches;
+        let number = self.restarts.below(switches.len() as u64) as usize;
+        let (id, switch) = switches.iter_mut().nth(number).expect("a switch");
+        let refused = switch.refused();
+        assert!(refused.is_empty(), "switch {id} refused {refused:?}");
+        switch.restart(self.restarts.below(1 << 32));
+        let line = format!("switch {id} starts anew");
+        self.note(&line);
+    }
+
     /// One thing happens.
     fn befall(&mut self) {
+        if self.restarts.below(4) == 0 {
+            self.restart_switch();
+        }
         match self.random.below(10) {
             0 => self.cut_or_mend(),
             8 => self.reroute(),

@@ -10,6 +10,7 @@ use crate::random::Random;
 use wormcast_planner::{AgentPlan, FabricState, Group, GroupScheme, Stage, SwitchState};
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::generate;
+use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::Algorithm;
 use wormcast_routing::topology::{Link, Parts, Topology};
 use wormcast_wire::{BufferClass, HostId, PortId, SwitchId};
@@ -76,6 +77,58 @@ pub struct Scenario {
     pub controller: Controller,
     /// For the message of a failure.
     pub seed: u64,
+}
+
+/// A network of 256 hosts, some of which are members; the origin is one.
+pub struct Large {
+    /// Of the group.
+    pub scheme: Scheme,
+    /// How many members there are.
+    pub members: u64,
+    /// A host takes the ACKs of so many others at most; none: as planned, by the costs.
+    pub fan_in: Option<u32>,
+    /// Whether switches gather ACKs.
+    pub gather: bool,
+    /// Of all links.
+    pub damage: Damage,
+    /// Who is a member, too.
+    pub seed: u64,
+}
+
+impl Large {
+    /// Who writes.
+    pub const ORIGIN: u16 = 3;
+
+    /// One whose hosts acknowledge as planned.
+    pub fn new(scheme: Scheme, members: u64, damage: Damage, seed: u64) -> Large {
+        Large {
+            scheme,
+            members,
+            fan_in: None,
+            gather: false,
+            damage,
+            seed,
+        }
+    }
+
+    /// The network, planned.
+    pub fn scenario(self) -> Scenario {
+        let topology = generate::from_spec("irregular:64:1:4:4").expect("a known shape");
+        let mut rest: Vec<u16> = topology.hosts().iter().map(|host| host.id.0).collect();
+        rest.retain(|host| *host != Large::ORIGIN);
+        let mut random = Random::new(self.seed);
+        let mut chosen = vec![Large::ORIGIN];
+        for _ in 1..self.members {
+            chosen.push(rest.swap_remove(random.below(rest.len() as u64) as usize));
+        }
+        chosen.sort_unstable();
+        let mut group = controller::group(GROUP, self.scheme, chosen);
+        group.gather = self.gather;
+        let mut controller = Controller::new(vec![group], Algorithm::Osud);
+        controller.ack_fan_in = self.fan_in;
+        let config = engine_config(self.seed);
+        Scenario::with(topology, controller, link(self.damage), config, self.seed)
+    }
 }
 
 impl Scenario {
@@ -310,6 +363,20 @@ impl Scenario {
                 self.report()
             );
         }
+    }
+
+    /// A counter of the stream of `origin` at each host that knows the stream.
+    pub fn counted(&self, origin: u16, name: &str) -> BTreeMap<u16, u64> {
+        let hosts = self.fabric.hosts.values();
+        let streams = hosts.filter_map(|host| {
+            let engine = host.agent.as_ref()?.engine()?;
+            let mut streams = engine.statistics();
+            let (_, _, statistics) = streams.find(|(_, from, _)| *from == HostId(origin))?;
+            let entries = statistics.entries();
+            let (_, value) = entries.into_iter().find(|(entry, _)| *entry == name)?;
+            Some((host.id, value))
+        });
+        streams.collect()
     }
 
     /// Who does not have a message of `origin` in [`GROUP`], and why, by message.

@@ -1,6 +1,7 @@
 //! A switch: the compiled P4 program in the pipeline that ships, without sockets. Its tables
 //! have what the planner's updates put there, and nothing else.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use wormcast_planner::{
@@ -48,6 +49,8 @@ pub struct Switch {
     /// Frames that wait in wormhole mode: they go round.
     waiting: Vec<Queued>,
     is_wormhole: bool,
+    /// Ports that are down.
+    down: BTreeSet<u8>,
 }
 
 /// The port by which frames go round.
@@ -93,6 +96,18 @@ impl Switch {
             state: SwitchState::default(),
             waiting: Vec::new(),
             is_wormhole: false,
+            down: BTreeSet::new(),
+        }
+    }
+
+    /// Starts anew: its registers and counters are 0, and it has the entries again that it had.
+    pub fn restart(&mut self, seed: u64) {
+        let had = std::mem::replace(self, Switch::new(seed));
+        for port in had.down {
+            self.set_port_up(port, false);
+        }
+        for update in self.difference(&had.state) {
+            self.write(&update);
         }
     }
 
@@ -243,6 +258,10 @@ impl Switch {
 
     /// A port goes up or down.
     pub fn set_port_up(&mut self, port: u8, up: bool) {
+        match up {
+            true => drop(self.down.remove(&port)),
+            false => drop(self.down.insert(port)),
+        }
         self.pipeline.set_port_up(PortId(port.into()), up);
     }
 

@@ -1,43 +1,22 @@
 //! ACKs of many members, where switches copy: they come up a tree of members.
 
-use std::collections::BTreeMap;
-use wormcast_fabric_tests::controller::{BROADCAST, Controller, SWITCH, TABLE, group};
+use wormcast_fabric_tests::controller::{BROADCAST, SWITCH, TABLE};
 use wormcast_fabric_tests::fabric::Place;
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::random::Random;
-use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
-use wormcast_routing::generate;
+use wormcast_fabric_tests::scenario::{Large, Scenario};
 use wormcast_routing::group::Scheme;
-use wormcast_routing::routes::Algorithm;
 use wormcast_routing::structure::Structure;
 use wormcast_wire::HostId;
 
 const SECOND_US: u64 = 1_000_000;
-const ORIGIN: u16 = 3;
+const ORIGIN: u16 = Large::ORIGIN;
 
-/// A network of 256 hosts, of which so many are members; the origin is one. A host takes the ACKs of
-/// `fan_in` others at most; none: as planned, by the costs.
 fn large(scheme: Scheme, members: u64, fan_in: Option<u32>, damage: Damage, seed: u64) -> Scenario {
-    let topology = generate::from_spec("irregular:64:1:4:4").expect("a known shape");
-    let mut rest: Vec<u16> = topology.hosts().iter().map(|host| host.id.0).collect();
-    rest.retain(|host| *host != ORIGIN);
-    let mut random = Random::new(seed);
-    let mut chosen = vec![ORIGIN];
-    for _ in 1..members {
-        chosen.push(rest.swap_remove(random.below(rest.len() as u64) as usize));
-    }
-    chosen.sort_unstable();
-    let groups = vec![group(GROUP, scheme, chosen)];
-    let mut controller = Controller::new(groups, Algorithm::Osud);
-    controller.ack_fan_in = fan_in;
-    Scenario::with(
-        topology,
-        controller,
-        link(damage),
-        engine_config(seed),
-        seed,
-    )
+    let mut large = Large::new(scheme, members, damage, seed);
+    large.fan_in = fan_in;
+    large.scenario()
 }
 
 /// Members that take ACKs of others, and a member that takes none and is far from the origin.
@@ -58,20 +37,6 @@ fn inner_and_leaf(scenario: &Scenario) -> (Vec<u16>, u16) {
     (inner.map(|host| host.0).collect(), leaf.0)
 }
 
-/// A counter of the group's stream at each host.
-fn counted(scenario: &Scenario, name: &str) -> BTreeMap<u16, u64> {
-    let hosts = scenario.fabric.hosts.values();
-    let streams = hosts.filter_map(|host| {
-        let engine = host.agent.as_ref()?.engine()?;
-        let mut streams = engine.statistics();
-        let (_, _, statistics) = streams.find(|(_, origin, _)| *origin == HostId(ORIGIN))?;
-        let entries = statistics.entries();
-        let (_, value) = entries.into_iter().find(|(entry, _)| *entry == name)?;
-        Some((host.id, value))
-    });
-    streams.collect()
-}
-
 /// ACK frames for one message.
 #[derive(Debug)]
 struct Acks {
@@ -88,7 +53,7 @@ fn acks(scheme: Scheme, members: u64, fan_in: Option<u32>, bytes: u64) -> Acks {
     scenario.write(ORIGIN, &[bytes]);
     let took_us = scenario.finish(ORIGIN, 60 * SECOND_US);
     scenario.check_delivered(ORIGIN, 1, &[]);
-    let mut received = counted(&scenario, "acks_received");
+    let mut received = scenario.counted(ORIGIN, "acks_received");
     let at_origin = received.remove(&ORIGIN).expect("the origin has the stream");
     Acks {
         at_origin,
@@ -144,7 +109,7 @@ fn members_that_read_late_are_answered_for_once_or_twice() {
         scenario.write(ORIGIN, &[16]);
         let took_us = scenario.finish(ORIGIN, 60 * SECOND_US);
         scenario.check_delivered(ORIGIN, 1, &[]);
-        let received = counted(&scenario, "acks_received");
+        let received = scenario.counted(ORIGIN, "acks_received");
         assert!(took_us < late_us + 2_000, "{took_us} µs");
         assert_eq!(received[&ORIGIN], 4 * answers, "{late_us} µs: {received:?}");
     }
@@ -157,10 +122,10 @@ fn a_parent_repairs_what_its_children_miss_from_its_memory() {
         scenario.write(ORIGIN, &[100_000, 16, 30_000]);
         scenario.finish(ORIGIN, 120 * SECOND_US);
         scenario.check_delivered(ORIGIN, 3, &[]);
-        let again = counted(&scenario, "retransmissions");
+        let again = scenario.counted(ORIGIN, "retransmissions");
         let members: u64 = again.values().sum::<u64>() - again[&ORIGIN];
         assert!(members > again[&ORIGIN], "fan-in {fan_in}: {again:?}");
-        let asked: u64 = counted(&scenario, "repairs_requested").values().sum();
+        let asked: u64 = scenario.counted(ORIGIN, "repairs_requested").values().sum();
         assert_eq!(asked, 0, "fan-in {fan_in}: the parents hold everything");
         scenario.run_for(10 * SECOND_US);
         scenario.check_quiet();
