@@ -37,7 +37,7 @@ type Entries = BTreeMap<(SwitchId, EntryKey), Arc<Action>>;
 #[derive(Clone, Debug, Default)]
 struct Planned {
     epoch: u32,
-    members: Vec<HostId>,
+    /// Of the members that take part.
     tree: Option<GatherTree>,
     /// Slots of each origin that is gathered, by switch.
     slots: BTreeMap<HostId, BTreeMap<SwitchId, u16>>,
@@ -138,7 +138,6 @@ impl GatherPlanner {
         };
         let before = self.groups.remove(&group.id).unwrap_or_default();
         let is_same = before.tree.as_ref() == Some(&tree)
-            && before.members == told.members
             && before.epoch >= self.epochs.first
             && (before.by_hosts.is_empty() || !self.has_freed);
         let planned = match is_same {
@@ -165,10 +164,7 @@ impl GatherPlanner {
                 self.give_back(slots);
             }
         }
-        let mut planned = Planned {
-            members: members.to_vec(),
-            ..Planned::default()
-        };
+        let mut planned = Planned::default();
         let mut gathered = BTreeMap::new();
         let nowhere = BTreeMap::new();
         for &origin in members {
@@ -200,8 +196,8 @@ impl GatherPlanner {
             let old = before.entries.get(key);
             old.is_some_and(|old| **old == with_epoch(action, before.epoch))
         };
-        let is_same = before.members == members
-            && before.epoch >= self.epochs.first
+        // Every member is behind a branch for every other: equal entries have equal members.
+        let is_same = before.epoch >= self.epochs.first
             && planned.entries.len() == before.entries.len()
             && planned.entries.iter().all(same);
         let epoch = match is_same {

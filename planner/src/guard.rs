@@ -183,9 +183,6 @@ fn admit(host: &Host, kinds: u8, transit: bool, route_max: u16) -> TableEntry {
     )
 }
 
-/// Worms GATHER, as a bit.
-const KIND_GATHER: u8 = 1 << 5;
-
 /// Kinds of worms that agents send, bit k for kind k.
 fn kinds(needs: &Needs<'_>) -> BTreeMap<HostId, u8> {
     let bit = |kind: Kind| 1 << kind as u8;
@@ -205,7 +202,7 @@ fn kinds(needs: &Needs<'_>) -> BTreeMap<HostId, u8> {
             GroupScheme::One(_) => 0,
         };
         let more = match group.gather && more != 0 {
-            true => more | KIND_GATHER,
+            true => more | bit(Kind::Gather),
             false => more,
         };
         for member in &group.members {

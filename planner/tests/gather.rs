@@ -5,36 +5,17 @@ mod lab;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lab::gather::{Life, all_entries, check, lives, slots, switch_mode};
+use lab::gather::{Life, all_entries, check, gathering, lives, slots};
 use lab::model::write;
 use lab::{Random, all_live, change_groups, damage, random_groups, random_topology};
 use proptest::prelude::*;
 use wormcast_planner::{
-    ClassDNumbers, Entity, FabricState, Group, GroupScheme, Operation, Planner, Stage, SwitchState,
-    TABLE_GATHER, difference,
+    ClassDNumbers, Entity, FabricState, Operation, Planner, Stage, SwitchState, TABLE_GATHER,
+    difference,
 };
-use wormcast_routing::group::SwitchMode;
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{GroupId, SwitchId};
-
-/// Groups of which most gather.
-fn gathering(random: &mut Random, groups: Vec<Arc<Group>>) -> Vec<Arc<Group>> {
-    let gathers = |mut group: Arc<Group>| {
-        let own = Arc::make_mut(&mut group);
-        own.gather |= random.chance(40);
-        if random.chance(20) && !own.gather {
-            let modes = [SwitchMode::Tree, SwitchMode::Table, SwitchMode::Broadcast];
-            own.scheme = switch_mode(*random.choose(&modes)).into();
-            own.gather = true;
-        }
-        if random.chance(5) {
-            own.scheme = GroupScheme::Auto;
-        }
-        group
-    };
-    groups.into_iter().map(gathers).collect()
-}
 
 proptest! {
     /// Groups come, go and change, links fail and come back, hosts too: every plan is whole, and what is

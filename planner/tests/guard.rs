@@ -6,6 +6,7 @@ mod lab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use lab::gather::gathering;
 use lab::guard::{Enters, check_admitted, refuse, sent_by};
 use lab::model::{Walker, write};
 use lab::{
@@ -14,10 +15,11 @@ use lab::{
 };
 use proptest::prelude::*;
 use wormcast_planner::{
-    AgentPlan, ClassDNumbers, FabricState, Group, Guard, Hosts, Planner, Stage, SwitchState,
-    Update, difference,
+    AgentPlan, ClassDNumbers, FabricState, Group, GroupScheme, Guard, Hosts, Planner, Stage,
+    SwitchState, Update, difference,
 };
 use wormcast_routing::generate::{Irregular, irregular};
+use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::{Host, Topology};
 use wormcast_wire::worm::Kind;
@@ -208,12 +210,14 @@ fn no_host_loses_what_its_plan_has_it_send() {
         let network = network.with_transit(|host| hosts.agents.contains(&host));
         let switches: Vec<SwitchId> = network.switches().iter().map(|s| s.id).collect();
         let mut fabric = Fabric::new(&network, hosts);
-        let mut groups = random_groups(&mut random, &network, 5);
+        let first = random_groups(&mut random, &network, 5);
+        let mut groups = gathering(&mut random, first);
         let mut up = network.clone();
         let mut guard = Guard::default();
         for _ in 0..8 {
             if random.chance(50) {
-                groups = change_groups(&mut random, &network, &groups);
+                let changed = change_groups(&mut random, &network, &groups);
+                groups = gathering(&mut random, changed);
             }
             if random.chance(40) {
                 let algorithm = *random.choose(&Algorithm::ALL);
@@ -298,9 +302,16 @@ fn check_refused(
             Kind::Broadcast,
             Kind::Group,
             Kind::Control,
+            Kind::Gather,
         ] {
             // A member that is cut off is let in as one that takes part.
-            if !agents.contains(&host.id) || kind == Kind::Control {
+            let gathers = |group: &Arc<Group>| gathers(group) && group.members.contains(&host.id);
+            let is_refused = match kind {
+                Kind::Control => true,
+                Kind::Gather => !groups.iter().any(gathers),
+                _ => false,
+            };
+            if !agents.contains(&host.id) || is_refused {
                 wrong.push((own(host, kind, None), "KIND_REFUSED"));
             }
             let source = Some(HostId(host.id.0 ^ 0x4000));
@@ -364,6 +375,15 @@ fn check_refused(
         assert_eq!(refuse(state, worm), expected, "{worm:?}");
     }
     if guard.on { wrong.len() } else { 0 }
+}
+
+/// Whether switches may gather ACKs of the group.
+fn gathers(group: &Group) -> bool {
+    let copied = match group.scheme {
+        GroupScheme::Auto => true,
+        GroupScheme::One(scheme) => matches!(scheme, Scheme::Switch(_)),
+    };
+    group.gather && copied
 }
 
 /// Every group that carries the number is of scheme `table` without that address, or closed by the operator.

@@ -344,7 +344,7 @@ def test_state_files_that_are_none_are_refused(tmp_path: Path) -> None:
     newer = tmp_path / "newer.db"
     with contextlib.closing(sqlite3.connect(newer)) as sql:
         sql.execute("PRAGMA user_version=99")
-    with pytest.raises(StoreError, match="has schema 99; this version reads 1 and 2"):
+    with pytest.raises(StoreError, match="has schema 99; this version reads 1 to 3"):
         Database(newer)
 
 

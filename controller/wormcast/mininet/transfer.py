@@ -78,6 +78,7 @@ def transfer(
     expect_failed: Sequence[int] = (),
     outputs: dict[int, Path] | None = None,
     parameters: dict[str, Any] | None = None,
+    gather: bool = False,
 ) -> Result:
     """Create a group, send `file` from `source` to `receivers`, take the group away again.
 
@@ -88,7 +89,13 @@ def transfer(
     members = sorted({source, *receivers})
     group = fabric.post(
         "groups",
-        {"name": f"demo-{scheme}", "scheme": scheme, "members": members, "parameters": parameters or {}},
+        {
+            "name": f"demo-{scheme}",
+            "scheme": scheme,
+            "members": members,
+            "parameters": parameters or {},
+            "gather": gather,
+        },
     )["id"]
     try:
         fabric.wait_group(group)

@@ -14,6 +14,7 @@ from wormcast_planner import (
     HOST_ID_MAX,
     LAMBDA_MAX,
     SHARED_TREES_MAX,
+    is_copied_by_switches,
     needs_grid,
     schemes,
 )
@@ -30,7 +31,7 @@ TABLE: Final = "table"
 """Switches copy by entries of their tables, as long as these have room."""
 TREE_ROUTES: Final = "switch"
 """Switches copy along TREE routes: so go messages of groups of scheme table that have no entries."""
-COPIED: Final = ("switch", "table", "broadcast", AUTO)
+COPIED: Final = tuple(name for name in SCHEMES if name == AUTO or is_copied_by_switches(name))
 """Schemes in which switches copy messages, or may."""
 SCHEME_DEFAULT: Final = "k-binomial"
 

@@ -468,7 +468,7 @@ def _group(
         tuple(HostId(_within("a member", m, 0, HOST_ID_MAX)) for m in json.loads(members)),
         Parameters.from_json(json.loads(parameters)),
         None if class_d is None else ipaddress.IPv4Address(class_d),
-        gather=bool(gather),
+        gather=bool(_within("gather", gather, 0, 1)),
     )
 
 

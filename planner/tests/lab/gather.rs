@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use wormcast_planner::{
     Action, EntryKey, FabricState, GATHER_BRANCHES_MAX, GATHER_SLOTS, GATHER_SOURCE_FIRST,
-    Gathered, Group, Hosts, KeyFields, MatchValue, SwitchState, TABLE_GATHER, dependencies,
+    Gathered, Group, GroupScheme, Hosts, KeyFields, MatchValue, SwitchState, TABLE_GATHER,
+    dependencies,
 };
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::group::{Guard, Scheme, SwitchMode, SwitchParameters};
@@ -13,6 +14,7 @@ use wormcast_routing::routes::Route;
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
 
+use super::Random;
 use super::model::parameter;
 
 /// Entries of the table, by switch.
@@ -295,4 +297,22 @@ pub fn slots(state: &FabricState) -> BTreeMap<(SwitchId, GroupId, HostId), u128>
         ((switch, group, origin), parameter(&action, "slot"))
     })
     .collect()
+}
+
+/// Groups of which most gather.
+pub fn gathering(random: &mut Random, groups: Vec<Arc<Group>>) -> Vec<Arc<Group>> {
+    let gathers = |mut group: Arc<Group>| {
+        let own = Arc::make_mut(&mut group);
+        own.gather |= random.chance(40);
+        if random.chance(20) && !own.gather {
+            let modes = [SwitchMode::Tree, SwitchMode::Table, SwitchMode::Broadcast];
+            own.scheme = switch_mode(*random.choose(&modes)).into();
+            own.gather = true;
+        }
+        if random.chance(5) {
+            own.scheme = GroupScheme::Auto;
+        }
+        group
+    };
+    groups.into_iter().map(gathers).collect()
 }

@@ -62,7 +62,8 @@ pub fn refuse(state: &SwitchState, worm: &Enters) -> Option<&'static str> {
         } else if parameter(&entry, "kinds") >> worm.kind as u8 & 1 == 0 {
             return Some("KIND_REFUSED");
         }
-        let path = [Kind::Unicast, Kind::Control, Kind::Broadcast].contains(&worm.kind);
+        let paths = [Kind::Unicast, Kind::Control, Kind::Gather, Kind::Broadcast];
+        let path = paths.contains(&worm.kind);
         if path && worm.route as u128 > parameter(&entry, "route_max") {
             return Some("ROUTE_TOO_LONG");
         }
@@ -117,6 +118,9 @@ pub fn sent_by(topology: &Topology, plan: &AgentPlan) -> BTreeSet<Enters> {
         };
         if is(SchemeName::Switch) || is(SchemeName::Table) || is(SchemeName::Broadcast) {
             all.insert(own(Kind::Tree, 9, None));
+        }
+        if group.gathered.is_some() {
+            all.insert(own(Kind::Gather, 0, None));
         }
         if let Some(number) = group.number {
             all.insert(own(Kind::Group, 2, Some(number)));
