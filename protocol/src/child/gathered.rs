@@ -39,9 +39,6 @@ impl Child {
     /// everything before `stable`. One that was given up stays so until it speaks itself.
     pub fn take_gathered(&mut self, cumulative: u64, stable: u64, now: Instant) -> Acked {
         let mut acked = Acked::default();
-        if self.excluded {
-            return acked;
-        }
         let before = (self.cumulative(), self.stable);
         if !self.gathered.lost {
             self.gathered.until = self.gathered.until.max(cumulative);

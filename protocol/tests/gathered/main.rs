@@ -137,6 +137,26 @@ fn a_switch_that_starts_anew_delays_a_message_at_most() {
     assert!(net.read.values().all(|messages| messages.len() == 5));
 }
 
+/// No ACK of a host comes, so all that is known is gathered.
+#[test]
+fn a_word_that_is_lost_is_said_again() {
+    // On its way to the switch; on its way from there, where only REFRESH helps.
+    for (lost_at_once, most_us) in [(true, 90_000), (false, 900_000)] {
+        let mut net = settled(9, true);
+        net.loses_acks.extend((2..=9).map(HostId));
+        net.gathers = !lost_at_once;
+        net.loses_gathered = true;
+        net.write(20);
+        net.run_ms(20);
+        net.gathers = true;
+        net.loses_gathered = false;
+        assert_eq!(net.take_acks().0, 0);
+        let took_us = net.settle(3, 1_000);
+        assert!(took_us < most_us, "{took_us} µs");
+        assert_eq!(net.acks_to_origin, 0);
+    }
+}
+
 fn said(net: &Net, cumulative: u32, stable: u32) -> Said {
     let stream = net.engines[&ORIGIN]
         .arrived_from(GROUP, ORIGIN)
