@@ -30,6 +30,7 @@ mod planner;
 pub mod replay;
 mod replication;
 mod reuse;
+mod route_change;
 mod route_order;
 mod shapes;
 mod state;
@@ -38,6 +39,7 @@ mod table_numbers;
 mod trees;
 mod turning;
 mod wiring;
+mod wormhole;
 mod written;
 
 pub use agents::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
@@ -52,12 +54,13 @@ pub use groups::{Group, GroupScheme};
 pub use guard::{Guard, TABLE_GUARD};
 pub use ids::{
     GROUP_NUMBERS_MAX, INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST,
-    MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_PORT, MGID_TREE_ALL, MGID_TREE_SET,
-    Mgid, PortSet, TREE_SET_PORTS,
+    MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_HOLD, MGID_PORT, MGID_TREE_ALL,
+    MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
 };
 pub use narrow::NarrowLinks;
-pub use planner::{FabricState, Method, NOT_PLANNED, Planner, RouteChange};
+pub use planner::{FabricState, NOT_PLANNED, Planner};
 pub use replication::{CapacityError, allocate_mgids};
+pub use route_change::{Method, RouteChange};
 pub use route_order::{RouteOrder, RouteOrderError};
 pub use shapes::BULK_PACKETS;
 pub use state::{
@@ -65,4 +68,5 @@ pub use state::{
     MatchValue, Name, Place, PlannedRoute, RouteTable, Sequencer, SwitchState, TableDefault,
     TableEntry, digest_agents,
 };
+pub use wormhole::{GO_FRAMES, HELD_MAX, STOP_FRAMES, STOP_US, Switching, WormholeScheme};
 pub use written::{ROUTES_WRITTEN_MAX, dependencies, routes_file};
