@@ -627,6 +627,10 @@ class Planner:
         switch or port that cannot be.
         """
 
+    def set_switching(self, mode: str, scheme: str | None) -> None:
+        """Switches pass worms on in this way, from now on: packet without a scheme, wormhole with plain or flush.
+        Raises `RoutingError`."""
+
     def set_guard(self, on: bool, closed: AbstractSet[GroupId], rates: Mapping[HostId, int]) -> None:
         """Switches let in what this asks for: whether the guard is on, groups that are closed to plain hosts though
         they have an address, and bytes a second of hosts."""

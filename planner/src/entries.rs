@@ -10,6 +10,7 @@ use crate::ids::{
     MGID_PORT, MGID_TREE_SET, Mgid, NEIGHBOUR_NONE, PortSet, ROLE_HOST, ROLE_SWITCH, TREE_SET_PORTS,
 };
 use crate::state::{Action, KeyFields, MatchValue, Name, TableDefault, TableEntry};
+use crate::wormhole::TABLE_WORMHOLE;
 use wormcast_wire::{GroupId, PortId, SwitchId};
 
 const TABLE_PORTS: &str = "ingress.ports";
@@ -22,7 +23,8 @@ const TABLE_EDGE_PORTS: &str = "egress.edge_ports";
 const TABLE_TRACE: &str = "egress.trace";
 
 /// Tables whose default action the controller sets.
-pub const TABLES_WITH_DEFAULT: [&str; 3] = [TABLE_TREE_SETS, TABLE_TRACE, TABLE_GUARD];
+pub const TABLES_WITH_DEFAULT: [&str; 4] =
+    [TABLE_TREE_SETS, TABLE_TRACE, TABLE_GUARD, TABLE_WORMHOLE];
 
 /// What a switch knows of its ports: which exist, which neighbour or host they lead to, or led to when
 /// last heard of.

@@ -14,6 +14,8 @@ pub const MGID_TREE_ALL: Mgid = Mgid(2);
 pub const MGID_TREE_SET: u16 = 0x0100;
 /// With a port added: UNICAST worms over one of parallel links.
 pub const MGID_PORT: u16 = 0x0200;
+/// With a port added: wormhole mode, STOP and GO by that port.
+pub const MGID_HOLD: u16 = 0x0300;
 /// First of the replication groups of group numbers.
 pub const MGID_GROUP_FIRST: u16 = 0x4000;
 /// Last of them.
@@ -125,6 +127,7 @@ mod tests {
             ("MGID_GROUP_FIRST", u32::from(MGID_GROUP_FIRST)),
             ("MGID_GROUP_LAST", u32::from(MGID_GROUP_LAST)),
             ("MGID_PORT", u32::from(MGID_PORT)),
+            ("MGID_HOLD", u32::from(MGID_HOLD)),
             ("INSTANCE_PLAIN", u32::from(INSTANCE_PLAIN)),
             ("INSTANCE_BRANCH", u32::from(INSTANCE_BRANCH)),
             ("INSTANCE_NEIGHBOUR", u32::from(INSTANCE_NEIGHBOUR)),

@@ -42,6 +42,7 @@ mod table_numbers;
 mod trees;
 mod turning;
 mod wiring;
+mod wormhole;
 mod written;
 
 pub use class_d::{ClassDMode, ClassDNumbers};
@@ -58,8 +59,8 @@ pub use hosts::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfal
 pub use ids::{
     GATHER_BRANCHES_MAX, GATHER_ENTRIES_MAX, GATHER_SLOTS, GATHER_SOURCE_FIRST, GATHER_SOURCE_LAST,
     GROUP_NUMBERS_MAX, INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST,
-    MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_PORT, MGID_TREE_ALL, MGID_TREE_SET,
-    Mgid, PortSet, TREE_SET_PORTS,
+    MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_HOLD, MGID_PORT, MGID_TREE_ALL,
+    MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
 };
 pub use narrow::NarrowLinks;
 pub use planner::{FabricState, NOT_PLANNED, Planner};
@@ -72,4 +73,5 @@ pub use state::{
     MatchValue, Name, Place, PlannedRoute, RouteTable, Sequencer, SwitchState, TableDefault,
     TableEntry, digest_agents,
 };
+pub use wormhole::{GO_FRAMES, HELD_MAX, STOP_FRAMES, STOP_US, Switching, WormholeScheme};
 pub use written::{ROUTES_WRITTEN_MAX, dependencies, routes_file};

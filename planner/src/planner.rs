@@ -29,6 +29,7 @@ use crate::shapes::{HostRoutes, Lasting};
 use crate::state::{AgentPlan, Place, SwitchState};
 use crate::switches::SwitchPlanner;
 use crate::wiring::{Wiring, ranks};
+use crate::wormhole::Switching;
 
 /// Why a member does not take part: its group was made a moment ago.
 pub const NOT_PLANNED: &str = "the plan in force is older than this group";
@@ -211,6 +212,14 @@ impl Planner {
     /// Switches let in what this asks for, from now on.
     pub fn set_guard(&mut self, guard: Guard) {
         self.guard = guard;
+    }
+
+    /// Switches pass worms on in this way, from now on.
+    pub fn set_switching(&mut self, switching: Switching) {
+        if self.switches.switching != switching {
+            self.switches.switching = switching;
+            self.network = None;
+        }
     }
 
     /// The links with these ends carry nothing, from now on, because a port of theirs is down. Both ends
@@ -467,7 +476,7 @@ impl Planner {
             let root = |part: &Part| part.order.root(&part.topology);
             self.roots = parts.iter().map(root).collect();
             self.groups.clear();
-            self.switches = SwitchPlanner::new(parts.clone(), known);
+            self.switches = SwitchPlanner::new(parts.clone(), known, self.switches.switching);
             self.guarded.clear();
             self.group_guard.forget();
             self.gather.forget_switches();

@@ -20,6 +20,7 @@ use crate::replication::{GroupTree, allocate_mgids, port_groups, tree_set_groups
 use crate::state::{Action, EntryKey, Place, SwitchState, TableEntry};
 use crate::table_numbers::{Along, TableNumbers};
 use crate::trees::own_ports;
+use crate::wormhole::{Switching, hold_groups, wormhole_default};
 
 /// Addresses never take all numbers: each number of an address has an entry of `ingress.class_d`.
 const _: () = assert!(CLASS_D_SIZE < GROUP_NUMBERS_MAX as usize);
@@ -61,13 +62,21 @@ pub(crate) struct SwitchPlanner {
     class_d: ClassDNumbers,
     class_d_entries: BTreeMap<EntryKey, Arc<Action>>,
     everyone: BTreeSet<HostId>,
+    pub(crate) switching: Switching,
 }
 
 impl SwitchPlanner {
     /// Plans connected parts without groups. Where a port led is told to its switch for as long as it is
     /// known, so that a neighbour may use a link that is not planned for, or not any more.
-    pub(crate) fn new(parts: Arc<Vec<Part>>, known: &Topology) -> SwitchPlanner {
-        let mut planner = SwitchPlanner::default();
+    pub(crate) fn new(
+        parts: Arc<Vec<Part>>,
+        known: &Topology,
+        switching: Switching,
+    ) -> SwitchPlanner {
+        let mut planner = SwitchPlanner {
+            switching,
+            ..SwitchPlanner::default()
+        };
         let known_ids = known.switches().iter().map(|switch| switch.id);
         let known: BTreeMap<SwitchId, Neighbours> =
             known_ids.zip(Neighbours::of_all(known)).collect();
@@ -81,7 +90,7 @@ impl SwitchPlanner {
             for (switch, uses) in topology.switches().iter().zip(tree.part_ports()) {
                 let sized = sized
                     .entry(switch.ports)
-                    .or_insert_with(|| tree_state(switch.ports));
+                    .or_insert_with(|| sized_state(switch.ports, switching));
                 let mut state = sized.clone();
                 let led = known.get(&switch.id).unwrap_or(&uses.links);
                 port_entries(switch.ports, (&uses.links, led), uses.to_hosts)
@@ -402,11 +411,14 @@ impl SwitchPlanner {
 }
 
 /// What TREE worms need in a switch of that size, if no links of it are parallel.
-fn tree_state(ports: u16) -> SwitchState {
+fn sized_state(ports: u16, switching: Switching) -> SwitchState {
     let mut state = SwitchState::default();
     tree_set_entries(ports).for_each(|entry| state.add(entry));
-    let default = tree_set_default(ports);
-    state.defaults.insert(default.table, default.action);
-    state.multicast = tree_set_groups(ports, &Neighbours::default()).collect();
+    for default in [tree_set_default(ports), wormhole_default(switching)] {
+        state.defaults.insert(default.table, default.action);
+    }
+    state.multicast = tree_set_groups(ports, &Neighbours::default())
+        .chain(hold_groups(switching, ports))
+        .collect();
     state
 }

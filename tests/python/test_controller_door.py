@@ -256,6 +256,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
                 set_narrow=real.set_narrow,
                 set_down=real.set_down,
                 set_guard=real.set_guard,
+                set_switching=real.set_switching,
             ),
         )
         group = controller.groups.create(GroupRequest("circuit", ("good",), id=7))

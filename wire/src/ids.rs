@@ -1,5 +1,6 @@
 //! Names of what is in a fabric and on its links, and the bounds of SPEC §2 and §3.
 
+use crate::worm::RECIRCULATE_PORT;
 use core::fmt;
 
 /// Largest host id: the worm header has 16 bits for it, and 0xFFFF is the source of worms
@@ -52,6 +53,9 @@ impl PortId {
             None
         }
     }
+
+    /// What a switch has in place of a port where a frame is to come to it once more. No link is there.
+    pub const RECIRCULATE: PortId = PortId(RECIRCULATE_PORT);
 
     /// Its number, which is its byte in a route.
     pub const fn get(self) -> u8 {

@@ -12,6 +12,7 @@ mod ids;
 pub mod order;
 pub mod pdu;
 mod scheme;
+pub mod signal;
 pub mod trace;
 mod tree_decode;
 mod tree_error;

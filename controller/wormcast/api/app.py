@@ -43,6 +43,7 @@ from wormcast.api.plan_requests import (
     routes_in_force,
     verify_in_force,
 )
+from wormcast.api.switching_routes import serve_switching
 from wormcast.api.traces import serve_traces
 from wormcast.network.groups import Group
 from wormcast.network.ids import SwitchId
@@ -111,6 +112,7 @@ def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAP
     app.add_middleware(BodyLimit, by_path={VERIFY_PATH: FILE_BYTES_MAX, PLAN_PATH: FILE_BYTES_MAX})
     _serve_network(app, controller)
     serve_guard(app, controller)
+    serve_switching(app, controller)
     _serve_groups(app, controller)
     pool = pool or WorkerPool()
     _serve_plans(app, controller, pool)

@@ -10,12 +10,13 @@ import finsy
 from wormcast.counters.kernel import read_mtus
 from wormcast.counters.ports import read_ports
 from wormcast.p4rt.session import SwitchSession
-from wormcast.wire import DropReason, Kind
+from wormcast.wire import DropReason, Kind, TrainEvent
 
 READ_TIMEOUT_S = 30.0
 DROP_NAMES = {int(reason): reason.name.lower() for reason in DropReason}
+TRAIN_NAMES = {int(event): event.name.lower() for event in TrainEvent}
 KIND_NAMES = {int(kind): kind.name.lower() for kind in Kind}
-PROGRAM_COUNTERS = ("drops", "filtered", "kinds", "ingress_ports", "egress_ports")
+PROGRAM_COUNTERS = ("drops", "filtered", "kinds", "trains", "ingress_ports", "egress_ports")
 
 ProgramCounters = dict[str, dict[int, tuple[int, int]]]
 
@@ -57,6 +58,7 @@ async def show_counters(session: SwitchSession) -> dict[str, Any]:
         "drops": {DROP_NAMES.get(i, str(i)): n for i, (n, _) in sorted(program["drops"].items())},
         "filtered": {KIND_NAMES.get(i, str(i)): n for i, (n, _) in sorted(program["filtered"].items())},
         "kinds": {KIND_NAMES.get(i, str(i)): n for i, (n, _) in sorted(program["kinds"].items())},
+        "trains": {TRAIN_NAMES.get(i, str(i)): n for i, (n, _) in sorted(program["trains"].items())},
         "ports": [
             {
                 "port": port,

@@ -235,6 +235,12 @@ def show_guard(controller: Controller) -> dict[str, Any]:
     return controller.guard.guard.to_json()
 
 
+def show_switching(controller: Controller) -> dict[str, Any]:
+    """How switches pass worms on, and what worms may run into with the routes wanted."""
+    switching = controller.switching.switching
+    return {**switching.to_json(), "warnings": switching.warnings(controller.routing.algorithm)}
+
+
 def show_routing(controller: Controller) -> dict[str, Any]:
     """Unicast routes: what is wanted, and what came of it."""
     state = controller.reconciler.state

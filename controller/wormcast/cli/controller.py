@@ -14,6 +14,7 @@ from wormcast.cli.source import complete_algorithm
 from wormcast.discovery.hosts import GONE_AFTER_MAX_S, GONE_AFTER_MIN_S, GONE_AFTER_S
 from wormcast.network.ids import SwitchId
 from wormcast.network.routing import Routing
+from wormcast.network.switching import SWITCHINGS, Switching
 
 AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
 LISTEN_DEFAULT = "127.0.0.1:8080"
@@ -108,6 +109,13 @@ def controller() -> None:
     "it at run time. [default: as kept there, else off]",
 )
 @click.option(
+    "--switching",
+    type=click.Choice(SWITCHINGS),
+    help="How switches pass worms on: each frame as soon as it can, or so that a worm has its channels for itself, and "
+    "waits or (flush) gives way. Kept in the state file; 'wormcast switching set' changes it at run time. "
+    "[default: as kept there, else packet]",
+)
+@click.option(
     "--socket-mode",
     metavar="MODE",
     help="Mode of the Unix sockets of REST and agents: 0600 (the user who runs this), 0660 (a group too), 0666 (everyone). "
@@ -128,6 +136,7 @@ def run(
     gone_after: float,
     class_d: str | None,
     guard: bool | None,
+    switching: str | None,
     socket_mode: str | None,
     socket_group: str | None,
     verbose: int,
@@ -161,6 +170,7 @@ def run(
         gone_after,
         access,
         guard,
+        None if switching is None else Switching.parse(switching),
     )
     try:
         serve(options)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from wormcast.cli.refusal import Refusal, explain_os
+from wormcast.network.switching import SWITCHINGS
 
 TOPOLOGIES = (
     "testbed, torus:K, irregular:S[:SEED], line:S, star:S, any other of `wormcast topo make`, or a file"
@@ -50,6 +51,11 @@ def _fabric_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--impair",
                 help="Impairments of every switch port, e.g. loss=0.01,corrupt=0.001,reorder=0.01.",
+            ),
+            click.option(
+                "--switching",
+                type=click.Choice(SWITCHINGS),
+                help="How switches pass worms on; `wormcast switching set` changes it at run time. [default: packet]",
             ),
             click.option("--seed", type=int, default=1, show_default=True, help="Of all that is drawn."),
         ]

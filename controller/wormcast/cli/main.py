@@ -27,6 +27,9 @@ _COMMANDS = {
     "group": _Command("wormcast.cli.group", "group", "Create, list, change and plan groups."),
     "host": _Command("wormcast.cli.host", "host", "List hosts, declare or limit one."),
     "guard": _Command("wormcast.cli.guard", "guard", "Show or set what switches let in from hosts."),
+    "switching": _Command(
+        "wormcast.cli.switching", "switching", "Show or set packet or wormhole mode of the switches."
+    ),
     "routing": _Command("wormcast.cli.routing", "routing", "Show or set the routes of the fabric."),
     "route": _Command("wormcast.cli.route", "route", "Show source routes."),
     "balance": _Command("wormcast.cli.balance", "balance", "Report and balance channel loads."),

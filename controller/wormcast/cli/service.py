@@ -22,6 +22,7 @@ from wormcast.directory.server import DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.network.ids import SwitchId
 from wormcast.network.routing import Routing
+from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
@@ -55,6 +56,7 @@ class Options:
     gone_after_s: float = GONE_AFTER_S
     access: SocketAccess = field(default_factory=SocketAccess)
     guard: bool | None = None
+    switching: Switching | None = None
 
 
 def run(options: Options) -> None:
@@ -80,6 +82,7 @@ async def _serve(options: Options) -> None:
             class_d=options.class_d,
             gone_after_s=options.gone_after_s,
             guard=options.guard,
+            switching=options.switching,
         )
         configuration = read_configuration(options.switches) if options.switches else Configuration()
         controller.put_switches(configuration.switches, configuration.grid)

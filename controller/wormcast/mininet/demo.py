@@ -72,6 +72,7 @@ class Wanted:
     cut: str | None
     out: Path
     seed: int
+    switching: str | None
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,9 @@ def serve(wanted: Wanted, console: Console) -> int:
     impair = fabrics.parse_impair(wanted.impair)
     topology = topologies.load_topology(wanted.topology, wanted.seed)
     job = make_job(wanted, topology, wanted.size or defaults["size"])
-    settings = fabrics.Options(topology, wanted.switch, rate, impair, wanted.seed, mtus=mtus)
+    settings = fabrics.Options(
+        topology, wanted.switch, rate, impair, wanted.seed, switching=wanted.switching, mtus=mtus
+    )
     # Slow to load: what was asked for wrongly is refused before.
     from wormcast.mininet import report
 
@@ -142,6 +145,7 @@ def serve(wanted: Wanted, console: Console) -> int:
         "rate_mbps": rate,
         "mtu_bytes": mtus.host,
         "impair": wanted.impair,
+        "switching": wanted.switching,
         "cut": bool(wanted.cut),
         "seed": wanted.seed,
         "file_bytes": results[0].file_bytes,

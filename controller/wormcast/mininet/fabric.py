@@ -211,7 +211,11 @@ class Fabric:
         switches.write_text(json.dumps(file))
         argv = [programs.find("wormcast"), "controller", "run", "--switches", str(switches)]
         argv += ["--agents", self.directory_address, "--listen", self.api_address]
-        argv += ["--state", str(self.run_directory / "state.db"), *self.options.controller_arguments]
+        state = self.run_directory / "state.db"
+        argv += ["--state", str(state), *self.options.controller_arguments]
+        if self.options.switching is not None and not state.exists():
+            # From then on it is as kept there, which may be another.
+            argv += ["--switching", self.options.switching]
         self.controller = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,

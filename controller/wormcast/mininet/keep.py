@@ -43,6 +43,7 @@ class Wanted:
     fabric_mtu: str | None
     impair: str | None
     seed: int
+    switching: str | None
     name: str | None
     out: Path | None
     wait: str | None
@@ -105,6 +106,7 @@ def serve(wanted: Wanted, directory: Path) -> int:
         fabrics.parse_impair(wanted.impair),
         wanted.seed,
         mtus=fabrics.parse_mtus(wanted.mtu, wanted.fabric_mtu),
+        switching=wanted.switching,
     )
     wait_seconds = fabrics.parse_wait(wanted.wait)
     names = {f"h{h['id']}": h["id"] for h in topology["hosts"]}

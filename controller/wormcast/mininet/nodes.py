@@ -20,6 +20,8 @@ THRIFT_PORT_FIRST = 9090
 METRICS_PORT_FIRST = 40051
 
 STOP_SECONDS_MAX = 5.0
+# A frame that waits in wormhole mode goes round in its switch for as long as that takes.
+FOR_EVER = ("--recirculations", "0")
 # Of a port; many ports with as many as one switch has by default would take gigabytes.
 SHARED_RING_FRAMES = 256
 
@@ -87,7 +89,7 @@ class SharedSwitches(LoggedDaemon):
         first = switches[0]
         argv = [first.binary, "--fabric", str(self.file)]
         argv += ["--log-level", first.log_level, "--seed", str(first.seed)]
-        argv += ["--ring-frames", str(SHARED_RING_FRAMES), "--metrics-addr", str(first.metrics)]
+        argv += ["--ring-frames", str(SHARED_RING_FRAMES), "--metrics-addr", str(first.metrics), *FOR_EVER]
         if first.impair:
             argv += ["--impair", f"all:{first.impair}"]
         argv += ["--", "--grpc-server-addr", first.address]
@@ -268,6 +270,11 @@ class LateShell(Node):
 
 class MadeSwitch(LateShell, P4Switch):
     """A switch of a fabric."""
+
+    def command(self) -> list[str]:
+        """As that of any; wormcast-switch lets frames wait in wormhole mode."""
+        program, *rest = super().command()
+        return [program, *(FOR_EVER if self.kind == "wormcast" else ()), *rest]
 
 
 class MadeHost(LateShell, Host):

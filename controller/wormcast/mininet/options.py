@@ -39,6 +39,7 @@ class Options:
 
     `rate_mbps`: rate of every link in each direction, Mb/s; None leaves links unshaped.
     `impair`: impairments of every switch port, as wormcast-switch's `--impair` takes them.
+    `switching`: how switches pass worms on from the start, as `wormcast switching set` takes it.
     `agent_arguments`: passed on to every agent, `controller_arguments` to the controller.
     `plain_hosts`: hosts without an agent. `share_processes`: one process runs all switches, and one all agents, also
     where they are few.
@@ -55,6 +56,7 @@ class Options:
     plain_hosts: frozenset[int] = field(default_factory=frozenset)
     mtus: Mtus = field(default_factory=Mtus)
     share_processes: bool = False
+    switching: str | None = None
 
 
 def parse_rate_mbps(text: str) -> float | None:

@@ -109,6 +109,7 @@ def markdown(topology: dict[str, Any], facts: dict[str, Any], results: list[Resu
         f"{len(topology['switches'])} P4 switches ({facts['switch']}), {len(topology['hosts'])} hosts, "
         f"topology {facts['topology']}, links of {rate}"
         + (f", impairments on every port: {facts['impair']}" if facts["impair"] else "")
+        + (f", switching {facts['switching']}" if facts["switching"] else "")
         + (", one link between switches cut in the middle of each transfer" if facts["cut"] else "")
         + f". Machine: {facts['machine']}. Seed {facts['seed']}.",
         "",

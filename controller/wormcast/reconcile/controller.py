@@ -21,6 +21,7 @@ from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
 from wormcast.network.groups import Group
 from wormcast.network.ids import CPU_PORT, IPV4_ETHERTYPE, Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
+from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid, PortRef, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.port_states import PortsTold
@@ -44,6 +45,7 @@ from wormcast.reconcile.port_sources import check_port_sources
 from wormcast.reconcile.reconciler import COSTS_DEFAULT, Reconciler, View
 from wormcast.reconcile.supervise import supervise
 from wormcast.reconcile.switch_check import check_grid, check_new_switch, check_switch
+from wormcast.reconcile.switching_book import SwitchingBook
 from wormcast.reconcile.trace_book import TraceBook
 from wormcast.sockets import SocketAccess
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
@@ -79,6 +81,7 @@ class Controller:
         class_d: str | None = None,
         gone_after_s: float = GONE_AFTER_S,
         guard: bool | None = None,
+        switching: Switching | None = None,
     ) -> None:
         self.clock = LivedClock()
         now = self.clock.now()
@@ -90,7 +93,7 @@ class Controller:
         self._probes: dict[PortRef, bytes] = {}
         self._background: list[asyncio.Task[None]] = []
         self._network = NOTHING_FOUND
-        self.routing = self._keep_routing(routing)
+        self.routing = database.keep_routing(routing)
         """Unicast routes, as the operator wants them."""
         self.costs = database.costs() or COSTS_DEFAULT
         """What groups of scheme auto go by: a costs file."""
@@ -102,6 +105,7 @@ class Controller:
             database, self.hosts, class_d, self._capacity, lambda: self.discovered.grid is not None
         )
         self.guard = GuardBook(database, self.groups, guard)
+        self.switching = SwitchingBook(database, artifacts, switching)
         self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
@@ -131,13 +135,6 @@ class Controller:
         self.monitor.restore_suspected(*self._database.suspected())
         self.hosts.restore(self._database.hosts(), self._database.hosts_present(), now)
         self._network = self.discovered.describe(now)
-
-    def _keep_routing(self, given: Routing | None) -> Routing:
-        """What is asked for now, else what was last."""
-        if given is None:
-            return self._database.routing() or Routing()
-        self._database.put_routing(given)
-        return given
 
     # -- life ---------------------------------------------------------------
 
@@ -335,6 +332,7 @@ class Controller:
             self.mtus.narrow,
             self.monitor.ends_down(),
             self.guard.guard,
+            self.switching.switching,
         )
 
     def followed_epoch(self, host: HostId) -> Epoch | None:

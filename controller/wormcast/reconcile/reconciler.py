@@ -28,6 +28,7 @@ from wormcast.network.groups import Group
 from wormcast.network.guard import Guard
 from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
+from wormcast.network.switching import Switching
 from wormcast.network.topology import PortRef, Topology
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Stage
@@ -75,6 +76,7 @@ class View:
     ends_down: frozenset[PortRef] = frozenset()
     """Both ends of known links that carry nothing, because a port is down."""
     guard: Guard = field(default_factory=Guard)
+    switching: Switching = field(default_factory=Switching)
 
     @cached_property
     def by_id(self) -> dict[GroupId, Group]:
@@ -334,6 +336,7 @@ class Reconciler:
             self._planner.set_narrow(view.narrow)
             self._planner.set_down(view.ends_down)
             self._planner.set_guard(view.guard.on, view.guard.closed, view.guard.rates_bytes())
+            self._planner.set_switching(view.switching.mode, view.switching.scheme)
             return self._planner.plan(
                 view.topology,
                 view.known,

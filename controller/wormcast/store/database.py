@@ -24,6 +24,7 @@ from wormcast.network.groups import Group, Parameters, parse_scheme
 from wormcast.network.guard import Guard
 from wormcast.network.ids import Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
+from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid, Link
 
 SCHEMA_VERSION = 3
@@ -294,6 +295,23 @@ class Database:
         value = json.dumps(guard.to_json())
         self._put("INSERT OR REPLACE INTO settings VALUES ('guard', ?)", (value,))
 
+    def switching(self) -> Switching:
+        """How switches are to pass worms on; packet mode if nobody ever said."""
+        found = self._read("settings", "value FROM {table} WHERE name='switching'", _switching)
+        return found[0] if found else Switching()
+
+    def put_switching(self, switching: Switching) -> None:
+        """Replaces how switches are to pass worms on."""
+        value = json.dumps(switching.to_json())
+        self._put("INSERT OR REPLACE INTO settings VALUES ('switching', ?)", (value,))
+
+    def keep_routing(self, given: Routing | None) -> Routing:
+        """The unicast routes that are asked for now, else those that were last."""
+        if given is None:
+            return self.routing() or Routing()
+        self.put_routing(given)
+        return given
+
     def routing(self) -> Routing | None:
         """The routes that the operator wants; None if nobody ever said."""
         found = self._read("settings", "value FROM {table} WHERE name='routing'", _routing)
@@ -408,6 +426,10 @@ def _grid(text: str) -> Grid:
 
 def _routing(text: str) -> Routing:
     return Routing.from_json(json.loads(text))
+
+
+def _switching(text: str) -> Switching:
+    return Switching.from_json(json.loads(text))
 
 
 def _guard(text: str) -> Guard:

@@ -5,18 +5,22 @@
 //! has to say: [`poll_outbound`](Agent::poll_outbound), [`poll_report`](Agent::poll_report) and
 //! [`poll_remark`](Agent::poll_remark).
 
+mod counts;
+
 use crate::api::{ApiError, NumberedRequest};
 use crate::applications::Applications;
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
-use crate::figures::{FailedMember, Figures};
-use crate::plan::{AUTO, AgentPlan, GROUPS_MAX, PlanChangeMessage, PlannedGroup, RefusedGroup};
+use crate::figures::FailedMember;
+use crate::flow_control::FlowControl;
+use crate::plan::{AgentPlan, GROUPS_MAX, PlanChangeMessage, PlannedGroup, RefusedGroup};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use wormcast_protocol::{ConfigError, Engine, EngineConfig, Event, Instant};
 use wormcast_protocol::{Sighting, TraceRequest, Way};
-use wormcast_wire::{BufferClass, FailReason, GroupId, HostId};
+use wormcast_wire::signal::is_signal;
+use wormcast_wire::{FailReason, GroupId, HostId};
 
 /// Engine events taken in one turn.
 const EVENTS_PER_TURN_MAX: usize = 1024;
@@ -83,6 +87,7 @@ pub enum Remark {
 pub struct Agent {
     engine: Option<Engine>,
     transit: Transit,
+    flow: FlowControl,
     host: Option<HostId>,
     plan: Option<AgentPlan>,
     applications: Applications,
@@ -102,6 +107,7 @@ impl Agent {
         Self {
             engine: None,
             transit: Transit::new(transit),
+            flow: FlowControl::default(),
             host: None,
             plan: None,
             applications: Applications::new(patience),
@@ -132,6 +138,11 @@ impl Agent {
     /// For whoever sends worms in transit on at once.
     pub fn transit_mut(&mut self) -> &mut Transit {
         &mut self.transit
+    }
+
+    /// Whether worms in transit may be sent on at once: none waits, and no STOP is in force.
+    pub fn may_send_at_once(&self, now: Instant) -> bool {
+        self.transit.is_empty() && !self.flow.is_stopped(now)
     }
 
     /// Frames that came before it was a host.
@@ -320,11 +331,12 @@ impl Agent {
         (&mut self.applications, serving)
     }
 
-    /// A frame has come. A worm in transit waits to be sent on; the rest is for the engine, which
-    /// counts what it rejects, by reason.
+    /// A frame has come. A worm in transit waits to be sent on, what a switch says of the link is obeyed; the rest
+    /// is for the engine, which counts what it rejects, by reason.
     pub fn handle_frame(&mut self, frame: &[u8], now: Instant) {
         match &mut self.engine {
             _ if is_in_transit(frame) => self.transit.accept(frame, now),
+            _ if is_signal(frame) => self.flow.take(frame, self.host, now),
             Some(engine) => drop(engine.handle_frame(frame, now)),
             None => self.frames_without_engine += 1,
         }
@@ -338,18 +350,24 @@ impl Agent {
         }
     }
 
-    /// Timers, frames out, events, applications; `send` takes what can be sent.
+    /// Timers, frames out, events, applications; `send` takes what can be sent. It is not asked while the first
+    /// switch takes nothing.
     pub fn advance(&mut self, now: Instant, mut send: impl FnMut(&mut Outgoing<'_>)) {
+        let mut send = |agent: &mut Self| {
+            if !agent.flow.holds(now) {
+                send(&mut agent.outgoing());
+            }
+        };
         if let Some(engine) = &mut self.engine
             && engine.poll_timeout().is_some_and(|time| time <= now)
         {
             engine.handle_timeout(now);
         }
-        send(&mut self.outgoing());
+        send(self);
         if self.take_events(now) || self.applications_due.is_some_and(|due| due <= now) {
             let (applications, mut serving) = self.serving(now);
             self.applications_due = applications.pump(&mut serving);
-            send(&mut self.outgoing());
+            send(self);
             self.take_events(now);
         }
     }
@@ -357,6 +375,7 @@ impl Agent {
     fn outgoing(&mut self) -> Outgoing<'_> {
         Outgoing {
             transit: &mut self.transit,
+            flow: &mut self.flow,
             engine: self.engine.as_mut(),
         }
     }
@@ -364,8 +383,11 @@ impl Agent {
     /// When to call [`advance`](Self::advance) at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let engine = self.engine.as_ref().and_then(Engine::poll_timeout);
-        let times = [engine, self.applications_due, self.transit.poll_timeout()];
-        times.into_iter().flatten().min()
+        let to_send = [engine, self.transit.poll_timeout()];
+        // What is due while the first switch takes nothing wakes nobody.
+        let to_send = to_send.map(|time| time.map(|time| time.max(self.flow.open_at())));
+        let times = to_send.into_iter().chain([self.applications_due]);
+        times.flatten().min()
     }
 
     /// True if events were left for the next turn: it is to come at once.
@@ -519,73 +541,6 @@ impl Agent {
             host_dead,
             at_us: now.as_micros(),
         });
-    }
-
-    /// Adds what the agent counts, and with `with_groups` its groups.
-    pub fn fill(&self, figures: &mut Figures, with_groups: bool, now: Instant) {
-        figures.host = self.host.map(|host| host.0);
-        figures.plan_epoch = self.plan.as_ref().map_or(0, |plan| plan.epoch);
-        figures.uptime_us = now.as_micros();
-        figures.failed = self.failed.iter().cloned().collect();
-        for (name, value) in self.applications.counters() {
-            figures.push(name, value);
-        }
-        let transit = self.transit.counters();
-        for (name, value) in [
-            ("transit.frames", transit.frames),
-            ("transit.bytes", transit.bytes),
-            ("transit.spilled", transit.spilled),
-            ("transit.held_bytes", self.transit.held_bytes() as u64),
-            ("transit.held_bytes_most", transit.held_bytes_most as u64),
-            ("drops.transit_full", transit.dropped),
-        ] {
-            figures.push(name, value);
-        }
-        if let Some(engine) = &self.engine {
-            for (name, value) in engine.counters().entries() {
-                figures.push(name, value);
-            }
-            for (name, class) in [
-                ("pool_class1_bytes", BufferClass::One),
-                ("pool_class2_bytes", BufferClass::Two),
-            ] {
-                figures.push(name, engine.pool_bytes(class) as u64);
-            }
-            figures.set_routes(engine.routes_taken().map(|(host, taken)| (host.0, taken)));
-            for (group, origin, statistics) in engine.statistics() {
-                for (name, value) in statistics.entries() {
-                    figures.push_stream(name, group.0, origin.0, value);
-                }
-                if with_groups {
-                    figures.push_behind(group.0, origin.0, engine.behind(group, origin));
-                }
-                let own = engine.progress(group).filter(|_| Some(origin) == self.host);
-                let planned = self.plan.as_ref().and_then(|plan| plan.groups.get(&group));
-                let chosen = planned.filter(|group| group.scheme_name() == AUTO);
-                let choices = chosen.map_or(0, |group| group.structures.len());
-                for (number, taken) in own
-                    .iter()
-                    .flat_map(|own| own.messages_by_choice.iter().enumerate())
-                {
-                    if number < choices {
-                        let name = format!("messages_by_structure.{number}");
-                        figures.push_stream(&name, group.0, origin.0, *taken);
-                    }
-                }
-            }
-        }
-        if with_groups {
-            let serving = Serving {
-                engine: None,
-                host: self.host,
-                groups: self.plan.as_ref().map(|plan| &plan.groups),
-                now,
-            };
-            (figures.groups, figures.groups_left_out) = self
-                .applications
-                .describe_groups(&serving, None)
-                .unwrap_or_default();
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`plan`]: the controller's plan, checked
 //! - [`api`]: messages and frames of the local API (API.md)
 //! - [`figures`]: counters and failures, for the controller and for status
+//! - [`flow_control`]: whether the first switch takes frames now, in wormhole mode
 //! - [`transit`]: worms of others, which this host re-injects
 //! - [`clock`]: time without the pauses of the process
 
@@ -16,6 +17,7 @@ pub mod applications;
 pub mod clients;
 pub mod clock;
 pub mod figures;
+pub mod flow_control;
 pub mod order;
 pub mod plan;
 pub mod transit;

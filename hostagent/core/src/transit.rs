@@ -8,6 +8,7 @@
 //! **Turns.** Worms in transit go first, as in the paper. While they wait, own traffic gets one byte
 //! for every [`TRANSIT_SHARE`] bytes of theirs, so neither starves the other.
 
+use crate::flow_control::FlowControl;
 use std::collections::VecDeque;
 use wormcast_protocol::{Engine, Instant};
 use wormcast_wire::worm::{self, Kind};
@@ -164,6 +165,8 @@ pub enum NextFrame {
 pub struct Outgoing<'a> {
     /// Worms of others.
     pub transit: &'a mut Transit,
+    /// Whether the first switch takes any of it.
+    pub flow: &'a mut FlowControl,
     /// Own traffic, once the agent is a host.
     pub engine: Option<&'a mut Engine>,
 }
@@ -172,11 +175,16 @@ impl Outgoing<'_> {
     /// The next frame to be sent, if there is one. Own ones are written to the front of `buf`, which
     /// must have [`Engine::frame_length_max`] bytes.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<NextFrame> {
+        if self.flow.holds(now) {
+            return None;
+        }
         let engine = &mut self.engine;
-        self.transit.next(|| {
+        let next = self.transit.next(|| {
             let sent = engine.as_mut()?.poll_transmit(now, buf)?;
             Some(sent.length)
-        })
+        })?;
+        self.flow.note_sent(now);
+        Some(next)
     }
 }
 

@@ -245,11 +245,11 @@ impl DataPlane {
                 }
             }
             let in_transit = &in_transit[..worms];
-            let transit = self.agent.transit_mut();
-            let done = match transit.is_empty() && self.link.up {
+            let done = match self.agent.may_send_at_once(now) && self.link.up {
                 true => self.transmit.send_at_once(in_transit, socket, now),
                 false => 0,
             };
+            let transit = self.agent.transit_mut();
             in_transit[..done]
                 .iter()
                 .for_each(|worm| transit.note_sent(worm[0].len()));

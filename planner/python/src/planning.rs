@@ -348,6 +348,14 @@ impl Planner {
         });
     }
 
+    /// Switches pass worms on in this way, from now on; see the crate's `Switching::named`.
+    fn set_switching(&mut self, mode: &str, scheme: Option<&str>) -> PyResult<()> {
+        let named = planner::Switching::named(mode, scheme);
+        let unknown = || RoutingError::new_err(format!("no switching {mode} {scheme:?}"));
+        self.planner.set_switching(named.ok_or_else(unknown)?);
+        Ok(())
+    }
+
     /// The known links at these ports, by switch and port, carry nothing, because a port of theirs is down. Both
     /// ends of a link are named.
     fn set_down(&mut self, ends: BTreeSet<(i64, i64)>) -> PyResult<()> {

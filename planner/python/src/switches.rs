@@ -254,8 +254,12 @@ fn read_port(port: u16) -> PyResult<PortId> {
 
 fn copies(replicas: Replicas) -> PyResult<Copies> {
     let replica = |(at, instance, backups): (u16, u16, Vec<u16>)| {
+        let port = match at == u16::from(PortId::RECIRCULATE.get()) {
+            true => PortId::RECIRCULATE,
+            false => read_port(at)?,
+        };
         Ok(Replica {
-            port: read_port(at)?,
+            port,
             instance,
             backups: backups
                 .into_iter()

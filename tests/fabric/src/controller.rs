@@ -9,7 +9,7 @@ use wormcast_agent_core::plan::{
 use wormcast_planner::cost::Costs;
 use wormcast_planner::{
     AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Group,
-    GroupScheme, Guard, Hosts, Leaf, PlannedRoute, Planner, RouteOrder, RouteTable,
+    GroupScheme, Guard, Hosts, Leaf, PlannedRoute, Planner, RouteOrder, RouteTable, Switching,
 };
 use wormcast_routing::group::{Guard as TreeGuard, Least, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
@@ -31,6 +31,8 @@ pub struct Controller {
     pub ack_fan_in: Option<u32>,
     /// What switches let in.
     pub guard: Guard,
+    /// How switches pass worms on.
+    pub switching: Switching,
     /// The last epoch planned.
     pub epoch: u64,
     planner: Planner,
@@ -132,6 +134,7 @@ impl Controller {
             no_transit: BTreeSet::new(),
             ack_fan_in: None,
             guard: Guard::default(),
+            switching: Switching::default(),
             epoch: 0,
             order: RouteOrder::default(),
             next_order: None,
@@ -151,6 +154,7 @@ impl Controller {
         let up = up.with_transit(|host| !self.no_transit.contains(&host.0) && !gone(&host));
         self.planner.set_routing(self.setting);
         self.planner.set_guard(self.guard.clone());
+        self.planner.set_switching(self.switching);
         // One plan comes after another: worms of the one before have left.
         self.planner.drained();
         let agents: BTreeSet<HostId> = topology.hosts().iter().map(|host| host.id).collect();

@@ -26,6 +26,9 @@ pub const LEFT_US: u64 = 10_000_000;
 /// As the agent sets it.
 const SEND_BUFFER_BYTES: u64 = 256 << 10;
 
+/// Time of a round of the frames that wait at a switch in wormhole mode, ns.
+const ROUND_NS: u64 = 5_000;
+
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
@@ -43,6 +46,7 @@ enum Happening {
     Planned(u16, Box<PlanMessage>),
     Revokes(u64, Vec<(u16, Arc<SwitchState>)>),
     Thaws(u16),
+    GoesRound(u16),
 }
 
 struct Scheduled {
@@ -338,6 +342,19 @@ impl Fabric {
         })
     }
 
+    fn leave(&mut self, switch: u16, copies: Vec<Copy>) {
+        for copy in copies {
+            self.send(Place::Switch(switch, copy.port), copy.frame);
+        }
+    }
+
+    /// Frames that wait at a switch come to it once more.
+    fn go_round_later(&mut self, switch: u16) {
+        if self.switches[&switch].waiting() > 0 {
+            self.schedule(self.now_ns + ROUND_NS, Happening::GoesRound(switch));
+        }
+    }
+
     /// Lets a host act now.
     pub fn run_host(&mut self, id: u16) {
         let now = self.now_us();
@@ -398,9 +415,19 @@ impl Fabric {
                     self.run_host(id);
                 }
                 Happening::Arrives(Place::Switch(switch, port), frame) => {
-                    for copy in self.forward(switch, port, &frame) {
-                        self.send(Place::Switch(switch, copy.port), copy.frame);
+                    let waited = self.switches[&switch].waiting() > 0;
+                    let copies = self.forward(switch, port, &frame);
+                    self.leave(switch, copies);
+                    if !waited {
+                        self.go_round_later(switch);
                     }
+                }
+                Happening::GoesRound(switch) => {
+                    let now = self.now_us();
+                    let at = self.switches.get_mut(&switch).expect("of the topology");
+                    let copies = at.go_round(now);
+                    self.leave(switch, copies);
+                    self.go_round_later(switch);
                 }
                 Happening::Writes(id, updates) => {
                     let switch = self.switches.get_mut(&id).expect("of the topology");

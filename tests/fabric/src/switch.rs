@@ -234,6 +234,9 @@ impl Switch {
             }
             Entity::Default(default) => {
                 let table = table_of(&default.table);
+                if &*default.table == "ingress.wormhole" {
+                    self.is_wormhole = &*default.action.name == "ingress.wormhole_mode";
+                }
                 pipeline.set_default(table, Some(&call(table, &default.action)))
             }
             Entity::Rate(rate) => {

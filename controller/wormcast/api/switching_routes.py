@@ -1,0 +1,56 @@
+"""REST of the way in which switches pass worms on."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI
+from pydantic import ConfigDict, Field
+
+from wormcast.api import views
+from wormcast.api.models import Body
+from wormcast.network.switching import PLAIN, WORMHOLE, Switching
+from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.errors import RequestError
+
+
+class SwitchingBody(Body):
+    """How all switches pass worms on."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"mode": "wormhole", "scheme": "flush"}]}
+    )
+    mode: Annotated[
+        Literal["packet", "wormhole"],
+        Field(
+            description="packet: each frame as soon as it can; wormhole: a worm has its channels for itself"
+        ),
+    ]
+    scheme: Annotated[
+        Literal["plain", "flush"] | None,
+        Field(
+            description="of wormhole mode, plain if absent: worms wait; or flush: unicast gives way to a multicast that "
+            "waits elsewhere (WORM §3)"
+        ),
+    ] = None
+
+
+def serve_switching(app: FastAPI, controller: Controller) -> None:
+    """Adds the paths."""
+
+    @app.get("/v1/switching", tags=["plans"], summary="How switches pass worms on")
+    async def get_switching() -> dict[str, Any]:
+        return views.show_switching(controller)
+
+    @app.put("/v1/switching", tags=["plans"], summary="Set packet mode, or wormhole mode with a scheme")
+    async def put_switching(body: SwitchingBody) -> dict[str, Any]:
+        scheme = PLAIN if body.mode == WORMHOLE and body.scheme is None else body.scheme
+        try:
+            switching = Switching(body.mode, scheme)
+        except ValueError as error:
+            raise RequestError(422, str(error), value=scheme) from None
+        if controller.switching.set(switching):
+            controller.events.add("switching_changed", time.time(), **switching.to_json())
+        await controller.reconciler.settle()
+        return views.show_switching(controller)

@@ -1,0 +1,74 @@
+"""How switches pass worms on, as the operator wants it: packet mode, or wormhole mode with a scheme of WORM §3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PACKET, WORMHOLE = "packet", "wormhole"
+PLAIN, FLUSH = "plain", "flush"
+TREE_ONLY = "tree-only"
+SWITCHINGS = (PACKET, WORMHOLE, f"{WORMHOLE}:{FLUSH}")
+"""As command lines have them; `wormhole` is that with plain waiting."""
+MULTICASTS = (
+    "two multicasts with two members in common can wait for each other for ever, each with what the other needs "
+    "(WORM §3 overlooks that)"
+)
+OFF_THE_TREE = (
+    "unicast routes off the tree and multicasts can wait for each other for ever (WORM §3, Fig. 3): not free of deadlock; "
+    "the first scheme of the paper is this with routes of algorithm tree-only"
+)
+IN_ONE_SWITCH = (
+    "that takes worms of more frames than a switch holds, and agents send worms of one; `wormcast worms` names worms "
+    "that are stuck"
+)
+RECIRCULATIONS = (
+    "wormcast-switch drops a frame that has waited for some seconds, unless it runs with --recirculations 0; the "
+    "controller cannot see whether it does"
+)
+
+
+@dataclass(frozen=True)
+class Switching:
+    """Raises `ValueError` for what there is not."""
+
+    mode: str = PACKET
+    scheme: str | None = None
+    """What a worm does that finds a channel taken: plain, it waits; flush, unicast gives way to a multicast that
+    waits elsewhere. Of wormhole mode alone."""
+
+    def __post_init__(self) -> None:
+        if self.mode not in (PACKET, WORMHOLE):
+            raise ValueError(f"mode {self.mode!r}; possible: {PACKET}, {WORMHOLE}")
+        if self.mode == PACKET and self.scheme is not None:
+            raise ValueError(f"scheme {self.scheme!r} in mode {PACKET}; possible: none")
+        if self.mode == WORMHOLE and self.scheme not in (PLAIN, FLUSH):
+            raise ValueError(f"scheme {self.scheme!r}; possible: {PLAIN}, {FLUSH}")
+
+    @staticmethod
+    def parse(text: str) -> Switching:
+        """One of `SWITCHINGS`, or wormhole:plain. Raises `ValueError`."""
+        mode, _, scheme = text.partition(":")
+        return Switching(mode, scheme or (PLAIN if text == WORMHOLE else None))
+
+    @property
+    def text(self) -> str:
+        """As command lines have it."""
+        return f"{self.mode}:{self.scheme}" if self.scheme == FLUSH else self.mode
+
+    def warnings(self, algorithm: str) -> list[str]:
+        """What worms may run into where unicast routes are those of an algorithm: sentences. Nothing is refused for it."""
+        if self.mode == PACKET:
+            return []
+        off_the_tree = self.scheme == PLAIN and algorithm != TREE_ONLY
+        return [*([OFF_THE_TREE] if off_the_tree else []), MULTICASTS, IN_ONE_SWITCH, RECIRCULATIONS]
+
+    def to_json(self) -> dict[str, Any]:
+        """As REST and the state file have it."""
+        return {"mode": self.mode, "scheme": self.scheme}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Switching:
+        """The same read back. Raises `ValueError`, `TypeError`, `KeyError`."""
+        return Switching(value["mode"], value["scheme"])

@@ -1,0 +1,107 @@
+//! How switches pass worms on: in packet mode, or in wormhole mode (wire/SPEC.md §3.1), where a channel carries one
+//! worm at a time.
+//!
+//! That is a default action. In wormhole mode each port also has a replication group by which a frame that waits
+//! brings STOP or GO to the neighbour. Groups come before the default action that needs them, and go after it, as of
+//! any table ([`Stage`](crate::Stage)).
+
+use wormcast_wire::PortId;
+
+use crate::copies::{Copies, Replica};
+use crate::entries::action;
+use crate::ids::{INSTANCE_PLAIN, MGID_HOLD, Mgid, PortSet};
+use crate::state::TableDefault;
+
+pub(crate) const TABLE_WORMHOLE: &str = "ingress.wormhole";
+
+/// Frames of a channel that wait, from which on its neighbour is told to stop.
+pub const STOP_FRAMES: u16 = 16;
+/// Those down to which it is told to go on.
+pub const GO_FRAMES: u16 = 8;
+/// Frames of a channel that may wait. What a neighbour has in its queues when it is told to stop has room beside
+/// those that wait.
+pub const HELD_MAX: u16 = 128;
+/// Least time between two frames of a worm that leave, µs: no longer than a frame takes on any link.
+const GAP_US: u32 = 0;
+/// How long a STOP holds, µs.
+pub const STOP_US: u32 = 10_000;
+/// Silence of a multicast after which unicast that waits for it is flushed, µs.
+const IDLE_US: u32 = 2_000;
+/// Silence of any worm after which its outputs go to those that wait, µs.
+const SILENT_US: u32 = 1_000_000;
+
+/// How switches pass worms on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Switching {
+    /// Each frame goes as soon as it can.
+    #[default]
+    Packet,
+    /// A worm has its channels for itself.
+    Wormhole(WormholeScheme),
+}
+
+/// What a worm does that finds an output taken (WORM §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WormholeScheme {
+    /// It waits. Where all routes are along the tree, that is the first scheme.
+    Plain = 1,
+    /// Unicast gives way to a multicast that waits elsewhere: the third scheme.
+    Flush = 2,
+}
+
+impl Switching {
+    /// That of these names, as REST and `wormcast switching` have them; `None`: there is none.
+    pub fn named(mode: &str, scheme: Option<&str>) -> Option<Switching> {
+        match (mode, scheme) {
+            ("packet", None) => Some(Switching::Packet),
+            ("wormhole", Some("plain")) => Some(Switching::Wormhole(WormholeScheme::Plain)),
+            ("wormhole", Some("flush")) => Some(Switching::Wormhole(WormholeScheme::Flush)),
+            _ => None,
+        }
+    }
+}
+
+/// What a switch does with worms.
+pub(crate) fn wormhole_default(switching: Switching) -> TableDefault {
+    let action = match switching {
+        Switching::Packet => action("ingress.packet_mode", &[]),
+        Switching::Wormhole(scheme) => action(
+            "ingress.wormhole_mode",
+            &[
+                ("gap_us", GAP_US.into()),
+                ("go_frames", GO_FRAMES.into()),
+                ("held_max", HELD_MAX.into()),
+                ("idle_us", IDLE_US.into()),
+                ("scheme", scheme as u128),
+                ("silent_us", SILENT_US.into()),
+                ("stop_frames", STOP_FRAMES.into()),
+                ("stop_us", STOP_US.into()),
+            ],
+        ),
+    };
+    TableDefault {
+        table: TABLE_WORMHOLE.into(),
+        action,
+    }
+}
+
+/// By each port a frame that waits goes round, and a copy of it becomes STOP or GO.
+pub(crate) fn hold_groups(
+    switching: Switching,
+    ports: u16,
+) -> impl Iterator<Item = (Mgid, Copies)> {
+    let ports = match switching {
+        Switching::Packet => 0,
+        Switching::Wormhole(_) => ports,
+    };
+    let replica = |port| Replica {
+        port,
+        instance: INSTANCE_PLAIN,
+        backups: PortSet::default(),
+    };
+    let ports = (0..ports).filter_map(|port| PortId::new(u8::try_from(port).ok()?));
+    ports.map(move |port| {
+        let copies = Copies::new([port, PortId::RECIRCULATE].map(replica));
+        (Mgid(MGID_HOLD + u16::from(port.get())), copies)
+    })
+}

@@ -1,0 +1,181 @@
+"""A whole fabric in wormhole mode: files reach groups, the mode changes at run time, and agents obey STOP."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import struct
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from wormcast.mininet.fabric import Fabric
+from wormcast.mininet.transfer import transfer
+from wormcast.wire import CONTROL_STOP, ETHERTYPE_WORM, NEXT_CONTROL, WORM_MAC, WORM_VERSION, Flag, Kind
+
+MIB = 2**20
+HOSTS = range(8)
+SCHEMES = ["tree", "switch"]
+MODES = [{"mode": "wormhole", "scheme": "plain"}, {"mode": "wormhole", "scheme": "flush"}]
+STOP_US, STOP_EVERY_S = 1_000_000, 0.005
+"""Without a gap, however late this process runs."""
+SECONDS_MAX = 240.0
+"""Against hanging for ever."""
+
+
+@pytest.fixture(scope="module")
+def fabric(make_fabric: Callable[..., Fabric]) -> Fabric:
+    """The testbed, in wormhole mode from the start."""
+    return make_fabric("testbed", rate_mbps=50.0, switching="wormhole")
+
+
+def trains(fabric: Fabric) -> dict[str, int]:
+    """What happened to worms in wormhole mode, all switches together."""
+    total: dict[str, int] = {}
+    for switch in fabric.options.topology["switches"]:
+        for event, count in fabric.get(f"switches/{switch['id']}/counters")["trains"].items():
+            total[event] = total.get(event, 0) + count
+    return total
+
+
+def test_the_mode_of_the_start_is_in_force(fabric: Fabric) -> None:
+    value = fabric.get("switching")
+    assert (value["mode"], value["scheme"]) == ("wormhole", "plain")
+    shown = fabric.run(0, ["wormcast", "switching", "show"])
+    assert shown.stdout.startswith("switching: wormhole\n"), shown
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["plain", "flush"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_file_reaches_a_group(
+    fabric: Fabric, mode: dict[str, str], scheme: str, random_file: Callable[[int], Path]
+) -> None:
+    fabric.put("switching", mode)
+    before = trains(fabric).get("held", 0)
+    result = transfer(fabric, scheme, random_file(4 * MIB), 0, HOSTS[1:], seconds_max=SECONDS_MAX)
+    assert result.intact
+    assert not result.failed
+    found = trains(fabric)
+    print(f"{scheme}, {mode['scheme']}: {result.goodput_mbps:.1f} Mb/s, {found}")
+    # A worm of one frame that goes one way finds its output free; one that branches claims them one by one.
+    assert found.get("held", 0) > before or scheme == "tree"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_two_members_send_to_one_group_at_a_time(
+    fabric: Fabric, scheme: str, random_file: Callable[[int], Path], tmp_path: Path
+) -> None:
+    fabric.put("switching", MODES[1])
+    group = str(fabric.post("groups", {"scheme": scheme, "members": list(HOSTS)})["id"])
+    fabric.wait_group(int(group))
+    senders = (0, 5)
+    files = {host: random_file(2 * MIB).rename(tmp_path / f"of-h{host}.bin") for host in senders}
+    receivers: dict[int, subprocess.Popen[Any]] = {}
+    try:
+        for host in HOSTS:
+            (tmp_path / f"h{host}").mkdir()
+            count = "1" if host in senders else "2"
+            argv = [
+                "wormcast",
+                "recv",
+                "--group",
+                group,
+                "--output",
+                str(tmp_path / f"h{host}"),
+                "--count",
+                count,
+            ]
+            receivers[host] = fabric.popen(host, argv)
+        sending = [
+            fabric.popen(host, ["wormcast", "send", str(file), "--group", group])
+            for host, file in files.items()
+        ]
+        for process in [*sending, *receivers.values()]:
+            assert process.wait(SECONDS_MAX) == 0
+        for host in HOSTS:
+            wanted = {digest(file) for sender, file in files.items() if sender != host}
+            assert {digest(file) for file in (tmp_path / f"h{host}").iterdir()} == wanted
+    finally:
+        for process in receivers.values():
+            process.kill()
+        fabric.delete(f"groups/{group}")
+
+
+def digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_the_mode_changes_in_the_middle_of_a_file(fabric: Fabric, random_file: Callable[[int], Path]) -> None:
+    fabric.put("switching", {"mode": "packet"})
+    before = trains(fabric).get("held", 0)
+    assert transfer(fabric, "switch", random_file(MIB), 0, HOSTS[1:], seconds_max=SECONDS_MAX).intact
+    assert trains(fabric).get("held", 0) == before, "frames wait in packet mode"
+
+    def change() -> None:
+        for mode in (*MODES, {"mode": "packet"}, MODES[0]):
+            fabric.put("switching", mode)
+
+    result = transfer(
+        fabric, "switch", random_file(16 * MIB), 0, HOSTS[1:], seconds_max=SECONDS_MAX, midway=change
+    )
+    assert result.intact
+    assert not result.failed
+    assert trains(fabric).get("held", 0) > before
+
+
+def stop() -> bytes:
+    """A STOP as the first switch says it."""
+    control = struct.pack(">BBHHI", CONTROL_STOP, 0, 0, 0, STOP_US)
+
+    def header(checksum: int) -> bytes:
+        first, flags = WORM_VERSION << 4 | Kind.CONTROL, Flag.HEAD | Flag.TAIL
+        return struct.pack(">BBBBHHHH", first, flags, 0, 1, 0, 0, NEXT_CONTROL, checksum)
+
+    total = sum(struct.unpack(">11H", header(0) + control))
+    total = (total & 0xFFFF) + (total >> 16)
+    checksum = ~(total + (total >> 16)) & 0xFFFF
+    ethernet = WORM_MAC.to_bytes(6, "big") + bytes([2, 0, 0, 0, 0, 1]) + ETHERTYPE_WORM.to_bytes(2, "big")
+    return (ethernet + header(checksum) + control).ljust(60, b"\0")
+
+
+@pytest.mark.parametrize("stopped", [0, 3], ids=["sender", "receiver"])
+def test_a_neighbour_that_says_stop_without_end_delays_and_ends_nothing(
+    fabric: Fabric, stopped: int, random_file: Callable[[int], Path]
+) -> None:
+    (place,) = (host for host in fabric.options.topology["hosts"] if host["id"] == stopped)
+    link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    link.bind((f"s{place['switch']}-p{place['port']}", 0))
+    over = threading.Event()
+
+    def say() -> None:
+        while not over.wait(STOP_EVERY_S):
+            link.send(stop())
+
+    def counters() -> dict[str, int]:
+        status = fabric.agent_status(stopped)
+        assert status is not None
+        found: dict[str, int] = status["counters"]
+        return found
+
+    before = counters()
+    saying = threading.Thread(target=say)
+    saying.start()
+    try:
+        result = transfer(fabric, "switch", random_file(4_000), 0, [1, 2, 3], seconds_max=SECONDS_MAX)
+    finally:
+        over.set()
+        saying.join()
+        link.close()
+    assert result.intact
+    assert not result.failed
+    after = counters()
+    print(f"{result.seconds:.1f} s, {[(n, after[n] - before[n]) for n in after if n.startswith('flow.')]}")
+    assert after["flow.stops"] > before["flow.stops"]
+    assert after["flow.overdue"] > before["flow.overdue"], "it was not held"
+    assert after["flow.stopped_us"] > before["flow.stopped_us"]
+    assert after["drops.signal_refused"] == before["drops.signal_refused"]
+    # Nothing is left of it.
+    assert transfer(fabric, "switch", random_file(MIB), 0, [1, 2, 3], seconds_max=SECONDS_MAX).intact
