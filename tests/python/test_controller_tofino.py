@@ -10,7 +10,14 @@ from controller_lab.small import add_fabric
 from finsy.p4entity import decode_entity, encode_updates
 from wormcast.network.ids import Epoch, HostId, SwitchId
 from wormcast.p4rt.artifacts import find_artifacts
-from wormcast.p4rt.convert import decode_default_into, decode_into, decode_rate_into, encode_update
+from wormcast.p4rt.convert import (
+    TABLE_WORMHOLE,
+    decode_default_into,
+    decode_into,
+    decode_rate_into,
+    encode_update,
+    put_absent_defaults,
+)
 from wormcast.p4rt.tables import Stage
 from wormcast_planner import TABLES_WITH_DEFAULT, SwitchState, difference
 
@@ -51,7 +58,9 @@ async def guarded_state() -> SwitchState:
 
 def test_a_guarded_switch_takes_the_same_writes_with_either_program() -> None:
     desired = asyncio.run(guarded_state())
-    updates = difference(desired, SwitchState())
+    empty = SwitchState()
+    put_absent_defaults(empty, TOFINO)
+    updates = difference(desired, empty)
     assert Stage.PERMIT in {update.stage for update in updates}
     written = [
         encode_updates([encode_update(update) for update in updates], schema) for schema in (V1MODEL, TOFINO)
@@ -59,6 +68,7 @@ def test_a_guarded_switch_takes_the_same_writes_with_either_program() -> None:
     assert written[0] == written[1]
 
     read = SwitchState()
+    put_absent_defaults(read, TOFINO)
     for message in written[1]:
         entity = decode_entity(message.entity, TOFINO)
         if isinstance(entity, finsy.P4MeterEntry):
@@ -71,6 +81,11 @@ def test_a_guarded_switch_takes_the_same_writes_with_either_program() -> None:
     assert read.rates() == {1: 625_000}
 
 
-def test_tofino_has_every_table_whose_default_the_controller_reads() -> None:
-    for table in TABLES_WITH_DEFAULT:
+def test_tofino_has_every_table_whose_default_the_controller_reads_but_wormhole_mode() -> None:
+    known = {table.name for table in TOFINO.tables}
+    assert set(TABLES_WITH_DEFAULT) - known == {TABLE_WORMHOLE}
+    for table in set(TABLES_WITH_DEFAULT) & known:
         assert TOFINO.tables[table].id == V1MODEL.tables[table].id
+    of_v1model = SwitchState()
+    put_absent_defaults(of_v1model, V1MODEL)
+    assert difference(of_v1model, SwitchState()) == []

@@ -11,6 +11,8 @@ from finsy.proto import p4r
 from wormcast_planner import MulticastGroup, PortRate, SwitchState, TableDefault, TableEntry, Update
 
 METER_RATES = "rates"
+TABLE_WORMHOLE = "ingress.wormhole"
+ACTION_PACKET = "ingress.packet_mode"
 BURST_S = 0.05
 """A host may send so long at once, faster than its rate, when it was quiet before."""
 BURST_BYTES_MIN = 1 << 17
@@ -108,6 +110,12 @@ def decode_default_into(state: SwitchState, entity: Any, schema: Any) -> None:
         table = schema.tables[entity.table_id].name
         action = schema.actions[entity.action.name].name
         state.put_default(TableDefault(table, action, sorted(entity.action.args.items())))
+
+
+def put_absent_defaults(state: SwitchState, schema: Any) -> None:
+    """Adds what a program does that lacks a table: without wormhole mode it is in packet mode always."""
+    if TABLE_WORMHOLE not in {table.name for table in schema.tables}:
+        state.put_default(TableDefault(TABLE_WORMHOLE, ACTION_PACKET, []))
 
 
 def _decode_replica(replica: int | finsy.P4Replica) -> tuple[int, int, list[int]]:

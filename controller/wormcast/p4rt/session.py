@@ -29,6 +29,7 @@ from wormcast.p4rt.convert import (
     decode_into,
     decode_rate_into,
     encode_update,
+    put_absent_defaults,
 )
 from wormcast.p4rt.eviction import evict_foreign_groups
 from wormcast.p4rt.port_states import PortsTold, follow_ports
@@ -425,8 +426,14 @@ class SwitchSession:
 
     async def _read_defaults(self, state: SwitchState) -> None:
         """Default actions the controller sets; where they cannot be read they are written again."""
+        put_absent_defaults(state, self._switch.p4info)
+        known = {table.name for table in self._switch.p4info.tables}
         with contextlib.suppress(finsy.P4ClientError):
-            wanted = [finsy.P4TableEntry(table, is_default_action=True) for table in TABLES_WITH_DEFAULT]
+            wanted = [
+                finsy.P4TableEntry(table, is_default_action=True)
+                for table in TABLES_WITH_DEFAULT
+                if table in known
+            ]
             async for entity in self._switch.read(wanted):
                 decode_default_into(state, entity, self._switch.p4info)
 

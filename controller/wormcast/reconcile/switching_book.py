@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from wormcast.network.switching import PACKET, Switching
 from wormcast.p4rt.artifacts import ArtifactError, Artifacts
+from wormcast.p4rt.convert import TABLE_WORMHOLE
 from wormcast.reconcile.errors import RequestError
 from wormcast.store.database import Database
-
-TABLE_WORMHOLE = "ingress.wormhole"
 
 
 class SwitchingBook:
