@@ -104,7 +104,11 @@ def test_the_plan_is_that_of_the_controller_itself() -> None:
             ] == held.multicast()
             assert all(g["ports"] == [r["port"] for r in g["replicas"]] for g in switch["multicast"])
             defaults = {entry["table"]: entry["parameters"] for entry in switch["defaults"]}
-            assert defaults == {"ingress.tree_sets": {"low": 15, "high": 0}, "egress.trace": {"switch": 0}}
+            assert defaults == {
+                "ingress.tree_sets": {"low": 15, "high": 0},
+                "egress.trace": {"switch": 0},
+                "ingress.wormhole": {},
+            }
 
     asyncio.run(main())
 

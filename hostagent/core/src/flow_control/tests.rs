@@ -67,6 +67,7 @@ fn no_stop_holds_longer_than_the_bound() {
     let mut flow = FlowControl::default();
     told(&mut flow, Signal::Stop(u32::MAX), 1_000);
     assert!(flow.holds(at(HOLD_US_MAX)));
+    assert!(!flow.is_stopped(at(1_000 + HOLD_US_MAX)));
     assert!(!flow.holds(at(1_000 + HOLD_US_MAX)));
 }
 
