@@ -426,8 +426,9 @@ class SwitchSession:
 
     async def _read_defaults(self, state: SwitchState) -> None:
         """Default actions the controller sets; where they cannot be read they are written again."""
-        put_absent_defaults(state, self._switch.p4info)
-        known = {table.name for table in self._switch.p4info.tables}
+        schema = self._artifacts.schema
+        put_absent_defaults(state, schema)
+        known = {table.name for table in schema.tables}
         with contextlib.suppress(finsy.P4ClientError):
             wanted = [
                 finsy.P4TableEntry(table, is_default_action=True)

@@ -263,11 +263,11 @@ impl Session {
             if let Some(reception) = &mut self.reception
                 && now.since_us(reception.nack_at) >= NACK_INTERVAL_US
             {
-                reception.nack_at = now;
-                reception.nack = Some(Nack {
+                let nack = Nack {
                     seq: data.seq,
                     class: data.class,
-                });
+                };
+                reception.refuse(nack, now);
             }
             return Err(Reject::NoBuffer);
         }

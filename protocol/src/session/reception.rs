@@ -31,6 +31,9 @@ struct Missed {
 /// Most messages reported as missed at a time; the oldest is dropped.
 const MISSED_MAX: usize = 8;
 
+/// Packets refused for lack of room, one after another, of which an ACK says what is here.
+const NACKS_AN_ACK: u32 = 8;
+
 /// Time until a member that has confirmed all it has, and has not heard that it is stable, says so
 /// again, µs: what says so may have been lost, and nothing else may follow. It doubles.
 const UNSETTLED_US: u64 = 250_000;
@@ -76,6 +79,8 @@ pub(crate) struct Reception {
     message_end: u64,
     pub nack: Option<Nack>,
     pub nack_at: Instant,
+    /// NACKs since the last ACK.
+    nacks: u32,
     pub readable_told: bool,
     /// The application has been told that another message has begun to arrive.
     pub begun_told: bool,
@@ -115,6 +120,7 @@ impl Reception {
             message_end: start,
             nack: None,
             nack_at: Instant::ZERO,
+            nacks: 0,
             readable_told: false,
             begun_told: false,
             recent: None,
@@ -419,6 +425,17 @@ impl Reception {
         }
     }
 
+    /// A packet finds no room. Now and then an ACK goes with the NACK: a parent that does not know what is here,
+    /// as of a new memory, would send the same for ever, and not what comes first.
+    pub fn refuse(&mut self, nack: Nack, now: Instant) {
+        self.nack_at = now;
+        self.nack = Some(nack);
+        self.nacks += 1;
+        if self.nacks >= NACKS_AN_ACK {
+            self.ack_due = true;
+        }
+    }
+
     pub fn is_ack_due(&self) -> bool {
         self.ack_due
     }
@@ -427,6 +444,7 @@ impl Reception {
     /// below is `queued_us`: where switches copy, the slowest member rules the stream.
     pub fn take_ack(&mut self, stable: u64, queued_us: u64, now: Instant) -> Option<Echo> {
         self.ack_due = false;
+        self.nacks = 0;
         self.is_for_origin = false;
         self.ack_deadline = None;
         self.since_ack = 0;
