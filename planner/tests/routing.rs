@@ -1,16 +1,19 @@
 //! Any algorithm, root and balance as a fabric's routes, around hosts that do not re-inject.
 
+mod lab;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use lab::follow;
 use proptest::prelude::*;
 use wormcast_planner::{AgentPlan, ClassDNumbers, FabricState, Group, Hosts, Planner};
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::{Algorithm, Route, Setting};
-use wormcast_routing::topology::{Attachment, Damage, Topology};
-use wormcast_wire::{GroupId, HostId, PortId, SHARES_WHOLE, SwitchId};
+use wormcast_routing::topology::{Damage, Topology};
+use wormcast_wire::{GroupId, HostId, SHARES_WHOLE, SwitchId};
 
 fn network(seed: u64) -> Topology {
     let parameters = Irregular {
@@ -64,26 +67,8 @@ fn settings() -> impl Strategy<Value = Setting> {
     )
 }
 
-/// Where a source route leads, and the hosts that re-inject.
-fn follow(topology: &Topology, from: HostId, to: HostId, ports: &[u8]) -> Route {
-    let mut route = Route {
-        src: from,
-        dst: to,
-        switches: Vec::new(),
-        ports: ports.to_vec(),
-        in_transit: Vec::new(),
-    };
-    let mut at = topology.host(from).unwrap().switch;
-    for (place, &port) in ports.iter().enumerate() {
-        route.switches.push(at);
-        let port = PortId::new(port).expect("no route goes past a switch twice");
-        match topology.attachment(at, port).expect("it leads somewhere") {
-            Attachment::Switch(next, _) => at = next,
-            Attachment::Host(host) if place + 1 == ports.len() => assert_eq!(host, to),
-            Attachment::Host(host) => route.in_transit.push(host),
-        }
-    }
-    route
+fn leads(topology: &Topology, from: HostId, to: HostId, ports: &[u8]) -> Route {
+    follow(topology, from, to, ports).expect("it leads there")
 }
 
 proptest! {
@@ -107,7 +92,7 @@ proptest! {
                 let mut shares: BTreeMap<HostId, u32> = BTreeMap::new();
                 for planned in &table.0 {
                     *shares.entry(planned.to).or_default() += planned.share;
-                    let route = follow(&topology, from, planned.to, &planned.ports);
+                    let route = leads(&topology, from, planned.to, &planned.ports);
                     prop_assert!(route.in_transit.iter().all(|host| may.contains(&host.0)));
                     graph.add_route(&route).unwrap();
                 }
@@ -162,7 +147,7 @@ fn a_host_that_stops_re_injecting_changes_routes_and_no_switch() {
         state.agents.iter().any(|(&from, told)| {
             let routes = told.routes.0.iter().filter(|route| route.to != host);
             routes
-                .map(|route| follow(&topology, from, route.to, &route.ports))
+                .map(|route| leads(&topology, from, route.to, &route.ports))
                 .any(|route| route.in_transit.contains(&host))
         })
     };
@@ -223,7 +208,7 @@ fn a_root_that_is_away_is_replaced_by_the_choice_of_its_part() {
         let to_others = state.agents[&host.id].routes.0.iter();
         let up_there = to_others.filter(|route| up.host(route.to).is_ok());
         let reached: BTreeSet<HostId> = up_there
-            .map(|route| follow(&up, host.id, route.to, &route.ports).dst)
+            .map(|route| leads(&up, host.id, route.to, &route.ports).dst)
             .collect();
         assert_eq!(reached.len(), up.hosts().len() - 1);
     }

@@ -6,41 +6,17 @@ mod lab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lab::{Random, all_live, damage, random_topology};
+use lab::{Random, all_live, damage, follow, random_topology};
 use wormcast_planner::{
     AgentPlan, ClassDNumbers, FabricState, Method, Planner, RouteOrder, RouteTable,
 };
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
-use wormcast_routing::routes::{Algorithm, Route, Setting};
-use wormcast_routing::topology::{Attachment, Damage, Topology};
-use wormcast_wire::{HostId, PortId, SwitchId};
+use wormcast_routing::routes::{Algorithm, Setting};
+use wormcast_routing::topology::{Damage, Topology};
+use wormcast_wire::{HostId, SwitchId};
 
 type Plans = BTreeMap<HostId, Arc<AgentPlan>>;
-
-/// Where a source route leads, over what is there; `None`: nowhere.
-fn follow(topology: &Topology, from: HostId, to: HostId, ports: &[u8]) -> Option<Route> {
-    let mut route = Route {
-        src: from,
-        dst: to,
-        switches: Vec::new(),
-        ports: ports.to_vec(),
-        in_transit: Vec::new(),
-    };
-    let mut at = topology.host(from).ok()?.switch;
-    for (place, &port) in ports.iter().enumerate() {
-        route.switches.push(at);
-        match topology.attachment(at, PortId::new(port)?)? {
-            Attachment::Switch(next, _) => at = next,
-            Attachment::Host(host) if place + 1 == ports.len() => {
-                assert_eq!(host, to, "it leads to another host");
-                return Some(route);
-            }
-            Attachment::Host(host) => route.in_transit.push(host),
-        }
-    }
-    None
-}
 
 /// Worms that may be in the network: source routes, by their source.
 #[derive(Clone, Default)]

@@ -361,6 +361,49 @@ fn what_is_read_makes_room_whatever_class_the_oldest_is_of() {
     assert!(engine.pool_bytes(BufferClass::One) <= 100_000);
 }
 
+/// A parent that believes more of this host than is so sends what finds no room, and asks nothing: that it is refused
+/// is a sign of life. It has to learn what is here.
+#[test]
+fn who_refuses_much_says_from_time_to_time_what_it_has() {
+    let mut engine = engine(Replication::Hosts);
+    let common = Common {
+        group: GroupId(3),
+        origin: HostId(3),
+        stream: 50,
+    };
+    let mut now = Instant::from_micros(10);
+    let mut buf = vec![0; 2_000];
+    let (mut seq, mut nacks, mut acks) = (0, 0, Vec::new());
+    while nacks < 40 {
+        now = now.plus_us(10_000);
+        let data = Data {
+            seq: Seq(seq),
+            stable_offset: seq as u16,
+            tx_time: 0,
+            first: seq == 0,
+            last: false,
+            cancel: false,
+            class: BufferClass::One,
+            ack_now: false,
+            choice: 0,
+            payload: &[7; 900],
+        };
+        // Nobody reads: in the end there is no room.
+        let taken = engine.handle_frame(&frame(HostId(1), &common, &Body::Data(data)), now);
+        seq += u32::from(taken.is_ok());
+        engine.handle_timeout(now);
+        while let Some(sent) = engine.poll_transmit(now, &mut buf) {
+            let worm = worm::decode(&buf[..sent.length]).expect("a worm");
+            match pdu::decode(HOST, worm.payload).expect("a PDU").body {
+                Body::Nack(_) => nacks += 1,
+                Body::Ack(ack) if nacks > 0 => acks.push(ack.cumulative),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(acks, [Seq(seq); 5], "with every eighth NACK");
+}
+
 #[test]
 fn every_reject_is_counted_under_its_name() {
     let mut engine = engine(Replication::Hosts);

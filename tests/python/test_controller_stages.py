@@ -13,13 +13,13 @@ from controller_lab.model import FakeSwitch
 from controller_lab.running import until
 from wormcast.network.ids import HostId, Mgid, SwitchId
 from wormcast.p4rt import session as session_module
-from wormcast.p4rt.artifacts import find_artifacts
+from wormcast.p4rt.artifacts import Artifacts, find_artifacts
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Stage, SwitchTables, split_batches
 from wormcast.reconcile import bring_out
 from wormcast.reconcile.bring_out import BringOut, Part, Waits
 from wormcast.store.database import SwitchSpec
-from wormcast_planner import MulticastGroup, Place, SwitchState, TableEntry, Update
+from wormcast_planner import MulticastGroup, Place, SwitchState, TableDefault, TableEntry, Update
 
 
 class Spec:
@@ -228,6 +228,35 @@ def test_what_a_switch_refuses_is_told_once_and_tried_again_with_growing_pauses(
             ("insert of replication group 16385 of group 1: ValueError: no such group here", 1)
         ]
         assert session._refused_pause_s >= 0.02 * 2**4
+        await session.stop()
+
+    asyncio.run(main())
+
+
+def test_a_program_without_wormhole_mode_is_not_asked_for_it_and_not_told() -> None:
+    """As that for Tofino."""
+
+    async def main() -> None:
+        asked: list[str] = []
+
+        class Switch(Picky):
+            async def read(self, wanted: Any) -> AsyncIterator[Any]:
+                asked.extend(getattr(entity, "table_id", "") for entity in wanted)
+                for entity in ():
+                    yield entity
+
+        found = find_artifacts()
+        tofino = Artifacts(found.p4info.with_name("tofino.p4info.txtpb"), found.blob)
+        spec = SwitchSpec(SwitchId(3), "127.0.0.1:1", 0, 8)
+        session = SwitchSession(spec, tofino, 1, Watcher())  # type: ignore[arg-type]
+        session._switch, session.connected = Switch(), True
+        wanted = SwitchState()
+        wanted.put_default(TableDefault("ingress.wormhole", "ingress.packet_mode", []))
+        session.desire(wanted)
+        await session._read_state()
+        assert "ingress.tree_sets" in asked
+        assert "ingress.wormhole" not in asked
+        assert session.tables.due(Stage.REVOKE) == []
         await session.stop()
 
     asyncio.run(main())

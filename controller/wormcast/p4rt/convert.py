@@ -114,7 +114,7 @@ def decode_default_into(state: SwitchState, entity: Any, schema: Any) -> None:
 
 def put_absent_defaults(state: SwitchState, schema: Any) -> None:
     """Adds what a program does that lacks a table: without wormhole mode it is in packet mode always."""
-    if TABLE_WORMHOLE not in {table.name for table in schema.tables}:
+    if schema.tables.get(TABLE_WORMHOLE) is None:
         state.put_default(TableDefault(TABLE_WORMHOLE, ACTION_PACKET, []))
 
 

@@ -428,12 +428,11 @@ class SwitchSession:
         """Default actions the controller sets; where they cannot be read they are written again."""
         schema = self._artifacts.schema
         put_absent_defaults(state, schema)
-        known = {table.name for table in schema.tables}
         with contextlib.suppress(finsy.P4ClientError):
             wanted = [
                 finsy.P4TableEntry(table, is_default_action=True)
                 for table in TABLES_WITH_DEFAULT
-                if table in known
+                if schema.tables.get(table) is not None
             ]
             async for entity in self._switch.read(wanted):
                 decode_default_into(state, entity, self._switch.p4info)

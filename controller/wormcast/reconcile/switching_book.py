@@ -30,7 +30,7 @@ class SwitchingBook:
 
     def _missing(self, switching: Switching) -> str | None:
         """Why the program of the switches cannot do it."""
-        if switching.mode == PACKET or TABLE_WORMHOLE in {t.name for t in self._artifacts.schema.tables}:
+        if switching.mode == PACKET or self._artifacts.schema.tables.get(TABLE_WORMHOLE) is not None:
             return None
         return f"the program of the switches, {self._artifacts.p4info}, has no table {TABLE_WORMHOLE}: no wormhole mode"
 

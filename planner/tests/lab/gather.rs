@@ -14,8 +14,8 @@ use wormcast_routing::routes::Route;
 use wormcast_routing::topology::{Attachment, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
 
-use super::Random;
 use super::model::parameter;
+use super::{Random, follow};
 
 /// Entries of the table, by switch.
 pub type Entries = BTreeMap<(SwitchId, EntryKey), Arc<Action>>;
@@ -237,27 +237,6 @@ pub fn check(
         "ACKs with all other worms"
     );
     acknowledged
-}
-
-/// A route over links that are there.
-fn follow(topology: &Topology, from: HostId, to: HostId, ports: &[u8]) -> Option<Route> {
-    let mut route = Route {
-        src: from,
-        dst: to,
-        switches: Vec::new(),
-        ports: ports.to_vec(),
-        in_transit: Vec::new(),
-    };
-    let mut at = topology.host(from).ok()?.switch;
-    for (place, &port) in ports.iter().enumerate() {
-        route.switches.push(at);
-        match topology.attachment(at, PortId::new(port)?)? {
-            Attachment::Switch(next, _) => at = next,
-            Attachment::Host(_) if place + 1 == ports.len() => return Some(route),
-            Attachment::Host(host) => route.in_transit.push(host),
-        }
-    }
-    None
 }
 
 pub fn switch_mode(mode: SwitchMode) -> Scheme {

@@ -13,9 +13,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 use wormcast_planner::{ClassDNumbers, FabricState, Group, GroupScheme, Hosts, Planner};
 use wormcast_routing::group::{Guard, Least, Scheme, SwitchMode, SwitchParameters};
-use wormcast_routing::routes::{Algorithm, Setting};
+use wormcast_routing::routes::{Algorithm, Route, Setting};
 use wormcast_routing::structure::CircuitVariant;
-use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
+use wormcast_routing::topology::{Attachment, Host, Link, Parts, Switch, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 /// Drawn from a seed.
@@ -296,4 +296,28 @@ pub fn numbers_in(states: &[&FabricState]) -> BTreeSet<GroupId> {
     let switches = states.iter().flat_map(|state| state.switches.values());
     let keys = switches.flat_map(|switch| switch.entries.keys());
     keys.filter_map(|key| model::group_number(key)).collect()
+}
+
+/// Where a source route leads, over what is there; `None`: nowhere.
+pub fn follow(topology: &Topology, from: HostId, to: HostId, ports: &[u8]) -> Option<Route> {
+    let mut route = Route {
+        src: from,
+        dst: to,
+        switches: Vec::new(),
+        ports: ports.to_vec(),
+        in_transit: Vec::new(),
+    };
+    let mut at = topology.host(from).ok()?.switch;
+    for (place, &port) in ports.iter().enumerate() {
+        route.switches.push(at);
+        match topology.attachment(at, PortId::new(port)?)? {
+            Attachment::Switch(next, _) => at = next,
+            Attachment::Host(host) if place + 1 == ports.len() => {
+                assert_eq!(host, to, "it leads to another host");
+                return Some(route);
+            }
+            Attachment::Host(host) => route.in_transit.push(host),
+        }
+    }
+    None
 }
