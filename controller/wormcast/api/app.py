@@ -48,6 +48,7 @@ from wormcast.api.traces import serve_traces
 from wormcast.network.groups import Group
 from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
+from wormcast.reconcile.chip_ports import read_device_ports
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError, unknown
 from wormcast.reconcile.events import WATCHERS_MAX, WatcherLimit
@@ -145,6 +146,7 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
                 b.ports,
                 read_interfaces(b.interfaces or {}),
                 b.metrics,
+                read_device_ports(b.device_ports or {}),
             )
             for b in bodies
         ]

@@ -63,6 +63,13 @@ class SwitchBody(Body):
     metrics: Annotated[
         StrictStr | None, Field(description="host:port of the page of metrics of wormcast-switch")
     ] = None
+    device_ports: Annotated[
+        dict[StrictStr, StrictInt] | None,
+        Field(
+            description="with the program for Tofino: the chip's number of each port, of 254 (recirculation) and of "
+            "510 (CPU)"
+        ),
+    ] = None
 
 
 class GridBody(Body):

@@ -49,6 +49,7 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         "ports": spec.ports,
         "interfaces": {str(port): name for port, name in spec.interfaces},
         "metrics": spec.metrics,
+        "device_ports": {str(port): device for port, device in spec.device_ports},
         "up": switch in controller.monitor.switches(),
         "silent": switch in controller.monitor.silent(),
         "connected": session.connected,

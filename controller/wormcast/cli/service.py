@@ -26,6 +26,7 @@ from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
+from wormcast.reconcile.chip_ports import read_device_ports
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
 from wormcast.reconcile.port_sources import read_interfaces
@@ -218,6 +219,7 @@ def _read_switch(entry: dict[str, Any], place: str) -> SwitchSpec:
         _integer(entry, "ports", place),
         _interfaces(entry, place),
         _text(entry, "metrics", place) if "metrics" in entry else None,
+        _device_ports(entry, place),
     )
 
 
@@ -226,6 +228,13 @@ def _interfaces(entry: dict[str, Any], place: str) -> tuple[tuple[int, str], ...
     if not isinstance(named, dict):
         raise ValueError(f"{place}.interfaces is {named!r}, not an object of interface names by port")
     return read_interfaces(named)
+
+
+def _device_ports(entry: dict[str, Any], place: str) -> tuple[tuple[int, int], ...]:
+    mapped = entry.get("device_ports", {})
+    if not isinstance(mapped, dict):
+        raise ValueError(f"{place}.device_ports is {mapped!r}, not an object of device ports by port")
+    return read_device_ports(mapped)
 
 
 def _read_host(entry: dict[str, Any], place: str) -> tuple[str | None, int, int, int | None]:

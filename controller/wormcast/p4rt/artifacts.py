@@ -10,6 +10,8 @@ from typing import Any
 
 import finsy
 
+from wormcast.p4rt.device_ports import has_device_ports
+
 ENVIRONMENT = "WORMCAST_PIPELINE"
 P4INFO_NAMES = ("wormcast.p4info.txtpb", "wormcast.p4info.txt")
 BLOB_NAME = "wormcast.json"
@@ -31,6 +33,11 @@ class Artifacts:
         """Both, read once for all switches: to parse the P4Info takes as long as all else of a connect."""
         read = finsy.P4Schema(self.p4info, self.blob)
         return finsy.P4Schema(read.p4info, read.p4blob)
+
+    @cached_property
+    def has_device_ports(self) -> bool:
+        """Whether the program numbers ports as a chip does."""
+        return has_device_ports(self.schema)
 
 
 def find_artifacts(directory: Path | None = None) -> Artifacts:

@@ -10,6 +10,8 @@ from finsy.p4entity import encode_port
 from finsy.proto import p4r
 from wormcast_planner import MulticastGroup, PortRate, SwitchState, TableDefault, TableEntry, Update
 
+from wormcast.p4rt.device_ports import DevicePorts
+
 METER_RATES = "rates"
 TABLE_WORMHOLE = "ingress.wormhole"
 ACTION_PACKET = "ingress.packet_mode"
@@ -25,11 +27,13 @@ class ForeignEntry(ValueError):
     """Something on the switch that this controller never writes."""
 
 
-def encode_update(update: Update) -> Any:
-    """The P4Runtime update."""
+def encode_update(update: Update, device_ports: DevicePorts | None = None) -> Any:
+    """The P4Runtime update; with device ports as a chip takes it. Raises `LookupError`."""
     entity = update.entity
     if isinstance(entity, MulticastGroup):
-        return _encode_group(update.operation, entity.mgid, entity.replicas)
+        planned = entity.replicas
+        copies = planned if device_ports is None else device_ports.to_chip(entity.mgid, planned)
+        return _encode_group(update.operation, entity.mgid, copies)
     if isinstance(entity, PortRate):
         return ~_encode_rate(entity)
     made = encode_entity(entity)
@@ -84,12 +88,16 @@ def encode_entity(entity: TableEntry | TableDefault) -> Any:
     )
 
 
-def decode_into(state: SwitchState, entity: Any, schema: Any) -> None:
+def decode_into(
+    state: SwitchState, entity: Any, schema: Any, device_ports: DevicePorts | None = None
+) -> None:
     """Adds an entity that was read, under the names of the P4Info; raises `ForeignEntry`."""
     if isinstance(entity, finsy.P4MulticastGroupEntry):
-        state.put_group(
-            MulticastGroup(entity.multicast_group_id, [_decode_replica(r) for r in entity.replicas])
-        )
+        copies = [_decode_replica(r) for r in entity.replicas]
+        if device_ports is not None:
+            of_chip = ((device, instance) for device, instance, _ in copies)
+            copies = device_ports.from_chip(entity.multicast_group_id, of_chip)
+        state.put_group(MulticastGroup(entity.multicast_group_id, copies))
         return
     if not isinstance(entity, finsy.P4TableEntry) or not isinstance(entity.action, finsy.P4TableAction):
         raise ForeignEntry(f"{type(entity).__name__} is not ours")

@@ -31,6 +31,12 @@ from wormcast.p4rt.convert import (
     encode_update,
     put_absent_defaults,
 )
+from wormcast.p4rt.device_ports import (
+    DevicePorts,
+    MapEntries,
+    map_updates,
+    read_map_entry,
+)
 from wormcast.p4rt.eviction import evict_foreign_groups
 from wormcast.p4rt.port_states import PortsTold, follow_ports
 from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, Stage, SwitchTables, split_batches
@@ -131,6 +137,14 @@ class SwitchSession:
         """Begins to connect, for ever."""
         self._expected_until = time.monotonic() + EXPECTED_S
         self._task = asyncio.create_task(self._run(), name=f"switch-{self.spec.id}", context=SHARED_SCHEMAS)
+
+    def respecify(self, spec: SwitchSpec) -> None:
+        """The switch is the same, what is said of its ports may be other. A new map of device ports is written."""
+        moved = spec.device_ports != self.spec.device_ports
+        self.spec = spec
+        if moved and self.connected:
+            self._uncertain = True
+            self._watcher.switch_out_of_step(spec.id)
 
     async def stop(self) -> None:
         """Ends the session. The switch keeps what it has."""
@@ -354,7 +368,7 @@ class SwitchSession:
         if not batch:
             return True
         try:
-            await self._switch.write([encode_update(update) for update in batch])
+            await self._switch.write(self._encode(batch))
         except finsy.P4ClientError as error:
             self._take_refusal(batch, error)
             return False
@@ -411,18 +425,43 @@ class SwitchSession:
             self._uncertain = True
             self._watcher.switch_out_of_step(self.spec.id)
 
+    def _encode(self, batch: list[Update]) -> list[Any]:
+        if (device_ports := self._device_ports()) is None:
+            return [encode_update(update) for update in batch]
+        return [encode_update(update, device_ports) for update in batch]
+
+    def _device_ports(self) -> DevicePorts | None:
+        """The map of ports, where the program needs one."""
+        return DevicePorts(self.spec.device_ports) if self._artifacts.has_device_ports else None
+
     async def _read_state(self) -> None:
-        state = SwitchState()
+        state, device_ports = SwitchState(), self._device_ports()
+        held: MapEntries = {}
         for kind in (finsy.P4TableEntry(), finsy.P4MulticastGroupEntry()):
             async for entity in self._switch.read([kind]):
+                if device_ports is not None and (found := read_map_entry(entity, self._switch.p4info)):
+                    held[found[0]] = found[1]
+                    continue
                 try:
-                    decode_into(state, entity, self._switch.p4info)
+                    decode_into(state, entity, self._switch.p4info, device_ports)
                 except ForeignEntry as error:
                     self._report(f"ignored on reading: {error}", None)
         await self._read_defaults(state)
         await self._read_rates(state)
         self.tables.found(state)
         self._uncertain = False
+        if device_ports is not None:
+            await self._write_map(device_ports, held)
+
+    async def _write_map(self, device_ports: DevicePorts, held: MapEntries) -> None:
+        """The map of ports comes before all that names one, and is in no plan."""
+        for updates in map_updates(device_ports.entries(), held):
+            try:
+                await self._switch.write(updates)
+            except finsy.P4ClientError as error:
+                self._doubt(f"the map of device ports is refused: {error.message or error.code.name}")
+                return
+            self.updates_written += len(updates)
 
     async def _read_defaults(self, state: SwitchState) -> None:
         """Default actions the controller sets; where they cannot be read they are written again."""

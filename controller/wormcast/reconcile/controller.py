@@ -29,6 +29,7 @@ from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Refusal
 from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus, Capacity
 from wormcast.reconcile.change_rate import ChangeRate
+from wormcast.reconcile.chip_ports import check_device_ports
 from wormcast.reconcile.clock import LivedClock
 from wormcast.reconcile.discovered import NOTHING as NOTHING_FOUND
 from wormcast.reconcile.discovered import Discovered, changes
@@ -180,6 +181,7 @@ class Controller:
         for spec in specs:
             check_switch(spec)
             check_port_sources(spec)
+            check_device_ports(spec, self._artifacts.has_device_ports)
             check_new_switch(spec, known)
             known[spec.id] = spec
         check_grid(grid or self.discovered.grid, known)
@@ -190,7 +192,7 @@ class Controller:
         new = [spec for spec in known.values() if spec.id not in self.sessions]
         self._database.put_switches(known.values())
         for switch, session in self.sessions.items():
-            session.spec = known[switch]  # its ports may be counted elsewhere now
+            session.respecify(known[switch])
         for spec in new:
             self._open(spec, self.clock.now(), remembered=False)
             if self._background:

@@ -89,6 +89,8 @@ class SwitchSpec:
     """Port and name of the interfaces its ports are, where they are in the controller's network namespace."""
     metrics: str | None = field(default=None, compare=False)
     """`host:port` of its page of metrics, if it is wormcast-switch and has one."""
+    device_ports: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    """Port and device port, where it is a chip that has numbers of its own for its ports."""
 
 
 class Database:
@@ -170,7 +172,10 @@ class Database:
     def _with_port_sources(self, spec: SwitchSpec) -> SwitchSpec:
         columns = f"value FROM {{table}} WHERE name='{_COUNTED_AT % spec.id}'"
         found = self._read("settings", columns, _port_sources)
-        return replace(spec, interfaces=found[0][0], metrics=found[0][1]) if found else spec
+        if not found:
+            return spec
+        interfaces, metrics, device_ports = found[0]
+        return replace(spec, interfaces=interfaces, metrics=metrics, device_ports=device_ports)
 
     def switches_up(self) -> frozenset[SwitchId]:
         """Switches that were up when last seen."""
@@ -187,10 +192,7 @@ class Database:
             )
             sql.executemany(
                 "INSERT OR REPLACE INTO settings VALUES (?, ?)",
-                [
-                    (_COUNTED_AT % s.id, json.dumps({"interfaces": s.interfaces, "metrics": s.metrics}))
-                    for s in specs
-                ],
+                [(_COUNTED_AT % s.id, _said_of_ports(s)) for s in specs],
             )
 
     def remove_switch(self, switch: SwitchId) -> None:
@@ -404,10 +406,19 @@ def _link(a: object, a_port: object, b: object, b_port: object) -> Link:
     )
 
 
-def _port_sources(text: str) -> tuple[tuple[tuple[int, str], ...], str | None]:
+def _said_of_ports(spec: SwitchSpec) -> str:
+    return json.dumps(
+        {"interfaces": spec.interfaces, "metrics": spec.metrics, "device_ports": spec.device_ports}
+    )
+
+
+def _port_sources(text: str) -> tuple[tuple[tuple[int, str], ...], str | None, tuple[tuple[int, int], ...]]:
     value = json.loads(text)
     metrics = None if value["metrics"] is None else str(value["metrics"])
-    return tuple((int(port), str(name)) for port, name in value["interfaces"]), metrics
+    interfaces = tuple((int(port), str(name)) for port, name in value["interfaces"])
+    # Files of versions before have none.
+    devices = tuple((int(port), int(device)) for port, device in value.get("device_ports", ()))
+    return interfaces, metrics, devices
 
 
 def _suspected(text: str) -> tuple[list[SwitchId], list[Link]]:

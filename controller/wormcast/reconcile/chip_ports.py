@@ -1,0 +1,79 @@
+"""May the ports of a switch be those of a chip? (p4src/CONTRACT.md, Tofino)"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from wormcast.reconcile.errors import RequestError
+from wormcast.store.database import SwitchSpec
+from wormcast.wire import CPU_PORT, DEVICE_PORTS_SIZE, RECIRCULATE_PORT, TOFINO_TREE_PORTS
+
+DEVICE_PORT_MAX = DEVICE_PORTS_SIZE - 1
+"""They have nine bits, two of them the pipe."""
+
+
+def check_device_ports(spec: SwitchSpec, needed: bool) -> None:
+    """Raises `RequestError` unless a switch has the map of ports that its program needs, and ports that its program
+    serves: every port has a device port of its own, those of the CPU and of recirculation too."""
+    if not needed:
+        if spec.device_ports:
+            raise RequestError(
+                422,
+                f"switch {spec.id} has device_ports, and its program has no table for them",
+                value=spec.id,
+                bound="none",
+            )
+        return
+    if spec.ports > TOFINO_TREE_PORTS:
+        raise RequestError(
+            422,
+            f"switch {spec.id} has {spec.ports} ports; TREE routes of its program name ports 0 to "
+            f"{TOFINO_TREE_PORTS - 1}",
+            value=spec.ports,
+            bound=f"1 to {TOFINO_TREE_PORTS}",
+        )
+    wanted = {*range(spec.ports), RECIRCULATE_PORT, CPU_PORT}
+    numbers = f"{', '.join(map(str, range(spec.ports)))}, {RECIRCULATE_PORT} and {CPU_PORT}"
+    given = {port for port, _ in spec.device_ports}
+    if missing := sorted(wanted - given):
+        raise RequestError(
+            422, f"port {missing[0]} of switch {spec.id} has no device port", value=missing[0], bound=numbers
+        )
+    if unknown := sorted(given - wanted):
+        raise RequestError(
+            422, f"switch {spec.id} has no port {unknown[0]} to map", value=unknown[0], bound=numbers
+        )
+    for port, device in spec.device_ports:
+        if not 0 <= device <= DEVICE_PORT_MAX:
+            raise RequestError(
+                422,
+                f"device port {device} of port {port} of switch {spec.id} is out of range",
+                value=device,
+                bound=f"0 to {DEVICE_PORT_MAX}",
+            )
+    device, times = Counter(device for _, device in spec.device_ports).most_common(1)[0]
+    if times > 1:
+        ports = sorted(port for port, mapped in spec.device_ports if mapped == device)
+        raise RequestError(
+            422,
+            f"ports {ports[0]} and {ports[1]} of switch {spec.id} have one device port, {device}",
+            value=device,
+            bound="one for each port",
+        )
+
+
+def read_device_ports(mapped: Mapping[str, object]) -> tuple[tuple[int, int], ...]:
+    """Device ports by port, as a request or file has them; raises `RequestError`."""
+    found = []
+    for port, device in mapped.items():
+        is_port = port.isascii() and port.isdigit() and len(port) <= 3
+        if not is_port or not isinstance(device, int) or isinstance(device, bool):
+            raise RequestError(
+                422,
+                f"device_ports map ports to the chip's numbers, not {port!r} to {device!r}",
+                value=port,
+                bound=f"0 to {DEVICE_PORT_MAX}",
+            )
+        found.append((int(port), device))
+    return tuple(sorted(found))
