@@ -1,6 +1,6 @@
 // Purpose: the one place where ingress drops, so that everything dropped is counted
 //          under exactly one reason.
-// Reads:   meta.drop_reason, meta.branch_lost.
+// Reads:   meta.drop_reason, meta.lost.
 // Writes:  drop_ctl.
 // Tables:  none; counter `drops`.
 // Cost:    one stage, the last.
@@ -19,7 +19,7 @@ control Drops(in ingress_metadata_t meta,
         if (meta.drop_reason != drop_reason_t.NONE) {
             drops.count((bit<8>)meta.drop_reason);
             ig_dprsr_md.drop_ctl = DROP_ALL;
-        } else if (meta.branch_lost == 1) {
+        } else if (meta.lost != 0) {
             drops.count((bit<8>)drop_reason_t.PORT_UNKNOWN);
         }
     }

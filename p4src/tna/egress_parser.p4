@@ -4,6 +4,9 @@
 // Writes:  hdr.*, meta.tree.
 // Cost:    parser only. A branch takes 3 cycles and one for each bit of its length.
 //
+// Match registers are as scarce as in ingress, so the counter remembers here too whether a trace
+// stands behind the route: 1, or 0 where none does.
+//
 // All branches but its own leave the copy by being read. Ingress has seen that they are well formed.
 
 #ifndef WORMCAST_EGRESS_PARSER_P4
@@ -13,14 +16,18 @@ parser WormEgressParser(packet_in packet,
                         out egress_headers_t hdr,
                         out egress_metadata_t meta,
                         out egress_intrinsic_metadata_t eg_intr_md) {
+    ParserCounter() traced;
+    bit<8> length;        // of the branch that is skipped, in front of its own
+    bit<8> length_behind; // and behind it: of one variable p4c keeps what nobody needs
+
     state start {
         packet.extract(eg_intr_md);
         meta.exit_port = 0;
         meta.tree = 0;
         packet.extract(hdr.bridge);
         transition select(hdr.bridge.as_is) {
-            1: accept;
-            default: ethernet;
+            0: ethernet;
+            default: accept;
         }
     }
 
@@ -29,13 +36,30 @@ parser WormEgressParser(packet_in packet,
         transition worm;
     }
 
+    // Of the first ten bytes of a worm_t: flags and next.
     state worm {
+        transition select(packet.lookahead<bit<80>>()[71:64], packet.lookahead<bit<80>>()[15:0]) {
+            (FLAG_TRACE &&& FLAG_TRACE, ETHERTYPE_HOST): traced_worm;
+            default: plain_worm;
+        }
+    }
+
+    state traced_worm {
+        traced.set(8w1);
+        transition worm_header;
+    }
+
+    state plain_worm {
+        traced.set(8w0);
+        transition worm_header;
+    }
+
+    state worm_header {
         packet.extract(hdr.worm);
-        transition select(hdr.worm.flags, hdr.worm.kind, hdr.worm.next) {
-            (_, KIND_GROUP, _): group;
-            (_, KIND_TREE, _): before_own;
-            (FLAG_TRACE &&& FLAG_TRACE, _, ETHERTYPE_HOST): route;
-            default: accept; // all else stays in the frame
+        transition select(hdr.worm.kind) {
+            KIND_GROUP: group;
+            KIND_TREE: first_branch;
+            default: path;
         }
     }
 
@@ -44,6 +68,14 @@ parser WormEgressParser(packet_in packet,
         transition select(hdr.worm.next) {
             ETHERTYPE_IPV4: ipv4;
             default: behind_route;
+        }
+    }
+
+    // Its route stays in the frame, unless a record has to go behind it.
+    state path {
+        transition select(traced.is_zero()) {
+            true: accept;
+            default: route;
         }
     }
 
@@ -122,18 +154,18 @@ parser WormEgressParser(packet_in packet,
 
     // Branches in front of its own. Is the next one its own? Port and instance are compared in two
     // steps, since a parser compares with constants alone.
-    state before_own {
+    state first_branch {
         transition select(packet.lookahead<bit<8>>(), eg_intr_md.egress_rid[7:0]) {
             (END_OF_ROUTE, _): end; // nothing for this port
-            (0x00 &&& 0xf8, 0x00 &&& 0xf8): compare;
-            (0x08 &&& 0xf8, 0x08 &&& 0xf8): compare;
-            (0x10 &&& 0xf8, 0x10 &&& 0xf8): compare;
-            (0x18 &&& 0xf8, 0x18 &&& 0xf8): compare;
+            (0x00 &&& 0xf8, 0x00 &&& 0xf8): first_compared;
+            (0x08 &&& 0xf8, 0x08 &&& 0xf8): first_compared;
+            (0x10 &&& 0xf8, 0x10 &&& 0xf8): first_compared;
+            (0x18 &&& 0xf8, 0x18 &&& 0xf8): first_compared;
             default: other;
         }
     }
 
-    state compare {
+    state first_compared {
         transition select(packet.lookahead<bit<8>>(), eg_intr_md.egress_rid[7:0]) {
             (0 &&& 7, 0 &&& 7): own;
             (1 &&& 7, 1 &&& 7): own;
@@ -148,71 +180,99 @@ parser WormEgressParser(packet_in packet,
     }
 
     state other {
-        packet.extract(hdr.branch);
-        transition select(hdr.branch.length) {
+        length = packet.lookahead<bit<16>>()[7:0];
+        packet.advance(16);
+        transition select(length) {
             0x40 &&& 0x40: other_64;
             0x20 &&& 0x20: other_32;
             0x10 &&& 0x10: other_16;
             0x08 &&& 0x08: other_8;
             0x04 &&& 0x04: other_4;
             0x02 &&& 0x02: other_2;
-            default: before_own;
+            default: next_branch;
         }
     }
 
     state other_64 {
         packet.advance(512);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x20 &&& 0x20: other_32;
             0x10 &&& 0x10: other_16;
             0x08 &&& 0x08: other_8;
             0x04 &&& 0x04: other_4;
             0x02 &&& 0x02: other_2;
-            default: before_own;
+            default: next_branch;
         }
     }
 
     state other_32 {
         packet.advance(256);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x10 &&& 0x10: other_16;
             0x08 &&& 0x08: other_8;
             0x04 &&& 0x04: other_4;
             0x02 &&& 0x02: other_2;
-            default: before_own;
+            default: next_branch;
         }
     }
 
     state other_16 {
         packet.advance(128);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x08 &&& 0x08: other_8;
             0x04 &&& 0x04: other_4;
             0x02 &&& 0x02: other_2;
-            default: before_own;
+            default: next_branch;
         }
     }
 
     state other_8 {
         packet.advance(64);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x04 &&& 0x04: other_4;
             0x02 &&& 0x02: other_2;
-            default: before_own;
+            default: next_branch;
         }
     }
 
     state other_4 {
         packet.advance(32);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x02 &&& 0x02: other_2;
-            default: before_own;
+            default: next_branch;
         }
     }
 
     state other_2 {
         packet.advance(16);
-        transition before_own;
+        transition next_branch;
+    }
+
+    // The same as for the first. The compiler keeps the instance in its match register behind all
+    // states that lead here, but does not look along loops; so the loop begins at `other`.
+    state next_branch {
+        transition select(packet.lookahead<bit<8>>(), eg_intr_md.egress_rid[7:0]) {
+            (END_OF_ROUTE, _): end;
+            (0x00 &&& 0xf8, 0x00 &&& 0xf8): next_compared;
+            (0x08 &&& 0xf8, 0x08 &&& 0xf8): next_compared;
+            (0x10 &&& 0xf8, 0x10 &&& 0xf8): next_compared;
+            (0x18 &&& 0xf8, 0x18 &&& 0xf8): next_compared;
+            default: other;
+        }
+    }
+
+    state next_compared {
+        transition select(packet.lookahead<bit<8>>(), eg_intr_md.egress_rid[7:0]) {
+            (0 &&& 7, 0 &&& 7): own;
+            (1 &&& 7, 1 &&& 7): own;
+            (2 &&& 7, 2 &&& 7): own;
+            (3 &&& 7, 3 &&& 7): own;
+            (4 &&& 7, 4 &&& 7): own;
+            (5 &&& 7, 5 &&& 7): own;
+            (6 &&& 7, 6 &&& 7): own;
+            (7 &&& 7, 7 &&& 7): own;
+            default: other;
+        }
     }
 
     state own {
@@ -293,8 +353,9 @@ parser WormEgressParser(packet_in packet,
     }
 
     state further {
-        packet.extract(hdr.branch);
-        transition select(hdr.branch.length) {
+        length_behind = packet.lookahead<bit<16>>()[7:0];
+        packet.advance(16);
+        transition select(length_behind) {
             0x40 &&& 0x40: further_64;
             0x20 &&& 0x20: further_32;
             0x10 &&& 0x10: further_16;
@@ -307,7 +368,7 @@ parser WormEgressParser(packet_in packet,
 
     state further_64 {
         packet.advance(512);
-        transition select(hdr.branch.length) {
+        transition select(length_behind) {
             0x20 &&& 0x20: further_32;
             0x10 &&& 0x10: further_16;
             0x08 &&& 0x08: further_8;
@@ -319,7 +380,7 @@ parser WormEgressParser(packet_in packet,
 
     state further_32 {
         packet.advance(256);
-        transition select(hdr.branch.length) {
+        transition select(length_behind) {
             0x10 &&& 0x10: further_16;
             0x08 &&& 0x08: further_8;
             0x04 &&& 0x04: further_4;
@@ -330,7 +391,7 @@ parser WormEgressParser(packet_in packet,
 
     state further_16 {
         packet.advance(128);
-        transition select(hdr.branch.length) {
+        transition select(length_behind) {
             0x08 &&& 0x08: further_8;
             0x04 &&& 0x04: further_4;
             0x02 &&& 0x02: further_2;
@@ -340,7 +401,7 @@ parser WormEgressParser(packet_in packet,
 
     state further_8 {
         packet.advance(64);
-        transition select(hdr.branch.length) {
+        transition select(length_behind) {
             0x04 &&& 0x04: further_4;
             0x02 &&& 0x02: further_2;
             default: behind_own;
@@ -349,7 +410,7 @@ parser WormEgressParser(packet_in packet,
 
     state further_4 {
         packet.advance(32);
-        transition select(hdr.branch.length) {
+        transition select(length_behind) {
             0x02 &&& 0x02: further_2;
             default: behind_own;
         }
@@ -366,9 +427,9 @@ parser WormEgressParser(packet_in packet,
     }
 
     state behind_route {
-        transition select(hdr.worm.flags, hdr.worm.next) {
-            (FLAG_TRACE &&& FLAG_TRACE, ETHERTYPE_HOST): trace;
-            default: accept;
+        transition select(traced.is_zero()) {
+            true: accept;
+            default: trace;
         }
     }
 

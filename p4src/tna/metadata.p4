@@ -67,11 +67,11 @@ header route_1_t {
 
 // From ingress to the egress of each copy.
 header bridge_t {
-    bit<1> as_is;      // leaves as it is: egress reads nothing behind this header
-    @padding bit<6> pad;
-    port_t entry_port; // worm port by which the frame entered the switch
+    bit<8> as_is;       // not 0: leaves as it is, egress reads nothing behind this header
+    bit<16> entry_port; // worm port by which the frame entered the switch
+    bit<16> packet_in;  // the same as packet_in_t has it: a stage does not shift it there
     instance_t neighbour;
-    bit<32> entered_at; // when it did, in ticks of 1,024 ns
+    bit<32> entered_at; // when it did, in ticks of 256 ns
 }
 
 // What the first pass of a TREE worm found out, for the second (Resubmit; 64 bits).
@@ -84,8 +84,7 @@ header tree_t {
 
 // In front of a frame that passes the switch once more (port byte 254).
 header recirculated_t {
-    bit<7> pad;
-    port_t entry_port;
+    bit<16> entry_port;
     bit<32> entered_at; // when it came first
 }
 
@@ -97,7 +96,6 @@ struct ingress_headers_t {
     ethernet_t ethernet;
     worm_t worm;
     hop_t hop;
-    branch_t branch; // of the first pass of a TREE: the one looked at
     // Route bytes behind the hop; of TREE and of malformed routes, all.
     route_64_t route_64;
     route_32_t route_32;
@@ -122,10 +120,23 @@ struct ingress_metadata_t {
     bit<8> tree_malformed;
     bit<8> tree_beyond;
 
-    // TREE: a branch names a port this switch does not have; the others go on.
-    bit<1> branch_lost;
+    // TREE: why there are no copies; the set of its ports, if all are below 8; and its branches to
+    // ports that this switch does not have, while the others go on.
+    drop_reason_t tree_reason;
+    bit<8> port_set;
+    bit<32> lost;
+
+    // What the guard has for the port by which a worm entered.
+    bool judged;         // hosts are behind it
+    bool refused;        // nobody known is behind it
+    bit<16> foreign;     // 0: the source is the host of the port
+    bit<8> may_send;
+    bit<1> may_reinject;
+    bit<8> beyond_longest; // port bytes
 
     bit<8> port_role;
+
+    port_t hop_port; // the port byte that is stripped
 
     // Worm port by which the frame leaves, if it is not copied.
     bool unicast;
@@ -139,8 +150,7 @@ struct egress_headers_t {
     ethernet_t ethernet;
     worm_t worm;
     group_number_t group;
-    branch_t branch; // the one looked at
-    branch_t own;    // that of this copy
+    branch_t own; // the branch of this copy
     // Its sub-route; of a traced worm that goes by a path, the route behind this switch.
     route_64_t route_64;
     route_32_t route_32;

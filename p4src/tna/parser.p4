@@ -4,6 +4,10 @@
 //          leaves ig_prsr_md.parser_err.
 // Cost:    parser only. A branch takes 2 cycles and one for each bit of its length.
 //
+// A parser compares what is in its match registers alone: four bytes. So what is known once is not
+// kept there. Whether a record of hops may stand behind the route is seen before the header is taken,
+// and remembered by the counter; a second pass has states of its own.
+//
 // All that a parser reads leaves the frame, unless it is kept and put back. The branches of a TREE
 // would have to be kept at different places for every route. So a TREE worm comes twice (Resubmit).
 // The first pass walks the branches and keeps only which ports they name; the second has the frame
@@ -20,7 +24,11 @@ parser WormIngressParser(packet_in packet,
                          out ingress_metadata_t meta,
                          out ingress_intrinsic_metadata_t ig_intr_md) {
     Checksum() sum;
-    ParserCounter() left; // route bytes in front of the marker, not taken yet
+    Checksum() hop_sum; // of routes whose first byte is taken: odd numbers of bytes go before even ones
+    // First pass of a TREE: route bytes in front of the marker, not taken yet. Else 1 where a trace
+    // stands behind the route, 0 where none does.
+    ParserCounter() left;
+    bit<8> length; // of the branch that is skipped
 
     state start {
         packet.extract(ig_intr_md);
@@ -31,8 +39,17 @@ parser WormIngressParser(packet_in packet,
         meta.tree_ports = 0;
         meta.tree_malformed = 0;
         meta.tree_beyond = 0;
-        meta.branch_lost = 0;
+        meta.tree_reason = drop_reason_t.NONE;
+        meta.port_set = 0;
+        meta.lost = 0;
+        meta.judged = false;
+        meta.refused = false;
+        meta.foreign = 0;
+        meta.may_send = 0;
+        meta.may_reinject = 0;
+        meta.beyond_longest = 0;
         meta.port_role = ROLE_NONE;
+        meta.hop_port = 0;
         meta.unicast = false;
         meta.out_port = 0;
         transition select(ig_intr_md.resubmit_flag) {
@@ -44,7 +61,28 @@ parser WormIngressParser(packet_in packet,
     state second_pass {
         packet.extract(hdr.tree);
         packet.advance(PORT_METADATA_SIZE - 64);
-        transition ethernet;
+        transition tree_again;
+    }
+
+    // The first pass has seen that this is a worm, of this version and kind.
+    state tree_again {
+        packet.extract(hdr.ethernet);
+        packet.extract(hdr.worm);
+        sum.add(hdr.worm);
+        transition select(hdr.worm.flags, hdr.worm.next) {
+            (FLAG_TRACE &&& FLAG_TRACE, ETHERTYPE_HOST): traced_tree;
+            default: plain_tree;
+        }
+    }
+
+    state traced_tree {
+        left.set(8w1);
+        transition route;
+    }
+
+    state plain_tree {
+        left.set(8w0);
+        transition route;
     }
 
     state first_pass {
@@ -81,13 +119,36 @@ parser WormIngressParser(packet_in packet,
         transition accept;
     }
 
+    // Only worms between hosts are traced: IP stands right behind the route. The first ten bytes of a
+    // worm_t, kind, flags and next in this order.
     state worm {
+        transition select(packet.lookahead<bit<80>>()[75:72],
+                          packet.lookahead<bit<80>>()[71:64],
+                          packet.lookahead<bit<80>>()[15:0]) {
+            (KIND_GATHER, _, _): plain_worm;
+            (_, FLAG_TRACE &&& FLAG_TRACE, ETHERTYPE_HOST): traced_worm;
+            default: plain_worm;
+        }
+    }
+
+    state traced_worm {
+        left.set(8w1);
+        transition worm_header;
+    }
+
+    state plain_worm {
+        left.set(8w0);
+        transition worm_header;
+    }
+
+    state worm_header {
         packet.extract(hdr.worm);
         sum.add(hdr.worm);
+        hop_sum.add(hdr.worm);
         transition select(hdr.worm.version, hdr.worm.kind, hdr.worm.route_len) {
             (WORM_VERSION, KIND_GROUP, 2): group;
             (WORM_VERSION, KIND_TREE, 0x80 &&& 0x80): beyond;
-            (WORM_VERSION, KIND_TREE, _): tree_or_route;
+            (WORM_VERSION, KIND_TREE, _): tree;
             (WORM_VERSION, _, 0): summed;
             (WORM_VERSION, KIND_UNICAST, _): hop;
             (WORM_VERSION, KIND_CONTROL, _): hop;
@@ -108,12 +169,15 @@ parser WormIngressParser(packet_in packet,
         transition behind_route;
     }
 
-    // Only worms between hosts are traced: IP stands right behind the route.
+    state hop_summed {
+        meta.checksum_error = hop_sum.verify();
+        transition behind_route;
+    }
+
     state behind_route {
-        transition select(hdr.worm.flags, hdr.worm.kind, hdr.worm.next) {
-            (_, KIND_GATHER, _): accept;
-            (FLAG_TRACE &&& FLAG_TRACE, _, ETHERTYPE_HOST): trace;
-            default: accept;
+        transition select(left.is_zero()) {
+            true: accept;
+            default: trace;
         }
     }
 
@@ -137,7 +201,7 @@ parser WormIngressParser(packet_in packet,
     // the first: 32 is 1 + 16 + 8 + 4 + 2 + 1.
     state hop {
         packet.extract(hdr.hop);
-        sum.add(hdr.hop);
+        hop_sum.add(hdr.hop);
         transition select(hdr.worm.route_len) {
             0x40: hop_32;
             0x40 &&& 0xc0: beyond;
@@ -152,13 +216,13 @@ parser WormIngressParser(packet_in packet,
             0x04 &&& 0x04: hop_4;
             0x02 &&& 0x7f: hop_1;
             0x02 &&& 0x02: hop_2;
-            0x01 &&& 0x7f: summed;
+            0x01 &&& 0x7f: hop_summed;
         }
     }
 
     state hop_32 {
         packet.extract(hdr.route_32);
-        sum.add(hdr.route_32);
+        hop_sum.add(hdr.route_32);
         transition select(hdr.worm.route_len) {
             0x00 &&& 0x1f: hop_16;
             0x10 &&& 0x1f: hop_8;
@@ -169,13 +233,13 @@ parser WormIngressParser(packet_in packet,
             0x04 &&& 0x04: hop_4;
             0x02 &&& 0x1f: hop_1;
             0x02 &&& 0x02: hop_2;
-            0x01 &&& 0x1f: summed;
+            0x01 &&& 0x1f: hop_summed;
         }
     }
 
     state hop_16 {
         packet.extract(hdr.route_16);
-        sum.add(hdr.route_16);
+        hop_sum.add(hdr.route_16);
         transition select(hdr.worm.route_len) {
             0x00 &&& 0x0f: hop_8;
             0x08 &&& 0x0f: hop_4;
@@ -184,47 +248,47 @@ parser WormIngressParser(packet_in packet,
             0x04 &&& 0x04: hop_4;
             0x02 &&& 0x0f: hop_1;
             0x02 &&& 0x02: hop_2;
-            0x01 &&& 0x0f: summed;
+            0x01 &&& 0x0f: hop_summed;
         }
     }
 
     state hop_8 {
         packet.extract(hdr.route_8);
-        sum.add(hdr.route_8);
+        hop_sum.add(hdr.route_8);
         transition select(hdr.worm.route_len) {
             0x00 &&& 0x07: hop_4;
             0x04 &&& 0x07: hop_2;
             0x04 &&& 0x04: hop_4;
             0x02 &&& 0x07: hop_1;
             0x02 &&& 0x02: hop_2;
-            0x01 &&& 0x07: summed;
+            0x01 &&& 0x07: hop_summed;
         }
     }
 
     state hop_4 {
         packet.extract(hdr.route_4);
-        sum.add(hdr.route_4);
+        hop_sum.add(hdr.route_4);
         transition select(hdr.worm.route_len) {
             0x00 &&& 0x03: hop_2;
             0x02 &&& 0x03: hop_1;
             0x02 &&& 0x02: hop_2;
-            0x01 &&& 0x03: summed;
+            0x01 &&& 0x03: hop_summed;
         }
     }
 
     state hop_2 {
         packet.extract(hdr.route_2);
-        sum.add(hdr.route_2);
+        hop_sum.add(hdr.route_2);
         transition select(hdr.worm.route_len) {
             0x00 &&& 0x01: hop_1;
-            0x01 &&& 0x01: summed;
+            0x01 &&& 0x01: hop_summed;
         }
     }
 
     state hop_1 {
         packet.extract(hdr.route_1);
-        sum.add(hdr.route_1);
-        transition summed;
+        hop_sum.add(hdr.route_1);
+        transition hop_summed;
     }
 
     // Route bytes that are not looked into.
@@ -313,19 +377,24 @@ parser WormIngressParser(packet_in packet,
     state route_1 {
         packet.extract(hdr.route_1);
         sum.add(hdr.route_1);
+        sum.add(8w0); // an even number of bytes on every way to `summed`
         transition summed;
-    }
-
-    state tree_or_route {
-        transition select(ig_intr_md.resubmit_flag) {
-            1: route;
-            default: tree;
-        }
     }
 
     state tree {
         meta.tree_pass = 1;
         left.set(hdr.worm.route_len);
+        transition select(hdr.worm.route_len) {
+            0: tree_empty;
+            default: tree_start;
+        }
+    }
+
+    // Malformed, whatever ports are noted. That it notes all of them is for the compiler: of writes in
+    // a loop alone it does not see that they come one behind the other, and the chip takes a second
+    // write of a container for an error unless it is told.
+    state tree_empty {
+        meta.tree_ports = meta.tree_ports | 0xffffffff;
         transition tree_start;
     }
 
@@ -412,9 +481,10 @@ parser WormIngressParser(packet_in packet,
 
     // The list of branches at another switch has an even length.
     state tree_branch {
-        packet.extract(hdr.branch);
+        length = packet.lookahead<bit<16>>()[7:0];
+        packet.advance(16);
         left.decrement(2);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x80 &&& 0x80: malformed;
             0x01 &&& 0x01: malformed;
             0x40 &&& 0x40: skip_64;
@@ -430,7 +500,7 @@ parser WormIngressParser(packet_in packet,
     state skip_64 {
         packet.advance(512);
         left.decrement(64);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x20 &&& 0x20: skip_32;
             0x10 &&& 0x10: skip_16;
             0x08 &&& 0x08: skip_8;
@@ -443,7 +513,7 @@ parser WormIngressParser(packet_in packet,
     state skip_32 {
         packet.advance(256);
         left.decrement(32);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x10 &&& 0x10: skip_16;
             0x08 &&& 0x08: skip_8;
             0x04 &&& 0x04: skip_4;
@@ -455,7 +525,7 @@ parser WormIngressParser(packet_in packet,
     state skip_16 {
         packet.advance(128);
         left.decrement(16);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x08 &&& 0x08: skip_8;
             0x04 &&& 0x04: skip_4;
             0x02 &&& 0x02: skip_2;
@@ -466,7 +536,7 @@ parser WormIngressParser(packet_in packet,
     state skip_8 {
         packet.advance(64);
         left.decrement(8);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x04 &&& 0x04: skip_4;
             0x02 &&& 0x02: skip_2;
             default: tree_byte;
@@ -476,7 +546,7 @@ parser WormIngressParser(packet_in packet,
     state skip_4 {
         packet.advance(32);
         left.decrement(4);
-        transition select(hdr.branch.length) {
+        transition select(length) {
             0x02 &&& 0x02: skip_2;
             default: tree_byte;
         }

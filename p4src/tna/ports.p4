@@ -13,7 +13,8 @@ control EntryPort(inout ingress_headers_t hdr,
                   in ingress_intrinsic_metadata_from_parser_t ig_prsr_md) {
     @name(".ingress.entry_port") @id(0x01000080)
     action entry_port(port_t port) {
-        hdr.bridge.entry_port = port;
+        hdr.bridge.entry_port = (bit<16>)port;
+        hdr.bridge.packet_in = port ++ 7w0;
     }
 
     @name(".ingress.entry_ports") @id(0x02000080)
@@ -27,9 +28,10 @@ control EntryPort(inout ingress_headers_t hdr,
     apply {
         if (hdr.recirculated.isValid()) {
             hdr.bridge.entry_port = hdr.recirculated.entry_port;
+            hdr.bridge.packet_in = 0; // a worm, which no controller sees
             hdr.bridge.entered_at = hdr.recirculated.entered_at;
         } else {
-            hdr.bridge.entered_at = ig_prsr_md.global_tstamp[41:10];
+            hdr.bridge.entered_at = ig_prsr_md.global_tstamp[39:8];
             entry_ports.apply();
         }
     }

@@ -1,5 +1,5 @@
 // Purpose: frames to and from the controller (CONTRACT.md): LLDP and IGMP in, anything out.
-// Reads:   hdr.packet_out, hdr.bridge.entry_port.
+// Reads:   hdr.packet_out, hdr.bridge.packet_in.
 // Writes:  meta.out_port, hdr.bridge.as_is, hdr.packet_in.
 // Tables:  none.
 
@@ -17,8 +17,8 @@ control PuntOut(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 control PuntIn(inout egress_headers_t hdr) {
     apply {
         hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = hdr.bridge.entry_port;
-        hdr.packet_in.pad = 0;
+        hdr.packet_in.ingress_port = hdr.bridge.packet_in[15:7];
+        hdr.packet_in.pad = hdr.bridge.packet_in[6:0];
     }
 }
 

@@ -6,15 +6,30 @@
 #ifndef WORMCAST_REPLICATION_P4
 #define WORMCAST_REPLICATION_P4
 
-// Reads:   hdr.worm, hdr.group, hdr.tree.
-// Writes:  mcast_grp_a; meta.drop_reason, meta.branch_lost.
+// What the first pass of a TREE says, before anything else is known of the worm.
+//
+// Reads:   hdr.tree. Writes: meta.tree_reason, meta.port_set.
+control TreePorts(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
+    apply {
+        if (hdr.tree.malformed != 0) {
+            meta.tree_reason = drop_reason_t.TREE_MALFORMED;
+        } else if (hdr.tree.beyond != 0) {
+            meta.tree_reason = drop_reason_t.BEYOND_TARGET;
+        } else if (hdr.tree.ports == 0) {
+            meta.tree_reason = drop_reason_t.TREE_MALFORMED; // no branch
+        }
+        if (hdr.tree.ports[31:8] == 0) {
+            meta.port_set = hdr.tree.ports[7:0];
+        }
+    }
+}
+
+// Reads:   hdr.worm, hdr.group, hdr.tree, meta.tree_reason, meta.port_set.
+// Writes:  mcast_grp_a; meta.drop_reason, meta.lost.
 // Tables:  tree_sets, groups.
 control ReplicationIngress(inout ingress_headers_t hdr,
                            inout ingress_metadata_t meta,
                            inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    bit<8> port_set = 0;
-    bit<32> known = ~32w0;
-
     @name(".ingress.replicate") @id(0x01000003)
     action replicate(mgid_t mgid) {
         ig_tm_md.mcast_grp_a = mgid;
@@ -25,7 +40,7 @@ control ReplicationIngress(inout ingress_headers_t hdr,
     @name(".ingress.replicate_filtered") @id(0x01000004)
     action replicate_filtered(bit<128> low, bit<128> high) {
         ig_tm_md.mcast_grp_a = MGID_TREE_ALL;
-        known = low[31:0];
+        meta.lost = hdr.tree.ports & ~low[31:0];
     }
 
     @name(".ingress.group_unknown") @id(0x01000009)
@@ -37,7 +52,7 @@ control ReplicationIngress(inout ingress_headers_t hdr,
     // that names other ports has key 0, which no entry has: the egress filter serves it.
     @name(".ingress.tree_sets") @id(0x02000003)
     table tree_sets {
-        key = { port_set: exact @name("port_set"); }
+        key = { meta.port_set: exact @name("port_set"); }
         actions = { replicate; @defaultonly replicate_filtered; }
         default_action = replicate_filtered(~128w0, ~128w0);
         size = (int)TREE_SETS_SIZE;
@@ -53,20 +68,10 @@ control ReplicationIngress(inout ingress_headers_t hdr,
 
     apply {
         if (hdr.worm.kind == KIND_TREE) {
-            if (hdr.tree.malformed != 0) {
-                meta.drop_reason = drop_reason_t.TREE_MALFORMED;
-            } else if (hdr.tree.beyond != 0) {
-                meta.drop_reason = drop_reason_t.BEYOND_TARGET;
-            } else if (hdr.tree.ports == 0) {
-                meta.drop_reason = drop_reason_t.TREE_MALFORMED; // no branch
+            if (meta.tree_reason != drop_reason_t.NONE) {
+                meta.drop_reason = meta.tree_reason;
             } else {
-                if (hdr.tree.ports[31:8] == 0) {
-                    port_set = hdr.tree.ports[7:0];
-                }
                 tree_sets.apply();
-                if (hdr.tree.ports & ~known != 0) {
-                    meta.branch_lost = 1;
-                }
             }
         } else if (hdr.worm.kind == KIND_GROUP) {
             if (hdr.group.isValid()) {
@@ -104,7 +109,7 @@ control ReplicationEgress(inout egress_headers_t hdr,
                 hdr.worm.route_len = hdr.own.length + 1; // the marker parsed here serves
             }
         } else if (hdr.worm.kind == KIND_GROUP) {
-            if (meta.exit_port == hdr.bridge.entry_port) {
+            if (meta.exit_port == hdr.bridge.entry_port[8:0]) {
                 wanted = false;
             } else if (hdr.bridge.neighbour != NEIGHBOUR_NONE
                        && eg_intr_md.egress_rid == hdr.bridge.neighbour) {

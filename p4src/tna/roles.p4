@@ -16,7 +16,7 @@ control Roles(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @name(".ingress.port_roles") @id(0x02000002)
     table port_roles {
-        key = { hdr.bridge.entry_port: exact @name("standard_metadata.ingress_port"); }
+        key = { hdr.bridge.entry_port[8:0]: exact @name("standard_metadata.ingress_port"); }
         actions = { role; }
         const default_action = role(ROLE_NONE, NEIGHBOUR_NONE);
         size = (int)PORT_ROLES_SIZE;

@@ -5,9 +5,10 @@
 // Tables:  trace, without a key: a switch that no controller gave its id writes no records.
 // Cost:    six stages: ticks; ticks to microseconds (three); the bound; the record.
 //
-// The clock of the chip counts nanoseconds, and a stage neither divides nor subtracts 48 bits. So
-// times are kept in ticks of 1,024 ns. A tick is 1 + 1/64 + 1/128 + 1/2048 microseconds, but for 72
-// millionths, and each of the terms is rounded down.
+// The clock of the chip counts nanoseconds, and a stage neither divides nor subtracts 48 bits, nor
+// takes a number from the middle of a byte. So times are kept in ticks of 256 ns. 1,024 ns are
+// 1 + 1/64 + 1/128 + 1/2048 microseconds, but for 72 millionths, and each of the terms is rounded
+// down. A stage does one operation with a number. Steps that are no tables p4c would put into one.
 
 #ifndef WORMCAST_TRACE_P4
 #define WORMCAST_TRACE_P4
@@ -16,11 +17,88 @@ control Trace(inout egress_headers_t hdr,
               in egress_metadata_t meta,
               in egress_intrinsic_metadata_t eg_intr_md,
               in egress_intrinsic_metadata_from_parser_t eg_prsr_md) {
-    bit<8> room_left = hdr.trace.room |-| hdr.trace.count;
-    bit<32> ticks = eg_prsr_md.global_tstamp[41:10] - hdr.bridge.entered_at;
+    bit<8> room_left = 0;
+    // In ticks, then in microseconds; and what is to be added.
     bit<32> stay = 0;
+    bit<32> stay_64 = 0;
+    bit<32> stay_128 = 0;
+    bit<32> stay_2048 = 0;
     bit<32> left_at = 0;
+    bit<32> left_64 = 0;
+    bit<32> left_128 = 0;
+    bit<32> left_2048 = 0;
     bit<16> queue = eg_intr_md.deq_qdepth[15:0];
+
+    @hidden
+    action count_room() {
+        room_left = hdr.trace.room |-| hdr.trace.count;
+    }
+
+    @hidden
+    table room {
+        actions = { count_room; }
+        const default_action = count_room();
+        size = 1;
+    }
+
+    @hidden
+    action read_clock() {
+        stay = eg_prsr_md.global_tstamp[39:8] - hdr.bridge.entered_at;
+        left_at = eg_prsr_md.global_tstamp[39:8] >> 2;
+        left_64 = eg_prsr_md.global_tstamp[39:8] >> 8;
+        left_128 = eg_prsr_md.global_tstamp[39:8] >> 9;
+        left_2048 = eg_prsr_md.global_tstamp[39:8] >> 13;
+    }
+
+    @hidden
+    table clock {
+        actions = { read_clock; }
+        const default_action = read_clock();
+        size = 1;
+    }
+
+    @hidden
+    action take_terms() {
+        stay_64 = stay >> 8;
+        stay_128 = stay >> 9;
+        stay_2048 = stay >> 13;
+        stay = stay >> 2;
+        left_at = left_at + left_64;
+        left_128 = left_128 + left_2048;
+    }
+
+    @hidden
+    table terms {
+        actions = { take_terms; }
+        const default_action = take_terms();
+        size = 1;
+    }
+
+    @hidden
+    action add_half() {
+        stay = stay + stay_64;
+        stay_128 = stay_128 + stay_2048;
+        left_at = left_at + left_128;
+    }
+
+    @hidden
+    table halves {
+        actions = { add_half; }
+        const default_action = add_half();
+        size = 1;
+    }
+
+    @hidden
+    action add_rest() {
+        stay = stay + stay_128;
+    }
+
+    @hidden
+    table whole {
+        actions = { add_rest; }
+        const default_action = add_rest();
+        size = 1;
+    }
 
     // A worm that recirculates leaves a record of each pass, so that hops have no gap.
     @name(".egress.trace_as") @id(0x01000013)
@@ -43,14 +121,17 @@ control Trace(inout egress_headers_t hdr,
     }
 
     apply {
-        if (hdr.trace.isValid() && room_left != 0) {
-            stay = (ticks + (bit<32>)ticks[31:6]) + ((bit<32>)ticks[31:7] + (bit<32>)ticks[31:11]);
+        if (hdr.trace.isValid()) {
+            room.apply();
+        }
+        if (room_left != 0) {
+            clock.apply();
+            terms.apply();
+            halves.apply();
+            whole.apply();
             if (stay[31:24] != 0) {
                 stay = (bit<32>)TRACE_STAY_MAX;
             }
-            // Of a tick all bits count here, so that it goes round where it should, at 2^32 microseconds.
-            left_at = (eg_prsr_md.global_tstamp[41:10] + eg_prsr_md.global_tstamp[47:16])
-                + ((bit<32>)eg_prsr_md.global_tstamp[47:17] + (bit<32>)eg_prsr_md.global_tstamp[47:21]);
             if (eg_intr_md.deq_qdepth[18:16] != 0) {
                 queue = TRACE_QUEUE_MAX;
             }

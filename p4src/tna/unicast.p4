@@ -12,11 +12,9 @@
 control Unicast(inout ingress_headers_t hdr,
                 inout ingress_metadata_t meta,
                 inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    port_t port = (port_t)hdr.hop.port;
-
     @name(".ingress.port_known") @id(0x01000001)
     action port_known() {
-        meta.out_port = port;
+        meta.out_port = meta.hop_port;
         meta.unicast = true;
     }
 
@@ -34,7 +32,7 @@ control Unicast(inout ingress_headers_t hdr,
 
     @name(".ingress.ports") @id(0x02000001)
     table ports {
-        key = { port: exact @name("port"); }
+        key = { meta.hop_port: exact @name("port"); }
         actions = { port_known; port_backed; @defaultonly port_unknown; }
         const default_action = port_unknown();
         size = (int)PORTS_SIZE;

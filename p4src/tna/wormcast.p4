@@ -36,8 +36,10 @@ control WormIngress(inout ingress_headers_t hdr,
     EntryPort() entry_port;
     Admission() admission;
     Roles() roles;
+    GuardEntry() guard_entry;
     Guard() guard;
     Unicast() unicast;
+    TreePorts() tree_ports;
     ReplicationIngress() replication;
     EdgeIngress() edge;
     PuntOut() punt_out;
@@ -53,14 +55,16 @@ control WormIngress(inout ingress_headers_t hdr,
             ig_dprsr_md.resubmit_type = RESUBMIT_TREE;
         } else {
             bool is_plain = false;
-            bool copied = false;
             hdr.bridge.setValid();
             hdr.bridge.as_is = 0;
-            hdr.bridge.pad = 0;
             entry_port.apply(hdr, ig_intr_md, ig_prsr_md);
             if (!hdr.recirculated.isValid()) {
-                ingress_ports.count(hdr.bridge.entry_port);
+                ingress_ports.count(hdr.bridge.entry_port[8:0]);
+                guard_entry.apply(hdr, meta);
             }
+            // Where a worm goes is made ready before it is known whether it goes anywhere.
+            meta.hop_port = (port_t)hdr.hop.port;
+            tree_ports.apply(hdr, meta);
             roles.apply(hdr, meta);
             admission.apply(hdr, meta, ig_prsr_md);
             if (meta.drop_reason == drop_reason_t.NONE) {
@@ -90,11 +94,8 @@ control WormIngress(inout ingress_headers_t hdr,
                            || hdr.hop.isValid()) {
                     unicast.apply(hdr, meta, ig_tm_md);
                 } else {
-                    copied = true;
+                    replication.apply(hdr, meta, ig_tm_md);
                 }
-            }
-            if (copied) {
-                replication.apply(hdr, meta, ig_tm_md);
             }
             if (meta.unicast) {
                 device_port.apply(meta, ig_tm_md);
@@ -135,7 +136,6 @@ control WormEgress(inout egress_headers_t hdr,
         } else if (hdr.worm.isValid()) {
             if (meta.exit_port == (port_t)RECIRCULATE_PORT) {
                 hdr.recirculated.setValid();
-                hdr.recirculated.pad = 0;
                 hdr.recirculated.entry_port = hdr.bridge.entry_port;
                 hdr.recirculated.entered_at = hdr.bridge.entered_at;
             } else {

@@ -385,3 +385,29 @@ def test_the_map_is_in_the_switches_file_and_in_the_state_file_and_is_shown(tmp_
         database.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(("scheme", "refused"), [("switch", True), ("table", True), ("circuit", False)])
+def test_a_group_that_one_tree_route_may_not_reach_is_refused(scheme: str, refused: bool) -> None:
+    """127 bytes are 63 branches. Two switches: one for their link, 62 for members beside the origin."""
+
+    async def main() -> None:
+        controller = Controller(Database(None), tofino_artifacts())
+        for n in range(2):
+            spec = replace(SPEC, id=SwitchId(n), address=f"127.0.0.1:{n + 1}", ports=32)
+            pairs = {**{port: port for port in range(32)}, 254: 68, 510: 192}
+            controller.put_switches([replace(spec, device_ports=tuple(pairs.items()))])
+        for host in range(64):
+            controller.declare_host(f"h{host}", host // 32, host % 32, host)
+        async with rest(controller) as client:
+            for members, fits in ((63, True), (64, not refused)):
+                body = {"scheme": scheme, "members": list(range(members))}
+                answer = await client.post("groups", json=body)
+                assert (answer.status_code == 201) == fits, answer.text
+                if not fits:
+                    assert answer.json()["error"]["message"].endswith(
+                        "would have 64 members; a TREE route of this program has 127 bytes, too few for all of them and "
+                        "the links between the switches; possible: 63 members"
+                    )
+
+    asyncio.run(main())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from wormcast.reconcile.errors import RequestError
 from wormcast.store.database import SwitchSpec
-from wormcast.wire import CPU_PORT, DEVICE_PORTS_SIZE, RECIRCULATE_PORT, TOFINO_TREE_PORTS
+from wormcast.wire import CPU_PORT, DEVICE_PORTS_SIZE, RECIRCULATE_PORT, TOFINO_MAX_ROUTE, TOFINO_TREE_PORTS
 
 DEVICE_PORT_MAX = DEVICE_PORTS_SIZE - 1
 """They have nine bits, two of them the pipe."""
@@ -61,6 +61,13 @@ def check_device_ports(spec: SwitchSpec, needed: bool) -> None:
             value=device,
             bound="one for each port",
         )
+
+
+def tree_members_max(switches: int, on_chip: bool) -> int | None:
+    """Members that a group may have, so that one TREE route reaches all of them whatever the plan: a branch is two bytes,
+    the end of the route one, and no branch is for the origin. Links between switches take one each. None: there is no
+    such bound."""
+    return max(1, (TOFINO_MAX_ROUTE - 1) // 2 - max(0, switches - 1) + 1) if on_chip else None
 
 
 def read_device_ports(mapped: Mapping[str, object]) -> tuple[tuple[int, int], ...]:

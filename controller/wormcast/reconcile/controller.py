@@ -29,7 +29,7 @@ from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Refusal
 from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus, Capacity
 from wormcast.reconcile.change_rate import ChangeRate
-from wormcast.reconcile.chip_ports import check_device_ports
+from wormcast.reconcile.chip_ports import tree_members_max
 from wormcast.reconcile.clock import LivedClock
 from wormcast.reconcile.discovered import NOTHING as NOTHING_FOUND
 from wormcast.reconcile.discovered import Discovered, changes
@@ -105,6 +105,7 @@ class Controller:
         self.groups = GroupBook(
             database, self.hosts, class_d, self._capacity, lambda: self.discovered.grid is not None
         )
+        self.groups.members_max = lambda: tree_members_max(len(self.sessions), artifacts.has_device_ports)
         self.guard = GuardBook(database, self.groups, guard)
         self.switching = SwitchingBook(database, artifacts, switching)
         self._changes = ChangeRate()
@@ -180,8 +181,7 @@ class Controller:
         known = {switch: session.spec for switch, session in self.sessions.items()}
         for spec in specs:
             check_switch(spec)
-            check_port_sources(spec)
-            check_device_ports(spec, self._artifacts.has_device_ports)
+            check_port_sources(spec, self._artifacts.has_device_ports)
             check_new_switch(spec, known)
             known[spec.id] = spec
         check_grid(grid or self.discovered.grid, known)

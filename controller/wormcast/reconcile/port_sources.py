@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from wormcast_planner import PORT_ID_MAX
 
+from wormcast.reconcile.chip_ports import check_device_ports
 from wormcast.reconcile.errors import RequestError
 from wormcast.store.database import SwitchSpec
 
@@ -14,8 +15,10 @@ INTERFACE_NAME_BYTES_MAX = 15
 PAGE_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):[0-9]{1,5}")
 
 
-def check_port_sources(spec: SwitchSpec) -> None:
-    """Raises `RequestError` unless the ports of a switch can be counted there."""
+def check_port_sources(spec: SwitchSpec, has_device_ports: bool = False) -> None:
+    """Raises `RequestError` unless the ports of a switch can be counted there, and are known by the numbers of its chip
+    where its program wants them."""
+    check_device_ports(spec, has_device_ports)
     for number, name in spec.interfaces:
         if not 0 <= number < spec.ports:
             raise RequestError(

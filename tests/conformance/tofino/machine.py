@@ -365,6 +365,8 @@ class Scope:
         if operator == "||":
             return self.truth(first) or self.truth(second)
         left, right = self.value(first), self.value(second)
+        if operator == ">>":
+            return Bits(left.value >> right.value, left.width)
         if operator == "++":
             return Bits(left.value << right.width | right.value, left.width + right.width)
         if None not in (left.width, right.width) and left.width != right.width:
@@ -446,7 +448,9 @@ class Scope:
             engine.set(number if method == "set" else engine.value - number)
             return None
         if method == "add":
-            engine.data += self.cell(arguments[0]).value.bytes()
+            added = self.value(arguments[0])
+            is_constant = isinstance(added, Bits)
+            engine.data += added.value.to_bytes(added.width // 8, "big") if is_constant else added.bytes()
             return None
         if method == "verify":  # true where the checksum is wrong
             return engine.total() != 0xFFFF

@@ -27,7 +27,7 @@ LEVELS = (
     ("|",),
     ("^",),
     ("&",),
-    ("<<",),
+    ("<<", ">>"),
     ("++", "+", "-", "|-|"),
 )
 
@@ -497,10 +497,15 @@ class Reader:
         if level == len(LEVELS):
             return self.unary()
         left = self.expression(level + 1)
-        while self.peek() in LEVELS[level]:
-            operator = self.take()
+        while self.operator() in LEVELS[level]:
+            operator = self.operator()
+            self.at += 2 if operator == ">>" else 1
             left = Expression("binary", (left, self.expression(level + 1)), operator)
         return left
+
+    def operator(self) -> str:
+        """The next token; two closing angles, which also end types, are a shift here."""
+        return ">>" if self.peek() == self.peek(1) == ">" else self.peek()
 
     def unary(self) -> Expression:
         if self.peek() in ("!", "~", "-"):
