@@ -91,7 +91,18 @@ def test_what_differs_is_noticed(scripts: Path, tmp_path: Path) -> None:
 def test_the_chip_does_what_it_says_of_the_program_for_tofino(tmp_path: Path) -> None:
     """On our model of the chip."""
     options = ["--arch", "tna", "-D__TARGET_TOFINO__=1", "-I", str(TOFINO_INCLUDE)]
-    for script in made("tofino", SOURCES / "tna" / "tofino.p4", tmp_path, *options):
+    shutil.copytree(SOURCES, tmp_path / "p4src")
+    changed = [0, 0]
+    for source in (tmp_path / "p4src" / "tna").glob("*parser.p4"):
+        # It stops where the parser's counter is set. What the counter remembers is whether a trace stands behind the
+        # route, so of what it is given nothing reads a trace.
+        text, sets = re.subn(r"^ +\w+\.set\(8w[01]\);\n", "", source.read_text(), flags=re.MULTILINE)
+        asked = r"select\(\w+\.is_zero\(\)\) \{\s+true: accept;\s+default: \w+;\s+\}"
+        text, selects = re.subn(asked, "accept;", text)
+        source.write_text(text)
+        changed = [changed[0] + sets, changed[1] + selects]
+    assert changed == [6, 3]
+    for script in made("tofino", tmp_path / "p4src" / "tna" / "tofino.p4", tmp_path, *options):
         text = script.read_text()
         switch = chip.Chip(program_of("sources"))
         switch.install(state_of(text), [])
