@@ -60,6 +60,7 @@ ROOT_TURN: Final = 254
 MAX_HOPS: Final = 64
 MAX_BRANCHES: Final = 16
 MAX_ROUTE: Final = 255
+ABSORBED_MAX: Final = 32
 MAX_BACK: Final = 15
 TURN_LOST_US: Final = 1_000_000
 LINE_LOST_US: Final = 20_000
@@ -154,6 +155,7 @@ class DropReason(IntEnum):
     BEYOND_TARGET = 24
     GATHER_UNKNOWN = 25
     GATHER_STALE = 26
+    ABSORB_FULL = 27
 
 
 class TrainEvent(IntEnum):

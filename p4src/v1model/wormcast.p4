@@ -18,6 +18,7 @@
 #include "claim.p4"
 #include "signals.p4"
 #include "interrupt.p4"
+#include "absorb.p4"
 #include "wormhole.p4"
 #include "gather.p4"
 #include "unicast.p4"
@@ -43,6 +44,7 @@ control WormIngress(inout headers_t hdr,
     Guard() guard;
     Wormhole() wormhole;
     WormholeAfter() wormhole_after;
+    Reinject() reinject;
     Gather() gather;
     Unicast() unicast;
     ReplicationIngress() replication;
@@ -75,6 +77,9 @@ control WormIngress(inout headers_t hdr,
             } else {
                 meta.drop_reason = drop_reason_t.NOT_A_WORM;
             }
+        }
+        if (meta.drop_reason != drop_reason_t.NONE && meta.absorbed == 1) {
+            reinject.apply(meta); // it ends here
         }
         // Before wormhole mode: what may not enter holds no channel.
         if (enters && meta.drop_reason == drop_reason_t.NONE && hdr.worm.isValid()) {
