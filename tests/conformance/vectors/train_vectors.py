@@ -135,7 +135,11 @@ def _interrupted() -> list[Json]:
             recirculated=2,
         ),
         dropped(
-            "INTERRUPT: the end of a fragment without its head", end, "TRAIN_BROKEN", state="interrupt", kinds=tree
+            "INTERRUPT: the end of a fragment without its head",
+            end,
+            "TRAIN_BROKEN",
+            state="interrupt",
+            kinds=tree,
         ),
         # One more for its turn.
         vector(
