@@ -3,10 +3,13 @@
 
 use std::collections::BTreeSet;
 use wormcast_fabric_tests::random::Random;
-use wormcast_fabric_tests::trains::{Received, STEP_US, Scheme, Trains, rooted};
+use wormcast_fabric_tests::switch::Copy;
+use wormcast_fabric_tests::trains::{Received, STEP_US, Scheme, Trains, Worm, frame_of, rooted};
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
+use wormcast_wire::signal::{NEXT_CONTROL, Signal, encode_signal};
+use wormcast_wire::worm::{Header, Kind, checksum};
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 const LONG_US: u64 = 10_000_000;
@@ -112,6 +115,112 @@ fn two_multicasts_with_two_common_members_come_in_one_order() {
     }
     check_order(&network);
     assert_eq!(network.sequence[&1], network.sequence[&2]);
+}
+
+const HEAD: u8 = 0x02;
+const TAIL: u8 = 0x04;
+const RESUMED: u8 = 0x08;
+const TRAIN: u8 = 0x40;
+/// Ethernet, worm and train headers.
+const HEADERS: usize = 14 + 12 + 20;
+
+/// Sums a worm without a route up again.
+fn seal(mut frame: Vec<u8>) -> Vec<u8> {
+    frame[24..26].fill(0);
+    let sum = checksum(&frame[14..HEADERS]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
+fn signal(signal: Signal) -> Vec<u8> {
+    let header = Header {
+        kind: Kind::Control,
+        flags: HEAD | TAIL,
+        hops: 1,
+        source: HostId(0),
+        sequence: 0,
+        next: NEXT_CONTROL,
+    };
+    let mut frame = vec![0; 60];
+    encode_signal(&mut frame, [2; 6], &header, signal);
+    frame
+}
+
+/// One switch, the root, with hosts at its ports: frame by frame.
+#[test]
+fn a_switch_ends_a_fragment_and_begins_the_next() {
+    let topology = generate::from_spec("line:1:7").expect("a network");
+    let mut network = Trains::new(topology.clone(), Scheme::Interrupt, NEVER_US, 1);
+    let worm = Worm {
+        sequence: 1,
+        is_tree: true,
+        route: rooted(&topology, HostId(0), &[HostId(3), HostId(6)]),
+        frames: 9,
+        source: 0,
+    };
+    let frame = |position| frame_of(&worm, position, Scheme::Interrupt);
+    let stop_us = 10_000;
+    let mut now_us = network.now_us();
+    let mut give = |network: &mut Trains, frame: &[u8], port: u8| {
+        let switch = network.switches.get_mut(&0).expect("the switch");
+        let mut copies = switch.forward(frame, port, now_us, |_| 0);
+        for _ in 0..20 {
+            now_us += STEP_US;
+            copies.extend(switch.go_round(now_us));
+        }
+        copies.sort_by_key(|copy| copy.port);
+        for Copy { port, frame } in copies.iter().filter(|copy| copy.port != 0) {
+            assert_eq!(seal(frame.clone()), *frame, "the checksum at port {port}");
+        }
+        copies
+    };
+    // Flags, hops, position and number of what left, by port; what is behind the headers.
+    let told = |copies: &[Copy]| -> Vec<(u8, u8, u8, u8, u8, usize)> {
+        let of = |Copy { port, frame }: &Copy| {
+            let behind = frame.len() - HEADERS;
+            (*port, frame[15], frame[17], frame[27], frame[30], behind)
+        };
+        copies.iter().map(of).collect()
+    };
+    let both = |flags, position, behind| [3, 6].map(|port| (port, flags, 1, position, 1, behind));
+
+    let left = give(&mut network, &frame(0), 0);
+    assert_eq!(told(&left), both(TRAIN | HEAD, 0, 40));
+    assert_eq!(
+        give(&mut network, &signal(Signal::Stop(stop_us)), 3).len(),
+        0
+    );
+    let left = give(&mut network, &frame(1), 0);
+    assert_eq!(told(&left), both(TRAIN | TAIL | RESUMED, 1, 0));
+    // It has nothing, and takes nothing as long as one stops.
+    let outputs = network.switches[&0].register("channel_outputs", 0);
+    assert_eq!((outputs, network.events("GIVEN_BACK")), (0, 0));
+    let left = give(&mut network, &signal(Signal::Go), 3);
+    assert_eq!(told(&left), both(TRAIN | HEAD | RESUMED, 1, 40));
+    for copy in &left {
+        assert_eq!(
+            copy.frame[HEADERS..],
+            frame(1)[HEADERS..],
+            "another payload"
+        );
+        assert_eq!(
+            (copy.frame[28], copy.frame[45]),
+            (1, 0),
+            "it came by port 0 alone"
+        );
+    }
+    assert_eq!(told(&give(&mut network, &frame(2), 0)), both(TRAIN, 2, 40));
+    // The end of a fragment before it goes on, whoever stops.
+    assert_eq!(
+        give(&mut network, &signal(Signal::Stop(stop_us)), 3).len(),
+        0
+    );
+    let mut end = frame(3);
+    end.truncate(HEADERS);
+    end[15] |= TAIL | RESUMED;
+    let left = give(&mut network, &seal(end), 0);
+    assert_eq!(told(&left), both(TRAIN | TAIL | RESUMED, 3, 0));
+    assert_eq!(network.switches[&0].waiting(), 0);
 }
 
 /// Random multicasts by way of the root and random unicast along up*/down* routes, all links used.
