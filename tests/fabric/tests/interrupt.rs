@@ -223,6 +223,36 @@ fn a_switch_ends_a_fragment_and_begins_the_next() {
     assert_eq!(network.switches[&0].waiting(), 0);
 }
 
+/// While the head of a multicast cannot have all its outputs, others have those that are free.
+#[test]
+fn a_head_that_cannot_have_all_outputs_gives_back_what_it_has() {
+    let topology = generate::from_spec("line:1:7").expect("a network");
+    let mut network = Trains::new(topology.clone(), Scheme::Interrupt, NEVER_US, 1);
+    let tree = rooted(&topology, HostId(0), &[HostId(3), HostId(6)]);
+    let worm = |is_tree, route: &[u8], frames, source| Worm {
+        sequence: 1,
+        is_tree,
+        route: route.to_vec(),
+        frames,
+        source,
+    };
+    let mut now_us = network.now_us();
+    let switch = network.switches.get_mut(&0).expect("the switch");
+    let mut give = |frame: Vec<u8>, port: u8| {
+        let mut left = switch.forward(&frame, port, now_us, |_| 0);
+        for _ in 0..20 {
+            now_us += STEP_US;
+            left.extend(switch.go_round(now_us));
+        }
+        left.iter().map(|copy| copy.port).collect::<Vec<u8>>()
+    };
+    let head = |worm: &Worm| frame_of(worm, 0, Scheme::Interrupt);
+    assert_eq!(give(head(&worm(false, &[6], 9, 1)), 1), [6]);
+    assert!(give(head(&worm(true, &tree, 9, 0)), 0).is_empty());
+    assert_eq!(give(head(&worm(false, &[3], 1, 2)), 2), [3]);
+    assert!(network.events("GIVEN_BACK") > 0);
+}
+
 /// Random multicasts by way of the root and random unicast along up*/down* routes, all links used.
 fn mixed(spec: &str, seed: u64, loss: f64, silent_us: u64) -> Trains {
     let topology = generate::from_spec(spec).expect("a network");
