@@ -39,8 +39,8 @@ header worm_t {
 header train_t {
     bit<16> position;   // 0 for the head
     bit<8> back_count;  // switches crossed so far, as far as `back` has room
-    bit<8> pad;
-    bit<128> back;      // the ports by which it entered them, the last one in the lowest byte
+    bit<16> order;      // number that the root gave the multicast, or 0
+    bit<120> back;      // the ports by which it entered them, the last one in the lowest byte
 }
 
 // What a CONTROL worm says (NEXT_CONTROL).

@@ -63,6 +63,7 @@ const bit<8> ROLE_HOST = 2;
 // Multicast groups (CONTRACT.md)
 const bit<16> MGID_BROADCAST = 1;
 const bit<16> MGID_TREE_ALL = 2;
+const bit<16> MGID_INTERRUPT = 3;
 const bit<16> MGID_TREE_SET = 0x0100;
 const bit<16> MGID_PORT = 0x0200;
 const bit<16> MGID_HOLD = 0x0300;
@@ -122,11 +123,17 @@ enum bit<8> train_event_t {
     TAIL_LOST = 8,  // the next worm of a channel came before the tail of the last
     EXPIRED = 9,    // a reservation ended, because nothing had come for too long
     FLUSHED = 10,   // unicast gave way to a multicast that waits (scheme C)
-    TURN_LOST = 11  // a frame that waited is gone
+    TURN_LOST = 11, // a frame that waited is gone
+    INTERRUPTED = 12, // a multicast gave its outputs up, because one of them stops (scheme B)
+    GIVEN_BACK = 13 // the head of a multicast gave its outputs back, because it cannot have all (scheme B)
 }
 
 // Deadlock schemes of wormhole mode (WORM §3)
 const bit<8> WORMHOLE_PLAIN = 1;
 const bit<8> WORMHOLE_FLUSH = 2;
+const bit<8> WORMHOLE_INTERRUPT = 3;
+const bit<8> WORMHOLE_INTERRUPT_ROOT = 4; // the same, at the root of the spanning tree
+// What a multicast claims at the root before any output, in place of a port.
+const bit<8> ROOT_TURN = 254;
 
 #endif

@@ -19,7 +19,7 @@ const bit<16> TRACE_QUEUE_MAX = 0xffff;  // frames
 const bit<16> ABSORBED_MAX = 32;
 
 // Upstream switches that the head of a train can name.
-const bit<8> MAX_BACK = 16;
+const bit<8> MAX_BACK = 15;
 
 // Longest silence, in microseconds, of a frame whose turn it is: it goes round, and was lost.
 const bit<48> TURN_LOST_US = 1000000;

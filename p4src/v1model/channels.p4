@@ -23,16 +23,31 @@ enum bit<8> channel_state_t {
 @name(".channel_claimed") register<bit<8>>(PORT_CELLS) channel_claimed;     // branches that have their output
 @name(".channel_outputs") register<port_set_t>(PORT_CELLS) channel_outputs; // outputs it has
 @name(".channel_target") register<bit<16>>(PORT_CELLS) channel_target;      // port, or multicast group
-@name(".channel_moved_us") register<time_us_t>(PORT_CELLS) channel_moved_us; // when a frame left
+@name(".channel_moved_us") register<time_us_t>(PORT_CELLS) channel_moved_us; // when a frame left, or a head began to wait
 @name(".channel_place") register<bit<17>>(PORT_CELLS) channel_place;        // 1 and its place in a line, or 0
 @name(".channel_line") register<bit<8>>(PORT_CELLS) channel_line;             // the output of that line
-@name(".channel_back") register<bit<136>>(PORT_CELLS) channel_back;         // back_count and back of the head
+@name(".channel_back") register<bit<128>>(PORT_CELLS) channel_back;         // back_count and back of the head
 @name(".channel_stops") register<port_set_t>(PORT_CELLS) channel_stops;     // outputs that are to stop
 @name(".channel_stops_us") register<time_us_t>(PORT_CELLS) channel_stops_us; // until when
 @name(".channel_told") register<bit<1>>(PORT_CELLS) channel_told;           // the neighbour was told to stop
 @name(".channel_told_us") register<time_us_t>(PORT_CELLS) channel_told_us;  // when
 
-// By output.
+// By channel, scheme B: the route of the head of a multicast, in the pieces that its length needs.
+@name(".channel_order") register<bit<16>>(PORT_CELLS) channel_order;        // number that the root gave it
+@name(".channel_route_len") register<bit<8>>(PORT_CELLS) channel_route_len;
+@name(".channel_way128") register<bit<1024>>(PORT_CELLS) channel_way128;
+@name(".channel_way64") register<bit<512>>(PORT_CELLS) channel_way64;
+@name(".channel_way32") register<bit<256>>(PORT_CELLS) channel_way32;
+@name(".channel_way16") register<bit<128>>(PORT_CELLS) channel_way16;
+@name(".channel_way8") register<bit<64>>(PORT_CELLS) channel_way8;
+@name(".channel_way4") register<bit<32>>(PORT_CELLS) channel_way4;
+@name(".channel_way2") register<bit<16>>(PORT_CELLS) channel_way2;
+@name(".channel_way1") register<bit<8>>(PORT_CELLS) channel_way1;
+
+// The number that the root gave last.
+@name(".root_order") register<bit<16>>(1) root_order;
+
+// By output. ROOT_TURN is one too: the turn of a multicast at the root.
 @name(".output_owner") register<bit<16>>(PORT_CELLS) output_owner;          // channel + 1, which may have left it
 @name(".output_line_end") register<bit<16>>(PORT_CELLS) output_line_end;    // places given to those that wait
 @name(".output_line_head") register<bit<16>>(PORT_CELLS) output_line_head;  // the place that is next

@@ -14,7 +14,7 @@
 #define HEADER_FIELDS \
     hdr.worm.version, hdr.worm.kind, hdr.worm.flags, hdr.worm.route_len, hdr.worm.hops, \
     hdr.worm.source, hdr.worm.sequence, hdr.worm.next, \
-    hdr.train.position, hdr.train.back_count, hdr.train.pad, hdr.train.back, \
+    hdr.train.position, hdr.train.back_count, hdr.train.order, hdr.train.back, \
     hdr.signal.op, hdr.signal.pad, hdr.signal.source, hdr.signal.sequence, hdr.signal.stop_us, \
     hdr.gather.op, hdr.gather.flags, hdr.gather.group, hdr.gather.origin, hdr.gather.port, \
     hdr.gather.pad, hdr.gather.epoch, hdr.gather.stream, hdr.gather.cumulative, hdr.gather.stable
@@ -22,8 +22,9 @@
 #define BRANCH_FIELDS(i) \
     hdr.branches[i].port, hdr.branches[i].length, hdr.sub_routes[i].bytes
 
-#define BACK_FIELDS \
-    hdr.back16.ports, hdr.back8.ports, hdr.back4.ports, hdr.back2.ports, hdr.back1.ports
+#define WAY_FIELDS \
+    hdr.way128.bytes, hdr.way64.bytes, hdr.way32.bytes, hdr.way16.bytes, \
+    hdr.way8.bytes, hdr.way4.bytes, hdr.way2.bytes, hdr.way1.bytes
 
 control WormVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
@@ -41,6 +42,7 @@ control WormVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
             hdr.worm.isValid() && hdr.worm.version == WORM_VERSION && hdr.worm.kind == KIND_TREE,
             {
                 HEADER_FIELDS,
+                WAY_FIELDS,
                 BRANCH_FIELDS(0), BRANCH_FIELDS(1), BRANCH_FIELDS(2), BRANCH_FIELDS(3),
                 BRANCH_FIELDS(4), BRANCH_FIELDS(5), BRANCH_FIELDS(6), BRANCH_FIELDS(7),
                 BRANCH_FIELDS(8), BRANCH_FIELDS(9), BRANCH_FIELDS(10), BRANCH_FIELDS(11),
@@ -59,7 +61,7 @@ control WormComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
             {
                 HEADER_FIELDS,
                 hdr.group.number,
-                BACK_FIELDS,
+                WAY_FIELDS,
                 hdr.route.bytes,
                 hdr.end.marker
             },

@@ -20,11 +20,14 @@ control WormDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.hop); // of a frame that waits
         KEPT(0) KEPT(1) KEPT(2) KEPT(3) KEPT(4) KEPT(5) KEPT(6) KEPT(7)
         KEPT(8) KEPT(9) KEPT(10) KEPT(11) KEPT(12) KEPT(13) KEPT(14) KEPT(15)
-        packet.emit(hdr.back16);
-        packet.emit(hdr.back8);
-        packet.emit(hdr.back4);
-        packet.emit(hdr.back2);
-        packet.emit(hdr.back1);
+        packet.emit(hdr.way128);
+        packet.emit(hdr.way64);
+        packet.emit(hdr.way32);
+        packet.emit(hdr.way16);
+        packet.emit(hdr.way8);
+        packet.emit(hdr.way4);
+        packet.emit(hdr.way2);
+        packet.emit(hdr.way1);
         packet.emit(hdr.route);
         packet.emit(hdr.end);
         packet.emit(hdr.trace);

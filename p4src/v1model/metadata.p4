@@ -17,11 +17,14 @@ const bit<8> METER_RED = 2;
 // Index of the list of fields that outlive a recirculation.
 const bit<8> RECIRCULATED_FIELDS = 1;
 
-header back16_t { bit<128> ports; }
-header back8_t { bit<64> ports; }
-header back4_t { bit<32> ports; }
-header back2_t { bit<16> ports; }
-header back1_t { bit<8> ports; }
+header way128_t { bit<1024> bytes; }
+header way64_t { bit<512> bytes; }
+header way32_t { bit<256> bytes; }
+header way16_t { bit<128> bytes; }
+header way8_t { bit<64> bytes; }
+header way4_t { bit<32> bytes; }
+header way2_t { bit<16> bytes; }
+header way1_t { bit<8> bytes; }
 
 struct headers_t {
     packet_in_t packet_in;
@@ -39,13 +42,16 @@ struct headers_t {
     // The same of a frame that waits, to be put together again as it came.
     branch_t[16] kept_branches;  // MAX_BRANCHES
     route_t[16] kept_sub_routes; // MAX_BRANCHES
-    // Route of a RESET, of up to MAX_BACK = 16 bytes: those of these sizes that add up to its length.
-    // Sixteen headers of a byte would cost every frame, which has none.
-    back16_t back16;
-    back8_t back8;
-    back4_t back4;
-    back2_t back2;
-    back1_t back1;
+    // A route that goes into registers or comes from them: those of these sizes that add up to its
+    // length. A varbit fits into no register.
+    way128_t way128;
+    way64_t way64;
+    way32_t way32;
+    way16_t way16;
+    way8_t way8;
+    way4_t way4;
+    way2_t way2;
+    way1_t way1;
     // What is left of a UNICAST route; of a TREE, the route of this copy once egress
     // has chosen it, and before that the bytes behind the point where parsing gave up.
     route_t route;
@@ -63,7 +69,8 @@ enum bit<8> course_t {
     FOLLOW = 1,  // it follows the head of its train
     HOLD = 2,    // it waits
     RETURN = 3,  // it goes back as RESET
-    ABSORB = 4   // it was for this switch
+    ABSORB = 4,  // it was for this switch
+    INTERRUPT = 5 // it waits as head of the next fragment, and copies of it end this one
 }
 
 // What the controller has set for wormhole mode (CONTRACT.md).
@@ -89,6 +96,8 @@ struct channel_t {
     bool is_head;
     bool is_tail;
     bool leaves;     // the frame does not wait any longer
+    bool can_break;  // a multicast under scheme B
+    bit<8> turns;    // what it claims before its branches: 1, its turn at the root, or 0
 }
 
 struct metadata_t {
@@ -107,6 +116,9 @@ struct metadata_t {
     bit<16> ticket;
     @field_list(RECIRCULATED_FIELDS)
     bit<1> has_ticket;
+    // Scheme B: this pass puts the route of the head into registers.
+    @field_list(RECIRCULATED_FIELDS)
+    bit<1> keep_route;
     @field_list(RECIRCULATED_FIELDS)
     time_us_t now;
     // The switch has taken the worm itself (absorb.p4); its ticket is one of channel 254.

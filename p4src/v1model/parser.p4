@@ -1,5 +1,5 @@
 // Purpose: take a frame apart into the fields this switch acts on.
-// Reads:   standard_metadata.ingress_port.
+// Reads:   standard_metadata.ingress_port; meta.keep_route.
 // Writes:  hdr.*; meta.tree_ports_low/high, meta.tree_malformed. A frame that ends too
 //          early leaves standard_metadata.parser_error (v1model goes on to ingress).
 // TNA:     one parser state a branch, 16 unrolled, with the parser counter as `left`;
@@ -11,6 +11,18 @@
 
 #ifndef WORMCAST_PARSER_P4
 #define WORMCAST_PARSER_P4
+
+#define WAY(size, bit, after) \
+    state way##size { \
+        transition select(hdr.worm.route_len[bit:bit]) { \
+            1: take_way##size; \
+            default: after; \
+        } \
+    } \
+    state take_way##size { \
+        packet.extract(hdr.way##size); \
+        transition after; \
+    }
 
 parser WormParser(packet_in packet,
                   out headers_t hdr,
@@ -67,7 +79,7 @@ parser WormParser(packet_in packet,
         transition select(hdr.worm.version, hdr.worm.kind, hdr.worm.route_len) {
             (WORM_VERSION, KIND_GROUP, 2): group;
             (WORM_VERSION, KIND_TREE, 0): no_route;
-            (WORM_VERSION, KIND_TREE, _): tree;
+            (WORM_VERSION, KIND_TREE, _): tree_route;
             (WORM_VERSION, _, 0): behind_route;
             (WORM_VERSION, KIND_UNICAST, _): hop;
             (WORM_VERSION, KIND_CONTROL, _): hop;
@@ -129,6 +141,23 @@ parser WormParser(packet_in packet,
             default: behind_route;
         }
     }
+
+    state tree_route {
+        transition select(meta.keep_route) {
+            1: way128;
+            default: tree;
+        }
+    }
+
+    // The route as a whole, as registers take it.
+    WAY(128, 7, way64)
+    WAY(64, 6, way32)
+    WAY(32, 5, way16)
+    WAY(16, 4, way8)
+    WAY(8, 3, way4)
+    WAY(4, 2, way2)
+    WAY(2, 1, way1)
+    WAY(1, 0, behind_route)
 
     state tree {
         transition select(left) {

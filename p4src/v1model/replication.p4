@@ -109,7 +109,7 @@ control ReplicationEgress(inout headers_t hdr,
             if (instance[15:8] == INSTANCE_BRANCH[15:8]) {
                 branch = instance[7:0];
             }
-            if (meta.course == course_t.FOLLOW) {
+            if (meta.course == course_t.FOLLOW || meta.course == course_t.INTERRUPT) {
                 wanted = meta.train_ports & ((port_set_t)1 << branch) != 0;
             } else KEEP_BRANCH(0) else KEEP_BRANCH(1) else KEEP_BRANCH(2) else KEEP_BRANCH(3)
             else KEEP_BRANCH(4) else KEEP_BRANCH(5) else KEEP_BRANCH(6) else KEEP_BRANCH(7)

@@ -5,6 +5,16 @@
 #ifndef WORMCAST_SIGNALS_P4
 #define WORMCAST_SIGNALS_P4
 
+#define NO_WAY \
+    hdr.way128.setInvalid(); \
+    hdr.way64.setInvalid(); \
+    hdr.way32.setInvalid(); \
+    hdr.way16.setInvalid(); \
+    hdr.way8.setInvalid(); \
+    hdr.way4.setInvalid(); \
+    hdr.way2.setInvalid(); \
+    hdr.way1.setInvalid();
+
 // Ethernet, worm and control headers.
 const bit<32> CONTROL_FRAME_BYTES = 36;
 
@@ -37,7 +47,12 @@ control SignalsIn(in headers_t hdr, inout metadata_t meta) {
             bit<32> channel = 0;
             output_owner.read(owner, output);
             if (owner != 0) {
+                port_set_t outputs;
                 channel = (bit<32>)(owner - 1);
+                channel_outputs.read(outputs, channel);
+                if (outputs & self == 0) {
+                    owner = 0; // its worm has left this output, and the next one may need others alone
+                }
                 channel_stops.read(stops, channel);
             }
             if (hdr.signal.op == CONTROL_STOP) {
@@ -97,6 +112,7 @@ control SignalsOut(inout headers_t hdr, in metadata_t meta) {
         hdr.worm.source = 0;
         hdr.worm.sequence = 0;
         hdr.worm.next = NEXT_CONTROL;
+        NO_WAY
         hdr.train.setInvalid();
         hdr.hop.setInvalid();
         hdr.route.setInvalid();

@@ -17,6 +17,7 @@
 #include "channels.p4"
 #include "claim.p4"
 #include "signals.p4"
+#include "interrupt.p4"
 #include "absorb.p4"
 #include "wormhole.p4"
 #include "gather.p4"
@@ -130,6 +131,7 @@ control WormEgress(inout headers_t hdr,
     Trace() trace;
     GoRound() go_round;
     SignalsOut() signals_out;
+    EndFragment() end_fragment;
     PuntIn() punt_in;
 
     apply {
@@ -143,12 +145,15 @@ control WormEgress(inout headers_t hdr,
                 signals_out.apply(hdr, meta);
             } else {
                 replication.apply(hdr, meta, standard_metadata, wanted);
+                if (wanted && meta.course == course_t.INTERRUPT) {
+                    end_fragment.apply(hdr);
+                }
                 if (wanted) {
                     congestion.apply(hdr, standard_metadata);
                     edge.apply(hdr, standard_metadata);
                 }
             }
-            if (wanted && meta.course != course_t.HOLD) {
+            if (wanted && meta.course != course_t.HOLD && meta.course != course_t.INTERRUPT) {
                 trace.apply(hdr, meta, standard_metadata);
             }
         }

@@ -1,4 +1,4 @@
-// Purpose: wormhole mode (SPEC.md §6). A channel carries one worm at a time: the head of a worm
+// Purpose: wormhole mode (SPEC.md §3.1). A channel carries one worm at a time: the head of a worm
 //          claims the outputs of its route, all branches of a tree, and the frames behind it follow
 //          without a route. The tail gives the outputs up. What cannot go on waits.
 //
@@ -50,40 +50,37 @@ control Hold(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
 control GoBack(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
                in channel_t channel) {
     apply {
-        bit<136> way;
+        bit<128> way;
         channel_back.read(way, channel.index);
-        bit<8> count = way[135:128];
+        bit<8> count = way[127:120];
         if (count > MAX_BACK) {
             meta.drop_reason = drop_reason_t.TRAIN_RESET; // the way is longer than a head can tell
         } else {
             // The port by which the worm came last is the lowest byte, and the first of the route.
-            bit<128> rest = way[127:0];
+            bit<128> rest = 8w0 ++ way[119:0];
             rest = rest >> 8 & 0x00ff00ff00ff00ff00ff00ff00ff00ff | (rest & 0x00ff00ff00ff00ff00ff00ff00ff00ff) << 8;
             rest = rest >> 16 & 0x0000ffff0000ffff0000ffff0000ffff | (rest & 0x0000ffff0000ffff0000ffff0000ffff) << 16;
             rest = rest >> 32 & 0x00000000ffffffff00000000ffffffff | (rest & 0x00000000ffffffff00000000ffffffff) << 32;
             rest = rest[63:0] ++ rest[127:64];
-            if (count[4:4] == 1) {
-                hdr.back16.setValid();
-                hdr.back16.ports = rest;
-            }
+            NO_WAY
             if (count[3:3] == 1) {
-                hdr.back8.setValid();
-                hdr.back8.ports = rest[127:64];
+                hdr.way8.setValid();
+                hdr.way8.bytes = rest[127:64];
                 rest = rest << 64;
             }
             if (count[2:2] == 1) {
-                hdr.back4.setValid();
-                hdr.back4.ports = rest[127:96];
+                hdr.way4.setValid();
+                hdr.way4.bytes = rest[127:96];
                 rest = rest << 32;
             }
             if (count[1:1] == 1) {
-                hdr.back2.setValid();
-                hdr.back2.ports = rest[127:112];
+                hdr.way2.setValid();
+                hdr.way2.bytes = rest[127:112];
                 rest = rest << 16;
             }
             if (count[0:0] == 1) {
-                hdr.back1.setValid();
-                hdr.back1.ports = rest[127:120];
+                hdr.way1.setValid();
+                hdr.way1.bytes = rest[127:120];
             }
             standard_metadata.egress_spec = meta.entry_port;
             hdr.signal.setValid();
@@ -130,9 +127,13 @@ control Begin(in headers_t hdr, inout metadata_t meta, inout channel_t channel) 
             channel_outputs.write(channel.index, 0);
             channel_claimed.write(channel.index, 0);
             channel_place.write(channel.index, 0);
+            channel_route_len.write(channel.index, 0);
             channel_stops.write(channel.index, 0);
             channel_moved_us.write(channel.index, meta.now);
             channel.does = channel_state_t.CLAIMING;
+            if (channel.can_break && hdr.branches[1].isValid()) {
+                meta.keep_route = 1; // from its next pass on
+            }
         }
         if (meta.drop_reason != drop_reason_t.NONE) {
             channel.does = channel_state_t.ENDED;
@@ -144,14 +145,21 @@ control Begin(in headers_t hdr, inout metadata_t meta, inout channel_t channel) 
 // The head of a train records its way back.
 control AddWay(inout headers_t hdr, in metadata_t meta) {
     apply {
-        hdr.train.back = hdr.train.back << 8 | (bit<128>)(bit<8>)meta.entry_port;
+        hdr.train.back = hdr.train.back << 8 | (bit<120>)(bit<8>)meta.entry_port;
         hdr.train.back_count = hdr.train.back_count + 1;
     }
 }
 
+// At the root every frame of a multicast gets its number.
+#define STAMP \
+    if (channel.turns == 1 && hdr.train.isValid()) { \
+        channel_order.read(hdr.train.order, channel.index); \
+    }
+
 // The worm has its outputs: the frame leaves, unless an output stops.
 control Advance(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
                 in mode_t mode, inout channel_t channel) {
+    Interrupt() interrupt;
     AddWay() add_way;
 
     apply {
@@ -163,22 +171,38 @@ control Advance(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         channel_moved_us.read(moved_us, channel.index);
         channel_stops_us.read(until_us, channel.index);
         channel_told.read(told, channel.index);
+        bit<16> at = 0;
+        bit<16> next;
+        bit<8> route_len;
+        channel_position.read(next, channel.index);
+        channel_route_len.read(route_len, channel.index);
+        if (hdr.train.isValid()) {
+            at = hdr.train.position;
+        }
+        bool is_stopped = stops != 0 && until_us > meta.now;
+        // Scheme B: what ends a fragment leaves in any case. It is one frame, and frees outputs.
+        bool is_end = channel.can_break && !channel.is_head
+            && (at != next || channel.is_tail && hdr.worm.flags & FLAG_RESUMED != 0);
         if (told == 1 && channel.came - channel.gone <= mode.go_frames) {
             // It carries GO to the neighbour first.
-        } else if (stops != 0 && until_us > meta.now) {
+        } else if (is_stopped && channel.can_break && channel.is_head && hdr.branches[1].isValid()) {
+            GIVE_BACK
+            channel.does = channel_state_t.CLAIMING;
+        } else if (is_stopped && channel.can_break && !channel.is_head && !is_end && route_len != 0
+                   && hdr.train.isValid() && hdr.worm.route_len == 0) {
+            interrupt.apply(hdr, meta, standard_metadata, channel);
+            STAMP
+        } else if (is_stopped && !is_end) {
             // An output that stops stops all branches (WORM §3).
         } else if (!channel.is_head && meta.now - moved_us < (time_us_t)mode.gap_us) {
             // Those that have waited do not leave faster than a link carries them: they would fill
             // the next switch before it can say STOP.
         } else {
-            bit<16> at = 0;
             channel.leaves = true;
             channel_stops.write(channel.index, 0);
             channel_moved_us.write(channel.index, meta.now);
             channel_outputs.read(meta.train_ports, channel.index);
-            if (hdr.train.isValid()) {
-                at = hdr.train.position;
-            }
+            STAMP
             if (channel.is_head) {
                 meta.course = course_t.ROUTE;
                 channel_target.write(channel.index, (bit<16>)hdr.hop.port);
@@ -188,9 +212,7 @@ control Advance(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 }
             } else {
                 bit<16> target;
-                bit<16> next;
                 channel_target.read(target, channel.index);
-                channel_position.read(next, channel.index);
                 meta.course = course_t.FOLLOW;
                 if (hdr.worm.kind == KIND_TREE) {
                     standard_metadata.mcast_grp = target;
@@ -219,9 +241,10 @@ control Advance(inout headers_t hdr, inout metadata_t meta, inout standard_metad
 control Wormhole(inout headers_t hdr, inout metadata_t meta,
                  inout standard_metadata_t standard_metadata) {
     mode_t mode = { 0, 0, 0, 0, 0, 0, 0, 0 };
-    channel_t channel = { 0, 0, 0, 0, 0, 0, false, false, false };
+    channel_t channel = { 0, 0, 0, 0, 0, 0, false, false, false, false, 0 };
     SignalsIn() signals;
     Begin() begin;
+    KeepRoute() keep_route;
     Claim() claim;
     Advance() advance;
     Hold() hold;
@@ -323,10 +346,20 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
                     channel_worm.read(channel.known, channel.index);
                     channel.worm = hdr.worm.source ++ hdr.worm.sequence;
                     channel.is_head = hdr.worm.flags & FLAG_HEAD != 0;
+                    channel.can_break = mode.scheme >= WORMHOLE_INTERRUPT && hdr.worm.kind == KIND_TREE;
+                    if (mode.scheme == WORMHOLE_INTERRUPT_ROOT && channel.can_break) {
+                        channel.turns = 1;
+                    }
+                    if (hdr.worm.flags & FLAG_RESUMED != 0 && channel.known == channel.worm
+                        && channel.does >= channel_state_t.RESET) {
+                        channel.is_head = false; // of a worm that has ended: its source is told
+                    }
                     channel.is_tail = hdr.worm.flags & FLAG_TAIL != 0;
                     if (channel.is_head) {
                         begin.apply(hdr, meta, channel);
-                        if (!channel.leaves && channel.does == channel_state_t.CLAIMING) {
+                        if (!channel.leaves && meta.keep_route == 1 && !hdr.branches[0].isValid()) {
+                            keep_route.apply(hdr, meta, channel);
+                        } else if (!channel.leaves && channel.does == channel_state_t.CLAIMING) {
                             claim.apply(hdr, meta, mode, channel);
                         }
                         // An open channel has the head's worm now.

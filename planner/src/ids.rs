@@ -10,6 +10,8 @@ pub struct Mgid(pub u16);
 pub const MGID_BROADCAST: Mgid = Mgid(1);
 /// TREE worms at a switch with many ports: every port in use.
 pub const MGID_TREE_ALL: Mgid = Mgid(2);
+/// Wormhole mode with interrupted multicasts: the same, and the port by which frames go round.
+pub const MGID_INTERRUPT: Mgid = Mgid(3);
 /// With a set of ports added: TREE worms at a switch with few ports.
 pub const MGID_TREE_SET: u16 = 0x0100;
 /// With a port added: UNICAST worms over one of parallel links.
@@ -123,6 +125,7 @@ mod tests {
         for (name, ours) in [
             ("MGID_BROADCAST", u32::from(MGID_BROADCAST.0)),
             ("MGID_TREE_ALL", u32::from(MGID_TREE_ALL.0)),
+            ("MGID_INTERRUPT", u32::from(MGID_INTERRUPT.0)),
             ("MGID_TREE_SET", u32::from(MGID_TREE_SET)),
             ("MGID_GROUP_FIRST", u32::from(MGID_GROUP_FIRST)),
             ("MGID_GROUP_LAST", u32::from(MGID_GROUP_LAST)),

@@ -14,13 +14,13 @@ use crate::entries::{
 use crate::gather::Spans;
 use crate::groups::Group;
 use crate::guard_groups::Carriers;
-use crate::ids::{CLASS_D_SIZE, GROUP_NUMBERS_MAX, Mgid};
+use crate::ids::{CLASS_D_SIZE, GROUP_NUMBERS_MAX, MGID_TREE_ALL, Mgid};
 use crate::parts::Part;
 use crate::replication::{GroupTree, allocate_mgids, port_groups, tree_set_groups};
 use crate::state::{Action, EntryKey, Place, SwitchState, TableEntry};
 use crate::table_numbers::{Along, TableNumbers};
 use crate::trees::own_ports;
-use crate::wormhole::{Switching, hold_groups, wormhole_default};
+use crate::wormhole::{Switching, hold_groups, interrupt_group, wormhole_default};
 
 /// Addresses never take all numbers: each number of an address has an entry of `ingress.class_d`.
 const _: () = assert!(CLASS_D_SIZE < GROUP_NUMBERS_MAX as usize);
@@ -87,6 +87,7 @@ impl SwitchPlanner {
         } in parts.iter()
         {
             let tree = GroupTree::new(topology, order);
+            let root = order.root(topology);
             for (switch, uses) in topology.switches().iter().zip(tree.part_ports()) {
                 let sized = sized
                     .entry(switch.ports)
@@ -98,7 +99,12 @@ impl SwitchPlanner {
                     .for_each(|e| state.add(e));
                 let trace = trace_default(switch.id);
                 state.defaults.insert(trace.table, trace.action);
+                let at_root = wormhole_default(switching, switch.id == root);
+                state.defaults.insert(at_root.table, at_root.action);
                 state.multicast.extend(uses.fixed_groups());
+                let all = state.multicast.get(&MGID_TREE_ALL);
+                let interrupt = interrupt_group(switching, all);
+                state.multicast.extend(interrupt);
                 if !uses.links.backed().is_empty() {
                     state
                         .multicast
@@ -414,9 +420,8 @@ impl SwitchPlanner {
 fn sized_state(ports: u16, switching: Switching) -> SwitchState {
     let mut state = SwitchState::default();
     tree_set_entries(ports).for_each(|entry| state.add(entry));
-    for default in [tree_set_default(ports), wormhole_default(switching)] {
-        state.defaults.insert(default.table, default.action);
-    }
+    let default = tree_set_default(ports);
+    state.defaults.insert(default.table, default.action);
     state.multicast = tree_set_groups(ports, &Neighbours::default())
         .chain(hold_groups(switching, ports))
         .collect();

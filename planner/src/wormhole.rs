@@ -2,14 +2,15 @@
 //! worm at a time.
 //!
 //! That is a default action. In wormhole mode each port also has a replication group by which a frame that waits
-//! brings STOP or GO to the neighbour. Groups come before the default action that needs them, and go after it, as of
+//! brings STOP or GO to the neighbour, and where multicasts are interrupted one by which a frame that waits ends the
+//! fragment before it. Groups come before the default action that needs them, and go after it, as of
 //! any table ([`Stage`](crate::Stage)).
 
 use wormcast_wire::PortId;
 
 use crate::copies::{Copies, Replica};
 use crate::entries::action;
-use crate::ids::{INSTANCE_PLAIN, MGID_HOLD, Mgid, PortSet};
+use crate::ids::{INSTANCE_PLAIN, MGID_HOLD, MGID_INTERRUPT, Mgid, PortSet};
 use crate::state::TableDefault;
 
 pub(crate) const TABLE_WORMHOLE: &str = "ingress.wormhole";
@@ -25,7 +26,8 @@ pub const HELD_MAX: u16 = 128;
 const GAP_US: u32 = 0;
 /// How long a STOP holds, µs.
 pub const STOP_US: u32 = 10_000;
-/// Silence of a multicast after which unicast that waits for it is flushed, µs.
+/// Silence of a multicast after which unicast that waits for it is flushed; where multicasts are interrupted, the time
+/// after which the head of one keeps the outputs that it has, µs.
 const IDLE_US: u32 = 2_000;
 /// Silence of any worm after which its outputs go to those that wait, µs.
 const SILENT_US: u32 = 1_000_000;
@@ -47,7 +49,12 @@ pub enum WormholeScheme {
     Plain = 1,
     /// Unicast gives way to a multicast that waits elsewhere: the third scheme.
     Flush = 2,
+    /// A multicast that is blocked gives all its outputs up: the second scheme. Multicasts go by the root.
+    Interrupt = 3,
 }
+
+/// `scheme` of the switch at the root, under [`WormholeScheme::Interrupt`].
+const INTERRUPT_ROOT: u128 = 4;
 
 impl Switching {
     /// That of these names, as REST and `wormcast switching` have them; `None`: there is none.
@@ -55,24 +62,29 @@ impl Switching {
         match (mode, scheme) {
             ("packet", None) => Some(Switching::Packet),
             ("wormhole", Some("plain")) => Some(Switching::Wormhole(WormholeScheme::Plain)),
+            ("wormhole", Some("interrupt")) => Some(Switching::Wormhole(WormholeScheme::Interrupt)),
             ("wormhole", Some("flush")) => Some(Switching::Wormhole(WormholeScheme::Flush)),
             _ => None,
         }
     }
 }
 
-/// What a switch does with worms.
-pub(crate) fn wormhole_default(switching: Switching) -> TableDefault {
+/// What a switch does with worms, one at the root or another.
+pub(crate) fn wormhole_default(switching: Switching, is_root: bool) -> TableDefault {
+    let scheme = |scheme| match scheme {
+        WormholeScheme::Interrupt if is_root => INTERRUPT_ROOT,
+        _ => scheme as u128,
+    };
     let action = match switching {
         Switching::Packet => action("ingress.packet_mode", &[]),
-        Switching::Wormhole(scheme) => action(
+        Switching::Wormhole(chosen) => action(
             "ingress.wormhole_mode",
             &[
                 ("gap_us", GAP_US.into()),
                 ("go_frames", GO_FRAMES.into()),
                 ("held_max", HELD_MAX.into()),
                 ("idle_us", IDLE_US.into()),
-                ("scheme", scheme as u128),
+                ("scheme", scheme(chosen)),
                 ("silent_us", SILENT_US.into()),
                 ("stop_frames", STOP_FRAMES.into()),
                 ("stop_us", STOP_US.into()),
@@ -94,14 +106,28 @@ pub(crate) fn hold_groups(
         Switching::Packet => 0,
         Switching::Wormhole(_) => ports,
     };
-    let replica = |port| Replica {
+    let ports = (0..ports).filter_map(|port| PortId::new(u8::try_from(port).ok()?));
+    ports.map(move |port| {
+        let copies = Copies::new([port, PortId::RECIRCULATE].map(plain));
+        (Mgid(MGID_HOLD + u16::from(port.get())), copies)
+    })
+}
+
+/// A frame of a multicast that is interrupted goes round, and copies of it end the fragment at all that TREE worms reach.
+pub(crate) fn interrupt_group(
+    switching: Switching,
+    all: Option<&Copies>,
+) -> Option<(Mgid, Copies)> {
+    let is_needed = switching == Switching::Wormhole(WormholeScheme::Interrupt);
+    let all = all.filter(|_| is_needed)?.iter().cloned();
+    let copies = all.chain([plain(PortId::RECIRCULATE)]);
+    Some((MGID_INTERRUPT, Copies::new(copies)))
+}
+
+fn plain(port: PortId) -> Replica {
+    Replica {
         port,
         instance: INSTANCE_PLAIN,
         backups: PortSet::default(),
-    };
-    let ports = (0..ports).filter_map(|port| PortId::new(u8::try_from(port).ok()?));
-    ports.map(move |port| {
-        let copies = Copies::new([port, PortId::RECIRCULATE].map(replica));
-        (Mgid(MGID_HOLD + u16::from(port.get())), copies)
-    })
+    }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use lab::all_live;
 use wormcast_planner::{
-    ClassDNumbers, Entity, FabricState, MGID_HOLD, Mgid, Operation, Place, Planner, Stage,
-    SwitchState, Switching, WormholeScheme, difference, execute,
+    ClassDNumbers, Copies, Entity, FabricState, INSTANCE_PLAIN, MGID_HOLD, MGID_INTERRUPT,
+    MGID_TREE_ALL, Mgid, Operation, Place, Planner, PortSet, Replica, Stage, SwitchState,
+    Switching, WormholeScheme, difference, execute,
 };
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
@@ -15,6 +16,7 @@ use wormcast_wire::PortId;
 
 const PLAIN: Switching = Switching::Wormhole(WormholeScheme::Plain);
 const FLUSH: Switching = Switching::Wormhole(WormholeScheme::Flush);
+const INTERRUPT: Switching = Switching::Wormhole(WormholeScheme::Interrupt);
 const TABLE: &str = "ingress.wormhole";
 
 fn network() -> Topology {
@@ -70,6 +72,43 @@ fn each_port_has_a_group_for_stop_and_go_in_wormhole_mode_alone() {
     }
 }
 
+/// Where multicasts are interrupted, one switch of each part is the root, and all have a group for what ends a fragment.
+#[test]
+fn interrupted_multicasts_have_a_root_and_a_group() {
+    let state = planned(INTERRUPT);
+    let scheme = |id| {
+        let action = &state.switches[&id].defaults[TABLE];
+        let found = action.parameters.iter().find(|(name, _)| name == "scheme");
+        found.map(|(_, value)| *value)
+    };
+    for switch in network().switches() {
+        let expected = if state.roots.contains(&switch.id) {
+            4
+        } else {
+            3
+        };
+        assert_eq!(scheme(switch.id), Some(expected), "{}", switch.id);
+        let groups = &state.switches[&switch.id].multicast;
+        let round = Replica {
+            port: PortId::RECIRCULATE,
+            instance: INSTANCE_PLAIN,
+            backups: PortSet::default(),
+        };
+        let all = groups[&MGID_TREE_ALL].iter().copied();
+        assert_eq!(
+            groups[&MGID_INTERRUPT],
+            Copies::new(all.chain([round])),
+            "{}",
+            switch.id
+        );
+    }
+    assert_eq!(state.roots.len(), 1);
+    for other in [Switching::Packet, PLAIN, FLUSH] {
+        let has = |state: &SwitchState| state.multicast.contains_key(&MGID_INTERRUPT);
+        assert!(!planned(other).switches.values().any(|state| has(state)));
+    }
+}
+
 /// A frame that waits where there is no group for STOP would be lost.
 #[test]
 fn the_groups_are_there_whenever_the_mode_is() {
@@ -78,6 +117,9 @@ fn the_groups_are_there_whenever_the_mode_is() {
         (PLAIN, Switching::Packet),
         (PLAIN, FLUSH),
         (FLUSH, Switching::Packet),
+        (Switching::Packet, INTERRUPT),
+        (INTERRUPT, PLAIN),
+        (INTERRUPT, Switching::Packet),
     ] {
         let (before, after) = (planned(before), planned(after));
         let (mut actual, desired) = ((**first(&before)).clone(), first(&after));
@@ -98,6 +140,12 @@ fn the_groups_are_there_whenever_the_mode_is() {
             let holds = actual.multicast.keys().filter(|mgid| is_hold(**mgid));
             let ports = usize::from(network().switches()[0].ports);
             assert!(!is_wormhole || holds.count() == ports, "after {update:?}");
+            let parameters = &actual.defaults[TABLE].parameters;
+            let interrupts = parameters
+                .iter()
+                .any(|(name, value)| name == "scheme" && *value >= 3);
+            let has = actual.multicast.contains_key(&MGID_INTERRUPT);
+            assert!(!interrupts || has, "after {update:?}");
         }
         assert_eq!(actual, **desired);
         assert!(!updates.is_empty());
@@ -138,7 +186,8 @@ fn names_are_those_of_rest() {
         ("wormhole", Some("flush"), Some(FLUSH)),
         ("packet", Some("plain"), None),
         ("wormhole", None, None),
-        ("wormhole", Some("interrupt"), None),
+        ("wormhole", Some("interrupt"), Some(INTERRUPT)),
+        ("wormhole", Some("tree"), None),
     ] {
         assert_eq!(Switching::named(mode, scheme), expected);
     }

@@ -303,7 +303,7 @@ def _is_whole(worm: Worm) -> bool:
 
 def _way_back(train: bytes, ingress_port: int) -> bytes:
     """The train header with one switch more to go back through."""
-    return train[:2] + bytes([train[2] + 1 & 0xFF]) + train[3:4] + train[5:] + bytes([ingress_port])
+    return train[:2] + bytes([train[2] + 1 & 0xFF]) + train[3:5] + train[6:] + bytes([ingress_port])
 
 
 def _inner_ip_truncated(data: bytes) -> bool:

@@ -116,9 +116,15 @@ def test_literals_in_p4_that_can_not_be_constants() -> None:
     stacks = re.findall(r"_t\[(\d+)\] (\w+);", metadata)
     assert [length for length, _ in stacks] == [str(ids.MAX_BRANCHES)] * 4
     assert ids.GATHER_CELLS == ids.MAX_BRANCHES * ids.GATHER_SLOTS
-    back = re.findall(r"header back(\d+)_t \{ bit<(\d+)> ports; \}", metadata)
-    assert [8 * int(length) for length, _ in back] == [int(bits) for _, bits in back]
-    assert sorted(int(length) for length, _ in back) == [2**n for n in range(ids.MAX_BACK.bit_length())]
+    ways = re.findall(r"header way(\d+)_t \{ bit<(\d+)> bytes; \}", metadata)
+    assert [8 * int(length) for length, _ in ways] == [int(bits) for _, bits in ways]
+    lengths = [int(length) for length, _ in ways]
+    assert lengths == [2**n for n in reversed(range(ids.MAX_ROUTE.bit_length()))]
+    assert sum(lengths) == ids.MAX_ROUTE
+    channels = (P4SRC / "v1model" / "channels.p4").read_text()
+    kept = re.findall(r"register<bit<(\d+)>>\(PORT_CELLS\) channel_way(\d+);", channels)
+    assert [(int(length), int(bits)) for bits, length in kept] == [(n, 8 * n) for n in lengths]
+    assert ids.MAX_BACK < 16, "GoBack makes a route of the pieces of 8 to 1 bytes"
     headers = (P4SRC / "shared" / "headers.p4").read_text()
     assert re.findall(r"varbit<(\d+)>", headers) == [str(8 * ids.MAX_ROUTE)]
     every_branch = (
@@ -286,7 +292,7 @@ def test_tofino_has_the_names_and_ids_of_the_contract_and_those_of_its_own() -> 
     common = {
         name: number
         for name, number in common.items()
-        if not name.startswith(("channel_", "output_", "gather_"))
+        if not name.startswith(("channel_", "output_", "root_", "gather_"))
     }
     assert common.keys() >= NOT_ON_TOFINO
     assert ours == {name: common[name] for name in common.keys() - NOT_ON_TOFINO} | TOFINO_ONLY

@@ -19,7 +19,7 @@ from wormcast.wire import CONTROL_STOP, ETHERTYPE_WORM, NEXT_CONTROL, WORM_MAC, 
 MIB = 2**20
 HOSTS = range(8)
 SCHEMES = ["tree", "switch"]
-MODES = [{"mode": "wormhole", "scheme": "plain"}, {"mode": "wormhole", "scheme": "flush"}]
+MODES = [{"mode": "wormhole", "scheme": scheme} for scheme in ("plain", "flush", "interrupt")]
 STOP_US, STOP_EVERY_S = 1_000_000, 0.005
 """Without a gap, however late this process runs."""
 SECONDS_MAX = 240.0
@@ -48,7 +48,7 @@ def test_the_mode_of_the_start_is_in_force(fabric: Fabric) -> None:
     assert shown.stdout.startswith("switching: wormhole\n"), shown
 
 
-@pytest.mark.parametrize("mode", MODES, ids=["plain", "flush"])
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode["scheme"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_file_reaches_a_group(
     fabric: Fabric, mode: dict[str, str], scheme: str, random_file: Callable[[int], Path]

@@ -1,4 +1,4 @@
-"""Fig. 3 of the WORM paper on real switches: stuck with plain up*/down* routes, and named; free under schemes A and C.
+"""Fig. 3 of the WORM paper on real switches: stuck with plain up*/down* routes, and named; free under all three schemes.
 
 The order in which worms enter makes it certain. A worm that waits (the blocker) keeps another from going on until a third
 has its place; then the blocker ends. Each step waits for what switches say of their channels, not for time."""
@@ -17,7 +17,15 @@ import pytest
 from worm_network import NEVER_US, Network, Received, Train
 from wormcast.routing import schemas
 from wormcast.routing.held import explain_held, find_circle, find_stuck, waits_of
-from wormcast.wire import WORMHOLE_FLUSH, WORMHOLE_PLAIN, DropReason, Kind, TrainEvent
+from wormcast.wire import (
+    ROOT_TURN,
+    WORMHOLE_FLUSH,
+    WORMHOLE_INTERRUPT,
+    WORMHOLE_PLAIN,
+    DropReason,
+    Kind,
+    TrainEvent,
+)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 from oracle.tree import Branch, encode_tree
@@ -249,6 +257,44 @@ def test_scheme_c_is_free_where_unicast_is_flushed(make_network: Make) -> None:
     arrive(network, (TO_B, AT_C), (TO_B, SOURCE), (TO_C, SOURCE))
     assert resets(network).keys() == {AT_C}, "the unicast alone comes back"
     assert network.events(TrainEvent.FLUSHED) == resets(network)[AT_C]
+
+
+def in_one_order(network: Network, *members: int) -> None:
+    """Multicasts came to members one after the other, in the order of the numbers that the root gave them."""
+    seen = [network.hosts[member].multicasts for member in members]
+    assert all(one == seen[0] for one in seen)
+    assert len(set(seen[0])) == len(seen[0])
+    for member in members:
+        orders = [network.hosts[member].orders[key] for key in seen[0]]
+        assert orders == sorted(set(orders))
+        assert orders[0] > 0
+
+
+def test_scheme_b_is_free_where_the_multicast_is_interrupted(make_network: Make) -> None:
+    network = make_network(WORMHOLE_INTERRUPT)
+    meet(network)
+    arrive(network, (TO_B, AT_C), (TO_B, SOURCE), (TO_C, SOURCE))
+    assert resets(network) == {}
+    assert network.events(TrainEvent.INTERRUPTED) > 0
+    in_one_order(network, TO_B, TO_C)
+
+
+def test_scheme_b_is_free_with_two_multicasts_to_two_common_members(make_network: Make) -> None:
+    """Both by way of the root: that from C takes its turn when that from A has left."""
+    network = make_network(WORMHOLE_INTERRUPT)
+    by_the_root = multicast(Branch(2, (way(1, 2, 0), way(2, 1, 0))))
+    from_a = start(
+        network, SOURCE, Kind.TREE, FROM_A, then=lambda: has(network, SOURCE, A, (1, 2), needs=None)
+    )
+    from_c = start(
+        network, AT_C, Kind.TREE, by_the_root, then=lambda: has(network, AT_C, A, (), needs=ROOT_TURN)
+    )
+    go_on(from_c, from_a)
+    members = (TO_B, TO_C)
+    arrive(network, *((member, source) for member in members for source in (SOURCE, AT_C)))
+    assert resets(network) == {}
+    in_one_order(network, *members)
+    assert network.hosts[TO_B].multicasts == [(SOURCE, 1), (AT_C, 1)]
 
 
 def test_scheme_a_is_stuck_with_two_multicasts_to_two_common_members(make_network: Make) -> None:

@@ -30,10 +30,13 @@ from wormcast.wire import (
     ETHERTYPE_WORM,
     INSTANCE_PLAIN,
     MGID_HOLD,
+    MGID_INTERRUPT,
     MGID_TREE_ALL,
     MGID_TREE_SET,
     NEIGHBOUR_NONE,
     RECIRCULATE_PORT,
+    WORMHOLE_INTERRUPT,
+    WORMHOLE_INTERRUPT_ROOT,
     Flag,
     Kind,
     Role,
@@ -57,6 +60,8 @@ PACE_S = 0.03
 """Between two frames of a host. A little longer than GAP_US, so that frames do not pile up in the first switch."""
 GAP_US = 25_000
 NEVER_US = 4_000_000_000
+ROOT = 0
+"""The switch that is the root of the spanning tree."""
 AGAIN_S = 0.3
 """A worm that was reset is sent again after a random time up to this (WORM §3)."""
 MODE = {
@@ -129,6 +134,10 @@ class Host:
     interleaved: list[tuple[int, int]] = field(default_factory=list)
     """Worms that went on when another one had come in between."""
     last: tuple[int, int] | None = None
+    multicasts: list[tuple[int, int]] = field(default_factory=list)
+    """TREE worms, each time frames of one came behind those of another."""
+    orders: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The numbers that the root gave them."""
 
     def send(self, kind: int, route: bytes, frames: int, allowed: int | None = None) -> Train:
         """A worm to be sent; `allowed`: only so many frames of it until more are."""
@@ -170,7 +179,14 @@ class Host:
                 self._send_again(sequence, now)
             return
         key = (worm.source, worm.sequence)
-        if key != self.last and key in self.received:
+        if worm.kind == Kind.TREE:
+            if self.multicasts[-1:] != [key]:
+                self.multicasts.append(key)
+            order = int.from_bytes(worm.train[3:5], "big")
+            assert self.orders.setdefault(key, order) == order, f"two numbers in worm {key}"
+        if worm.flags & (Flag.HEAD | Flag.TAIL | Flag.RESUMED) == Flag.TAIL | Flag.RESUMED:
+            return  # the end of a fragment carries nothing
+        if key != self.last and key in self.received and not worm.flags & Flag.RESUMED:
             self.interleaved.append(key)
         self.last = key
         was = self.received.get(key, Received())
@@ -367,7 +383,10 @@ class Network:
         client.set_pipeline((COMPILED / "wormcast.json").read_bytes())
         updates = [client.multicast_update(group) for group in _groups(self._ports(switch))]
         updates += [client.table_update(entry) for entry in _entries(self._ports(switch))]
-        mode = {"table": "ingress.wormhole", "action": "ingress.wormhole_mode", "parameters": self.mode}
+        parameters = dict(self.mode)
+        if parameters["scheme"] == WORMHOLE_INTERRUPT and switch == ROOT:
+            parameters["scheme"] = WORMHOLE_INTERRUPT_ROOT
+        mode = {"table": "ingress.wormhole", "action": "ingress.wormhole_mode", "parameters": parameters}
         client.write([*updates, client.default_update(mode)])
 
 
@@ -395,6 +414,7 @@ def _groups(roles: dict[int, Role]) -> list[Json]:
     """Those of p4src/CONTRACT.md that worms of wormhole mode need."""
     members = {MGID_TREE_SET + _bitmap(chosen): chosen for chosen in _sets(roles)}
     members[MGID_TREE_ALL] = tuple(roles)
+    members[MGID_INTERRUPT] = (*roles, RECIRCULATE_PORT)
     members |= {MGID_HOLD + port: (RECIRCULATE_PORT, port) for port in roles}
     return [
         {"id": mgid, "replicas": [{"port": port, "instance": INSTANCE_PLAIN} for port in ports]}

@@ -15,15 +15,24 @@ from controller_lab.running import rest, running
 from controller_lab.serving import serving
 from controller_lab.small import add_fabric, with_rest
 from wormcast.cli.main import main as wormcast
-from wormcast.network.ids import SwitchId
+from wormcast.network.groups import Group, Parameters
+from wormcast.network.ids import GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import FLUSH, PLAIN, SWITCHINGS, WORMHOLE, Switching
+from wormcast.network.switching import FLUSH, INTERRUPT, NAMED_MAX, PLAIN, SWITCHINGS, WORMHOLE, Switching
 from wormcast.p4rt.artifacts import ArtifactError, Artifacts, find_artifacts
 from wormcast.p4rt.convert import decode_into, encode_update
 from wormcast.p4rt.tables import Stage, SwitchTables
 from wormcast.reconcile.controller import Controller
 from wormcast.store.database import Database, StoreError
-from wormcast.wire import MGID_HOLD, RECIRCULATE_PORT, WORMHOLE_FLUSH, WORMHOLE_PLAIN
+from wormcast.wire import (
+    MGID_HOLD,
+    MGID_INTERRUPT,
+    RECIRCULATE_PORT,
+    WORMHOLE_FLUSH,
+    WORMHOLE_INTERRUPT,
+    WORMHOLE_INTERRUPT_ROOT,
+    WORMHOLE_PLAIN,
+)
 from wormcast_planner import SwitchState
 
 PACKET = {"mode": "packet", "scheme": None}
@@ -91,7 +100,7 @@ def test_the_mode_is_asked_for_over_rest_and_kept(tmp_path: Path) -> None:
     ("body", "says"),
     [
         ({}, "mode"),
-        ({"mode": "wormhole", "scheme": "interrupt"}, "'plain' or 'flush'"),
+        ({"mode": "wormhole", "scheme": "tree"}, "'plain', 'flush' or 'interrupt'"),
         ({"mode": "cell"}, "'packet' or 'wormhole'"),
         ({"mode": "packet", "scheme": "plain"}, "scheme 'plain' in mode packet"),
         ({"mode": "packet", "speed": 1}, "speed"),
@@ -109,12 +118,50 @@ def test_what_cannot_be_is_refused(body: dict[str, Any], says: str) -> None:
 
 def test_what_can_deadlock_is_said_and_not_refused() -> None:
     plain, flush = Switching(WORMHOLE, PLAIN), Switching(WORMHOLE, FLUSH)
-    assert "Fig. 3" in plain.warnings("osud")[0]
+    assert "Fig. 3" in plain.warnings("osud", [])[0]
     for switching, algorithm in [(plain, "tree-only"), (flush, "osud"), (flush, "tree-only")]:
-        first, *_ = switching.warnings(algorithm)
+        first, *_ = switching.warnings(algorithm, [])
         assert first.startswith("two multicasts")
-    assert all("wormcast worms" in " ".join(s.warnings("osud")) for s in (plain, flush))
-    assert all("--recirculations 0" in " ".join(s.warnings("osud")) for s in (plain, flush))
+    assert all("wormcast worms" in " ".join(s.warnings("osud", [])) for s in (plain, flush))
+    assert all("--recirculations 0" in " ".join(s.warnings("osud", [])) for s in (plain, flush))
+
+
+def test_groups_that_do_not_go_by_the_root_are_named() -> None:
+    interrupt = Switching(WORMHOLE, INTERRUPT)
+
+    def group(number: int, scheme: str, guard: str = "A") -> Group:
+        return Group(GroupId(number), f"g{number}", scheme, (HostId(0), HostId(1)), Parameters(guard=guard))
+
+    harmless = [group(1, "switch", "B"), group(2, "table"), group(3, "circuit"), group(4, "auto", "B")]
+    (said,) = interrupt.warnings("osud", harmless)
+    assert "--recirculations 0" in said
+    first, *_ = interrupt.warnings(
+        "osud", [*harmless, group(5, "switch"), group(6, "auto"), group(7, "switch", "C")]
+    )
+    assert first.endswith("without it: 5, 6, 7")
+    many = [group(number, "switch") for number in range(NAMED_MAX + 1)]
+    first, *_ = interrupt.warnings("osud", many)
+    assert first.endswith(f"{NAMED_MAX - 1} and more")
+
+
+def test_interrupted_multicasts_have_a_root() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        add_fabric(controller)
+        answer = await client.put("switching", json={"mode": "wormhole", "scheme": "interrupt"})
+        assert answer.json()["scheme"] == "interrupt"
+        state = controller.reconciler.state
+        schemes = {}
+        for switch, planned in state.switches.items():
+            tables = SwitchTables()
+            tables.desire(planned, None)
+            (found,) = [u.entity for u in tables.due(Stage.REVOKE) if is_wormhole(u.entity)]
+            schemes[switch] = dict(found.parameters)["scheme"]
+            assert MGID_INTERRUPT in [group.mgid for group in planned.multicast()]
+        root = WORMHOLE_INTERRUPT_ROOT
+        assert schemes == {s: root if s in state.roots else WORMHOLE_INTERRUPT for s in state.switches}
+        assert root in schemes.values()
+
+    with_rest(test)
 
 
 def test_the_warning_goes_by_the_routes_wanted() -> None:
@@ -136,7 +183,7 @@ def test_texts_are_read_again(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "cell", "packet:plain", "wormhole:", "wormhole:interrupt", "wormhole:flush:1"]
+    "text", ["", "cell", "packet:plain", "wormhole:", "wormhole:tree", "wormhole:flush:1"]
 )
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="possible"):
@@ -217,6 +264,8 @@ def test_the_command_line(tmp_path: Path) -> None:
             assert "switching: wormhole:flush" in await command("set", "wormhole:flush")
             value = json.loads(await command("show", "--json"))
             assert (value["mode"], value["scheme"]) == ("wormhole", "flush")
+            shown = await command("set", "wormhole:interrupt")
+            assert shown.startswith("switching: wormhole:interrupt\n")
             assert "'wormhole:flush'" in await command("set", "cell", fails=True)
             assert await command("set", "packet") == "switching: packet\n"
 

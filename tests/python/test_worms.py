@@ -26,6 +26,7 @@ from wormcast.routing.held import (
     held_json,
     waits_of,
 )
+from wormcast.wire import ROOT_TURN
 
 Json = dict[str, Any]
 PORTS = 4
@@ -83,6 +84,13 @@ def test_a_head_that_does_not_stand_in_line_waits_for_nobody() -> None:
     moving = holds(0, UNICAST, 1, 2, MULTICAST)
     moving["channel_place"] = dict.fromkeys(range(PORTS), 0)
     assert waits_of(channels_of(0, moving)) == []
+
+
+def test_a_multicast_that_waits_for_its_turn_says_so() -> None:
+    waits = channels_of(0, holds(0, UNICAST, 1, 2, MULTICAST) | {"channel_line": {2: ROOT_TURN}})
+    answer = held_json(waits, [])
+    jsonschema.validate(answer, schemas.load("worms"))
+    assert "waits for its turn at the root" in explain_held(answer, TOPOLOGY)
 
 
 def test_worms_in_a_circle_are_stuck_and_named() -> None:

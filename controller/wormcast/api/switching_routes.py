@@ -28,10 +28,10 @@ class SwitchingBody(Body):
         ),
     ]
     scheme: Annotated[
-        Literal["plain", "flush"] | None,
+        Literal["plain", "flush", "interrupt"] | None,
         Field(
             description="of wormhole mode, plain if absent: worms wait; or flush: unicast gives way to a multicast that "
-            "waits elsewhere (WORM §3)"
+            "waits elsewhere; or interrupt: a multicast that waits gives up all that it has, and goes on later (WORM §3)"
         ),
     ] = None
 

@@ -239,7 +239,8 @@ def show_guard(controller: Controller) -> dict[str, Any]:
 def show_switching(controller: Controller) -> dict[str, Any]:
     """How switches pass worms on, and what worms may run into with the routes wanted."""
     switching = controller.switching.switching
-    return {**switching.to_json(), "warnings": switching.warnings(controller.routing.algorithm)}
+    warnings = switching.warnings(controller.routing.algorithm, controller.groups.groups())
+    return {**switching.to_json(), "warnings": warnings}
 
 
 def show_routing(controller: Controller) -> dict[str, Any]:

@@ -32,7 +32,8 @@ def set_switching(mode: str, api: str, as_json: bool) -> None:
     packet: each frame goes as soon as it can. wormhole: a worm has its channels for itself, and
     one that finds a channel taken waits; with routes of algorithm tree-only this is the first
     scheme of WORM §3. wormhole:flush: unicast gives way to a multicast that waits elsewhere, the
-    third scheme.
+    third scheme. wormhole:interrupt: a multicast that waits gives up all that it has, and goes on
+    later, the second scheme; multicasts then go by the root, as those of groups with --guard B do.
     """
     _show(Client(api).send("PUT", "/switching", Switching.parse(mode).to_json()), as_json)
 

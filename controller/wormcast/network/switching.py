@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wormcast.network.groups import Group
+
 PACKET, WORMHOLE = "packet", "wormhole"
-PLAIN, FLUSH = "plain", "flush"
+PLAIN, FLUSH, INTERRUPT = "plain", "flush", "interrupt"
+SCHEMES = (PLAIN, FLUSH, INTERRUPT)
 TREE_ONLY = "tree-only"
-SWITCHINGS = (PACKET, WORMHOLE, f"{WORMHOLE}:{FLUSH}")
+SWITCHINGS = (PACKET, WORMHOLE, f"{WORMHOLE}:{FLUSH}", f"{WORMHOLE}:{INTERRUPT}")
 """As command lines have them; `wormhole` is that with plain waiting."""
 MULTICASTS = (
     "two multicasts with two members in common can wait for each other for ever, each with what the other needs "
@@ -19,6 +22,12 @@ OFF_THE_TREE = (
     "unicast routes off the tree and multicasts can wait for each other for ever (WORM §3, Fig. 3): not free of deadlock; "
     "the first scheme of the paper is this with routes of algorithm tree-only"
 )
+NOT_BY_THE_ROOT = (
+    "multicasts that do not go by the root can wait for each other and for unicast for ever (WORM §3, the second scheme): "
+    "make groups with --guard B; without it: {groups}"
+)
+NAMED_MAX = 8
+"""Groups that are named in one warning."""
 IN_ONE_SWITCH = (
     "that takes worms of more frames than a switch holds, and agents send worms of one; `wormcast worms` names worms "
     "that are stuck"
@@ -36,15 +45,15 @@ class Switching:
     mode: str = PACKET
     scheme: str | None = None
     """What a worm does that finds a channel taken: plain, it waits; flush, unicast gives way to a multicast that
-    waits elsewhere. Of wormhole mode alone."""
+    waits elsewhere; interrupt, a multicast that waits gives up all that it has. Of wormhole mode alone."""
 
     def __post_init__(self) -> None:
         if self.mode not in (PACKET, WORMHOLE):
             raise ValueError(f"mode {self.mode!r}; possible: {PACKET}, {WORMHOLE}")
         if self.mode == PACKET and self.scheme is not None:
             raise ValueError(f"scheme {self.scheme!r} in mode {PACKET}; possible: none")
-        if self.mode == WORMHOLE and self.scheme not in (PLAIN, FLUSH):
-            raise ValueError(f"scheme {self.scheme!r}; possible: {PLAIN}, {FLUSH}")
+        if self.mode == WORMHOLE and self.scheme not in SCHEMES:
+            raise ValueError(f"scheme {self.scheme!r}; possible: {', '.join(SCHEMES)}")
 
     @staticmethod
     def parse(text: str) -> Switching:
@@ -55,12 +64,17 @@ class Switching:
     @property
     def text(self) -> str:
         """As command lines have it."""
-        return f"{self.mode}:{self.scheme}" if self.scheme == FLUSH else self.mode
+        return f"{self.mode}:{self.scheme}" if self.scheme in (FLUSH, INTERRUPT) else self.mode
 
-    def warnings(self, algorithm: str) -> list[str]:
+    def warnings(self, algorithm: str, groups: Iterable[Group]) -> list[str]:
         """What worms may run into where unicast routes are those of an algorithm: sentences. Nothing is refused for it."""
         if self.mode == PACKET:
             return []
+        if self.scheme == INTERRUPT:
+            beside = [str(group.id) for group in groups if not group.goes_by_root]
+            named = ", ".join(beside[:NAMED_MAX]) + (" and more" if beside[NAMED_MAX:] else "")
+            circles = [NOT_BY_THE_ROOT.format(groups=named), IN_ONE_SWITCH] if beside else []
+            return [*circles, RECIRCULATIONS]
         off_the_tree = self.scheme == PLAIN and algorithm != TREE_ONLY
         return [*([OFF_THE_TREE] if off_the_tree else []), MULTICASTS, IN_ONE_SWITCH, RECIRCULATIONS]
 

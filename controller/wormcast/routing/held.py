@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from wormcast.wire import ROOT_TURN
+
 Json = dict[str, Any]
 Registers = Mapping[str, Mapping[int, int]]
 """The cells of each register of `REGISTERS` of one switch, by port."""
@@ -224,5 +226,7 @@ class _Where:
         return str(self._names.get(number, f"s{number}"))
 
     def port(self, switch: int, port: int) -> str:
+        if port == ROOT_TURN:
+            return "its turn at the root"
         behind = self._behind.get((switch, port))
         return f"port {port}" + ("" if behind is None else f" to {behind}")

@@ -19,6 +19,8 @@ from wormcast.wire import (
     MGID_TREE_ALL,
     MGID_TREE_SET,
     NEIGHBOUR_NONE,
+    WORMHOLE_INTERRUPT,
+    WORMHOLE_INTERRUPT_ROOT,
     WORMHOLE_PLAIN,
     Role,
 )
@@ -230,10 +232,10 @@ def _traced() -> Json:
     return {**SMALL, "defaults": [*SMALL["defaults"], entry]}
 
 
-def _wormhole(held_max: int, base: Json = SMALL) -> Json:
+def _wormhole(held_max: int, base: Json = SMALL, scheme: int = WORMHOLE_PLAIN) -> Json:
     """Worms hold their channels; a silence of a microsecond ends a reservation."""
     state = deepcopy(base)
-    mode = {"scheme": WORMHOLE_PLAIN, "stop_frames": 8, "go_frames": 5, "held_max": held_max}
+    mode = {"scheme": scheme, "stop_frames": 8, "go_frames": 5, "held_max": held_max}
     mode |= {"gap_us": 0, "stop_us": 10_000, "idle_us": 1_000, "silent_us": 1}
     state["defaults"].append(
         {"table": "ingress.wormhole", "action": "ingress.wormhole_mode", "parameters": mode}
@@ -254,6 +256,8 @@ STATES: dict[str, Json] = {
     "traced": _traced(),
     "wormhole": WORMHOLE,
     "full": FULL,
+    "interrupt": _wormhole(16, scheme=WORMHOLE_INTERRUPT),
+    "interrupt_root": _wormhole(16, scheme=WORMHOLE_INTERRUPT_ROOT),
     "guarded": GUARDED,
     "gathering": _gathering(),
     "guarded_wormhole": _wormhole(16, GUARDED),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from oracle.codec import Worm
 from oracle.tree import Branch
-from wormcast.wire import CONTROL_RESET, CONTROL_STOP, NEXT_CONTROL, Flag, Kind
+from wormcast.wire import CONTROL_RESET, CONTROL_STOP, MAX_BACK, NEXT_CONTROL, Flag, Kind
 
 from vectors.cases import Json, copied, dropped, make_tree_worm, make_worm, one_step, vector
 
@@ -13,9 +13,10 @@ WHOLE = HEAD | Flag.TAIL
 STOP = bytes([CONTROL_STOP, 0]) + bytes(4) + (5_000).to_bytes(4, "big")
 
 
-def _train(position: int, *back: int) -> bytes:
+def _train(position: int, *back: int, order: int = 0) -> bytes:
     """A train header whose head came into switches by these ports, the last one first."""
-    return position.to_bytes(2, "big") + bytes([len(back), 0]) + bytes(reversed(back)).rjust(16, b"\0")
+    numbers = position.to_bytes(2, "big") + bytes([len(back)]) + order.to_bytes(2, "big")
+    return numbers + bytes(reversed(back)).rjust(MAX_BACK, b"\0")
 
 
 def _head(route: str, kind: Kind = Kind.UNICAST) -> Worm:
@@ -94,7 +95,62 @@ def train_vectors() -> list[Json]:
         one_step("CONTROL: its header is in the checksum", _stop("0501"), 5, "01"),
         dropped("CONTROL: header cut short", _stop("").to_frame()[: 14 + 12 + 9], "TRUNCATED"),
         vector("WORMHOLE: STOP ends here", _stop("").to_frame(), 6, {}, state="wormhole", kinds=control),
+        *_interrupted(),
         *_guarded(head, gone_on, body),
+    ]
+
+
+def _interrupted() -> list[Json]:
+    """Scheme B: what the heads of fragments leave as, and the number of the root."""
+    tree = {"TREE": 1}
+
+    def whole(position: int, flags: int, order: int, *back: int) -> Worm:
+        train = _train(position, *back, order=order)
+        return make_tree_worm(Branch(1), Branch(4, (Branch(2),)), flags=flags, train=train)
+
+    def copies(worm: Worm) -> dict[int, bytes]:
+        return {port: worm.at(bytes.fromhex(route)).to_frame() for port, route in ((1, ""), (4, "0200ff"))}
+
+    one = int(Flag.TRAIN | Flag.HEAD | Flag.TAIL)
+    resumed = one | Flag.RESUMED
+    end = make_worm(Kind.TREE, flags=int(Flag.TRAIN | Flag.TAIL | Flag.RESUMED), train=_train(7, order=3))
+    return [
+        # A pass for each branch, and one that keeps the route, less that in which it came.
+        vector(
+            "INTERRUPT: a head that branches",
+            whole(0, one, 0).to_frame(),
+            0,
+            copies(whole(0, one, 0, 0)),
+            state="interrupt",
+            kinds=tree,
+            recirculated=2,
+        ),
+        vector(
+            "INTERRUPT: the head of a later fragment",
+            whole(7, resumed, 3, 6, 1).to_frame(),
+            0,
+            copies(whole(7, resumed, 3, 0, 6, 1)),
+            state="interrupt",
+            kinds=tree,
+            recirculated=2,
+        ),
+        dropped(
+            "INTERRUPT: the end of a fragment without its head",
+            end,
+            "TRAIN_BROKEN",
+            state="interrupt",
+            kinds=tree,
+        ),
+        # One more for its turn.
+        vector(
+            "INTERRUPT: the root gives numbers",
+            whole(0, one, 0).to_frame(),
+            0,
+            copies(whole(0, one, 1, 0)),
+            state="interrupt_root",
+            kinds=tree,
+            recirculated=3,
+        ),
     ]
 
 

@@ -2,18 +2,19 @@
 //! small worms take beside big ones, and how many frames wait, by load and scheme.
 //!
 //!     cargo run --release -p wormcast-fabric-tests --example trains -- [--network SPEC] [--loads 0.1,0.3]
-//!         [--schemes packet,plain,tree,flush] [--seeds N] [--from SEED] [--window-ms N]
+//!         [--schemes packet,plain,tree,flush,interrupt] [--seeds N] [--from SEED] [--window-ms N]
 //!         [--multicast SHARE] [--multicast-hosts N]
 //!
 //! On virtual time: a link takes 10 µs for a frame. `{seed}` in SPEC stands for the seed. A line of JSON for
 //! each scheme and load. Unicast goes along shortest up*/down* routes, multicast along the spanning tree;
-//! under `tree` unicast too (WORM §3, scheme A); under `flush` unicast gives way (scheme C); under `packet`
+//! under `tree` unicast too (WORM §3, scheme A); under `flush` unicast gives way (scheme C); under
+//! `interrupt` multicast goes by the root and is interrupted (scheme B); under `packet`
 //! each frame has a route of its own, waits in queues of outputs that have no bound, and nothing is held.
 
 use std::process::ExitCode;
 use std::str::FromStr;
 use wormcast_fabric_tests::random::Random;
-use wormcast_fabric_tests::trains::{STEP_US, Scheme, Trains};
+use wormcast_fabric_tests::trains::{STEP_US, Scheme, Trains, rooted};
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_wire::HostId;
@@ -27,7 +28,7 @@ const MEMBERS: usize = 4;
 const QUIET_US: u64 = 10_000;
 /// Longer than any run: no reservation ends by silence.
 const NEVER_US: u64 = 4_000_000_000;
-const SCHEMES: [&str; 4] = ["packet", "plain", "tree", "flush"];
+const SCHEMES: [&str; 5] = ["packet", "plain", "tree", "flush", "interrupt"];
 const SEEDS_MAX: u64 = 100_000;
 const WINDOW_MS_MAX: u64 = 10_000;
 
@@ -123,6 +124,7 @@ fn run(options: &Options, scheme: &str, load: f64, seed: u64) -> Result<Outcome,
     let mode = match scheme {
         "packet" => Scheme::Packet,
         "flush" => Scheme::Flush,
+        "interrupt" => Scheme::Interrupt,
         _ => Scheme::Plain,
     };
     let hosts: Vec<HostId> = topology.hosts().iter().map(|host| host.id).collect();
@@ -157,7 +159,9 @@ fn run(options: &Options, scheme: &str, load: f64, seed: u64) -> Result<Outcome,
             if ways.is_empty() {
                 continue;
             }
-            let route = if is_tree {
+            let route = if is_tree && mode == Scheme::Interrupt {
+                rooted(&topology, from, &members)
+            } else if is_tree {
                 let trees = encode_tree(&ways).map_err(|error| error.to_string())?;
                 trees
                     .into_iter()

@@ -58,6 +58,8 @@ pub struct Switch {
 const RECIRCULATE_PORT: u16 = 254;
 /// With a port added: the replication group of STOP and GO (p4src/CONTRACT.md).
 const MGID_HOLD: u32 = 0x0300;
+/// The end of a fragment goes to all ports that are wanted, and its frame goes round.
+const MGID_INTERRUPT: u32 = 3;
 
 #[derive(Default)]
 struct Sink {
@@ -131,6 +133,13 @@ impl Switch {
             .pipeline
             .set_default(table, Some(&call(table, &action)));
         set.expect("an action of the table");
+        let every = (0..ports).chain([RECIRCULATE_PORT]).map(|port| Replica {
+            port: PortId(port),
+            instance: 1,
+        });
+        let every: Vec<Replica> = every.collect();
+        let made = self.pipeline.insert_multicast_group(MGID_INTERRUPT, &every);
+        made.expect("a group");
         for port in 0..ports {
             let copies = [RECIRCULATE_PORT, port].map(|port| Replica {
                 port: PortId(port),

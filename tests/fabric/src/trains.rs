@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_planner::{ClassDNumbers, Guard, Planner};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::{Attachment, Topology};
+use wormcast_routing::updown::UpDown;
+use wormcast_wire::tree_route::encode_tree;
 use wormcast_wire::worm::checksum;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
@@ -20,6 +22,7 @@ const HEADER: usize = 12;
 const TRAIN: usize = 20;
 const HEAD: u8 = 0x02;
 const TAIL: u8 = 0x04;
+const RESUMED: u8 = 0x08;
 const TRAIN_FLAG: u8 = 0x40;
 /// The train ended early.
 pub const ABORT: u8 = 0x80;
@@ -31,7 +34,7 @@ const CLAIMING: u64 = 1;
 const STOP: u8 = 1;
 const GO: u8 = 2;
 
-/// What `wormhole_mode` calls plain waiting, and flushing (WORM §3, scheme C); or packet mode.
+/// What `wormhole_mode` calls plain waiting, flushing and interrupting (WORM §3, schemes C and B); or packet mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Every frame has its own route, and waits in the queues of outputs.
@@ -40,7 +43,12 @@ pub enum Scheme {
     Plain = 1,
     /// Unicast gives way to a multicast that waits elsewhere.
     Flush = 2,
+    /// A multicast that is blocked gives all its outputs up.
+    Interrupt = 3,
 }
+
+/// Of the switch at the root, under [`Scheme::Interrupt`].
+const INTERRUPT_ROOT: u128 = 4;
 
 /// A worm that a host has to send.
 #[derive(Clone, Debug)]
@@ -96,6 +104,10 @@ pub struct Trains {
     pub received: BTreeMap<(u16, u16, u16), Received>,
     /// When the last frame of each came, µs.
     pub came_us: BTreeMap<(u16, u16, u16), u64>,
+    /// The number that the root gave a multicast, as it came to a receiver, by the same key.
+    pub orders: BTreeMap<(u16, u16, u16), u16>,
+    /// Multicasts of which frames came to a receiver, source and sequence, each time after those of another.
+    pub sequence: BTreeMap<u16, Vec<(u16, u16)>>,
     /// By source and sequence.
     pub wanted: BTreeMap<(u16, u16), Wanted>,
     /// Frames on each direction of a link, by the end they leave from.
@@ -135,6 +147,8 @@ impl Trains {
         let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
         planner.set_guard(guard);
         let plan = planner.plan(&topology, &topology, &[], &hosts, &ClassDNumbers::default());
+        let updown = UpDown::new(&topology, None).expect("a tree");
+        let roots = updown.roots(&topology);
         let mut switches = BTreeMap::new();
         for switch in topology.switches() {
             let mut made = Switch::new(seed);
@@ -142,10 +156,18 @@ impl Trains {
                 made.write(&update);
             }
             if scheme != Scheme::Packet {
+                let is_root = scheme == Scheme::Interrupt && roots.contains(&switch.id);
                 made.set_wormhole(
                     switch.ports,
                     &[
-                        ("scheme", scheme as u128),
+                        (
+                            "scheme",
+                            if is_root {
+                                INTERRUPT_ROOT
+                            } else {
+                                scheme as u128
+                            },
+                        ),
                         ("stop_frames", 8),
                         ("go_frames", 5),
                         ("held_max", HELD_MAX),
@@ -166,6 +188,8 @@ impl Trains {
             switches,
             received: BTreeMap::new(),
             came_us: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            sequence: BTreeMap::new(),
             wanted: BTreeMap::new(),
             links: BTreeMap::new(),
             now_us: 1_000_000,
@@ -367,6 +391,20 @@ impl Trains {
         }
         assert_eq!(worm[2], 0, "a route that goes on behind a host");
         let key = (host.0, number(4), number(6));
+        if worm[0] & 0x0F == TREE {
+            let seen = self.sequence.entry(host.0).or_default();
+            if seen.last() != Some(&(key.1, key.2)) {
+                seen.push((key.1, key.2));
+            }
+        }
+        if worm[1] & (HEAD | TAIL | RESUMED) == TAIL | RESUMED {
+            return; // the end of a fragment carries nothing
+        }
+        if worm[1] & TRAIN_FLAG != 0 {
+            let order = *self.orders.entry(key).or_insert(number(HEADER + 3));
+            assert_eq!(order, number(HEADER + 3), "two numbers in one worm");
+            assert_eq!(number(HEADER + TRAIN), number(HEADER), "another payload");
+        }
         self.came_us.insert(key, self.now_us);
         let received = self.received.entry(key).or_default();
         received.positions.push(number(HEADER));
@@ -399,6 +437,35 @@ impl Trains {
             let place = usize::from(sender.position > 0);
             sender.queue.insert(place, (at_us, worm));
         }
+    }
+
+    /// What channels hold and wait for: for messages of failures.
+    pub fn state(&self) -> String {
+        let mut lines = Vec::new();
+        for switch in self.topology.switches() {
+            let (id, at) = (switch.id.0, &self.switches[&switch.id.0]);
+            for port in 0..usize::from(switch.ports) {
+                let cell = |name| at.register(name, port);
+                let waits = cell("channel_came") as u16 - cell("channel_gone") as u16;
+                if waits == 0 && cell("channel_state") == 0 {
+                    continue;
+                }
+                let worm = cell("channel_worm");
+                lines.push(format!(
+                    "switch {id} port {port}: worm {} of host {}, state {}, outputs {:b}, claimed {}, place {:x} of line {} (head {:x}), stops {:b}, {waits} wait",
+                    worm & 0xFFFF,
+                    worm >> 16,
+                    cell("channel_state"),
+                    cell("channel_outputs"),
+                    cell("channel_claimed"),
+                    cell("channel_place"),
+                    cell("channel_line"),
+                    at.register("output_line_head", cell("channel_line") as usize),
+                    cell("channel_stops"),
+                ));
+            }
+        }
+        lines.join("\n")
     }
 
     /// Worms that wait in a circle, each for an output that the next one has. None can go on, since a
@@ -443,6 +510,32 @@ impl Trains {
         }
         waits
     }
+}
+
+/// The route of a multicast by way of the root, along the spanning tree (WORM §3, scheme B).
+pub fn rooted(topology: &Topology, from: HostId, members: &[HostId]) -> Vec<u8> {
+    let updown = UpDown::new(topology, None).expect("a tree");
+    let links = updown.tree_links(topology);
+    // Links to the root, the switch's own first, each as the ports of its lower and its upper end.
+    let climb = |host| {
+        let mut at = topology.host(host).expect("a host").switch;
+        std::iter::from_fn(move || {
+            let link = links.iter().find(|link| link.b == at)?;
+            at = link.a;
+            Some((link.b_port.get(), link.a_port.get()))
+        })
+    };
+    let way = |&member: &HostId| {
+        let mut ports: Vec<u8> = climb.clone()(from).map(|(up, _)| up).collect();
+        let down: Vec<u8> = climb.clone()(member).map(|(_, down)| down).collect();
+        ports.extend(down.iter().rev());
+        ports.push(topology.host(member).expect("a host").port.get());
+        (member, ports)
+    };
+    let ways: Vec<(HostId, Vec<u8>)> = members.iter().map(way).collect();
+    let mut trees = encode_tree(&ways).expect("a route");
+    assert_eq!(trees.len(), 1, "a worm for all members");
+    trees.remove(0).bytes
 }
 
 /// A circle that can be reached from a worm over those of `path`; `over` lead to none.

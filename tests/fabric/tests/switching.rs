@@ -14,6 +14,7 @@ use wormcast_wire::worm::{Header, Kind, flags};
 const SECOND_US: u64 = 1_000_000;
 const PLAIN: Switching = Switching::Wormhole(WormholeScheme::Plain);
 const FLUSH: Switching = Switching::Wormhole(WormholeScheme::Flush);
+const INTERRUPT: Switching = Switching::Wormhole(WormholeScheme::Interrupt);
 /// Of `train_event_t`.
 const HELD: usize = 0;
 
@@ -53,7 +54,7 @@ fn check_none_failed(scenario: &Scenario, origin: u16) {
 
 #[test]
 fn every_scheme_delivers_in_wormhole_mode() {
-    for switching in [PLAIN, FLUSH] {
+    for switching in [PLAIN, FLUSH, INTERRUPT] {
         for scheme in schemes() {
             let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 1);
             set(&mut scenario, switching);
@@ -78,7 +79,7 @@ fn in_packet_mode_no_frame_waits() {
 
 #[test]
 fn losses_are_repaired_in_wormhole_mode() {
-    for switching in [PLAIN, FLUSH] {
+    for switching in [PLAIN, FLUSH, INTERRUPT] {
         for scheme in [TREE, SWITCH] {
             for seed in [1, 2] {
                 let mut scenario = Scenario::new("torus:3", scheme, Damage::rough(), seed);
@@ -95,7 +96,7 @@ fn losses_are_repaired_in_wormhole_mode() {
 /// Two multicasts to the same members meet at several switches.
 #[test]
 fn two_origins_send_to_one_group_at_a_time() {
-    for switching in [PLAIN, FLUSH] {
+    for switching in [PLAIN, FLUSH, INTERRUPT] {
         for scheme in [TREE, SWITCH] {
             let mut scenario = Scenario::new("torus:3", scheme, Damage::default(), 5);
             set(&mut scenario, switching);
@@ -119,7 +120,15 @@ fn the_mode_changes_in_the_middle_of_a_message() {
             let mut random = Random::new(seed);
             let mut scenario = Scenario::new("torus:3", scheme, Damage::default(), seed);
             scenario.write(0, &[20_000_000]);
-            for switching in [PLAIN, Switching::Packet, FLUSH, PLAIN, Switching::Packet] {
+            for switching in [
+                PLAIN,
+                Switching::Packet,
+                FLUSH,
+                INTERRUPT,
+                PLAIN,
+                INTERRUPT,
+                Switching::Packet,
+            ] {
                 scenario.controller.switching = switching;
                 let us = scenario.replan_in_stages(&mut random, 20_000);
                 scenario.run_for(us + random.below(50_000));

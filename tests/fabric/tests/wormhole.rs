@@ -257,7 +257,7 @@ fn a_reset_finds_its_way_back_over_any_number_of_switches() {
         assert!(network.run(QUIET_US, LONG_US));
         assert_eq!(last, SwitchId(switches - 1));
         assert!(network.received[&(to.0, from.0, 1)].aborted, "{switches}");
-        let resets = u64::from(switches <= 17);
+        let resets = u64::from(switches <= 16);
         assert_eq!(network.resets(from.0), resets, "{switches} switches");
         assert_eq!(network.events("RESET_SENT"), resets);
         let again = network.received.get(&(to.0, from.0, 2));
