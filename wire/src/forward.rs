@@ -1,4 +1,4 @@
-//! What a switch makes of a worm by its route alone (SPEC §2, §3): UNICAST, CONTROL, GATHER with a route, and TREE.
+//! What a switch in packet mode makes of a worm by its route alone (SPEC §2, §3): UNICAST, CONTROL, GATHER with a route, and TREE.
 //! The tests of engine, agent and fabric join hosts by it.
 
 use crate::worm::{self, HEADER_LENGTH, Kind, RECIRCULATE_PORT, Worm, flags};
@@ -19,7 +19,8 @@ pub fn forward(frame: &[u8]) -> Vec<Copy> {
     let Ok(worm) = worm::decode(frame) else {
         return Vec::new();
     };
-    if usize::from(worm.header.hops) >= SWITCHES_CROSSED_MAX {
+    let too_far = usize::from(worm.header.hops) >= SWITCHES_CROSSED_MAX;
+    if too_far || worm.train.is_some() {
         return Vec::new();
     }
     let copy = |port: u8, route: &[u8]| Copy {

@@ -20,8 +20,8 @@ OFF_THE_TREE = (
     "the first scheme of the paper is this with routes of algorithm tree-only"
 )
 IN_ONE_SWITCH = (
-    "that takes worms of more frames than a switch holds, and agents send worms of one; `wormcast worms` names worms "
-    "that are stuck"
+    "that takes so many waiting frames that switches say STOP, since a train of an agent has room in one switch; "
+    "`wormcast worms` names worms that are stuck"
 )
 RECIRCULATIONS = (
     "wormcast-switch drops a frame that has waited for some seconds, unless it runs with --recirculations 0; the "
