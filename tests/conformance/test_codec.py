@@ -149,7 +149,11 @@ def test_frames_of_trains_are_read(entry: Json) -> None:
     worm = decode_frame(bytes.fromhex(entry["frame"]))
     whole = decode_frame(bytes.fromhex(entry["whole"]))
     assert worm.train == entry["position"].to_bytes(2, "big") + bytes(18)
-    assert (worm.flags, worm.sequence, worm.route.hex()) == (entry["flags"], entry["sequence"], entry["route"])
+    assert (worm.flags, worm.sequence, worm.route.hex()) == (
+        entry["flags"],
+        entry["sequence"],
+        entry["route"],
+    )
     assert (worm.kind, worm.source, worm.payload) == (whole.kind, whole.source, whole.payload)
     assert worm.route == (whole.route if entry["position"] == 0 else b"")
 

@@ -28,12 +28,12 @@ from wormcast_planner import Place
 PACKET, WAITS, GIVES_WAY = Switching(), Switching(WORMHOLE, PLAIN), Switching(WORMHOLE, FLUSH)
 
 
-def test_each_step_is_a_plan_of_its_own_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "controller.db"
+def test_each_step_is_a_plan_of_its_own_and_kept() -> None:
+    database = Database(None)
 
     def again() -> SwitchingBook:
         """By a controller that begins again."""
-        return SwitchingBook(Database(path), find_artifacts())
+        return SwitchingBook(database, find_artifacts())
 
     book = again()
     assert (book.planned, book.is_settled) == ((PACKET, False), True)
@@ -60,8 +60,10 @@ def test_each_step_is_a_plan_of_its_own_and_kept(tmp_path: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def lab(tmp_path: Path) -> AsyncIterator[tuple[Controller, list[TestAgent], Callable[[], str]]]:
-    """A controller with two agents that confirm nothing by themselves; what its first switch is to do."""
+async def lab(
+    tmp_path: Path, confirms_first: bool = True
+) -> AsyncIterator[tuple[Controller, list[TestAgent], Callable[[], str]]]:
+    """A controller with two agents that confirm their first plan alone, or nothing; what its first switch is to do."""
     address = f"unix:{tmp_path}/agents.sock"
     async with running(tmp_path / "state.db", (address,)) as controller, contextlib.AsyncExitStack() as stack:
         add_switches(controller)
@@ -71,7 +73,9 @@ async def lab(tmp_path: Path) -> AsyncIterator[tuple[Controller, list[TestAgent]
             agents.append(await stack.enter_async_context(attached(address, f"a{n}")))
             await until(lambda: agents[-1].host is not None)
         await controller.reconciler.settle()
-        await until(lambda: all(a.plans for a in agents))
+        await until(lambda: all(a.plans and a.plans[-1].routes for a in agents))
+        if confirms_first:
+            await confirm(agents)
         yield controller, agents, lambda: default_of(controller)[0].removeprefix("ingress.")
 
 
@@ -140,7 +144,7 @@ def test_a_controller_that_begins_again_goes_on(tmp_path: Path) -> None:
             controller.switching.set(PACKET)
 
     async def second() -> None:
-        async with lab(tmp_path) as (_, agents, mode):
+        async with lab(tmp_path, confirms_first=False) as (_, agents, mode):
             assert mode() == "wormhole_mode", "agents may send trains yet"
             await until(lambda: frames(agents) == {0})
             await asyncio.sleep(0.3)

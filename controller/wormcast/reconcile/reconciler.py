@@ -116,7 +116,7 @@ class Reconciler:
         sessions: Mapping[SwitchId, SwitchSession],
         directory: AgentDirectory,
         events: EventLog,
-        on_switched: Callable[[Switching, bool], bool] = lambda _switching, _trains: False,
+        on_switched: Callable[[Switching, bool], bool],
     ) -> None:
         """`on_switched`: all switches do this, and agents send no trains if they are not to; whether another plan
         follows."""

@@ -16,9 +16,7 @@ def render() -> dict[Path, str]:
     traces = {"traces": trace_vectors.codec_traces(), "bad_traces": trace_vectors.codec_bad_traces()}
     gathers = {"gathers": gather_vectors.codec_gathers(), "bad_gathers": gather_vectors.codec_bad_gathers()}
     return {
-        WORM: _text(
-            {**codec_vectors.build(), **traces, **gathers, "trains": train_vectors.codec_trains()}
-        ),
+        WORM: _text({**codec_vectors.build(), **traces, **gathers, "trains": train_vectors.codec_trains()}),
         SWITCH: _text(switch_vectors.build()),
     }
 

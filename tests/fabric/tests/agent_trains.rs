@@ -267,3 +267,35 @@ fn figures_of_trains() {
         }
     }
 }
+
+/// What LIMITATIONS.md says of several multicasts at a time.
+#[test]
+#[ignore = "figures for a document, not a check"]
+fn figures_of_several_origins() {
+    for origins in [2, 4, 9] {
+        for trains in [false, true] {
+            for switching in [PLAIN, FLUSH] {
+                let stuck = |seed: &u64| {
+                    let mut scenario = Scenario::new("torus:3", SWITCH, Damage::default(), *seed);
+                    scenario.controller.switching = switching;
+                    scenario.replan();
+                    scenario.controller.trains = trains;
+                    scenario.replan();
+                    for origin in 0..origins {
+                        scenario.write(origin, &[500_000]);
+                    }
+                    let is_done =
+                        |scenario: &Scenario| (0..origins).all(|own| scenario.is_finished(own));
+                    for _ in 0..60 {
+                        if !is_done(&scenario) {
+                            scenario.run_for(100_000);
+                        }
+                    }
+                    !is_done(&scenario)
+                };
+                let stuck = (0..10).filter(stuck).count();
+                println!("{origins} origins, {switching:?}, trains {trains}: {stuck} of 10 not done in 6 s");
+            }
+        }
+    }
+}
