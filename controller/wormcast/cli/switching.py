@@ -45,7 +45,7 @@ def _sent(wanted: Switching, value: dict[str, Any]) -> str:
     one = "worms of one frame"
     if value["settled"]:
         frames = value["train_frames"]
-        return one if frames == 1 else f"worms of one frame and trains of up to {frames}"
+        return one if frames == 1 else f"worms of one frame and trains of up to {frames} frames"
     if wanted.mode == PACKET:
         return "no new trains; switches leave wormhole mode when all agents have confirmed that"
     return f"{one}; trains when all switches are in wormhole mode"

@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use wormcast_wire::HostId;
+use wormcast_wire::train::{Place, couple};
 use wormcast_wire::worm::Header;
 
 fn frame(kind: Kind, route: &[u8], sequence: u16, payload: usize) -> Vec<u8> {
@@ -50,6 +51,16 @@ fn only_sound_unicast_worms_with_route_left_are_in_transit() {
     ] {
         assert!(!is_in_transit(&frame(kind, &[1, 2, 3], 1, 30)), "{kind:?}");
     }
+    let mut head = in_transit(1, 30);
+    let length = head.len();
+    head.resize(length + 20, 0);
+    let place = Place {
+        sequence: 1,
+        position: 0,
+        is_last: false,
+    };
+    couple(&mut head, length, place).expect("it fits");
+    assert!(!is_in_transit(&head), "a train is more than one frame");
     for end in 0..ETHERNET_LENGTH + worm::HEADER_LENGTH + 3 {
         assert!(!is_in_transit(&worm[..end]), "cut off after {end} bytes");
     }
