@@ -56,6 +56,7 @@ WORMHOLE_FLUSH: Final = 2
 MAX_HOPS: Final = 64
 MAX_BRANCHES: Final = 16
 MAX_ROUTE: Final = 255
+ABSORBED_MAX: Final = 32
 MAX_BACK: Final = 16
 TURN_LOST_US: Final = 1_000_000
 LINE_LOST_US: Final = 20_000
@@ -150,6 +151,7 @@ class DropReason(IntEnum):
     BEYOND_TARGET = 24
     GATHER_UNKNOWN = 25
     GATHER_STALE = 26
+    ABSORB_FULL = 27
 
 
 class TrainEvent(IntEnum):

@@ -105,7 +105,8 @@ enum bit<8> drop_reason_t {
     HOST_UNKNOWN = 23,       // guard: nothing known is behind the port
     BEYOND_TARGET = 24,      // more route or branches than the program of this target reads
     GATHER_UNKNOWN = 25,     // no entry for this group, origin and port, or from another source; no such op
-    GATHER_STALE = 26        // of another plan than the entry's, or of a stream that is over
+    GATHER_STALE = 26,       // of another plan than the entry's, or of a stream that is over
+    ABSORB_FULL = 27         // port byte 254 where the switch holds ABSORBED_MAX worms, and no way back is known
 }
 
 // What happened to trains and channels: index of the counter `trains`.

@@ -15,6 +15,9 @@ const bit<19> CE_QUEUE_DEPTH = 32;
 const bit<24> TRACE_STAY_MAX = 0xffffff; // microseconds
 const bit<16> TRACE_QUEUE_MAX = 0xffff;  // frames
 
+// Worms that a switch has taken itself (port byte 254) and not sent on yet.
+const bit<16> ABSORBED_MAX = 32;
+
 // Upstream switches that the head of a train can name.
 const bit<8> MAX_BACK = 16;
 

@@ -109,6 +109,9 @@ struct metadata_t {
     bit<1> has_ticket;
     @field_list(RECIRCULATED_FIELDS)
     time_us_t now;
+    // The switch has taken the worm itself (absorb.p4); its ticket is one of channel 254.
+    @field_list(RECIRCULATED_FIELDS)
+    bit<1> absorbed;
     course_t course;
     bit<8> signal;             // CONTROL_STOP or CONTROL_GO goes to the neighbour, or 0
     bit<32> stop_us;

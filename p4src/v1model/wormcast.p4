@@ -17,6 +17,7 @@
 #include "channels.p4"
 #include "claim.p4"
 #include "signals.p4"
+#include "absorb.p4"
 #include "wormhole.p4"
 #include "gather.p4"
 #include "unicast.p4"
@@ -42,6 +43,7 @@ control WormIngress(inout headers_t hdr,
     Guard() guard;
     Wormhole() wormhole;
     WormholeAfter() wormhole_after;
+    Reinject() reinject;
     Gather() gather;
     Unicast() unicast;
     ReplicationIngress() replication;
@@ -74,6 +76,9 @@ control WormIngress(inout headers_t hdr,
             } else {
                 meta.drop_reason = drop_reason_t.NOT_A_WORM;
             }
+        }
+        if (meta.drop_reason != drop_reason_t.NONE && meta.absorbed == 1) {
+            reinject.apply(meta); // it ends here
         }
         // Before wormhole mode: what may not enter holds no channel.
         if (enters && meta.drop_reason == drop_reason_t.NONE && hdr.worm.isValid()) {

@@ -7,7 +7,7 @@
 // depend on the order in which frames go round.
 //
 // Reads:   hdr.*; meta.entry_port, .ticket, .now, .tree_malformed; registers of channels.p4.
-// Writes:  meta.course, .ticket, .signal, .train_ports, .drop_reason; egress_spec, mcast_grp.
+// Writes:  meta.course, .ticket, .absorbed, .signal, .train_ports, .drop_reason; egress_spec, mcast_grp.
 // Tables:  wormhole.
 // TNA:     see claim.p4.
 
@@ -24,7 +24,9 @@ control Hold(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
         channel_told.read(told, channel.index);
         channel_told_us.read(told_us, channel.index);
         standard_metadata.egress_spec = (port_t)RECIRCULATE_PORT;
-        if (waiting >= mode.stop_frames
+        if (meta.absorbed == 1) {
+            // No neighbour sends by this channel.
+        } else if (waiting >= mode.stop_frames
             && (told == 0 || meta.now - told_us > (time_us_t)(mode.stop_us >> 2))) {
             meta.signal = CONTROL_STOP;
             meta.stop_us = mode.stop_us;
@@ -139,9 +141,19 @@ control Begin(in headers_t hdr, inout metadata_t meta, inout channel_t channel) 
     }
 }
 
+// The head of a train records its way back.
+control AddWay(inout headers_t hdr, in metadata_t meta) {
+    apply {
+        hdr.train.back = hdr.train.back << 8 | (bit<128>)(bit<8>)meta.entry_port;
+        hdr.train.back_count = hdr.train.back_count + 1;
+    }
+}
+
 // The worm has its outputs: the frame leaves, unless an output stops.
 control Advance(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
                 in mode_t mode, inout channel_t channel) {
+    AddWay() add_way;
+
     apply {
         port_set_t stops;
         time_us_t until_us;
@@ -172,8 +184,7 @@ control Advance(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 channel_target.write(channel.index, (bit<16>)hdr.hop.port);
                 if (hdr.train.isValid()) {
                     channel_back.write(channel.index, hdr.train.back_count ++ hdr.train.back);
-                    hdr.train.back = hdr.train.back << 8 | (bit<128>)(bit<8>)meta.entry_port;
-                    hdr.train.back_count = hdr.train.back_count + 1;
+                    add_way.apply(hdr, meta);
                 }
             } else {
                 bit<16> target;
@@ -215,6 +226,9 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
     Advance() advance;
     Hold() hold;
     GoBack() go_back;
+    AddWay() add_way;
+    Absorb() absorb;
+    Reinject() reinject;
 
     @name(".ingress.packet_mode") @id(0x01000014)
     action packet_mode() {}
@@ -240,21 +254,43 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
 
     apply {
         wormhole.apply();
-        if (mode.scheme == 0 || hdr.worm.kind == KIND_GROUP || hdr.worm.kind == KIND_BROADCAST
-            || hdr.worm.kind > KIND_CONTROL
-            || (hdr.hop.isValid() && hdr.hop.port == RECIRCULATE_PORT)) {
-            if (hdr.train.isValid()) {
-                meta.drop_reason = drop_reason_t.TRAIN_REFUSED;
+        bool may_train = hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_TREE;
+        bool is_whole = hdr.worm.flags & (FLAG_HEAD | FLAG_TAIL) == FLAG_HEAD | FLAG_TAIL;
+        channel.index = (bit<32>)meta.entry_port;
+        if (meta.absorbed == 1) {
+            if (mode.scheme == 0 || !may_train) {
+                reinject.apply(meta);
+            } else {
+                channel.index = OWN_CHANNEL;
             }
-        } else if (hdr.worm.kind == KIND_CONTROL) {
+        }
+        if (hdr.train.isValid() && !may_train) {
+            meta.drop_reason = drop_reason_t.TRAIN_REFUSED;
+        } else if (hdr.hop.isValid() && hdr.hop.port == RECIRCULATE_PORT) {
+            if (hdr.train.isValid() && !is_whole) {
+                meta.drop_reason = drop_reason_t.TRAIN_REFUSED; // there is room for frames, not for trains
+            } else {
+                absorb.apply(hdr, meta);
+                channel.index = OWN_CHANNEL;
+            }
+        } else if (hdr.worm.kind == KIND_CONTROL && mode.scheme != 0) {
             if (hdr.signal.isValid()) {
                 signals.apply(hdr, meta);
             }
-        } else {
-            channel.index = (bit<32>)meta.entry_port;
+        } else if (mode.scheme == 0) {
+            if (hdr.train.isValid()) {
+                if (is_whole) {
+                    add_way.apply(hdr, meta);
+                } else {
+                    meta.drop_reason = drop_reason_t.TRAIN_REFUSED;
+                }
+            }
+        } else if (may_train) {
             channel_came.read(channel.came, channel.index);
             channel_gone.read(channel.gone, channel.index);
-            if (meta.has_ticket == 0) {
+            if (meta.absorbed == 1) {
+                meta.has_ticket = 1;
+            } else if (meta.has_ticket == 0) {
                 if (channel.came - channel.gone >= mode.held_max) {
                     meta.drop_reason = drop_reason_t.HELD_FULL;
                 } else {
@@ -324,11 +360,12 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
                 if (meta.drop_reason == drop_reason_t.NONE) {
                     if (meta.course == course_t.HOLD) {
                         hold.apply(hdr, meta, standard_metadata, mode, channel);
-                    } else if (meta.course == course_t.RETURN) {
-                        go_back.apply(hdr, meta, standard_metadata, channel);
                     }
                 }
             }
+        }
+        if (meta.drop_reason == drop_reason_t.NONE && meta.course == course_t.RETURN) {
+            go_back.apply(hdr, meta, standard_metadata, channel);
         }
     }
 }
@@ -337,7 +374,7 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
 // go on by the multicast group of its head; a head that was dropped gives its outputs up.
 control WormholeAfter(in metadata_t meta, in standard_metadata_t standard_metadata) {
     apply {
-        bit<32> index = (bit<32>)meta.entry_port;
+        bit<32> index = meta.absorbed == 1 ? OWN_CHANNEL : (bit<32>)meta.entry_port;
         if (meta.drop_reason != drop_reason_t.NONE) {
             channel_outputs.write(index, 0);
             channel_state.write(index, channel_state_t.ENDED);

@@ -148,13 +148,15 @@ class ReferenceSwitch:
                 if reason is not None:
                     outcome.drop(reason)
                     return
-            if worm.train:  # in packet mode
-                outcome.drop(DropReason.TRAIN_REFUSED)
+            if worm.train and (worm.kind not in (Kind.UNICAST, Kind.TREE) or not _is_whole(worm)):
+                outcome.drop(DropReason.TRAIN_REFUSED)  # in packet mode
                 return
             if not known:
                 outcome.drop(DropReason.KIND_UNKNOWN)
                 return
             worm = replace(worm, hops=worm.hops + 1)
+            if worm.train and worm.route[:1] != bytes([RECIRCULATE_PORT]):
+                worm = replace(worm, train=_way_back(worm.train, ingress_port))
             if worm.kind == Kind.GATHER and not worm.route:
                 gathered = self.gather.take(worm, ingress_port)
                 if gathered is None:
@@ -292,6 +294,16 @@ class ReferenceSwitch:
 def _marked(worm: Worm, deq_qdepth: int) -> Worm:
     """The worm with CE where the queue it leaves is past the threshold."""
     return replace(worm, flags=worm.flags | Flag.CE) if deq_qdepth >= CE_QUEUE_DEPTH else worm
+
+
+def _is_whole(worm: Worm) -> bool:
+    """Whether a worm has one frame."""
+    return worm.flags & (Flag.HEAD | Flag.TAIL) == Flag.HEAD | Flag.TAIL
+
+
+def _way_back(train: bytes, ingress_port: int) -> bytes:
+    """The train header with one switch more to go back through."""
+    return train[:2] + bytes([train[2] + 1 & 0xFF]) + train[3:4] + train[5:] + bytes([ingress_port])
 
 
 def _inner_ip_truncated(data: bytes) -> bool:

@@ -9,6 +9,7 @@ from wormcast.wire import CONTROL_RESET, CONTROL_STOP, NEXT_CONTROL, Flag, Kind
 from vectors.cases import Json, copied, dropped, make_tree_worm, make_worm, one_step, vector
 
 HEAD, BODY = Flag.TRAIN | Flag.HEAD, int(Flag.TRAIN)
+WHOLE = HEAD | Flag.TAIL
 STOP = bytes([CONTROL_STOP, 0]) + bytes(4) + (5_000).to_bytes(4, "big")
 
 
@@ -69,12 +70,42 @@ def train_vectors() -> list[Json]:
     head = _head("0501")
     corrupt = replace(head, train=_train(1)).to_frame(head.checksum())
     gone_on = replace(head.at(b"\x01"), train=_train(0, 3))
+    whole = make_worm(Kind.UNICAST, "0501", train=_train(0, 7), flags=int(WHOLE))
+    tree = make_tree_worm(Branch(1), Branch(4, (Branch(2),)))
+    tree = replace(tree, train=_train(0), flags=int(WHOLE))
+    tree_on = replace(tree, train=_train(0, 3))
     body = make_worm(Kind.UNICAST, flags=BODY, train=_train(1))
     two = make_tree_worm(Branch(1), Branch(4, (Branch(2),)))
     unicast, control = {"UNICAST": 1}, {"CONTROL": 1}
     refused = "TRAIN_REFUSED"
     return [
         dropped("TRAIN: in packet mode", head, refused, kinds=unicast),
+        vector(
+            "TRAIN: of one frame, in packet mode",
+            whole.to_frame(),
+            3,
+            {5: replace(whole.at(b"\x01"), train=_train(0, 3, 7)).to_frame()},
+            kinds=unicast,
+        ),
+        vector(
+            "TRAIN: TREE of one frame, in packet mode",
+            tree.to_frame(),
+            3,
+            {1: tree_on.at(b"").to_frame(), 4: tree_on.at(bytes.fromhex("0200ff")).to_frame()},
+            kinds={"TREE": 1},
+        ),
+        *(
+            vector(
+                f"TRAIN: of one frame, absorbed{where}",
+                replace(whole, route=bytes.fromhex("fe0501")).to_frame(),
+                3,
+                {5: replace(whole.at(b"\x01"), hops=2, train=_train(0, 3, 7)).to_frame()},
+                state=state,
+                kinds={"UNICAST": 2},
+                recirculated=1,
+            )
+            for where, state in (("", "small"), (" in wormhole mode", "wormhole"))
+        ),
         dropped("TRAIN: by way of port 254", _head("fe05"), refused, state="wormhole", kinds=unicast),
         dropped("TRAIN: GROUP", _head("0007", Kind.GROUP), refused, state="wormhole", kinds={"GROUP": 1}),
         dropped("TRAIN: header cut short", head.to_frame()[: 14 + 12 + 19], "TRUNCATED"),

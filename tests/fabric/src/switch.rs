@@ -46,9 +46,10 @@ pub struct Copy {
 pub struct Switch {
     pipeline: Pipeline,
     state: SwitchState,
-    /// Frames that wait in wormhole mode: they go round.
+    /// Frames that go round: in wormhole mode they wait.
     waiting: Vec<Queued>,
-    is_wormhole: bool,
+    /// They do so with time, not at once.
+    rounds_take_time: bool,
     /// Ports that are down.
     down: BTreeSet<u8>,
 }
@@ -95,7 +96,7 @@ impl Switch {
             pipeline: Pipeline::new(program(), config),
             state: SwitchState::default(),
             waiting: Vec::new(),
-            is_wormhole: false,
+            rounds_take_time: false,
             down: BTreeSet::new(),
         }
     }
@@ -119,7 +120,7 @@ impl Switch {
 
     /// Worms hold their channels from now on.
     pub fn set_wormhole(&mut self, ports: u16, mode: &[(&'static str, u128)]) {
-        self.is_wormhole = true;
+        self.rounds_take_time = true;
         let table = table_of("ingress.wormhole");
         let parameters = mode.iter().map(|&(name, value)| (name.into(), value));
         let action = Action {
@@ -187,6 +188,16 @@ impl Switch {
         value.expect("a cell").packets
     }
 
+    /// What recirculates waits for [`Switch::go_round`], in packet mode too.
+    pub fn recirculate_slowly(&mut self) {
+        self.rounds_take_time = true;
+    }
+
+    /// A queue loses what waits.
+    pub fn lose_waiting(&mut self) {
+        self.waiting.clear();
+    }
+
     /// Frames that wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -235,7 +246,7 @@ impl Switch {
             Entity::Default(default) => {
                 let table = table_of(&default.table);
                 if &*default.table == "ingress.wormhole" {
-                    self.is_wormhole = &*default.action.name == "ingress.wormhole_mode";
+                    self.rounds_take_time = &*default.action.name == "ingress.wormhole_mode";
                 }
                 pipeline.set_default(table, Some(&call(table, &default.action)))
             }
@@ -293,7 +304,7 @@ impl Switch {
 
     fn empty_queues(&mut self, sink: &mut Sink, now_us: u64, depth_of: impl Fn(u8) -> u32) {
         while let Some(packet) = sink.queued.pop() {
-            if self.is_wormhole && packet.port().0 == RECIRCULATE_PORT {
+            if self.rounds_take_time && packet.port().0 == RECIRCULATE_PORT {
                 self.waiting.push(packet);
                 continue;
             }

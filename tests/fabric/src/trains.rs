@@ -468,7 +468,8 @@ fn circle_from(
     found
 }
 
-fn frame_of(worm: &Worm, position: u16, scheme: Scheme) -> Vec<u8> {
+/// A frame of a worm as its host sends it; in packet mode one without a train header.
+pub fn frame_of(worm: &Worm, position: u16, scheme: Scheme) -> Vec<u8> {
     let is_packet = scheme == Scheme::Packet;
     let (is_head, is_tail) = (position == 0, position + 1 == worm.frames);
     let mut flags = if is_packet { 0 } else { TRAIN_FLAG };
