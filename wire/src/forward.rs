@@ -1,5 +1,6 @@
 //! What a switch in packet mode makes of a worm by its route alone (SPEC §2, §3): UNICAST, CONTROL, GATHER with a route, and TREE.
-//! The tests of engine, agent and fabric join hosts by it.
+//! The tests of engine, agent and fabric join hosts by it. Trains are dropped here, also those of one frame, which record the
+//! port by which they came.
 
 use crate::worm::{self, HEADER_LENGTH, Kind, RECIRCULATE_PORT, Worm, flags};
 use crate::{ETHERNET_LENGTH, PORT_ID_MAX, SWITCHES_CROSSED_MAX, tree_route};

@@ -306,8 +306,12 @@ fn worms_go_by_their_routes_where_switches_send_them() {
                 .route
                 .iter()
                 .any(|port| *port != worm::RECIRCULATE_PORT);
+            // A train of one frame records by which port it came.
+            let whole = worm::flags::HEAD | worm::flags::TAIL;
+            let records = worm.train.is_some() && worm.header.flags & whole == whole;
             worm.header.kind == Kind::Gather && passes
-                || matches!(worm.header.kind, Kind::Unicast | Kind::Control | Kind::Tree)
+                || !records
+                    && matches!(worm.header.kind, Kind::Unicast | Kind::Control | Kind::Tree)
         });
         let state = vector["state"].as_str().expect("a state");
         let state = &document["states"][state];

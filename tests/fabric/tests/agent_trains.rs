@@ -294,7 +294,9 @@ fn figures_of_several_origins() {
                     !is_done(&scenario)
                 };
                 let stuck = (0..10).filter(stuck).count();
-                println!("{origins} origins, {switching:?}, trains {trains}: {stuck} of 10 not done in 6 s");
+                println!(
+                    "{origins} origins, {switching:?}, trains {trains}: {stuck} of 10 not done in 6 s"
+                );
             }
         }
     }
