@@ -469,6 +469,10 @@ class AgentPlan:
         """Whether a message takes any of the unicast routes to a host at random; else in turn."""
 
     @property
+    def train_frames(self) -> int:
+        """Frames of a train at most; 1: there are none."""
+
+    @property
     def groups(self) -> tuple[AgentGroup, ...]: ...
     def group(self, id: int) -> AgentGroup | None:
         """The group with this number."""
@@ -627,9 +631,10 @@ class Planner:
         switch or port that cannot be.
         """
 
-    def set_switching(self, mode: str, scheme: str | None) -> None:
+    def set_switching(self, mode: str, scheme: str | None, trains: bool) -> None:
         """Switches pass worms on in this way, from now on: packet without a scheme, wormhole with plain or flush.
-        Raises `RoutingError`."""
+        Agents send `trains` or do not; whoever asks for them has all switches in wormhole mode before, and until agents
+        have stopped. Raises `RoutingError`."""
 
     def set_guard(self, on: bool, closed: AbstractSet[GroupId], rates: Mapping[HostId, int]) -> None:
         """Switches let in what this asks for: whether the guard is on, groups that are closed to plain hosts though

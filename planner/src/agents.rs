@@ -55,6 +55,8 @@ pub(crate) struct AgentPlanner {
     /// The first reign of a sequencer that no earlier life of this planner has chosen.
     pub(crate) reign: u64,
     pub(crate) narrow: Arc<NarrowLinks>,
+    /// Frames of a train that an agent sends, at most.
+    pub(crate) train_frames: u16,
     hosts: Hosts,
     planned: BTreeMap<GroupId, Planned>,
     groups_of: BTreeMap<HostId, BTreeMap<GroupId, Arc<AgentGroup>>>,
@@ -90,6 +92,7 @@ impl AgentPlanner {
             costs: before.costs,
             reign: before.reign,
             narrow: before.narrow,
+            train_frames: before.train_frames,
             ..AgentPlanner::default()
         };
         let mut copies: Vec<Part> = up.to_vec();
@@ -536,6 +539,7 @@ impl AgentPlanner {
                 tree_routes: tree_routes.clone(),
                 root_route: self.root_routes.get(&host).cloned(),
                 groups: groups.map_or_else(Vec::new, |groups| groups.values().cloned().collect()),
+                train_frames: self.train_frames.max(1),
                 digest: OnceLock::new(),
             };
             let old = inherited.get(&host).or_else(|| self.agents.get(&host));

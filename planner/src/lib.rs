@@ -73,5 +73,7 @@ pub use state::{
     MatchValue, Name, Place, PlannedRoute, RouteTable, Sequencer, SwitchState, TableDefault,
     TableEntry, digest_agents,
 };
-pub use wormhole::{GO_FRAMES, HELD_MAX, STOP_FRAMES, STOP_US, Switching, WormholeScheme};
+pub use wormhole::{
+    GO_FRAMES, HELD_MAX, STOP_FRAMES, STOP_US, Switching, TRAIN_FRAMES, WormholeScheme,
+};
 pub use written::{ROUTES_WRITTEN_MAX, dependencies, routes_file};

@@ -14,7 +14,7 @@ impl AgentPlan {
                 .iter()
                 .for_each(|route| route.encode(field, &mut bytes));
         }
-        self.put_rest(6, &mut bytes);
+        self.put_rest(6, 8, &mut bytes);
         bytes
     }
 
@@ -28,12 +28,12 @@ impl AgentPlan {
         self.routes.encode_change(&before.routes, 3, &mut bytes);
         self.tree_routes
             .encode_change(&before.tree_routes, 5, &mut bytes);
-        self.put_rest(8, &mut bytes);
+        self.put_rest(8, 11, &mut bytes);
         Some(bytes)
     }
 
-    /// `routes_at_random`, which is this field, and `root_route`.
-    fn put_rest(&self, at_random: u64, bytes: &mut Vec<u8>) {
+    /// `routes_at_random` and `train_frames`, which are these fields, and `root_route`.
+    fn put_rest(&self, at_random: u64, train_frames: u64, bytes: &mut Vec<u8>) {
         if self.at_random {
             put_varint(at_random << 3, bytes);
             bytes.push(1);
@@ -42,6 +42,10 @@ impl AgentPlan {
             put_varint(7 << 3 | 2, bytes);
             put_varint(route.len() as u64, bytes);
             bytes.extend_from_slice(route);
+        }
+        if self.train_frames > 1 {
+            put_varint(train_frames << 3, bytes);
+            put_varint(self.train_frames.into(), bytes);
         }
     }
 }

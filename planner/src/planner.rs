@@ -29,7 +29,7 @@ use crate::shapes::{HostRoutes, Lasting};
 use crate::state::{AgentPlan, Place, SwitchState};
 use crate::switches::SwitchPlanner;
 use crate::wiring::{Wiring, ranks};
-use crate::wormhole::Switching;
+use crate::wormhole::{Switching, TRAIN_FRAMES};
 
 /// Why a member does not take part: its group was made a moment ago.
 pub const NOT_PLANNED: &str = "the plan in force is older than this group";
@@ -214,10 +214,13 @@ impl Planner {
         self.guard = guard;
     }
 
-    /// Switches pass worms on in this way, from now on.
-    pub fn set_switching(&mut self, switching: Switching) {
-        if self.switches.switching != switching {
+    /// Switches pass worms on in this way, from now on, and agents send `trains` or do not. Whoever asks for trains has
+    /// all switches in wormhole mode before, and until agents have stopped: others drop them.
+    pub fn set_switching(&mut self, switching: Switching, trains: bool) {
+        let train_frames = if trains { TRAIN_FRAMES } else { 1 };
+        if self.switches.switching != switching || self.agents.train_frames.max(1) != train_frames {
             self.switches.switching = switching;
+            self.agents.train_frames = train_frames;
             self.network = None;
         }
     }

@@ -253,6 +253,8 @@ pub struct AgentPlan {
     pub root_route: Option<Arc<[u8]>>,
     /// Groups by number.
     pub groups: Vec<Arc<AgentGroup>>,
+    /// Frames of a train at most; 1: there are none.
+    pub train_frames: u16,
     pub(crate) digest: OnceLock<[u8; 32]>,
 }
 
@@ -264,6 +266,7 @@ impl PartialEq for AgentPlan {
             && self.tree_routes == other.tree_routes
             && self.root_route == other.root_route
             && self.groups == other.groups
+            && self.train_frames == other.train_frames
     }
 }
 
@@ -290,6 +293,9 @@ impl AgentPlan {
                 }
             }
             digest.update([u8::from(self.at_random)]);
+            if self.train_frames > 1 {
+                digest.update(self.train_frames.to_be_bytes());
+            }
             if let Some(route) = &self.root_route {
                 digest.update((route.len() as u64).to_be_bytes());
                 digest.update(route);

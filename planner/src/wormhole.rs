@@ -31,6 +31,8 @@ pub const STOP_US: u32 = 10_000;
 const IDLE_US: u32 = 2_000;
 /// Silence of any worm after which its outputs go to those that wait, µs.
 const SILENT_US: u32 = 1_000_000;
+/// Frames of a train that an agent sends, at most. A train that waits has room at one switch before that says STOP.
+pub const TRAIN_FRAMES: u16 = 8;
 
 /// How switches pass worms on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub enum WormholeScheme {
 
 /// `scheme` of the switch at the root, under [`WormholeScheme::Interrupt`].
 const INTERRUPT_ROOT: u128 = 4;
+
+const _: () = assert!(TRAIN_FRAMES < STOP_FRAMES && TRAIN_FRAMES > 1);
 
 impl Switching {
     /// That of these names, as REST and `wormcast switching` have them; `None`: there is none.

@@ -8,7 +8,7 @@ use lab::all_live;
 use wormcast_planner::{
     ClassDNumbers, Copies, Entity, FabricState, INSTANCE_PLAIN, MGID_HOLD, MGID_INTERRUPT,
     MGID_TREE_ALL, Mgid, Operation, Place, Planner, PortSet, Replica, Stage, SwitchState,
-    Switching, WormholeScheme, difference, execute,
+    Switching, TRAIN_FRAMES, WormholeScheme, difference, execute,
 };
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
@@ -32,7 +32,7 @@ fn plan(planner: &mut Planner) -> FabricState {
 /// By a new planner.
 fn planned(switching: Switching) -> FabricState {
     let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
-    planner.set_switching(switching);
+    planner.set_switching(switching, false);
     plan(&mut planner)
 }
 
@@ -160,7 +160,7 @@ fn the_groups_are_there_whenever_the_mode_is() {
 fn another_mode_touches_switches_and_no_agent() {
     let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
     let before = plan(&mut planner);
-    planner.set_switching(FLUSH);
+    planner.set_switching(FLUSH, false);
     let after = plan(&mut planner);
     assert_eq!(after.agents, before.agents);
     assert_eq!(after.switches, planned(FLUSH).switches);
@@ -173,9 +173,35 @@ fn another_mode_touches_switches_and_no_agent() {
     }
     assert_eq!(touched.len(), after.switches.len());
     // Said again, it changes nothing.
-    planner.set_switching(FLUSH);
+    planner.set_switching(FLUSH, false);
     let again = plan(&mut planner).touched.expect("it is known");
     assert!(again.values().all(Vec::is_empty));
+}
+
+/// Trains are told to agents alone, and are in their messages.
+#[test]
+fn trains_touch_agents_and_no_switch() {
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+    planner.set_switching(PLAIN, false);
+    let before = plan(&mut planner);
+    planner.set_switching(PLAIN, true);
+    let after = plan(&mut planner);
+    assert_eq!(after.switches, before.switches);
+    for (host, plan) in &after.agents {
+        let old = &before.agents[host];
+        assert_eq!((old.train_frames, plan.train_frames), (1, TRAIN_FRAMES));
+        assert_ne!(plan, old);
+        // Field 8 of Plan, 11 of PlanChange (agent.proto).
+        let told = |field: u8| [field << 3, TRAIN_FRAMES as u8];
+        assert!(plan.encode_routes().ends_with(&told(8)));
+        assert!(!old.encode_routes().ends_with(&told(8)));
+        let change = plan.encode_route_change(old).expect("it can be told");
+        assert_eq!(change, told(11), "and routes stay");
+        let back = old.encode_route_change(plan).expect("it can be told");
+        assert!(back.is_empty(), "0: none");
+    }
+    planner.set_switching(PLAIN, false);
+    assert_eq!(self::plan(&mut planner).agents, before.agents);
 }
 
 #[test]

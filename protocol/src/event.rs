@@ -9,6 +9,9 @@ pub struct Transmit {
     pub length: usize,
     /// Buffer class of the worm; the shell may map it to a priority.
     pub class: BufferClass,
+    /// Bytes that the frame may have in a train (wire/SPEC.md §2.3); 0: it is to be a worm of its own, because it
+    /// says something else than a packet for the first time.
+    pub train_bytes_max: usize,
 }
 
 /// What the engine tells the shell. `group` and `origin` name the stream.

@@ -143,6 +143,21 @@ def test_what_gather_worms_say_is_read(entry: Json) -> None:
     )
 
 
+@pytest.mark.parametrize("entry", _named("trains"))
+def test_frames_of_trains_are_read(entry: Json) -> None:
+    """And say the same as the worm of one frame that they are made of, but where they stand in their train."""
+    worm = decode_frame(bytes.fromhex(entry["frame"]))
+    whole = decode_frame(bytes.fromhex(entry["whole"]))
+    assert worm.train == entry["position"].to_bytes(2, "big") + bytes(18)
+    assert (worm.flags, worm.sequence, worm.route.hex()) == (
+        entry["flags"],
+        entry["sequence"],
+        entry["route"],
+    )
+    assert (worm.kind, worm.source, worm.payload) == (whole.kind, whole.source, whole.payload)
+    assert worm.route == (whole.route if entry["position"] == 0 else b"")
+
+
 @given(st.integers(0, 127))
 def test_a_flipped_bit_of_a_record_is_noticed(bit: int) -> None:
     """Each of the 128."""

@@ -1,4 +1,5 @@
-"""A whole fabric in wormhole mode: files reach groups, the mode changes at run time, and agents obey STOP."""
+"""A whole fabric in wormhole mode: files reach groups, agents send trains, the mode changes at run time, and agents obey
+STOP."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,11 +43,34 @@ def trains(fabric: Fabric) -> dict[str, int]:
     return total
 
 
+def settle(fabric: Fabric) -> None:
+    """Waits until agents send trains, or switches are in packet mode."""
+    until = time.monotonic() + SECONDS_MAX
+    while not fabric.get("switching")["settled"]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def agents(fabric: Fabric, name: str) -> int:
+    """A counter of all agents."""
+    statuses = [fabric.agent_status(host) for host in HOSTS]
+    return sum(status["counters"][name] for status in statuses if status is not None)
+
+
+def refused(fabric: Fabric) -> int:
+    """Frames of trains that switches dropped because they were not in wormhole mode."""
+    switches = [switch["id"] for switch in fabric.options.topology["switches"]]
+    drops = [fabric.get(f"switches/{switch}/counters")["drops"] for switch in switches]
+    return sum(by_reason.get("train_refused", 0) for by_reason in drops)
+
+
 def test_the_mode_of_the_start_is_in_force(fabric: Fabric) -> None:
     value = fabric.get("switching")
     assert (value["mode"], value["scheme"]) == ("wormhole", "plain")
+    settle(fabric)
     shown = fabric.run(0, ["wormcast", "switching", "show"])
-    assert shown.stdout.startswith("switching: wormhole\n"), shown
+    sent = "agents send: worms of one frame and trains of up to 8 frames\n"
+    assert shown.stdout.startswith(f"switching: wormhole\n{sent}"), shown
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode["scheme"])
@@ -62,6 +87,27 @@ def test_a_file_reaches_a_group(
     print(f"{scheme}, {mode['scheme']}: {result.goodput_mbps:.1f} Mb/s, {found}")
     # A worm of one frame that goes one way finds its output free; one that branches claims them one by one.
     assert found.get("held", 0) > before or scheme == "tree"
+
+
+@pytest.mark.parametrize("scheme", ["circuit", "switch"])
+def test_agents_send_trains_while_switches_carry_them(
+    fabric: Fabric, scheme: str, random_file: Callable[[int], Path]
+) -> None:
+    frames = []
+    for mode in (MODES[0], {"mode": "packet"}, MODES[1]):
+        fabric.put("switching", mode)
+        settle(fabric)
+        before, dropped = agents(fabric, "trains.frames"), refused(fabric)
+        result = transfer(fabric, scheme, random_file(4 * MIB), 0, HOSTS[1:], seconds_max=SECONDS_MAX)
+        assert result.intact
+        assert not result.failed
+        frames.append(agents(fabric, "trains.frames") - before)
+        print(f"{scheme}, {mode}: {result.goodput_mbps:.1f} Mb/s, {frames[-1]} frames in trains")
+        assert refused(fabric) == dropped
+    plain, packet, flush = frames
+    assert packet == 0
+    assert min(plain, flush) > 100
+    assert agents(fabric, "drops.train_headless") == 0
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -110,6 +156,7 @@ def digest(file: Path) -> str:
 
 def test_the_mode_changes_in_the_middle_of_a_file(fabric: Fabric, random_file: Callable[[int], Path]) -> None:
     fabric.put("switching", {"mode": "packet"})
+    settle(fabric)
     before = trains(fabric).get("held", 0)
     assert transfer(fabric, "switch", random_file(MIB), 0, HOSTS[1:], seconds_max=SECONDS_MAX).intact
     assert trains(fabric).get("held", 0) == before, "frames wait in packet mode"

@@ -68,9 +68,10 @@ def test_the_mode_is_asked_for_over_rest_and_kept(tmp_path: Path) -> None:
     async def ask() -> None:
         async with running(state) as controller, rest(controller) as client:
             add_fabric(controller)
-            assert (await client.get("switching")).json() == {**PACKET, "warnings": []}
+            packet = {**PACKET, "warnings": [], "train_frames": 1, "settled": True}
+            assert (await client.get("switching")).json() == packet
             plain = (await client.put("switching", json={"mode": "wormhole"})).json()
-            assert (plain["mode"], plain["scheme"]) == ("wormhole", "plain")
+            assert (plain["mode"], plain["scheme"], plain["settled"]) == ("wormhole", "plain", True)
             action, parameters = default_of(controller)
             assert (action, parameters["scheme"]) == ("ingress.wormhole_mode", WORMHOLE_PLAIN)
             assert parameters["go_frames"] < parameters["stop_frames"] < parameters["held_max"]
@@ -256,7 +257,7 @@ def test_the_command_line(tmp_path: Path) -> None:
             async def command(*arguments: str, fails: bool = False) -> str:
                 return await asyncio.to_thread(run, *arguments, fails=fails)
 
-            assert await command("show") == "switching: packet\n"
+            assert await command("show") == "switching: packet\nagents send: worms of one frame\n"
             shown = await command("set", "wormhole")
             assert shown.startswith("switching: wormhole\n")
             assert "Fig. 3" in shown
@@ -267,6 +268,7 @@ def test_the_command_line(tmp_path: Path) -> None:
             shown = await command("set", "wormhole:interrupt")
             assert shown.startswith("switching: wormhole:interrupt\n")
             assert "'wormhole:flush'" in await command("set", "cell", fails=True)
-            assert await command("set", "packet") == "switching: packet\n"
+            shown = await command("set", "packet")
+            assert shown == "switching: packet\nagents send: worms of one frame\n"
 
     asyncio.run(main())

@@ -1,5 +1,6 @@
-//! What a switch makes of a worm by its route alone (SPEC §2, §3): UNICAST, CONTROL, GATHER with a route, and TREE.
-//! The tests of engine, agent and fabric join hosts by it.
+//! What a switch in packet mode makes of a worm by its route alone (SPEC §2, §3): UNICAST, CONTROL, GATHER with a route, and TREE.
+//! The tests of engine, agent and fabric join hosts by it. Trains are dropped here, also those of one frame, which record the
+//! port by which they came.
 
 use crate::worm::{self, HEADER_LENGTH, Kind, RECIRCULATE_PORT, Worm, flags};
 use crate::{ETHERNET_LENGTH, PORT_ID_MAX, SWITCHES_CROSSED_MAX, tree_route};
@@ -19,7 +20,8 @@ pub fn forward(frame: &[u8]) -> Vec<Copy> {
     let Ok(worm) = worm::decode(frame) else {
         return Vec::new();
     };
-    if usize::from(worm.header.hops) >= SWITCHES_CROSSED_MAX {
+    let too_far = usize::from(worm.header.hops) >= SWITCHES_CROSSED_MAX;
+    if too_far || worm.train.is_some() {
         return Vec::new();
     }
     let copy = |port: u8, route: &[u8]| Copy {

@@ -197,6 +197,7 @@ mod tests {
             next: NEXT,
         };
         let mut worm = Worm {
+            train: None,
             header,
             route: &[],
             trace: None,

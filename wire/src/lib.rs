@@ -14,6 +14,7 @@ pub mod pdu;
 mod scheme;
 pub mod signal;
 pub mod trace;
+pub mod train;
 mod tree_decode;
 mod tree_error;
 pub mod tree_route;

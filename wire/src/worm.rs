@@ -2,6 +2,7 @@
 
 use crate::gather;
 use crate::trace::Trace;
+use crate::train::{TRAIN_LENGTH, Train};
 use crate::{DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, WORM_MAC, put_u16, u16_at};
 use crate::{ETHERTYPE_HOST_PDU, HostId, ROUTE_LENGTH_MAX};
 
@@ -63,8 +64,10 @@ pub mod flags {
     pub const CE: u8 = 1 << 4;
     /// Records of hops stand behind the route ([`crate::trace`]).
     pub const TRACE: u8 = 1 << 5;
-    /// All bits that mean something.
-    pub const ALL: u8 = CLASS2 | HEAD | TAIL | RESUMED | CE | TRACE;
+    /// A train header stands before the route ([`crate::train`]).
+    pub const TRAIN: u8 = 1 << 6;
+    /// With TAIL: the train ends early.
+    pub const ABORT: u8 = 1 << 7;
 }
 
 /// A worm header without its route.
@@ -72,7 +75,7 @@ pub mod flags {
 pub struct Header {
     /// What the route means.
     pub kind: Kind,
-    /// [`flags`]; bits 6 and 7 are zero when sent, ignored when received.
+    /// [`flags`].
     pub flags: u8,
     /// Switches crossed.
     pub hops: u8,
@@ -89,6 +92,8 @@ pub struct Header {
 pub struct Worm<'a> {
     /// Its header.
     pub header: Header,
+    /// Of a frame of a train.
+    pub train: Option<Train>,
     /// What is left of its route.
     pub route: &'a [u8],
     /// Records of the hops so far, of a worm that is traced.
@@ -128,9 +133,17 @@ fn covered_end(kind: Kind, route_end: usize) -> usize {
     }
 }
 
+/// Where the route begins of a worm with these flags.
+pub(crate) fn route_start(flags: u8) -> usize {
+    match flags & flags::TRAIN {
+        0 => HEADER_LENGTH,
+        _ => HEADER_LENGTH + TRAIN_LENGTH,
+    }
+}
+
 /// Writes the checksum of a worm that is whole as far as that covers it.
 pub(crate) fn seal(worm: &mut [u8]) {
-    let route_end = HEADER_LENGTH + usize::from(worm[2]);
+    let route_end = route_start(worm[1]) + usize::from(worm[2]);
     let end = Kind::from_code(worm[0] & 0xF).map_or(route_end, |kind| covered_end(kind, route_end));
     if let Some((route, behind)) = worm
         .get(..end)
@@ -161,7 +174,8 @@ pub fn decode_worm(bytes: &[u8]) -> Result<Worm<'_>, DecodeError> {
         return Err(DecodeError::WormVersion);
     }
     let kind = Kind::from_code(bytes[0] & 0xF).ok_or(DecodeError::WormKind)?;
-    let end = HEADER_LENGTH + usize::from(bytes[2]);
+    let start = route_start(bytes[1]);
+    let end = start + usize::from(bytes[2]);
     let covered = covered_end(kind, end);
     if bytes.len() < covered {
         return Err(DecodeError::Truncated);
@@ -171,7 +185,7 @@ pub fn decode_worm(bytes: &[u8]) -> Result<Worm<'_>, DecodeError> {
     }
     let header = Header {
         kind,
-        flags: bytes[1] & flags::ALL,
+        flags: bytes[1],
         hops: bytes[3],
         source: HostId(u16_at(bytes, 4)),
         sequence: u16_at(bytes, 6),
@@ -183,10 +197,16 @@ pub fn decode_worm(bytes: &[u8]) -> Result<Worm<'_>, DecodeError> {
     };
     Ok(Worm {
         header,
-        route: &bytes[HEADER_LENGTH..end],
+        train: bytes[HEADER_LENGTH..start].first_chunk().map(Train::read),
+        route: &bytes[start..end],
         trace,
         payload,
     })
+}
+
+/// The sequence of a worm whose header is whole.
+pub fn sequence_of(frame: &[u8]) -> u16 {
+    u16_at(frame, ETHERNET_LENGTH + 6)
 }
 
 impl Header {
@@ -200,7 +220,8 @@ impl Header {
 
 /// Writes Ethernet header, worm header and route to the front of `frame`; the
 /// payload, or the trace of a traced worm, starts at the offset returned. `frame` must have room and `route` at
-/// most [`ROUTE_LENGTH_MAX`] bytes.
+/// most [`ROUTE_LENGTH_MAX`] bytes. The worm is one of one frame, without [`flags::TRAIN`]: [`crate::train::couple`]
+/// makes frames of trains.
 pub fn encode(frame: &mut [u8], mac: [u8; 6], header: &Header, route: &[u8]) -> usize {
     assert!(
         route.len() <= ROUTE_LENGTH_MAX,
@@ -216,7 +237,7 @@ pub fn encode(frame: &mut [u8], mac: [u8; 6], header: &Header, route: &[u8]) -> 
 /// than these.
 pub fn encode_worm(worm: &mut [u8], header: &Header, route: &[u8]) -> usize {
     worm[0] = VERSION << 4 | header.kind as u8;
-    worm[1] = header.flags & flags::ALL;
+    worm[1] = header.flags & !flags::TRAIN;
     worm[2] = route.len() as u8;
     worm[3] = header.hops;
     put_u16(worm, 4, header.source.0);
@@ -237,7 +258,7 @@ mod tests {
     fn any_header() -> impl Strategy<Value = Header> {
         (
             0usize..5,
-            0u8..64,
+            any::<u8>(),
             any::<u8>(),
             any::<u16>(),
             any::<u16>(),
@@ -260,12 +281,12 @@ mod tests {
             route in proptest::collection::vec(any::<u8>(), 0..=255),
             payload in proptest::collection::vec(any::<u8>(), 0..64),
         ) {
-            let header = Header { flags: header.flags & !flags::TRACE, ..header };
+            let header = Header { flags: header.flags & !(flags::TRACE | flags::TRAIN), ..header };
             let mut frame = vec![0; 14 + 12 + route.len() + payload.len()];
             let at = encode(&mut frame, [2, 0, 0, 0, 0, 9], &header, &route);
             frame[at..].copy_from_slice(&payload);
             let worm = decode(&frame).expect("own encoding");
-            prop_assert_eq!(worm, Worm { header, route: &route, trace: None, payload: &payload });
+            prop_assert_eq!(worm, Worm { header, train: None, route: &route, trace: None, payload: &payload });
             prop_assert_eq!(&frame[..6], &WORM_MAC);
         }
 
@@ -279,7 +300,6 @@ mod tests {
             encode_worm(&mut bytes, &header, &route);
             let bit = bit.index(bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
-            // The unused flag bits are covered by the checksum too.
             prop_assert!(decode_worm(&bytes).is_err());
         }
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use support::{read, to_hex};
 use wormcast_wire::gather::{self, Op, Said};
 use wormcast_wire::trace::{self, Record};
+use wormcast_wire::train::{Place, TRAIN_LENGTH, couple};
 use wormcast_wire::worm::{self, Header, Kind};
 use wormcast_wire::{
     DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, SWITCHES_CROSSED_MAX, Seq,
@@ -58,7 +59,7 @@ fn frames_decode_to_their_fields_and_encode_back() {
         assert_eq!(vector.version, 1, "{name}");
         let header = Header {
             kind: *kind,
-            flags: vector.flags & worm::flags::ALL,
+            flags: vector.flags,
             hops: vector.hops,
             source: HostId(vector.source),
             sequence: vector.sequence,
@@ -73,7 +74,7 @@ fn frames_decode_to_their_fields_and_encode_back() {
             vector.checksum,
             "{name}"
         );
-        if vector.flags & !worm::flags::ALL == 0 && vector.dst == "03574f524d00" {
+        if vector.dst == "03574f524d00" {
             let mut frame = vec![0; bytes.len()];
             let mac = from_hex(&vector.src).try_into().expect("six bytes");
             let at = worm::encode(&mut frame, mac, &header, worm.route);
@@ -192,6 +193,37 @@ fn gather_worms_say_what_the_vectors_say_and_encode_back() {
     }
 }
 
+#[test]
+fn worms_of_one_frame_are_coupled_into_trains_as_the_vectors_say() {
+    let vectors = read("worm.json");
+    let trains = vectors["trains"].as_array().expect("a list");
+    assert!(trains.len() > 8);
+    for vector in trains {
+        let name = vector["name"].as_str().expect("a name");
+        let bytes = |member: &str| from_hex(vector[member].as_str().expect("hexadecimal"));
+        let number = |member: &str| vector[member].as_u64().expect("a number");
+        let whole = bytes("whole");
+        let mut frame = whole.clone();
+        frame.resize(whole.len() + TRAIN_LENGTH, 0xAA);
+        let place = Place {
+            sequence: number("sequence") as u16,
+            position: number("position") as u16,
+            is_last: vector["is_last"].as_bool().expect("true or false"),
+        };
+        let length = couple(&mut frame, whole.len(), place);
+        let length = length.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(to_hex(&frame[..length]), vector["frame"], "{name}");
+        let worm = worm::decode(&frame[..length]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let train = worm
+            .train
+            .unwrap_or_else(|| panic!("{name}: no train header"));
+        assert_eq!(train.position, place.position, "{name}");
+        assert_eq!(u64::from(worm.header.flags), number("flags"), "{name}");
+        assert_eq!(to_hex(worm.route), vector["route"], "{name}");
+        assert_eq!(to_hex(worm.payload), vector["payload"], "{name}");
+    }
+}
+
 fn paths_of(branches: &Value, before: &[u8], out: &mut Vec<Vec<u8>>) {
     for branch in branches.as_array().expect("a list") {
         let port = branch["port"].as_u64().expect("a port") as u8;
@@ -274,8 +306,12 @@ fn worms_go_by_their_routes_where_switches_send_them() {
                 .route
                 .iter()
                 .any(|port| *port != worm::RECIRCULATE_PORT);
+            // A train of one frame records by which port it came.
+            let whole = worm::flags::HEAD | worm::flags::TAIL;
+            let records = worm.train.is_some() && worm.header.flags & whole == whole;
             worm.header.kind == Kind::Gather && passes
-                || matches!(worm.header.kind, Kind::Unicast | Kind::Control | Kind::Tree)
+                || !records
+                    && matches!(worm.header.kind, Kind::Unicast | Kind::Control | Kind::Tree)
         });
         let state = vector["state"].as_str().expect("a state");
         let state = &document["states"][state];

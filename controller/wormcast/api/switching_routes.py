@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,8 @@ from wormcast.api.models import Body
 from wormcast.network.switching import PLAIN, WORMHOLE, Switching
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
+from wormcast.reconcile.reconciler import SETTLE_TIMEOUT_S
+from wormcast.reconcile.route_steps import LOOK_AGAIN_S
 
 
 class SwitchingBody(Body):
@@ -53,4 +56,9 @@ def serve_switching(app: FastAPI, controller: Controller) -> None:
         if controller.switching.set(switching):
             controller.events.add("switching_changed", time.time(), **switching.to_json())
         await controller.reconciler.settle()
+        until = time.monotonic() + SETTLE_TIMEOUT_S
+        while not (is_settled := controller.switching.is_settled) and time.monotonic() < until:
+            await asyncio.sleep(LOOK_AGAIN_S)
+        if is_settled:
+            await controller.reconciler.settle()
         return views.show_switching(controller)

@@ -237,10 +237,15 @@ def show_guard(controller: Controller) -> dict[str, Any]:
 
 
 def show_switching(controller: Controller) -> dict[str, Any]:
-    """How switches pass worms on, and what worms may run into with the routes wanted."""
+    """How switches pass worms on, what agents send, and what worms may run into with the routes wanted."""
     switching = controller.switching.switching
-    warnings = switching.warnings(controller.routing.algorithm, controller.groups.groups())
-    return {**switching.to_json(), "warnings": warnings}
+    plans = controller.reconciler.state.agents.values()
+    return {
+        **switching.to_json(),
+        "train_frames": max((plan.train_frames for plan in plans), default=1),
+        "settled": controller.switching.is_settled,
+        "warnings": switching.warnings(controller.routing.algorithm, controller.groups.groups()),
+    }
 
 
 def show_routing(controller: Controller) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import click
 
 from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json
-from wormcast.network.switching import SWITCHINGS, Switching
+from wormcast.network.switching import PACKET, SWITCHINGS, Switching
 
 
 @click.group(cls=Commands)
@@ -19,7 +19,7 @@ def switching() -> None:
 @switching.command()
 @api_options
 def show(api: str, as_json: bool) -> None:
-    """Show whether switches are in packet or wormhole mode, and what worms may run into."""
+    """Show whether switches are in packet or wormhole mode, whether agents send trains, and what worms may run into."""
     _show(Client(api).get("/switching"), as_json)
 
 
@@ -34,14 +34,31 @@ def set_switching(mode: str, api: str, as_json: bool) -> None:
     scheme of WORM §3. wormhole:flush: unicast gives way to a multicast that waits elsewhere, the
     third scheme. wormhole:interrupt: a multicast that waits gives up all that it has, and goes on
     later, the second scheme; multicasts then go by the root, as those of groups with --guard B do.
+
+    Agents send trains, worms of several frames, as soon as all switches are in wormhole mode, but
+    not with interrupt: there they send worms of one frame.
+    Switches leave it when all agents have confirmed that they send none, or after 5 s.
     """
     _show(Client(api).send("PUT", "/switching", Switching.parse(mode).to_json()), as_json)
+
+
+def _sent(wanted: Switching, value: dict[str, Any]) -> str:
+    """What agents put on the wire, and what that waits for."""
+    one = "worms of one frame"
+    if value["settled"]:
+        frames = value["train_frames"]
+        return one if frames == 1 else f"worms of one frame and trains of up to {frames} frames"
+    if wanted.mode == PACKET:
+        return "no new trains; switches leave wormhole mode when all agents have confirmed that"
+    return f"{one}; trains when all switches are in wormhole mode"
 
 
 def _show(value: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(value)
         return
-    click.echo(f"switching: {Switching.from_json(value).text}")
+    wanted = Switching.from_json(value)
+    click.echo(f"switching: {wanted.text}")
+    click.echo(f"agents send: {_sent(wanted, value)}")
     for text in value["warnings"]:
         click.echo(f"  {text}")

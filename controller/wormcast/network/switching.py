@@ -29,8 +29,8 @@ NOT_BY_THE_ROOT = (
 NAMED_MAX = 8
 """Groups that are named in one warning."""
 IN_ONE_SWITCH = (
-    "that takes worms of more frames than a switch holds, and agents send worms of one; `wormcast worms` names worms "
-    "that are stuck"
+    "that takes so many waiting frames that switches say STOP, since a train of an agent has room in one switch; "
+    "`wormcast worms` names worms that are stuck"
 )
 RECIRCULATIONS = (
     "wormcast-switch drops a frame that has waited for some seconds, unless it runs with --recirculations 0; the "
@@ -65,6 +65,11 @@ class Switching:
     def text(self) -> str:
         """As command lines have it."""
         return f"{self.mode}:{self.scheme}" if self.scheme in (FLUSH, INTERRUPT) else self.mode
+
+    @property
+    def takes_trains(self) -> bool:
+        """Whether agents send trains. Not where a multicast goes on as a fragment: no agent puts fragments together."""
+        return self.mode == WORMHOLE and self.scheme != INTERRUPT
 
     def warnings(self, algorithm: str, groups: Iterable[Group]) -> list[str]:
         """What worms may run into where unicast routes are those of an algorithm: sentences. Nothing is refused for it."""

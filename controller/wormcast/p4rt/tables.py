@@ -123,6 +123,10 @@ class SwitchTables:
         self.refusals[update.place] = refusal
         return refusal
 
+    def refuses(self, table: str) -> bool:
+        """Whether the default action of a table was refused."""
+        return any(refusal.what == _default_of(table) for refusal in self.refusals.values())
+
     def settle(self) -> None:
         """All stages have been written: notes where the states still differ."""
         if self.desired is not None:
@@ -145,7 +149,7 @@ class SwitchTables:
         if isinstance(entity, PortRate):
             return Refusal(f"rate of port {entity.port}", reason, None)
         if isinstance(entity, TableDefault):
-            return Refusal(f"default action of {entity.table}", reason, None)
+            return Refusal(_default_of(entity.table), reason, None)
         return Refusal(f"{update.operation} of an entry of {entity.table}", reason, entity.group)
 
     def _places(self) -> list[Place] | None:
@@ -154,6 +158,10 @@ class SwitchTables:
     def _number_of(self, mgid: int) -> int | None:
         number = None if self.desired is None else self.desired.number_of(mgid)
         return self.actual.number_of(mgid) if number is None else number
+
+
+def _default_of(table: str) -> str:
+    return f"default action of {table}"
 
 
 def split_batches(updates: list[Update]) -> list[list[Update]]:

@@ -124,7 +124,9 @@ class Controller:
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
         self.traces = self.directory.traces = TraceBook(self.directory, lambda: self.topology().to_json())
-        self.reconciler = Reconciler(self.look, database, self.sessions, self.directory, self.events)
+        self.reconciler = Reconciler(
+            self.look, database, self.sessions, self.directory, self.events, self.switching.done
+        )
         self._restore(now)
 
     def _restore(self, now: float) -> None:
@@ -334,7 +336,7 @@ class Controller:
             self.mtus.narrow,
             self.monitor.ends_down(),
             self.guard.guard,
-            self.switching.switching,
+            *self.switching.planned,
         )
 
     def followed_epoch(self, host: HostId) -> Epoch | None:

@@ -30,6 +30,7 @@ from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.switching import Switching
 from wormcast.network.topology import PortRef, Topology
+from wormcast.p4rt.convert import TABLE_WORMHOLE
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Stage
 from wormcast.reconcile.agent_status import Capacity
@@ -77,6 +78,8 @@ class View:
     """Both ends of known links that carry nothing, because a port is down."""
     guard: Guard = field(default_factory=Guard)
     switching: Switching = field(default_factory=Switching)
+    trains: bool = False
+    """Whether agents are to send trains."""
 
     @cached_property
     def by_id(self) -> dict[GroupId, Group]:
@@ -113,8 +116,14 @@ class Reconciler:
         sessions: Mapping[SwitchId, SwitchSession],
         directory: AgentDirectory,
         events: EventLog,
+        on_switched: Callable[[Switching, bool], bool],
     ) -> None:
+        """`on_switched`: all switches do this, and agents send no trains if they are not to; whether another plan
+        follows."""
         self._look = look
+        self._on_switched = on_switched
+        self._no_trains_since: float | None = None
+        """Since when plans have agents send no trains."""
         self._planner = Planner(Routing().algorithm)
         self._database = database
         self._sessions = sessions
@@ -289,6 +298,10 @@ class Reconciler:
             self._report(state.failures)
             before = self._view
             self._view, self.state = view, state
+            if view.trains:
+                self._no_trains_since = None
+            elif self._no_trains_since is None:
+                self._no_trains_since = time.monotonic()
             for switch, wanted in state.switches.items():
                 if switch in self._sessions:
                     touched = None if state.touched is None else state.touched.get(switch, ())
@@ -336,7 +349,7 @@ class Reconciler:
             self._planner.set_narrow(view.narrow)
             self._planner.set_down(view.ends_down)
             self._planner.set_guard(view.guard.on, view.guard.closed, view.guard.rates_bytes())
-            self._planner.set_switching(view.switching.mode, view.switching.scheme)
+            self._planner.set_switching(view.switching.mode, view.switching.scheme, view.trains)
             return self._planner.plan(
                 view.topology,
                 view.known,
@@ -443,6 +456,8 @@ class Reconciler:
     async def _follow(self, state: FabricState, is_out: bool) -> None:
         """Names agents that are slow to confirm, and says when older worms have left."""
         await self.steps.confirmed()
+        if is_out and (view := self._view) is not None:
+            await self._switch(view, state)
         revocable = [
             (session, wanted)
             for switch, wanted in state.switches.items()
@@ -460,6 +475,20 @@ class Reconciler:
             if self.state is state and self._planner.drained():
                 self._stale = True
                 self.notice()
+
+    async def _switch(self, view: View, state: FabricState) -> None:
+        """All switches have the plan. Where agents are to have stopped sending trains, waits until they have."""
+        if any(session.tables.refuses(TABLE_WORMHOLE) for session in self._sessions.values()):
+            return  # one that is not in the mode drops trains
+        if (since := self._no_trains_since) is not None:
+            told = {host: told.epoch for host, told in self._told.items() if host in view.live}
+            await self.steps.followed(told, state.crossed_max, since)
+        try:
+            if self._on_switched(view.switching, view.trains):
+                self.notice()
+        except StoreError as error:
+            LOG.error("what agents may send was not written to the state file, so it stays: %s", error)
+            asyncio.get_running_loop().call_later(RETRY_FIRST_S, self.bring_out_again)
 
     def _release(self) -> None:
         """Lets go of requests whose plan is out; one that came meanwhile waits for the next."""

@@ -194,10 +194,12 @@ class RouteSteps:
         if (left_s := self._last_old_at + bound_s - self._now()) > 0:
             await asyncio.sleep(left_s)
 
-    async def followed(self, told: Mapping[HostId, Epoch], crossed_max: int) -> None:
+    async def followed(
+        self, told: Mapping[HostId, Epoch], crossed_max: int, since: float | None = None
+    ) -> None:
         """Waits until these agents follow what they were told, or would be left behind, and until worms that they sent
-        before have left."""
-        until = self._now() + LEFT_BEHIND_AFTER_S
+        before have left. `since`: when they were told first what matters; now, if None."""
+        until = (self._now() if since is None else since) + LEFT_BEHIND_AFTER_S
         while not all(self._is_followed(host, told) for host in told) and self._now() < until:
             await asyncio.sleep(LOOK_AGAIN_S)
         await asyncio.sleep((crossed_max + 1) * DRAIN_PER_SWITCH_S)

@@ -307,6 +307,19 @@ class Database:
         value = json.dumps(switching.to_json())
         self._put("INSERT OR REPLACE INTO settings VALUES ('switching', ?)", (value,))
 
+    def trains(self) -> Switching | None:
+        """The wormhole mode in which agents may send trains; None: they send none."""
+        found = self._read("settings", "value FROM {table} WHERE name='trains'", _switching)
+        return found[0] if found else None
+
+    def put_trains(self, switching: Switching | None) -> None:
+        """Remembers it; call before any agent is told to send trains, and when all have stopped."""
+        if switching is None:
+            self._put("DELETE FROM settings WHERE name=?", ("trains",))
+        else:
+            value = json.dumps(switching.to_json())
+            self._put("INSERT OR REPLACE INTO settings VALUES ('trains', ?)", (value,))
+
     def keep_routing(self, given: Routing | None) -> Routing:
         """The unicast routes that are asked for now, else those that were last."""
         if given is None:

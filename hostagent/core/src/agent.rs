@@ -13,6 +13,7 @@ use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::FailedMember;
 use crate::flow_control::FlowControl;
 use crate::plan::{AgentPlan, GROUPS_MAX, PlanChangeMessage, PlannedGroup, RefusedGroup};
+use crate::trains::{Arrivals, Taken, Trains};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use wormcast_protocol::{ConfigError, Engine, EngineConfig, Event, Instant};
 use wormcast_protocol::{Sighting, TraceRequest, Way};
 use wormcast_wire::signal::is_signal;
+use wormcast_wire::train::is_train;
 use wormcast_wire::{FailReason, GroupId, HostId};
 
 /// Engine events taken in one turn.
@@ -88,6 +90,8 @@ pub struct Agent {
     engine: Option<Engine>,
     transit: Transit,
     flow: FlowControl,
+    trains: Trains,
+    arrivals: Arrivals,
     host: Option<HostId>,
     plan: Option<AgentPlan>,
     applications: Applications,
@@ -108,6 +112,8 @@ impl Agent {
             engine: None,
             transit: Transit::new(transit),
             flow: FlowControl::default(),
+            trains: Trains::default(),
+            arrivals: Arrivals::default(),
             host: None,
             plan: None,
             applications: Applications::new(patience),
@@ -140,9 +146,9 @@ impl Agent {
         &mut self.transit
     }
 
-    /// Whether worms in transit may be sent on at once: none waits, and no STOP is in force.
+    /// Whether worms in transit may be sent on at once: none waits, no STOP is in force and no own train is open.
     pub fn may_send_at_once(&self, now: Instant) -> bool {
-        self.transit.is_empty() && !self.flow.is_stopped(now)
+        self.transit.is_empty() && !self.flow.is_stopped(now) && !self.trains.is_open()
     }
 
     /// Frames that came before it was a host.
@@ -163,6 +169,7 @@ impl Agent {
             self.warn(format!("{text}; what was open is closed"));
         }
         self.engine = Some(engine);
+        self.trains.clear();
         self.host = Some(host);
         self.plan = None;
         Ok(())
@@ -206,6 +213,8 @@ impl Agent {
                 now,
             )
             .map_err(|error| error.to_string())?;
+        engine.leave_train_room(plan.train_frames > 1);
+        self.trains.set_frames_most(plan.train_frames);
         let none = BTreeMap::new();
         let before = self.plan.as_ref().map_or(&none, |plan| &plan.groups);
         // A group that is refused stays as it was.
@@ -334,9 +343,25 @@ impl Agent {
     /// A frame has come. A worm in transit waits to be sent on, what a switch says of the link is obeyed; the rest
     /// is for the engine, which counts what it rejects, by reason.
     pub fn handle_frame(&mut self, frame: &[u8], now: Instant) {
+        if is_in_transit(frame) {
+            self.transit.accept(frame, now);
+        } else if is_train(frame) {
+            match self.arrivals.take(frame, now) {
+                Taken::Own => self.hand_over(frame, now),
+                Taken::Passes(frames) => self.transit.accept_all(frames, now),
+                Taken::Nothing => {}
+            }
+        } else if is_signal(frame) {
+            if let Some(sequence) = self.flow.take(frame, self.host, now) {
+                self.trains.reset(sequence);
+            }
+        } else {
+            self.hand_over(frame, now);
+        }
+    }
+
+    fn hand_over(&mut self, frame: &[u8], now: Instant) {
         match &mut self.engine {
-            _ if is_in_transit(frame) => self.transit.accept(frame, now),
-            _ if is_signal(frame) => self.flow.take(frame, self.host, now),
             Some(engine) => drop(engine.handle_frame(frame, now)),
             None => self.frames_without_engine += 1,
         }
@@ -376,6 +401,7 @@ impl Agent {
         Outgoing {
             transit: &mut self.transit,
             flow: &mut self.flow,
+            trains: &mut self.trains,
             engine: self.engine.as_mut(),
         }
     }
@@ -383,7 +409,11 @@ impl Agent {
     /// When to call [`advance`](Self::advance) at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let engine = self.engine.as_ref().and_then(Engine::poll_timeout);
-        let to_send = [engine, self.transit.poll_timeout()];
+        let to_send = [
+            engine,
+            self.transit.poll_timeout(),
+            self.trains.poll_timeout(),
+        ];
         // What is due while the first switch takes nothing wakes nobody.
         let to_send = to_send.map(|time| time.map(|time| time.max(self.flow.open_at())));
         let times = to_send.into_iter().chain([self.applications_due]);

@@ -4,7 +4,8 @@
 //! GO costs no more than that. A switch that says STOP again and again still gets some frames every [`HOLD_US_MAX`]:
 //! it delays this host, and makes nobody take it for dead.
 //!
-//! A RESET says that a worm of this host came to its end on its way. What was in it is repaired as any loss.
+//! A RESET says that a worm of this host came to its end on its way. What was sent of it is repaired as any loss, what
+//! was not is sent as another worm.
 
 use wormcast_protocol::Instant;
 use wormcast_wire::HostId;
@@ -46,11 +47,12 @@ pub struct FlowControl {
 }
 
 impl FlowControl {
-    /// Takes a frame of which [`signal::is_signal`] holds. `own` is this host, once it is known.
-    pub fn take(&mut self, frame: &[u8], own: Option<HostId>, now: Instant) {
+    /// Takes a frame of which [`signal::is_signal`] holds. `own` is this host, once it is known. Gives the sequence of
+    /// a worm of this host that was reset.
+    pub fn take(&mut self, frame: &[u8], own: Option<HostId>, now: Instant) -> Option<u16> {
         let Some(received) = signal::decode(frame) else {
             self.counters.refused += 1;
-            return;
+            return None;
         };
         let is_near = received.hops <= NEIGHBOUR_HOPS;
         match received.signal {
@@ -59,9 +61,13 @@ impl FlowControl {
                 self.counters.held_us -= self.left_us(now);
                 self.stopped_until = self.stopped_until.min(now);
             }
-            Signal::Reset(source, _) if Some(source) == own => self.counters.resets += 1,
+            Signal::Reset(source, sequence) if Some(source) == own => {
+                self.counters.resets += 1;
+                return Some(sequence);
+            }
             Signal::Stop(_) | Signal::Go | Signal::Reset(..) => self.counters.refused += 1,
         }
+        None
     }
 
     fn stop(&mut self, stop_us: u64, now: Instant) {

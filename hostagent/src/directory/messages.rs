@@ -16,6 +16,7 @@ pub(super) fn plan_message(plan: rpc::Plan) -> PlanMessage {
         tree_routes: routes(plan.tree_routes),
         root_route: plan.root_route,
         groups: plan.groups.into_iter().map(group).collect(),
+        train_frames: plan.train_frames,
     }
 }
 
@@ -32,6 +33,7 @@ pub(super) fn change_message(change: rpc::PlanChange) -> PlanChangeMessage {
         routes_at_random: change.routes_at_random,
         groups: change.groups.into_iter().map(group).collect(),
         no_groups: change.no_groups,
+        train_frames: change.train_frames,
     }
 }
 

@@ -110,6 +110,7 @@ impl TestController {
                 routes,
                 routes_at_random: false,
                 groups: groups.iter().filter(mine).cloned().collect(),
+                train_frames: 1,
             };
             self.set_plan(plan);
         }

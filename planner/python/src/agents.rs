@@ -219,6 +219,12 @@ impl AgentPlan {
         self.plan.at_random
     }
 
+    /// Frames of a train at most; 1: there are none.
+    #[getter]
+    fn train_frames(&self) -> u16 {
+        self.plan.train_frames
+    }
+
     /// All of them as fields of `Plan` in agent.proto, encoded.
     fn encode_routes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.plan.encode_routes())

@@ -348,11 +348,13 @@ impl Planner {
         });
     }
 
-    /// Switches pass worms on in this way, from now on; see the crate's `Switching::named`.
-    fn set_switching(&mut self, mode: &str, scheme: Option<&str>) -> PyResult<()> {
+    /// Switches pass worms on in this way, from now on, and agents send trains or do not; see the crate's
+    /// `Switching::named` and `set_switching`.
+    fn set_switching(&mut self, mode: &str, scheme: Option<&str>, trains: bool) -> PyResult<()> {
         let named = planner::Switching::named(mode, scheme);
         let unknown = || RoutingError::new_err(format!("no switching {mode} {scheme:?}"));
-        self.planner.set_switching(named.ok_or_else(unknown)?);
+        self.planner
+            .set_switching(named.ok_or_else(unknown)?, trains);
         Ok(())
     }
 

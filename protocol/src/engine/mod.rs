@@ -25,6 +25,7 @@ use std::sync::Arc;
 pub use unclaimed::UNCLAIMED_MAX;
 use wormcast_wire::gather;
 use wormcast_wire::pdu::{self, Body, Common, Data};
+use wormcast_wire::train::TRAIN_LENGTH;
 use wormcast_wire::worm::{self, Kind, Worm};
 use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
 use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_HOST_PDU};
@@ -214,6 +215,10 @@ impl Engine {
     fn take_frame(&mut self, frame: &[u8], now: Instant) -> Result<(), Reject> {
         let worm = worm::decode(frame)?;
         match worm.header.kind {
+            // Switches refuse trains of other kinds.
+            Kind::Broadcast | Kind::Group if worm.train.is_some() => {
+                return Err(Reject::NotForHosts);
+            }
             Kind::Unicast | Kind::Tree | Kind::Broadcast if worm.route.is_empty() => {}
             // Its route is the number, which switches leave.
             Kind::Group => {}
@@ -464,6 +469,11 @@ impl Engine {
     /// Bytes a buffer for [`Engine::poll_transmit`] must have.
     pub fn frame_length_max(&self) -> usize {
         ETHERNET_LENGTH + self.shared.config.mtu
+    }
+
+    /// Packets that are cut from now on leave room for a train header, or do not.
+    pub fn leave_train_room(&mut self, leave: bool) {
+        self.shared.train_room = if leave { TRAIN_LENGTH } else { 0 };
     }
 
     /// Writes the next frame to be sent to the front of `buf`, which must have

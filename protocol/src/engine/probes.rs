@@ -365,7 +365,11 @@ impl Engine {
         self.shared.counters.sent_frames += 1;
         self.shared.counters.sent_bytes += length as u64;
         let class = BufferClass::One;
-        Some(Transmit { length, class })
+        Some(Transmit {
+            length,
+            class,
+            train_bytes_max: 0,
+        })
     }
 
     /// Notes a probe that came. Copies of this host's own are no news.

@@ -387,7 +387,9 @@ impl Session {
         }
         self.pace_broadcast(now);
         self.count_sent(position, again);
-        sent
+        // Switches refuse trains of other kinds.
+        let alone = again || by.kind != Kind::Tree;
+        sent.map(|sent| self.coupled(sent, alone, shared))
     }
 
     fn pace_broadcast(&mut self, now: Instant) {

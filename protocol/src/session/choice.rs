@@ -83,7 +83,7 @@ impl Session {
 
     /// Payload of a full packet that every choice can carry as routes are now.
     pub(super) fn payload_max(&mut self, shared: &Shared) -> usize {
-        let mtu = self.mtu(shared);
+        let mtu = self.mtu(shared) - shared.train_room;
         let reserve = shared.config.limits.route_reserve_bytes.min(mtu / 4);
         let by = |session: &mut Self, replication| match replication {
             Replication::Switches => {

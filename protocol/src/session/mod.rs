@@ -18,7 +18,7 @@ pub(crate) mod shared;
 
 use crate::child::{Acked, Child};
 use crate::config::Timing;
-use crate::event::{Event, LossReason};
+use crate::event::{Event, LossReason, Transmit};
 use crate::plan::{GroupPlan, Role};
 use crate::statistics::SessionStatistics;
 use crate::time::Instant;
@@ -36,7 +36,7 @@ use sending::Sending;
 use shared::Shared;
 use std::sync::Arc;
 use wormcast_wire::pdu::Common;
-use wormcast_wire::{GroupId, HostId, Replication, Seq};
+use wormcast_wire::{ETHERNET_LENGTH, GroupId, HostId, Replication, Seq};
 
 /// Which stream a session is about, and where it starts.
 #[derive(Clone, Copy, Debug)]
@@ -184,6 +184,19 @@ impl Session {
     /// Bytes of a frame after its Ethernet header that all ways of the group carry.
     fn mtu(&self, shared: &Shared) -> usize {
         self.plan.mtu_within(shared.config.mtu)
+    }
+
+    /// Says of a frame with a packet whether it is to be a worm of its own, or may go in a train. What is sent again is
+    /// one of its own: it gets there where trains do not.
+    fn coupled(&self, sent: Transmit, alone: bool, shared: &Shared) -> Transmit {
+        let train_bytes_max = match alone {
+            true => 0,
+            false => ETHERNET_LENGTH + self.mtu(shared),
+        };
+        Transmit {
+            train_bytes_max,
+            ..sent
+        }
     }
 
     /// Bytes of route for which a packet of that payload leaves room. One that was cut for a larger MTU

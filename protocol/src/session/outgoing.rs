@@ -233,7 +233,7 @@ impl Session {
         child.routes.note_sent(route, now);
         child.congestion.note_sent(child.path.rtt_us(), now);
         self.count_sent(position, again);
-        sent
+        sent.map(|sent| self.coupled(sent, again, shared))
     }
 
     pub(super) fn count_sent(&mut self, position: u64, again: bool) {

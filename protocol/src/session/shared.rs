@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     next_identity: u32,
     drain_next: Instant,
     pub drain_until: Instant,
+    /// Bytes of a frame that packets leave free, for a train header.
+    pub train_room: usize,
 }
 
 impl Shared {
@@ -68,6 +70,7 @@ impl Shared {
             next_identity: config.incarnation,
             drain_next: Instant::from_micros(DRAIN_INTERVAL_US),
             drain_until: Instant::ZERO,
+            train_room: 0,
             config,
         }
     }
@@ -135,7 +138,11 @@ impl Shared {
         debug_assert!(length <= ETHERNET_LENGTH + self.config.mtu);
         self.counters.sent_frames += 1;
         self.counters.sent_bytes += length as u64;
-        Some(Transmit { length, class })
+        Some(Transmit {
+            length,
+            class,
+            train_bytes_max: 0,
+        })
     }
 
     /// Writes a frame that switches gather.
@@ -147,6 +154,7 @@ impl Shared {
         Transmit {
             length,
             class: BufferClass::One,
+            train_bytes_max: 0,
         }
     }
 

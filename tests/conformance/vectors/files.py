@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vectors import codec_vectors, gather_vectors, switch_vectors, trace_vectors
+from vectors import codec_vectors, gather_vectors, switch_vectors, trace_vectors, train_vectors
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "wire" / "vectors"
 WORM = DIRECTORY / "worm.json"
@@ -16,7 +16,7 @@ def render() -> dict[Path, str]:
     traces = {"traces": trace_vectors.codec_traces(), "bad_traces": trace_vectors.codec_bad_traces()}
     gathers = {"gathers": gather_vectors.codec_gathers(), "bad_gathers": gather_vectors.codec_bad_gathers()}
     return {
-        WORM: _text({**codec_vectors.build(), **traces, **gathers}),
+        WORM: _text({**codec_vectors.build(), **traces, **gathers, "trains": train_vectors.codec_trains()}),
         SWITCH: _text(switch_vectors.build()),
     }
 

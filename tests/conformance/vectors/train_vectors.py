@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from oracle.codec import Worm
-from oracle.tree import Branch
+from oracle.tree import Branch, encode_tree
 from wormcast.wire import CONTROL_RESET, CONTROL_STOP, MAX_BACK, NEXT_CONTROL, Flag, Kind
 
 from vectors.cases import Json, copied, dropped, make_tree_worm, make_worm, one_step, vector
@@ -25,6 +25,46 @@ def _head(route: str, kind: Kind = Kind.UNICAST) -> Worm:
 
 def _stop(route: str) -> Worm:
     return make_worm(Kind.CONTROL, route, next=NEXT_CONTROL, signal=STOP)
+
+
+def codec_trains() -> list[Json]:
+    """Frames of trains, and the worms of one frame that they are coupled of; worm.json."""
+    whole = int(Flag.HEAD | Flag.TAIL)
+
+    def case(name: str, worm: Worm, sequence: int, position: int, is_last: bool) -> Json:
+        is_head = position == 0
+        ends = (Flag.HEAD if is_head else 0) | (Flag.TAIL if is_last else 0)
+        flags = int(worm.flags & ~whole | Flag.TRAIN | ends)
+        route = worm.route if is_head else b""
+        coupled = replace(worm, flags=flags, route=route, sequence=sequence, train=_train(position))
+        return {
+            "name": name,
+            "whole": worm.to_frame().hex(),
+            "sequence": sequence,
+            "position": position,
+            "is_last": is_last,
+            "flags": flags,
+            "route": route.hex(),
+            "payload": worm.payload.hex(),
+            "frame": coupled.to_frame().hex(),
+        }
+
+    def worm(kind: Kind, route: str, flags: int = whole) -> Worm:
+        return Worm(kind, bytes.fromhex(route), b"wormcast", flags, source=3, sequence=500)
+
+    unicast, tree = worm(Kind.UNICAST, "050102"), encode_tree((Branch(1), Branch(4, (Branch(2),))))
+    return [
+        case("UNICAST: head", unicast, 500, 0, False),
+        case("UNICAST: body", unicast, 499, 1, False),
+        case("UNICAST: tail", unicast, 65535, 300, True),
+        case("UNICAST: head and tail at once", unicast, 0, 0, True),
+        case("UNICAST: head of class 2", worm(Kind.UNICAST, "01", whole | Flag.CLASS2), 1, 0, False),
+        case("UNICAST: body, congestion experienced", worm(Kind.UNICAST, "01", whole | Flag.CE), 1, 2, False),
+        case("UNICAST: head with a route of 255 bytes", worm(Kind.UNICAST, "07" * 255), 1, 0, False),
+        case("UNICAST: tail that loses a route of 255 bytes", worm(Kind.UNICAST, "07" * 255), 1, 1, True),
+        case("TREE: head", worm(Kind.TREE, tree.hex()), 500, 0, False),
+        case("TREE: tail", worm(Kind.TREE, tree.hex()), 500, 7, True),
+    ]
 
 
 def train_vectors() -> list[Json]:

@@ -33,6 +33,8 @@ pub struct Controller {
     pub guard: Guard,
     /// How switches pass worms on.
     pub switching: Switching,
+    /// Whether agents send trains.
+    pub trains: bool,
     /// The last epoch planned.
     pub epoch: u64,
     planner: Planner,
@@ -135,6 +137,7 @@ impl Controller {
             ack_fan_in: None,
             guard: Guard::default(),
             switching: Switching::default(),
+            trains: false,
             epoch: 0,
             order: RouteOrder::default(),
             next_order: None,
@@ -154,7 +157,7 @@ impl Controller {
         let up = up.with_transit(|host| !self.no_transit.contains(&host.0) && !gone(&host));
         self.planner.set_routing(self.setting);
         self.planner.set_guard(self.guard.clone());
-        self.planner.set_switching(self.switching);
+        self.planner.set_switching(self.switching, self.trains);
         // One plan comes after another: worms of the one before have left.
         self.planner.drained();
         let agents: BTreeSet<HostId> = topology.hosts().iter().map(|host| host.id).collect();
@@ -259,6 +262,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         tree_routes: routes(&plan.tree_routes),
         root_route: plan.root_route.as_deref().map(<[u8]>::to_vec),
         groups: groups.collect(),
+        train_frames: plan.train_frames.into(),
     }
 }
 

@@ -3,7 +3,8 @@
 //! What must hold, whatever befalls: every reader gets each message at most once, whole and in the
 //! origin's order; whoever stays a member gets all of them; each message has an outcome that is
 //! true; no pool exceeds its bound; in the end nothing is on its way any more; and the guard, which is on in
-//! half of the runs, refuses nothing.
+//! half of the runs, refuses nothing. In a third of those with one origin of TREE worms at most, switches come into
+//! wormhole mode and leave it, and agents send trains.
 
 mod befall;
 
@@ -15,7 +16,9 @@ use crate::scenario::{Scenario, engine_config, with_parallel_links};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use wormcast_agent_core::transit::TransitLimits;
+use wormcast_planner::{Group, GroupScheme};
 use wormcast_routing::generate;
+use wormcast_routing::group::{Scheme, SwitchMode};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{FailReason, HostId, SwitchId};
@@ -58,6 +61,8 @@ struct Run {
     guard: Option<Random>,
     /// Which switches start anew, and whether the controller does; of its own too.
     restarts: Random,
+    /// Of runs in which switches may be in wormhole mode: what is asked of them, and what follows; of its own too.
+    switching: Option<Random>,
 }
 
 /// Runs the scenario of a seed.
@@ -127,6 +132,17 @@ fn some(random: &mut Random, all: &[u16], least: u64) -> Vec<u16> {
         .collect();
     chosen.sort_unstable();
     chosen
+}
+
+/// How many hosts write to groups whose messages may go in TREE worms.
+fn origins_of_branches(groups: &[Group], origins: &BTreeMap<u16, Vec<u16>>) -> usize {
+    let branches = |group: &&Group| match group.scheme {
+        GroupScheme::One(Scheme::Switch(parameters)) => parameters.mode == SwitchMode::Tree,
+        GroupScheme::One(_) => false,
+        _ => true,
+    };
+    let writing = groups.iter().filter(branches);
+    writing.map(|group| origins[&group.id.0].len()).sum()
 }
 
 impl Run {
@@ -201,6 +217,10 @@ impl Run {
         if guarded {
             trace.note("the guard is on".to_owned());
         }
+        let mut switching = Random::new(seed ^ 1 << 52);
+        // Multicasts of several origins may wait for each other for ever (LIMITATIONS).
+        let branching: usize = origins_of_branches(&controller.groups, &origins);
+        let waits_safely = switching.below(3) == 0 && branching <= 1;
         let mut scenario = Scenario::with(network, controller, link, config, seed);
         if random.below(2) == 0 {
             let transit = TransitLimits {
@@ -223,7 +243,12 @@ impl Run {
             planned_until_us: 0,
             guard: guarded.then_some(guard),
             restarts: Random::new(seed ^ 1 << 51),
+            switching: waits_safely.then_some(switching),
         };
+        if run.switching.is_some() {
+            run.replan();
+            run.replan();
+        }
         run.note_sequencers();
         run
     }

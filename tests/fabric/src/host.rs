@@ -244,6 +244,7 @@ fn change(before: &PlanMessage, after: &PlanMessage) -> PlanChangeMessage {
         no_groups: (before.groups.iter().filter(|group| !is_there(group)))
             .map(|group| group.id)
             .collect(),
+        train_frames: after.train_frames,
     }
 }
 

@@ -68,7 +68,12 @@ class TestAgent:
 def changed(plan: Any, change: Any) -> Any:
     """The plan that a change leads to."""
     assert change.base == plan.epoch
-    after = agent_pb2.Plan(epoch=change.epoch, host_id=plan.host_id, routes_at_random=change.routes_at_random)
+    after = agent_pb2.Plan(
+        epoch=change.epoch,
+        host_id=plan.host_id,
+        routes_at_random=change.routes_at_random,
+        train_frames=change.train_frames,
+    )
     if change.HasField("root_route"):
         after.root_route = change.root_route
     for name in ("routes", "tree_routes"):

@@ -18,6 +18,7 @@ impl Agent {
             figures.push(name, value);
         }
         let (transit, flow) = (self.transit.counters(), self.flow.counters());
+        let (trains, arrivals) = (self.trains.counters(), self.arrivals.counters());
         for (name, value) in [
             ("transit.frames", transit.frames),
             ("transit.bytes", transit.bytes),
@@ -30,6 +31,10 @@ impl Agent {
             ("flow.overdue", flow.overdue),
             ("flow.resets", flow.resets),
             ("drops.signal_refused", flow.refused),
+            ("trains.sent", trains.sent),
+            ("trains.frames", trains.frames),
+            ("drops.train_headless", arrivals.headless),
+            ("drops.train_cut", arrivals.cut),
         ] {
             figures.push(name, value);
         }

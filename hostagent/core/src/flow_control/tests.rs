@@ -1,6 +1,7 @@
 //! STOP delays for as long as it says and no longer, whoever says it, and nothing of it is believed from afar.
 
 use super::*;
+use crate::trains::Trains;
 use crate::transit::{NextFrame, Outgoing, Transit, TransitLimits};
 use proptest::prelude::*;
 use wormcast_wire::signal::encode_signal;
@@ -27,7 +28,7 @@ fn at(us: u64) -> Instant {
 }
 
 fn told(flow: &mut FlowControl, signal: Signal, us: u64) {
-    flow.take(&control(signal, 1), Some(OWN), at(us));
+    let _ = flow.take(&control(signal, 1), Some(OWN), at(us));
 }
 
 #[test]
@@ -101,16 +102,17 @@ fn stop_for_ever_lets_frames_pass_now_and_then() {
 fn only_the_neighbour_stops_and_only_own_worms_are_reset() {
     let mut flow = FlowControl::default();
     for signal in [Signal::Stop(500), Signal::Go] {
-        flow.take(&control(signal, 2), Some(OWN), at(0));
+        assert_eq!(flow.take(&control(signal, 2), Some(OWN), at(0)), None);
     }
     assert!(!flow.holds(at(1)));
-    flow.take(&control(Signal::Reset(HostId(6), 1), 3), Some(OWN), at(0));
-    flow.take(&control(Signal::Reset(OWN, 1), 3), None, at(0));
+    let reset = |source| control(Signal::Reset(source, 1), 3);
+    assert_eq!(flow.take(&reset(HostId(6)), Some(OWN), at(0)), None);
+    assert_eq!(flow.take(&reset(OWN), None, at(0)), None);
     let mut damaged = control(Signal::Stop(500), 1);
     damaged[35] ^= 1;
-    flow.take(&damaged, Some(OWN), at(0));
+    assert_eq!(flow.take(&damaged, Some(OWN), at(0)), None);
     assert_eq!(flow.counters().refused, 5);
-    flow.take(&control(Signal::Reset(OWN, 1), 3), Some(OWN), at(0));
+    assert_eq!(flow.take(&reset(OWN), Some(OWN), at(0)), Some(1));
     assert_eq!((flow.counters().refused, flow.counters().resets), (5, 1));
     assert_eq!(flow.counters().stops, 0);
 }
@@ -128,6 +130,7 @@ fn worms_in_transit_wait_too() {
         let mut outgoing = Outgoing {
             transit: &mut transit,
             flow,
+            trains: &mut Trains::default(),
             engine: None,
         };
         outgoing.poll_transmit(at(us), &mut [])
@@ -153,7 +156,7 @@ proptest! {
                 0 | 1 => told(&mut flow, Signal::Stop(number), us),
                 2 => told(&mut flow, Signal::Go, us),
                 3 => told(&mut flow, Signal::Reset(OWN, number as u16), us),
-                _ => flow.take(&number.to_be_bytes(), Some(OWN), at(us)),
+                _ => drop(flow.take(&number.to_be_bytes(), Some(OWN), at(us))),
             }
             prop_assert!(flow.open_at() <= at(us + HOLD_US_MAX));
             prop_assert!(flow.stopped_us(at(us)) >= counted);

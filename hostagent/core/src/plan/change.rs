@@ -31,6 +31,8 @@ pub struct PlanChangeMessage {
     pub groups: Vec<GroupMessage>,
     /// Groups that this host is no member of any more.
     pub no_groups: Vec<u32>,
+    /// Frames of a train at most, as in a plan, whether it is another number or not.
+    pub train_frames: u32,
 }
 
 impl AgentPlan {
@@ -59,10 +61,12 @@ impl AgentPlan {
             tree_routes: change.tree_routes,
             root_route: change.root_route,
             groups: change.groups,
+            train_frames: change.train_frames,
         })?;
         let mut plan = self.clone();
         plan.epoch = part.epoch;
         plan.root_route = part.root_route;
+        plan.train_frames = part.train_frames;
         for host in hosts(&change.no_routes) {
             plan.routes.remove(&host);
         }
@@ -127,6 +131,7 @@ mod tests {
         message.routes = vec![route(2, &[1, 2]), route(4, &[1, 4])];
         message.tree_routes = vec![route(2, &[1, 2]), route(4, &[1, 4])];
         message.root_route = Some(vec![1]);
+        message.train_frames = 8;
         message.groups = vec![
             group_message(3, "circuit", &[1, 2, 4]),
             group_message(9, "repeat", &[1, 2]),
@@ -166,6 +171,11 @@ mod tests {
         );
         assert_eq!(plan.tree_routes.keys().collect::<Vec<_>>(), [&HostId(2)]);
         assert_eq!(plan.root_route, None, "it is always told");
+        assert_eq!(
+            (before().train_frames, plan.train_frames),
+            (8, 1),
+            "the same"
+        );
         let groups: Vec<u16> = plan.groups.keys().map(|group| group.0).collect();
         assert_eq!(groups, [3, 11]);
     }

@@ -13,6 +13,7 @@ pub use structure::{PlannedStructure, StructureMessage};
 pub use trees::{LeafMessage, LinkMessage, TreePaths};
 
 use crate::order::Sequencer;
+use crate::trains::TRAIN_FRAMES_MAX;
 use fields::{list, parse_host, parse_hosts, rejected};
 use gathered::parse_gathered;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +58,8 @@ pub struct PlanMessage {
     pub root_route: Option<Vec<u8>>,
     /// Groups this host is a member of.
     pub groups: Vec<GroupMessage>,
+    /// Frames of a train at most; 0 or 1: there are none.
+    pub train_frames: u32,
 }
 
 /// A route of it.
@@ -114,6 +117,8 @@ pub struct AgentPlan {
     pub root_route: Option<Vec<u8>>,
     /// Groups this host is a member of.
     pub groups: BTreeMap<GroupId, Arc<PlannedGroup>>,
+    /// Frames of a train at most; 1: there are none.
+    pub train_frames: u16,
     /// Groups that cannot be applied, in the order of the plan. The rest of it can.
     pub refused: Vec<RefusedGroup>,
 }
@@ -181,6 +186,7 @@ impl AgentPlan {
             Some(ports) => Some(parse_root_route(ports)?),
             None => None,
         };
+        let train_frames = parse_train_frames(message.train_frames)?;
         let mut groups = BTreeMap::new();
         let mut names = BTreeSet::new();
         let mut refused = Vec::new();
@@ -209,6 +215,7 @@ impl AgentPlan {
             tree_routes: Arc::new(tree_routes),
             root_route,
             groups,
+            train_frames,
             refused,
         })
     }
@@ -477,6 +484,15 @@ fn parse_root_route(ports: &[u8]) -> Result<Vec<u8>, PlanRejected> {
             "the route to the root has byte {port}; bytes must be 0 to {PORT_ID_MAX}"
         )),
         None => Ok(ports.to_vec()),
+    }
+}
+
+fn parse_train_frames(frames: u32) -> Result<u16, PlanRejected> {
+    match u16::try_from(frames) {
+        Ok(frames @ ..=TRAIN_FRAMES_MAX) => Ok(frames.max(1)),
+        _ => rejected(format!(
+            "trains of {frames} frames; they must be 1, for none, to {TRAIN_FRAMES_MAX}"
+        )),
     }
 }
 

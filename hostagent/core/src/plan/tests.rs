@@ -275,6 +275,10 @@ fn refusals_name_value_bound_and_choices() {
             refusal(|plan| plan.root_route = Some(vec![1, 254])),
             "the route to the root has byte 254; bytes must be 0 to 253",
         ),
+        (
+            refusal(|plan| plan.train_frames = 65),
+            "trains of 65 frames; they must be 1, for none, to 64",
+        ),
     ];
     for (actual, expected) in cases {
         assert_eq!(actual, expected);

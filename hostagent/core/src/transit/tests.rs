@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use wormcast_wire::HostId;
+use wormcast_wire::train::{Place, couple};
 use wormcast_wire::worm::Header;
 
 fn frame(kind: Kind, route: &[u8], sequence: u16, payload: usize) -> Vec<u8> {
@@ -50,6 +51,16 @@ fn only_sound_unicast_worms_with_route_left_are_in_transit() {
     ] {
         assert!(!is_in_transit(&frame(kind, &[1, 2, 3], 1, 30)), "{kind:?}");
     }
+    let mut head = in_transit(1, 30);
+    let length = head.len();
+    head.resize(length + 20, 0);
+    let place = Place {
+        sequence: 1,
+        position: 0,
+        is_last: false,
+    };
+    couple(&mut head, length, place).expect("it fits");
+    assert!(!is_in_transit(&head), "a train is more than one frame");
     for end in 0..ETHERNET_LENGTH + worm::HEADER_LENGTH + 3 {
         assert!(!is_in_transit(&worm[..end]), "cut off after {end} bytes");
     }
@@ -139,6 +150,51 @@ fn where_only_one_waits_it_has_all() {
     assert_eq!(first, Some(NextFrame::InTransit(worms[0].clone())));
     assert_eq!(drain(&mut transit), worms[1..]);
     assert_eq!(transit.next(|| None), None);
+}
+
+/// Own traffic waits for the end of a train in transit, and an own train that is open goes first.
+#[test]
+fn the_frames_of_a_train_go_out_one_after_another() {
+    let part = |flags: u8, sequence| {
+        let mut frame = in_transit(sequence, 300);
+        frame[ETHERNET_LENGTH + 1] = flags::TRAIN | flags;
+        frame
+    };
+    let train: Vec<Vec<u8>> = (0..20)
+        .map(|n| match n {
+            0 => part(flags::HEAD, n),
+            19 => part(flags::TAIL, n),
+            _ => part(0, n),
+        })
+        .collect();
+    let mut transit = Transit::new(TransitLimits::default());
+    transit.accept_all(train.clone(), Instant::ZERO);
+    transit.accept(&in_transit(99, 300), Instant::ZERO);
+    // All of 15 frames in transit for one of the same length.
+    assert_eq!(
+        transit.next(|| Some(train[0].len())),
+        Some(NextFrame::Own(train[0].len()))
+    );
+    let mut sent = Vec::new();
+    while sent.len() < 20 {
+        match transit.next(|| Some(700)).expect("both wait") {
+            NextFrame::InTransit(frame) => sent.push(frame),
+            NextFrame::Own(_) => panic!("after {} frames of a train", sent.len()),
+        }
+    }
+    assert_eq!(sent, train);
+    assert_eq!(transit.next(|| Some(700)), Some(NextFrame::Own(700)));
+    // One that has no room is dropped whole.
+    let mut transit = Transit::new(TransitLimits {
+        adapter_bytes: 0,
+        spill_bytes: 1_000,
+    });
+    transit.accept(&in_transit(99, 300), Instant::ZERO);
+    transit.accept_all(train, Instant::ZERO);
+    assert_eq!(
+        (transit.counters().dropped, drain(&mut transit).len()),
+        (20, 1)
+    );
 }
 
 proptest! {

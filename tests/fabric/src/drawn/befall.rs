@@ -3,6 +3,7 @@
 use super::{Run, SECOND_US, setting};
 use crate::program::ReaderPolicy;
 use std::collections::BTreeSet;
+use wormcast_planner::{Switching, WormholeScheme};
 use wormcast_wire::HostId;
 
 impl Run {
@@ -206,6 +207,27 @@ impl Run {
         }
     }
 
+    /// The mode that is asked for, and trains: agents send them after all switches are in wormhole mode, and switches
+    /// leave it after all agents have stopped. Each is a plan of its own.
+    fn switch_over(&mut self) {
+        let Some(random) = &mut self.switching else {
+            return;
+        };
+        let controller = &mut self.scenario.controller;
+        let is_wormhole = controller.switching != Switching::Packet;
+        let (switching, trains) = match (is_wormhole, controller.trains, random.below(4)) {
+            (false, ..) => {
+                let schemes = [WormholeScheme::Plain, WormholeScheme::Flush];
+                (Switching::Wormhole(*random.pick(&schemes)), false)
+            }
+            (true, false, 0) => (Switching::Packet, false),
+            (true, true, 0) => (controller.switching, false),
+            (true, ..) => (controller.switching, true),
+        };
+        (controller.switching, controller.trains) = (switching, trains);
+        self.note(&format!("{switching:?}, trains: {trains}"));
+    }
+
     pub(super) fn replan(&mut self) {
         // One plan after another, as the controller carries them out.
         let now_us = self.scenario.fabric.now_us();
@@ -220,6 +242,7 @@ impl Run {
             let line = format!("the guard is {}", if *on { "on" } else { "off" });
             self.note(&line);
         }
+        self.switch_over();
         let took_us = self.scenario.replan_in_stages(&mut self.random, stage_us);
         self.planned_until_us = self.scenario.fabric.now_us() + took_us;
         self.note_sequencers();
