@@ -6,5 +6,6 @@ pub mod patience;
 pub mod socket_file;
 
 pub use listener::{
-    Address, CONNECTIONS_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, Listener, bounded,
+    Address, CONNECTION_WINDOW, CONNECTIONS_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, Listener,
+    bounded,
 };

@@ -11,7 +11,9 @@ use super::devices::Devices;
 use super::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
 use super::requests::RequestCountLayer;
 use super::tls::TlsSettings;
-use wormcast_switch_listen::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, Listener, bounded};
+use wormcast_switch_listen::{
+    CONNECTION_WINDOW, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, Listener, bounded,
+};
 
 /// Longest message of a client: a program and its P4Info.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -51,6 +53,7 @@ pub async fn serve_beside(
     }
     let router = transport
         .layer(requests)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_routes(others.add_service(service));

@@ -15,7 +15,9 @@ use crate::proto::{
     SetPortOperStatusResponse,
 };
 use wormcast_switch_dataplane::{PortChange, SentFrame, Stopped};
-use wormcast_switch_listen::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, Listener, bounded};
+use wormcast_switch_listen::{
+    CONNECTION_WINDOW, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, Listener, bounded,
+};
 
 /// Responses that wait for the client to read.
 const RESPONSES_MAX: usize = 64;
@@ -44,6 +46,7 @@ impl DataplaneService {
     pub async fn serve(self, listener: Listener) -> Result<(), tonic::transport::Error> {
         let service = DataplaneInterfaceServer::new(self);
         let router = Transport::builder()
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
             .add_service(service);
