@@ -180,8 +180,8 @@ impl Server {
     ) {
         let shared = &self.shared;
         let opened = shared.streams().open(outgoing.clone());
-        let id = match opened {
-            Ok(id) => id,
+        let (id, mut cut_off) = match opened {
+            Ok(opened) => opened,
             Err(rejection) => {
                 shared.log_refusal("a stream is refused", &rejection);
                 // Nobody listens any more if it cannot be sent.
@@ -199,6 +199,7 @@ impl Server {
                         Ok(None) | Err(_) => break,
                     },
                     () = outgoing.closed() => break,
+                    _ = &mut cut_off => break,
                 },
             };
             if let Err(rejection) = shared.handle(id, message).await {
