@@ -559,16 +559,8 @@ class Controller:
         self, by: HostId, group: GroupId, origin: int, host: int, reason: str, dead: bool
     ) -> None:
         """See `AgentWatcher`. A report is a suspicion: it is shown, and takes nobody out of a group by itself."""
-        self.events.add(
-            "member_reported",
-            time.time(),
-            by=by,
-            group=group,
-            origin=origin,
-            host=host,
-            reason=reason,
-            dead=dead,
-        )
+        who = {"by": by, "group": group, "origin": origin, "host": host}
+        self.events.add("member_reported", time.time(), **who, reason=reason, dead=dead)
         if not dead or not self._share_group(group, by, HostId(host)):
             return
         if self.hosts.report_silent(HostId(host), by, reason, self.clock.now()):
